@@ -97,7 +97,11 @@ func (b dashboardServer) view(ctx context.Context, page dashboardPage, value str
 	for _, other := range dashboardPages {
 		view.Pages = append(view.Pages, dashboardLink{"/" + other.name, other.title, other == page})
 	}
-	variables := map[string]string{}
+	fleets, err := b.source.Values(ctx, "gitfleet_build_info", "fleet", b.began)
+	if err != nil {
+		return nil, err
+	}
+	variables := map[string]string{"fleet": strings.Join(fleets, "")} // there is one
 	to := time.Now()
 	if page.variable != "" {
 		values, err := b.source.Values(ctx, page.metric, page.variable, b.began)

@@ -21,6 +21,8 @@ func answering(t *testing.T) *httptest.Server {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/label/placement/values"):
 			data = []string{"crp/<orders>", "crp/shop"}
+		case strings.HasSuffix(r.URL.Path, "/label/fleet/values"):
+			data = []string{"demo"}
 		case strings.HasSuffix(r.URL.Path, "/label/cluster/values"):
 			data = []string{"paris"}
 		case strings.HasSuffix(r.URL.Path, "/query_range"):

@@ -281,7 +281,7 @@ func TestWebhookTriggersAPoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for result, n := range map[string]int{"woke": 3, "unauthorized": 1} {
-		if want := fmt.Sprintf("gitfleet_webhook_requests_total{result=%q} %d\n", result, n); !strings.Contains(string(text), want) {
+		if want := fmt.Sprintf("gitfleet_webhook_requests_total{fleet=%q,result=%q} %d\n", d.name, result, n); !strings.Contains(string(text), want) {
 			t.Errorf("the metrics do not have %s", want)
 		}
 	}

@@ -22,7 +22,7 @@ func (p *prometheus) draw(from time.Time, placement, cluster string) {
 		p.t.Fatal(err)
 	}
 	to := time.Now()
-	query := p.source.Query(p.t.Context(), from, to, map[string]string{"placement": placement, "cluster": cluster})
+	query := p.source.Query(p.t.Context(), from, to, map[string]string{"fleet": p.fleet, "placement": placement, "cluster": cluster})
 	files, err := filepath.Glob(filepath.Join(root, "deploy/grafana/*.json"))
 	if err != nil {
 		p.t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // configuration of deploy.
 type prometheus struct {
 	t      *testing.T
+	fleet  string
 	source *picture.Source
 	panels []panelQuery
 }
@@ -26,7 +27,7 @@ type prometheus struct {
 // A panelQuery is one query of a deployed dashboard.
 type panelQuery struct{ page, panel, legend, expr string }
 
-func startPrometheus(t *testing.T, target string) *prometheus {
+func startPrometheus(t *testing.T, target, fleet string) *prometheus {
 	t.Helper()
 	program, _, err := checkout.Prometheus(t.Context())
 	if err != nil {
@@ -45,7 +46,7 @@ func startPrometheus(t *testing.T, target string) *prometheus {
 	if err := os.WriteFile(config, []byte(set.Replace(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &prometheus{t: t, panels: panelQueries(t, filepath.Join(root, "deploy/grafana"))}
+	p := &prometheus{t: t, fleet: fleet, panels: panelQueries(t, filepath.Join(root, "deploy/grafana"), fleet)}
 	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func startPrometheus(t *testing.T, target string) *prometheus {
 	return p
 }
 
-func panelQueries(t *testing.T, dir string) []panelQuery {
+func panelQueries(t *testing.T, dir, fleet string) []panelQuery {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -95,8 +96,7 @@ func panelQueries(t *testing.T, dir string) []panelQuery {
 		}
 		for _, p := range page.Panels {
 			for _, q := range p.Targets {
-				expr := strings.ReplaceAll(q.Expr, "$__rate_interval", "1m")
-				expr = strings.ReplaceAll(expr, "$placement", "crp/all")
+				expr := strings.NewReplacer("$__rate_interval", "1m", "$fleet", fleet, "$placement", "crp/all").Replace(q.Expr)
 				all = append(all, panelQuery{filepath.Base(file), p.Title, q.LegendFormat, expr})
 			}
 		}
@@ -159,7 +159,7 @@ func (p *prometheus) shows(file, panel, legend, cluster string, want float64, la
 // dashboard has data, and shows the right values.
 func TestDashboardsShowARollout(t *testing.T) {
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s", "--set", "members.probeInterval=1s")
-	p := startPrometheus(t, d.address)
+	p := startPrometheus(t, d.address, d.name)
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	good := d.repo.Commit(t, "main", d.app("good"))
 	d.startAt(good)
@@ -195,7 +195,7 @@ func TestDashboardsShowARollout(t *testing.T) {
 	p.shows("rollout.json", "Clusters where placements wait", "", "", 1, "cluster=member-2")
 	p.shows("cluster.json", "Commits behind", "", "member-2", 1)
 	p.shows("cluster.json", "Placements by state", "", "member-1", 1, "state=failed")
-	p.waitForSeries("the alert", `ALERTS{alertname="GitfleetRolloutStopped"}`, []string{"placement=crp/all", "severity=critical"}, 1)
+	p.waitForSeries("the alert", `ALERTS{alertname="GitfleetRolloutStopped"}`, []string{"fleet=" + d.name, "placement=crp/all", "cluster=member-1", "severity=critical"}, 1)
 
 	d.edit("member-2", "one")
 	d.waitForValues("broken good good")

@@ -1,6 +1,9 @@
 package monitoring
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // A dashboard is one page of Grafana.
 type dashboard struct {
@@ -35,7 +38,7 @@ const stat, timeseries = "stat", "timeseries"
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
 // dashboards are all pages. A query may use $placement or $cluster where the page has
-// that variable, and $__rate_interval.
+// that variable, and $__rate_interval. Each series is also selected by $fleet, which every page has.
 var dashboards = []dashboard{
 	{
 		file: "fleet.json", uid: "gitfleet-fleet", title: "gitfleet / Fleet", description: "The state of the whole fleet. On the command line: gitfleet status",
@@ -128,18 +131,31 @@ var dashboards = []dashboard{
 				{"Entries of the history", timeseries, "none", "Dropped entries are missing from the output of gitfleet history.", []query{{`rate(gitfleet_history_entries_total[$__rate_interval])`, "written"}, {`rate(gitfleet_history_dropped_total[$__rate_interval])`, "dropped"}}},
 			}},
 			{"Process", []panel{
-				{"Memory", timeseries, "bytes", "Resident memory of the process, and live objects on its heap.", []query{{`process_resident_memory_bytes{job="gitfleet"}`, "resident"}, {`go_gc_heap_live_bytes{job="gitfleet"}`, "live"}}},
-				{"Processors", timeseries, "none", "Processors in use.", one(`rate(process_cpu_seconds_total{job="gitfleet"}[$__rate_interval])`, "busy")},
-				{"Goroutines", timeseries, "none", "Their number depends on the number of clusters.", one(`go_goroutines{job="gitfleet"}`, "goroutines")},
+				{"Memory", timeseries, "bytes", "Resident memory of the process, and live objects on its heap.", []query{{`process_resident_memory_bytes`, "resident"}, {`go_gc_heap_live_bytes`, "live"}}},
+				{"Processors", timeseries, "none", "Processors in use.", one(`rate(process_cpu_seconds_total[$__rate_interval])`, "busy")},
+				{"Goroutines", timeseries, "none", "Their number depends on the number of clusters.", one(`go_goroutines`, "goroutines")},
 				{"Version", stat, "none", "Explained by: gitfleet version", one(`gitfleet_build_info`, "{{version}}")},
 			}},
 		},
 	},
 }
 
+// selected matches the selector of a series: the name of a metric, with the brace of its labels.
+var selected = regexp.MustCompile(`\b(?:gitfleet_|process_|go_)[a-z_]+[a-z]\b(\{)?`)
+
+// text is the query as Grafana has it: each of its series is that of the fleet of the page.
+func (q query) text() string {
+	return selected.ReplaceAllStringFunc(q.expr, func(series string) string {
+		if name, labels := strings.CutSuffix(series, "{"); labels {
+			return name + `{fleet="$fleet", `
+		}
+		return series + `{fleet="$fleet"}`
+	})
+}
+
 // at is the query for one value of the variable of its page, over short intervals.
 func (q query) at(variable, value string) string {
-	expr := strings.ReplaceAll(q.expr, "$__rate_interval", "1m")
+	expr := strings.NewReplacer("$__rate_interval", "1m", "$fleet", value).Replace(q.text())
 	if variable == "" {
 		return expr
 	}

@@ -38,6 +38,9 @@ func TestQueriesOfDashboards(t *testing.T) {
 					t.Errorf("%s: the panel %q does not say what it shows", d.file, p.title)
 				}
 				for _, q := range p.queries {
+					if n, fleets := len(selected.FindAllString(q.expr, -1)), strings.Count(q.text(), `fleet="$fleet"`); n == 0 || fleets != n {
+						t.Errorf("%s: %s selects %d series, and %d of them by fleet: %s", d.file, p.title, n, fleets, q.text())
+					}
 					for _, name := range metricsIn(q.expr) {
 						if !exist[name] {
 							t.Errorf("%s: %s uses %s, which is not documented", d.file, p.title, name)

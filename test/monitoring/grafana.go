@@ -48,14 +48,20 @@ func place(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h
 
 func (d *dashboard) variables() []object {
 	all := []object{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1, "hide": 0}}
+	all = append(all, variable("fleet", "gitfleet_build_info"))
 	if d.variable != "" {
-		values := fmt.Sprintf("label_values(%s, %s)", d.values, d.variable)
-		all = append(all, object{
-			"name": d.variable, "label": d.variable, "type": "query", "datasource": source, "refresh": 2, "sort": 1, "hide": 0,
-			"definition": values, "query": object{"query": values, "refId": "values"},
-		})
+		all = append(all, variable(d.variable, d.values+`{fleet="$fleet"}`))
 	}
 	return all
+}
+
+// variable is a variable with the values of the label of its name.
+func variable(name, series string) object {
+	values := fmt.Sprintf("label_values(%s, %s)", series, name)
+	return object{
+		"name": name, "label": name, "type": "query", "datasource": source, "refresh": 2, "sort": 1, "hide": 0,
+		"definition": values, "query": object{"query": values, "refId": "values"},
+	}
 }
 
 // links lead to the other pages, and keep the time that is looked at.
@@ -69,7 +75,7 @@ func (d *dashboard) links() []object {
 func (p *panel) render(id int, at object) object {
 	var targets []object
 	for i, q := range p.queries {
-		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.expr, "legendFormat": q.legend, "editorMode": "code", "range": p.kind != stat, "instant": p.kind == stat}
+		target := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.text(), "legendFormat": q.legend, "editorMode": "code", "range": p.kind != stat, "instant": p.kind == stat}
 		targets = append(targets, target)
 	}
 	options := object{"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true}, "tooltip": object{"mode": "multi", "sort": "desc"}}
