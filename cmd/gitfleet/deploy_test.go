@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/daemon"
@@ -91,8 +92,10 @@ func TestDeployedConfiguration(t *testing.T) {
 	if !slices.Contains(mounts, cfg.StateDir) {
 		t.Errorf("the state directory %s is not on a volume: %v", cfg.StateDir, mounts)
 	}
-	if cfg.Members.SecretNamespace != d.Namespace {
-		t.Errorf("the kubeconfigs are in %s, which the account may not read", cfg.Members.SecretNamespace)
+	for _, namespace := range namespacesOfRole(t, "gitfleet-members") {
+		if cfg.Members.SecretNamespace != namespace || namespace == d.Namespace {
+			t.Errorf("the kubeconfigs are in %s, and the account may read the Secrets in %s: it should be a namespace with kubeconfigs alone", cfg.Members.SecretNamespace, namespace)
+		}
 	}
 	_, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port {
@@ -103,6 +106,28 @@ func TestDeployedConfiguration(t *testing.T) {
 			t.Errorf("a probe asks port %s", probe)
 		}
 	}
+}
+
+// namespacesOfRole returns the namespaces of the Role and the RoleBinding of a name, which have to exist.
+func namespacesOfRole(t *testing.T, name string) []string {
+	t.Helper()
+	var found []string
+	for document := range strings.SplitSeq(deployFile(t, "kubernetes/access.yaml"), "\n---\n") {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Name == name {
+			found = append(found, o.Namespace)
+			if !strings.Contains(deployFile(t, "kubernetes/namespace.yaml"), "\n  name: "+o.Namespace+"\n") {
+				t.Errorf("there is no namespace %s", o.Namespace)
+			}
+		}
+	}
+	if len(found) != 2 {
+		t.Errorf("the Role %s and its binding are in %v", name, found)
+	}
+	return found
 }
 
 // All ways to build a release use the same flags: the Makefile, the archives, the image of the

@@ -240,11 +240,14 @@ func TestChartValuesForReplicas(t *testing.T) {
 		values         string
 		want, unwanted []string
 	}{
-		"one replica":      {chartValues, []string{"type: Recreate", "claimName: gitfleet-state"}, []string{"highAvailability", "gitfleet-leader", "podAntiAffinity"}},
-		"own Lease":        {chartValues + lease, []string{role, "resourceNames: [\"fleet-a\"]", "emptyDir: {sizeLimit: 10Gi}", "replicas: 1"}, []string{"type: Recreate", "kind: PersistentVolumeClaim"}},
-		"Lease elsewhere":  {chartValues + "  highAvailability: {kubeconfig: /etc/gitfleet/ha/kubeconfig}\nreplicas: 3\n", []string{"replicas: 3", "name: gitfleet\n        namespace: gitfleet\n"}, []string{"gitfleet-leader"}},
-		"size":             {chartValues + "replicas: 2\npersistence: {enabled: false, size: 30Gi}\n", []string{"emptyDir: {sizeLimit: 30Gi}"}, nil},
-		"other scheduling": {chartValues + "replicas: 2\naffinity: {nodeAffinity: {}}\ntopologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n", []string{"nodeAffinity", "topologyKey: zone"}, []string{"podAntiAffinity"}},
+		"one replica":       {chartValues, []string{"type: Recreate", "claimName: gitfleet-state"}, []string{"highAvailability", "gitfleet-leader", "podAntiAffinity"}},
+		"own namespace":     {chartValues, []string{"secretNamespace: gitfleet-members", "name: gitfleet-members\n  namespace: gitfleet-members\n"}, []string{"name: gitfleet-members\n  namespace: gitfleet\n"}},
+		"Secrets elsewhere": {chartValues + "  members: {secretNamespace: fleet}\n", []string{"secretNamespace: fleet", "name: gitfleet-members\n  namespace: fleet\n"}, []string{"namespace: gitfleet-members"}},
+		"no Secrets":        {chartValues + "  members: {secretNamespace: \"\", kubeconfigDir: /members}\n", []string{"kubeconfigDir: /members"}, []string{"name: gitfleet-members"}},
+		"own Lease":         {chartValues + lease, []string{role, "resourceNames: [\"fleet-a\"]", "emptyDir: {sizeLimit: 10Gi}", "replicas: 1"}, []string{"type: Recreate", "kind: PersistentVolumeClaim"}},
+		"Lease elsewhere":   {chartValues + "  highAvailability: {kubeconfig: /etc/gitfleet/ha/kubeconfig}\nreplicas: 3\n", []string{"replicas: 3", "name: gitfleet\n        namespace: gitfleet\n"}, []string{"gitfleet-leader"}},
+		"size":              {chartValues + "replicas: 2\npersistence: {enabled: false, size: 30Gi}\n", []string{"emptyDir: {sizeLimit: 30Gi}"}, nil},
+		"other scheduling":  {chartValues + "replicas: 2\naffinity: {nodeAffinity: {}}\ntopologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n", []string{"nodeAffinity", "topologyKey: zone"}, []string{"podAntiAffinity"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := template(t, test.values)
@@ -310,7 +313,33 @@ func TestChartKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// namespaceOfDeployment returns the Namespace of the kustomization, which the chart does not
+// Helm refuses to look for the kubeconfigs of an earlier installation in another namespace than they are,
+// unless the values say where.
+func TestChartFindsTheMembersOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	for values, refusal := range map[string]string{
+		"": "the kubeconfigs of the members are in the namespace default",
+		"  members: {secretNamespace: default}\n":         "",
+		"  members: {secretNamespace: default-members}\n": "",
+	} {
+		server := httptest.NewServer(simulated.New(simulated.Options{}).Cluster("management"))
+		defer server.Close()
+		resp, err := http.Post(server.URL+"/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "application/yaml", strings.NewReader("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: gitfleet-members, namespace: default, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: gitfleet, meta.helm.sh/release-namespace: default}}\n"))
+		if err != nil || resp.StatusCode != http.StatusCreated {
+			t.Fatal(resp, err)
+		}
+		file := filepath.Join(t.TempDir(), "values.yaml")
+		if err := os.WriteFile(file, []byte(chartValues+values), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := helm(t, "template", "gitfleet", chart, "--namespace", "default", "--values", file, "--dry-run=server", "--disable-openapi-validation", "--kube-apiserver", server.URL)
+		if (err == nil) != (refusal == "") || !strings.Contains(out, refusal) {
+			t.Errorf("%s: %v, want %q in\n%s", values, err, refusal, out)
+		}
+	}
+}
+
+// namespaceOfDeployment returns the Namespaces of the kustomization, which the chart does not
 // have.
 func namespaceOfDeployment(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()

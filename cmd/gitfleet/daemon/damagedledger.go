@@ -56,7 +56,10 @@ func (r ledgerReset) shared(ctx context.Context, found *ledger.Shared, cfg repli
 		return nil // what else is wrong is said by whoever reads it next
 	}
 	aside, err := resetShared(ctx, cfg, false)
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrNotDamaged):
+		return nil // another replica has done it meanwhile
+	case err != nil:
 		return errors.Join(damage, err)
 	}
 	r.record(aside, damage)

@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "listen" "0.0.0.0:8443"
   "server" (dict "certFile" "/etc/gitfleet/tls/tls.crt" "keyFile" "/etc/gitfleet/tls/tls.key" "delegated" true)
   "source" dict
-  "members" (dict "secretNamespace" .Release.Namespace)
+  "members" (dict "secretNamespace" (printf "%s-members" .Release.Namespace))
 -}}
 {{- if or (gt (int .Values.replicas) 1) .Values.config.highAvailability -}}
 {{- $_ := set $config "highAvailability" (dict "lease" (dict "name" (include "gitfleet.name" .) "namespace" .Release.Namespace)) -}}
@@ -50,6 +50,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $config.source "tokenFile" "/etc/gitfleet/git/token" -}}
 {{- end -}}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{/* The namespace of the members' kubeconfigs, as the configuration has it; empty if it has none. Fails
+where an upgrade would move it away from the Secrets: earlier charts had them in the namespace of the
+release. "helm template" finds no Role. */}}
+{{- define "gitfleet.membersNamespace" -}}
+{{- $role := printf "%s-members" (include "gitfleet.name" .) -}}
+{{- if and (not (hasKey (.Values.config.members | default dict) "secretNamespace")) (lookup "rbac.authorization.k8s.io/v1" "Role" .Release.Namespace $role) -}}
+{{- fail (printf "the kubeconfigs of the members are in the namespace %[1]s, and gitfleet now expects them in %[1]s-members: move the Secrets there and set config.members.secretNamespace to %[1]s-members, or set it to %[1]s to leave them where they are" .Release.Namespace) -}}
+{{- end -}}
+{{- $config := include "gitfleet.config" . | fromYaml -}}
+{{- dig "members" "secretNamespace" "" $config -}}
 {{- end -}}
 
 {{/* The Lease of the replicas, as the configuration has it; empty if there is none. */}}
