@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/difftext"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -24,15 +25,16 @@ import (
 // heldFleet returns the held changes of a fleet, with proposals in several states.
 func heldFleet() *proposal.HeldList {
 	deployment := api.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
-	field := func(path, git, member string) api.Difference {
-		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInHub: git, ValueInMember: member}}
+	field := func(path, git, member string) proposal.HeldField {
+		d := api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInHub: git, ValueInMember: member}}
+		return proposal.HeldField{Difference: d, Diff: difftext.Field(nil, d)}
 	}
 	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: reports.Noon.Add(-10 * time.Minute)}
 	return &proposal.HeldList{APIVersion: proposal.HeldVersion, At: reports.Noon, Items: []proposal.HeldChange{
 		{
 			Name: "3f2a9c10aa55e1d2", Object: deployment, State: proposal.Open, URL: "https://git.example.com/platform/fleet/pulls/17",
 			Message: "left as it is; offered as https://git.example.com/platform/fleet/pulls/17", Rules: []string{"propose"}, Placements: []string{"crp/web"},
-			Clusters: []string{"east", "west"}, Holders: 3, FirstSeen: reports.Noon.Add(-3 * time.Hour), Fields: []api.Difference{field("/spec/replicas", "3", "5")},
+			Clusters: []string{"east", "west"}, Holders: 3, FirstSeen: reports.Noon.Add(-3 * time.Hour), Fields: []proposal.HeldField{field("/spec/replicas", "3", "5")},
 			By:     []proposal.Writer{{Cluster: "east", Actor: edit}, {Cluster: "west", Actor: edit}},
 			Source: "apps/web.yaml:4", Override: "ResourceOverride web-9c0d11aa",
 			Edits: []proposal.FileEdit{
@@ -43,7 +45,7 @@ func heldFleet() *proposal.HeldList {
 		{
 			Name: "3f2ac0ffee000001", Object: api.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, State: proposal.Waiting,
 			Message: "left as it is; offered as a pull request once it has lasted for 2m0s", Rules: []string{"propose until 2030-01-31T00:00:00Z"}, Placements: []string{"crp/web"},
-			Clusters: []string{"east"}, Holders: 2, FirstSeen: reports.Noon.Add(-30 * time.Second), Fields: []api.Difference{field("/data/key", "1", "2")}, Source: "apps/settings.yaml:1",
+			Clusters: []string{"east"}, Holders: 2, FirstSeen: reports.Noon.Add(-30 * time.Second), Fields: []proposal.HeldField{field("/data/key", "1", "2")}, Source: "apps/settings.yaml:1",
 			Edits: []proposal.FileEdit{{Path: "apps/settings.yaml", Diff: "--- a/apps/settings.yaml\n+++ b/apps/settings.yaml\n@@ -1 +1 @@\n-key: 1\n+key: 2\n"}}, OtherClusters: []string{"north"},
 		},
 		{

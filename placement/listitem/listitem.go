@@ -200,6 +200,9 @@ func Missed(object any, path string, value any) string {
 	return fmt.Sprintf("%s; the wanted one is at index %d", text, where)
 }
 
+// At returns the value at a JSON pointer into an object; nil if there is none.
+func At(object any, pointer string) any { return lookUp(object, api.SplitPointer(pointer)) }
+
 func lookUp(v any, path []string) any {
 	for _, key := range path {
 		switch in := v.(type) {

@@ -24,6 +24,45 @@ func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: redacted(o.Object, SecretsOf(o)).(map[string]any)}
 }
 
+// changedMask follows a masked value that is another one than before.
+const changedMask = ", changed"
+
+// RedactChange returns copies of two versions of an object that may be shown, as Redact does. A masked value that the
+// second version changes says so there.
+func RedactChange(before, after *unstructured.Unstructured) (was, is *unstructured.Unstructured) {
+	secrets := SecretsOf(before, after)
+	b, a := redacted(before.Object, secrets), redacted(after.Object, secrets)
+	a = markChanged(before.Object, after.Object, b, a)
+	return &unstructured.Unstructured{Object: b.(map[string]any)}, &unstructured.Unstructured{Object: a.(map[string]any)}
+}
+
+// markChanged marks the values that differ although the masked ones are equal.
+func markChanged(before, after, shownBefore, shownAfter any) any {
+	switch shown := shownAfter.(type) {
+	case map[string]any:
+		b, _ := before.(map[string]any)
+		a, _ := after.(map[string]any)
+		s, _ := shownBefore.(map[string]any)
+		for key := range shown {
+			if _, there := b[key]; there {
+				shown[key] = markChanged(b[key], a[key], s[key], shown[key])
+			}
+		}
+	case []any:
+		b, _ := before.([]any)
+		a, _ := after.([]any)
+		s, _ := shownBefore.([]any)
+		for i := range min(len(shown), len(b)) {
+			shown[i] = markChanged(b[i], a[i], s[i], shown[i])
+		}
+	case string:
+		if shown == shownBefore && before != after {
+			return shown + changedMask
+		}
+	}
+	return shownAfter
+}
+
 // redacted returns a masked copy of a value, with the same shape.
 func redacted(v any, secrets Secrets) any {
 	switch v := v.(type) {

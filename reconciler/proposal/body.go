@@ -11,27 +11,26 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/difftext"
 )
 
-// most is the maximum number of clusters, writers and fields that one pull request lists, and
-// mostReason the maximum length of a reason in characters.
+// most is the maximum number of clusters, and of lines about them, that one pull request lists, mostWriters that of
+// writers above the details, and mostReason the maximum length of a reason in characters.
 const (
-	most       = 50
-	mostReason = 1000
+	most        = 50
+	mostWriters = 5
+	mostReason  = 1000
 	// longestTitle is what the forges allow.
 	longestTitle = 255
 )
 
 // title returns the title of the pull request or issue of a change.
 func (c *change) title() string {
-	what, where := "deleted", markdown.Count(len(c.drifts), "cluster")
+	what := "deleted"
 	if !c.deleted {
 		what = c.fields() + " changed"
 	}
-	if c.holders > len(c.drifts) {
-		where = fmt.Sprintf("%d of %s", len(c.drifts), markdown.Count(c.holders, "cluster"))
-	}
-	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), what, where), longestTitle)
+	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), what, c.share()), longestTitle)
 }
 
 // fields names the only field of a change, or counts them.
@@ -86,7 +85,7 @@ func (c *change) message(marker string) string {
 		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", markdown.Plain(c.files[0].Path), c.id.Kind, markdown.Plain(nameOf(c.id)))
 	}
 	for _, p := range c.paths {
-		fmt.Fprintf(&b, "- %s\n", markdown.Plain(p.Path))
+		fmt.Fprintf(&b, "- %s\n", markdown.Plain(difftext.Path(c.object, p)))
 	}
 	b.WriteString("\n")
 	for _, line := range c.allowTrailers() {
@@ -96,63 +95,28 @@ func (c *change) message(marker string) string {
 	return b.String()
 }
 
-// body returns the information that people need for the decision. Text from a member is in code
-// blocks that it cannot close. The changes that wait until fewer pull requests are open are
-// listed, too.
+// body returns the information that people need for the decision: what, where, who, and what merging and closing do; the
+// rest is collapsed. Text from a member is in code that it cannot close. The changes that wait until fewer pull requests
+// are open are listed, too.
 func (c *change) body(fleet string, waiting []*change) string {
 	var b strings.Builder
-	verb, held := "changed", "The object is left as it is"
+	verb, end := "changed", "this pull request is merged or closed"
 	if c.deleted {
-		verb, held = "deleted", "It is not created again"
+		verb = "deleted"
 	}
-	until := "this pull request is merged or closed"
 	if c.reason != nil {
-		until = "this issue is closed"
+		end = "this issue is closed"
 	}
-	fmt.Fprintf(&b, "Somebody %s %s on %s. %s until %s, or until a commit changes the object.\n\n",
-		verb, markdown.Code(c.id.Kind+" "+nameOf(c.id)), markdown.Count(len(c.drifts), "cluster"), held, until)
-	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
-	var diff strings.Builder
-	if c.deleted {
-		diff.WriteString("- (the whole object)\n")
-	}
-	for _, p := range c.paths {
-		fmt.Fprintf(&diff, "  %s\n", markdown.Plain(p.Path))
-		if p.ValueInHub != "" {
-			fmt.Fprintf(&diff, "- %s\n", markdown.Plain(p.ValueInHub))
+	fmt.Fprintf(&b, "%s was %s on %s, and is left so until %s.\n\n", markdown.Code(c.id.Kind+" "+nameOf(c.id)), verb, c.share(), end)
+	b.WriteString(markdown.CodeBlock("diff", c.diff()))
+	fmt.Fprintf(&b, "\n- **Where:** %s; first seen at %s\n", markdown.List(c.clusters(), most), c.first().UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "- **Who:** %s\n", c.writers())
+	if c.source.Path != "" {
+		source := markdown.Code(c.source.String())
+		if c.link != "" {
+			source = linkTo(c.source, c.link)
 		}
-		if p.ValueInMember != "" {
-			fmt.Fprintf(&diff, "+ %s\n", markdown.Plain(p.ValueInMember))
-		}
-	}
-	b.WriteString(markdown.CodeBlock("diff", diff.String()))
-	var who []string
-	times := 0
-	for _, d := range c.drifts {
-		times += max(0, d.Count-1)
-		for _, a := range d.By {
-			who = append(who, d.Cluster+": "+a.String()+formatTime(a.Time))
-		}
-	}
-	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(c.clusters(), most), c.first().UTC().Format(time.RFC3339))
-	if times > 0 {
-		fmt.Fprintf(&b, "; the object was changed there %s before", markdown.Count(times, "time"))
-	}
-	b.WriteString(".\n\n**Who** (field managers, as recorded by the clusters)\n\n")
-	who = slices.Compact(who)
-	switch {
-	case len(who) == 0:
-		who = []string{"not known"}
-	case len(who) > most:
-		who = append(who[:most], fmt.Sprintf("and %d more", len(who)-most))
-	}
-	var writers strings.Builder
-	for _, w := range who {
-		writers.WriteString(markdown.Plain(w) + "\n")
-	}
-	b.WriteString(markdown.CodeBlock("text", writers.String()))
-	if c.source != "" {
-		fmt.Fprintf(&b, "\n**Source:** %s\n", markdown.Code(c.source))
+		fmt.Fprintf(&b, "- **In Git:** %s\n", source)
 	}
 	b.WriteString("\n")
 	if c.reason != nil {
@@ -160,50 +124,129 @@ func (c *change) body(fleet string, waiting []*change) string {
 	} else {
 		c.writeEdit(&b)
 	}
+	putsBack := "reverts the change"
+	if c.deleted {
+		putsBack = "creates the object again as it is in Git"
+	}
+	fmt.Fprintf(&b, "**Closing** %s, also if somebody makes the same change once more.\n\n", putsBack)
+	c.writeDetails(&b, waiting)
+	b.WriteString(marker(fleet, c.hash) + "\n")
+	return b.String()
+}
+
+// share says on how many of the clusters that get the object it was changed.
+func (c *change) share() string {
+	if c.holders > len(c.drifts) {
+		return fmt.Sprintf("%d of %s", len(c.drifts), markdown.Count(c.holders, "cluster"))
+	}
+	return markdown.Count(len(c.drifts), "cluster")
+}
+
+// diff returns the fields of the change as lines of a diff.
+func (c *change) diff() string {
+	var b strings.Builder
+	if c.deleted {
+		b.WriteString("- (the whole object)\n")
+	}
+	for _, p := range c.paths {
+		for _, line := range difftext.Field(c.object, p) {
+			b.WriteString(markdown.Plain(line) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// writers names those who made the change on any cluster.
+func (c *change) writers() string {
+	var who []string
+	for _, d := range c.drifts {
+		for _, a := range d.By {
+			if !slices.Contains(who, a.String()) {
+				who = append(who, a.String())
+			}
+		}
+	}
+	if who == nil {
+		return "not known"
+	}
+	return markdown.List(who, mostWriters)
+}
+
+// linkTo returns a link to a line in Git, and linkIn the address of that link in a body; empty if the body has none. The
+// address stays what it was, so that a body does not change with every commit.
+func linkTo(source api.Origin, address string) string {
+	return "[" + markdown.Code(source.String()) + "](" + address + ")"
+}
+
+func linkIn(body string, source api.Origin) string {
+	_, rest, _ := strings.Cut(body, "**In Git:** "+strings.TrimSuffix(linkTo(source, ""), ")"))
+	address, _, _ := strings.Cut(rest, ")")
+	return address
+}
+
+// writeEdit says what happens if the pull request is merged.
+func (c *change) writeEdit(b *strings.Builder) {
+	if lines := c.allowTrailers(); lines != nil {
+		fmt.Fprintf(b, "**Squashing:** keep the trailer %s, which allows the deletion, as the last line of the message.\n\n", markdown.List(lines, most))
+	}
+	what := "change"
+	if c.deleted {
+		what = "deletion"
+	}
+	b.WriteString("**Merging** takes the " + what + " over into Git. Nothing is written to the object on these clusters.")
+	if c.override != "" {
+		fmt.Fprintf(b, " %s in %s is for them only", markdown.Code(c.override), markdown.Code(c.files[0].Path))
+		if !c.deleted {
+			b.WriteString(": while it sets the value, later changes of it in the manifest do not reach them")
+		}
+		b.WriteString(".")
+	}
+	if len(c.others) > 0 {
+		fmt.Fprintf(b, " It also **changes** the object on %s, in the order of the rollout: %s.", markdown.Count(len(c.others), "other cluster"), markdown.List(c.others, most))
+	}
+	b.WriteString("\n\n")
+}
+
+// writeManual writes why no edit is possible, and how to keep the change.
+func (c *change) writeManual(b *strings.Builder) {
+	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(c.reason.Error(), mostReason)))
+	b.WriteString("**To keep the change**, make it in Git by hand. Once these clusters have the commit, gitfleet closes this issue.\n\n")
+}
+
+// writeDetails writes what not everybody needs for the decision.
+func (c *change) writeDetails(b *strings.Builder, waiting []*change) {
+	b.WriteString("<details><summary>Who changed it on which cluster, and what else can be done</summary>\n\n")
+	var who []string
+	for _, d := range c.drifts {
+		before := ""
+		if d.Count > 1 {
+			before = "; the object was changed there " + markdown.Count(d.Count-1, "time") + " before"
+		}
+		for _, a := range d.By {
+			who = append(who, d.Cluster+": "+a.String()+formatTime(a.Time)+before)
+		}
+		if len(d.By) == 0 {
+			who = append(who, d.Cluster+": not known"+before)
+		}
+	}
+	if who = slices.Compact(who); len(who) > most {
+		who = append(who[:most], fmt.Sprintf("and %d more", len(who)-most))
+	}
+	var lines strings.Builder
+	for _, w := range who {
+		lines.WriteString(markdown.Plain(w) + "\n")
+	}
+	b.WriteString(markdown.CodeBlock("text", lines.String()))
+	fmt.Fprintf(b, "\n- A commit that changes the object overwrites the change.\n- The label %s keeps the object as it is, also after closing, until the label is removed.\n", markdown.Code(holdLabel))
+	fmt.Fprintf(b, "- %s shows the change and its state.\n", markdown.Code("gitfleet proposals show "+c.hash[:min(len(c.hash), 8)]))
 	if len(waiting) > 0 {
 		var names []string
 		for _, w := range waiting {
 			names = append(names, w.id.Kind+" "+nameOf(w.id))
 		}
-		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drift are open: %s: %s.\n\n", markdown.Count(len(waiting), "change"), markdown.List(names, most))
+		fmt.Fprintf(b, "- **Waiting** until fewer pull requests and issues of drift are open: %s: %s.\n", markdown.Count(len(waiting), "change"), markdown.List(names, most))
 	}
-	b.WriteString(marker(fleet, c.hash) + "\n")
-	return b.String()
-}
-
-// writeEdit says what happens if the pull request is merged or closed.
-func (c *change) writeEdit(b *strings.Builder) {
-	if c.override != "" {
-		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(c.override), markdown.Code(c.files[0].Path))
-	}
-	if lines := c.allowTrailers(); lines != nil {
-		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n\n", markdown.List(lines, most))
-	}
-	change := "change"
-	if c.deleted {
-		change = "deletion"
-	}
-	b.WriteString("**Merging** takes the " + change + " over into Git. Nothing is written to the object on the clusters above.")
-	if len(c.others) > 0 {
-		fmt.Fprintf(b, " It also **changes** the object on %s, in the order of the rollout: %s.", markdown.Count(len(c.others), "other cluster"), markdown.List(c.others, most))
-	}
-	b.WriteString("\n\n**Closing** without merging " + c.closing())
-}
-
-// writeManual writes why no edit is possible, and what closing the issue does.
-func (c *change) writeManual(b *strings.Builder) {
-	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(c.reason.Error(), mostReason)))
-	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
-	b.WriteString("**Closing** " + c.closing())
-}
-
-// closing says what happens if the pull request or issue is closed, and what the label changes.
-func (c *change) closing() string {
-	putsBack, keeps := "puts the object back to what is in Git", "keeps the object as it is"
-	if c.deleted {
-		putsBack, keeps = "creates the object again as it is in Git", "keeps it deleted"
-	}
-	return putsBack + ". The same change is not offered again: if somebody makes it once more, it is put back. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until the label is removed.\n\n"
+	b.WriteString("\n</details>\n\n")
 }
 
 func formatTime(t time.Time) string {
@@ -234,7 +277,7 @@ const endedMarker = "<!-- gitfleet: ended -->"
 
 func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " + hash + " -->" }
 
-var where = regexp.MustCompile(`(?m)^\*\*Where:\*\* (.+); first seen at `)
+var where = regexp.MustCompile(`(?m)^(?:- )?\*\*Where:\*\* (.+); first seen at `)
 
 // mayListAny reports whether a body may list one of some clusters as one that has the change. A body
 // that lists only some of the clusters, or was edited, may list any.

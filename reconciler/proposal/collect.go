@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -26,8 +27,12 @@ type change struct {
 	// hash identifies the change, also across restarts.
 	hash string
 	id   api.ID
-	// source is the position of the object in Git; empty if it is not known.
-	source string
+	// object is the object as Git wants it on the first of the clusters, and source the line of the first changed field
+	// in Git, or else of the object. They are zero if they are not known.
+	object map[string]any
+	source api.Origin
+	// link is the address of source on the forge; empty if it is not known.
+	link string
 	// reason is the reason why no edit of the files can express the change; nil if one can.
 	// partial says that an edit could if all clusters that get the object had the change: the
 	// other clusters may report the same change a moment later.
@@ -85,6 +90,8 @@ type cachedEdit struct {
 	edit    *Result
 	err     error
 	partial bool
+	// source is the line of the first field if there is no edit.
+	source api.Origin
 }
 
 // collect groups the held drifts of a report. The files must be those of the commit in force.
@@ -99,9 +106,14 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 			continue
 		}
 		c := newChange(col.fleet, d)
-		c = cmp.Or(byHash[c.hash], c)
+		if byHash[c.hash] == nil {
+			byHash[c.hash] = c
+			if _, m := r.TraceDrift(d); m != nil {
+				c.object, c.source = m.Object.Content.Object, m.Origin
+			}
+		}
+		c = byHash[c.hash]
 		c.drifts = append(c.drifts, d)
-		byHash[c.hash] = c
 	}
 	editor := &Editor{Load: col.load, Files: files, Head: r.InForce}
 	hashes := slices.Sorted(maps.Keys(byHash))
@@ -169,14 +181,13 @@ func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) e
 	slices.SortFunc(c.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	t := Target{ID: c.id, Drift: c.paths, Deleted: c.deleted}
 	changed := map[string]bool{}
+	var first *work.Manifest
 	for _, d := range c.drifts {
-		trace := r.TraceDrift(d)
+		trace, m := r.TraceDrift(d)
 		if trace == nil { // a member drops the drift of an object that it no longer gets
 			return fmt.Errorf("left as it is; what Git wants on %s is %w", d.Cluster, errUnknown)
 		}
-		if c.source == "" {
-			c.source = trace.Origin
-		}
+		first = cmp.Or(first, m)
 		if err := Adoptable(trace); err != nil {
 			return err
 		}
@@ -206,14 +217,18 @@ func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) e
 		}
 		col.left--
 		done = tryEdit(editor, t)
+		if done.err != nil {
+			done.source = editor.lineOf(first, c.paths)
+		}
 		if !errors.Is(done.err, errUnreadable) {
 			col.edits[memo] = done
 		}
 	}
 	if c.partial = done.partial; done.err != nil {
+		c.source = done.source
 		return done.err
 	}
-	c.files, c.override, c.source = done.edit.Files, done.edit.Override, cmp.Or(done.edit.Origin.String(), c.source)
+	c.files, c.override, c.source = done.edit.Files, done.edit.Override, done.edit.Origin
 	if c.override == "" {
 		for _, h := range t.Others {
 			c.others = append(c.others, h.Cluster)

@@ -135,7 +135,7 @@ func TestWhatCannotBeOffered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &collector{fleet: "shop", load: func(fs.FS) (*hub.Snapshot, error) { return nil, test.load }}
 			offers, others := c.collect(reporting(t, files, valued("x"), "east", "west"), files)
-			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].source == "") {
+			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].source.Line == 0) {
 				t.Errorf("offers: %+v", offers)
 			}
 			if test.message != "" && (len(others) != 1 || len(others[0].change.drifts) != 2 || !strings.HasPrefix(others[0].message, test.message)) {

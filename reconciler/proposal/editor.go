@@ -50,7 +50,8 @@ type FileChange struct {
 // A Result is an edit that makes a change in a tree.
 type Result struct {
 	Files []FileChange
-	// Origin is the position of the object.
+	// Origin is the line that has the value in Git: the first that the edit replaces, or else that of the field or
+	// of the object.
 	Origin api.Origin
 	// Override names the override that the edit changes, so that it affects only the clusters
 	// that have the change. It is empty if the edit affects all clusters.
@@ -87,7 +88,10 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 		}
 		edit = &Result{Files: files}
 	}
-	edit.Origin = a.manifest.Origin
+	edit.Origin = replacedLine(edit.Files)
+	if edit.Origin.Line == 0 {
+		edit.Origin = e.lineOf(a.manifest, a.Drift)
+	}
 	return edit, nil
 }
 

@@ -97,6 +97,7 @@ func formatted(r *Result, err error) string {
 		return "refused: " + err.Error() + "\n"
 	}
 	var b strings.Builder
+	fmt.Fprintln(&b, "the value is at", r.Origin)
 	if r.Override != "" {
 		fmt.Fprintln(&b, r.Override)
 	}

@@ -47,7 +47,7 @@ func TestASecondValueReplacesTheFirst(t *testing.T) {
 	if first.State != forge.Closed || !endedByGitfleet(first.Body) || len(p.forge.comments) != 1 || !strings.Contains(p.forge.comments[0], "If a cluster has another value now, that is a change of its own.") {
 		t.Errorf("the first pull request is %+v, comments %q", first, p.forge.comments)
 	}
-	if first.Branch == second.Branch || !strings.Contains(second.Body, "+ 7\n") {
+	if first.Branch == second.Branch || !strings.Contains(second.Body, "+ \"7\"\n") {
 		t.Errorf("the second pull request is %+v", second)
 	}
 	for _, file := range p.forge.branches[second.Branch].Files {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/difftext"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -107,12 +108,12 @@ type HeldChange struct {
 	Clusters []string `json:"clusters"`
 	Holders  int      `json:"holders"`
 	// FirstSeen is when the change was first seen on any cluster.
-	FirstSeen time.Time        `json:"firstSeen"`
-	Deleted   bool             `json:"deleted,omitempty"`
-	Fields    []api.Difference `json:"fields,omitempty"`
+	FirstSeen time.Time   `json:"firstSeen"`
+	Deleted   bool        `json:"deleted,omitempty"`
+	Fields    []HeldField `json:"fields,omitempty"`
 	// By are those who made the change, by cluster.
 	By []Writer `json:"by,omitempty"`
-	// Source is the line of the object in Git; empty if it is not known.
+	// Source is the line of the first changed field in Git, or else of the object; empty if it is not known.
 	Source string `json:"source,omitempty"`
 	// Override names the override that the edit changes. If it is empty, merging also changes
 	// the object on OtherClusters.
@@ -120,6 +121,14 @@ type HeldChange struct {
 	OtherClusters []string `json:"otherClusters,omitempty"`
 	// Edits are the diffs of the pull request, by file.
 	Edits []FileEdit `json:"edits,omitempty"`
+}
+
+// A HeldField is one field of a change.
+type HeldField struct {
+	api.Difference
+	// Diff has the lines of the difference for people: the path with the names of items, and the values as YAML, where
+	// "- " is in Git and "+ " on the clusters.
+	Diff []string `json:"diff"`
 }
 
 // A Writer is someone who changed an object on a cluster.
@@ -207,8 +216,11 @@ func (s *offerState) heldState() State {
 func (it heldItem) describe() HeldChange {
 	out := HeldChange{
 		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
-		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted, Fields: it.paths,
-		Override: it.override, OtherClusters: it.others, Source: it.source,
+		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted,
+		Override: it.override, OtherClusters: it.others, Source: it.source.String(),
+	}
+	for _, p := range it.paths {
+		out.Fields = append(out.Fields, HeldField{p, difftext.Field(it.object, p)})
 	}
 	if it.reason != nil {
 		out.Reason = it.reason.Error()

@@ -112,9 +112,9 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 	}
 	i := p.forge.issues[0]
 	for _, want := range []string{
-		"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this issue is closed, or until a commit changes the object.",
-		"- 1\n+ 7\n", "`east`, `west`", "**Source:** `web.yaml:1`", "no edit of the files in Git makes the change: `its value comes from the YAML anchor *port`",
-		"**Closing** puts the object back", "`gitfleet/hold`", marker("shop", manualChange(7).hash),
+		"`ConfigMap shop/web` was changed on 2 clusters, and is left so until this issue is closed.",
+		"- \"1\"\n+ \"7\"\n", "`east`, `west`", "**In Git:** [`web.yaml:1`](https://git.example.com/", "no edit of the files in Git makes the change: `its value comes from the YAML anchor *port`",
+		"**Closing** reverts the change", "`gitfleet/hold`", marker("shop", manualChange(7).hash),
 	} {
 		if !strings.Contains(i.Body, want) {
 			t.Errorf("the body has no %q:\n%s", want, i.Body)

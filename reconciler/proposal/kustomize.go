@@ -101,9 +101,14 @@ func (a *attempt) built(files []FileChange, source *api.Object) any {
 	return canonical(after.Objects[i].Content.Object)
 }
 
-// givesAll reports whether an edited tree has an object with exactly these edits.
-func (a *attempt) givesAll(files []FileChange, source *api.Object, edits []FieldEdit) bool {
-	want, err := withEdits(source.Content.Object, edits)
+// givesAll reports whether an edited tree has an object with exactly these edits, in addition to those that an earlier
+// one has.
+func (a *attempt) givesAll(files, earlier []FileChange, source *api.Object, edits []FieldEdit) bool {
+	object := source.Content.Object
+	if earlier != nil {
+		object, _ = a.built(earlier, source).(map[string]any)
+	}
+	want, err := withEdits(object, edits)
 	return err == nil && reflect.DeepEqual(a.built(files, source), want)
 }
 
@@ -143,8 +148,9 @@ type kustomizationText struct {
 }
 
 type patchEntry struct {
-	Path  string `yaml:"path"`
-	Patch string `yaml:"patch"`
+	Path   string         `yaml:"path"`
+	Patch  string         `yaml:"patch"`
+	Target map[string]any `yaml:"target"`
 }
 
 type imageEntry struct {
@@ -341,15 +347,18 @@ func findInMergePatch(object, patch any, keys []string) (at []string, there bool
 	return at, there
 }
 
-// newPatch adds a patch with some edits to the kustomization. An item of a list is addressed by its name, in a strategic
+// newPatch adds some edits to the patch of the object that the kustomization has, or else a new patch. An item of a list is addressed by its name, in a strategic
 // merge patch; in a JSON patch, which addresses it by its index, the operation comes after a test of the item.
 func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
+	if next := a.extendPatch(files, source, edits); next != nil {
+		return next, nil
+	}
 	if patch := a.mergePatch(source, edits); patch != nil {
 		text, err := block(patch)
 		if err != nil {
 			return nil, err
 		}
-		if next, err := a.addPatch(files, source, text); err == nil && a.givesAll(next, source, edits) {
+		if next, err := a.addPatch(files, source, text); err == nil && a.givesAll(next, files, source, edits) {
 			return next, nil
 		}
 	}
@@ -366,17 +375,22 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []Field
 
 // addPatch adds a patch of an object to the kustomization.
 func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) ([]FileChange, error) {
-	target := map[string]any{"kind": source.ID.Kind, "name": a.originalName(source)}
-	if source.ID.Group != "" {
-		target["group"] = source.ID.Group
-	}
-	added := map[string]any{"target": target, "patch": text}
+	added := map[string]any{"target": a.patchTarget(source), "patch": text}
 	root := source.Origin.Kustomization
 	before, err := a.read(files, root)
 	if err != nil {
 		return nil, err
 	}
 	return a.inFile(files, site{root, firstDocument, []FieldEdit{appendTo(before, "patches", added)}})
+}
+
+// patchTarget returns the target of patches of an object.
+func (a *attempt) patchTarget(source *api.Object) map[string]any {
+	target := map[string]any{"kind": source.ID.Kind, "name": a.originalName(source)}
+	if source.ID.Group != "" {
+		target["group"] = source.ID.Group
+	}
+	return target
 }
 
 // appendTo returns the edit that appends an item to a list of a kustomization, which it may not have yet.

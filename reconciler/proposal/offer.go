@@ -82,6 +82,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 	case err != nil || found != nil || !f.canOffer(c, now):
 		return found, err
 	case c.reason != nil:
+		f.setLink(c, "")
 		return f.createIssue(ctx, c)
 	case branch == "":
 		s.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
@@ -140,6 +141,7 @@ func (f *follower) countRetried(but *offerState) int {
 // create makes the branch and the pull request of a change. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
 func (f *follower) create(ctx context.Context, c *change, branch string, now time.Time) (*forge.PullRequest, error) {
+	f.setLink(c, "")
 	faults.At("before branch")
 	state, err := f.cfg.Branches.Publish(ctx, f.commit(c, branch, now))
 	faults.At("after branch")
@@ -173,6 +175,16 @@ func (f *follower) commit(c *change, branch string, now time.Time) gitsource.Bra
 	return out
 }
 
+// setLink sets the address of a change's line in Git: the one that the body has, or else that in the commit in force.
+func (f *follower) setLink(c *change, body string) {
+	if c.source.Path == "" {
+		return
+	}
+	if c.link = linkIn(body, c.source); c.link == "" {
+		c.link = f.cfg.Forge.LineURL(f.known.commit, c.source.Path, c.source.Line)
+	}
+}
+
 // sameText reports whether two bodies are equal except for changes that a forge makes.
 func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
@@ -191,6 +203,7 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	if s.branch == f.newest() {
 		waiting = f.listWaiting(now)
 	}
+	f.setLink(c, pr.Body)
 	edit, after, needed := editTo(pr, c.title(), c.labels(), c.body(f.cfg.Fleet, waiting))
 	if !needed {
 		return nil

@@ -1,11 +1,14 @@
 package proposal
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
@@ -114,6 +117,65 @@ func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdi
 	}
 	item["$patch"] = "delete"
 	return e.Remove
+}
+
+// extendPatch adds edits to an inline patch that the kustomization has with the same target, so that the object gets no
+// second one. It returns nil if there is none that can have them.
+func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []FieldEdit) []FileChange {
+	root := source.Origin.Kustomization
+	text, err := a.read(files, root)
+	var k kustomizationText
+	if err != nil || yaml.Unmarshal(text, &k) != nil {
+		return nil
+	}
+	for i, p := range k.Patches {
+		if p.Patch == "" || !reflect.DeepEqual(p.Target, a.patchTarget(source)) {
+			continue
+		}
+		extended, err := extended(p.Patch, source, edits)
+		if err != nil {
+			continue
+		}
+		next, err := a.inFile(files, site{root, firstDocument, []FieldEdit{{Path: fmt.Sprintf("/patches/%d/patch", i), Value: extended}}})
+		if err == nil && a.givesAll(next, files, source, edits) {
+			return next
+		}
+	}
+	return nil
+}
+
+// extended returns a patch of an object with more edits: as operations of a JSON patch, or in a strategic merge patch
+// that is written as gitfleet does it. Another one may have comments, which would be lost.
+func extended(patch string, source *api.Object, edits []FieldEdit) (string, error) {
+	var now any
+	if err := yaml.Unmarshal([]byte(patch), &now); err != nil {
+		return "", err
+	}
+	object := source.Content.Object
+	switch now := canonical(now).(type) {
+	case []any:
+		operations, err := operationsOf(object, edits)
+		if err != nil {
+			return "", err
+		}
+		var appended []FieldEdit
+		for _, operation := range slices.Concat(operations...) {
+			appended = append(appended, FieldEdit{Path: "/-", Value: operation})
+		}
+		text, err := editAll([]byte(patch), firstDocument, appended)
+		return string(text), err
+	case map[string]any:
+		if text, err := block(now); err != nil || text != patch {
+			return "", errors.New("it is not in the form in which gitfleet writes it")
+		}
+		for _, e := range edits {
+			if !addToMergePatch(now, canonical(object), api.SplitPointer(e.Path), e) {
+				return "", &FieldError{Path: e.Path, Reason: "a strategic merge patch cannot have it"}
+			}
+		}
+		return block(now)
+	}
+	return "", errors.New("it is no patch")
 }
 
 // newTransformers returns new entries in the images and the replicas of a kustomization that may set a field.

@@ -54,6 +54,7 @@ type Forge interface {
 	CloseIssue(ctx context.Context, number int64, comment, body string) error
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
+	LineURL(commit, path string, line int) string
 }
 
 // Branches are those of the repository; see [gitsource.Publisher].

@@ -52,6 +52,10 @@ func (f *fakeForge) ask() error { f.requests++; return f.fail }
 
 func (f *fakeForge) ForgetList() { f.forgotten++ }
 
+func (f *fakeForge) LineURL(commit, path string, line int) string {
+	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit, path, line)
+}
+
 func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
 	for _, pr := range f.pulls {
@@ -214,7 +218,7 @@ func heldChange(n int, clusters ...string) *change {
 	d := api.Difference{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "1", ValueInMember: fmt.Sprint(n)}}
 	c := &change{
 		hash: fmt.Sprintf("%016x", n), id: api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "web"},
-		source: "web.yaml:1", paths: []api.Difference{d}, files: []FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
+		source: api.Origin{Path: "web.yaml", Line: 1}, paths: []api.Difference{d}, files: []FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
 	}
 	for _, cluster := range clusters {
 		c.drifts = append(c.drifts, &status.Drift{
@@ -467,15 +471,6 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// The body counts the earlier changes of the object, whatever became of them.
-func TestTheBodyCountsEarlierChanges(t *testing.T) {
-	c := heldChange(7, "east", "west")
-	c.drifts[0].Count, c.drifts[1].Count = 3, 1
-	if body := c.body("shop", nil); !strings.Contains(body, "; the object was changed there 2 times before.\n") {
-		t.Errorf("the body is\n%s", body)
-	}
-}
-
 // Whatever a member says stays text in the body of a pull request.
 func TestTextsOfMembersAreEscaped(t *testing.T) {
 	c := heldChange(7, "east")
@@ -484,8 +479,8 @@ func TestTextsOfMembersAreEscaped(t *testing.T) {
 	c.drifts[0].By = []api.Actor{{Manager: "``` @admin", Operation: "Update"}}
 	body := c.body("shop", nil)
 	for _, want := range []string{
-		"````diff\n  /data/`key`\n- 1\n+ ```↵@admin <!-- gitfleet: shop 00 -->\\x1b[31m\\u202e[x](http://example.com)\n````\n",
-		"````text\neast: ``` @admin (Update)\n````\n",
+		"````diff\n  data[\"`key`\"]\n- \"1\"\n+ \"```\\n@admin <!-- gitfleet: shop 00 -->\\e[31m\\u202e[x](http://example.com)\"\n````\n",
+		"````text\neast: ``` @admin (Update)\n````\n", "- **Who:** ```` ``` @admin (Update) ````\n",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the body has no\n%s\nin\n%s", want, body)

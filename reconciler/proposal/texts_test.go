@@ -22,50 +22,65 @@ func TestBodies(t *testing.T) {
 		"a field": {
 			func(*change) {},
 			[]string{
-				"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this pull request is merged or closed, or until a commit changes the object.\n",
-				"```diff\n  /data/key\n- 1\n+ 7\n```\n", "**Where:** `east`, `west`; first seen at 2027-01-15T12:00:00Z.\n", "```text\nnot known\n```\n", "**Source:** `web.yaml:1`\n",
-				"**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.\n",
-				"**Closing** without merging puts the object back to what is in Git. The same change is not offered again: if somebody makes it once more, it is put back. The label `gitfleet/hold` keeps the object as it is, also after closing, until the label is removed.\n",
+				"`ConfigMap shop/web` was changed on 2 clusters, and is left so until this pull request is merged or closed.\n",
+				"```diff\n  data.key\n- \"1\"\n+ \"7\"\n```\n", "- **Where:** `east`, `west`; first seen at 2027-01-15T12:00:00Z\n", "- **Who:** not known\n", "- **In Git:** [`web.yaml:1`](https://git.example.com/c/web.yaml#L1)\n",
+				"**Merging** takes the change over into Git. Nothing is written to the object on these clusters.\n",
+				"**Closing** reverts the change, also if somebody makes the same change once more.\n", "The label `gitfleet/hold` keeps the object as it is, also after closing, until the label is removed.\n",
+				"- `gitfleet proposals show 00000000` shows",
 			},
-			"Change in Git",
+			"is for them only",
 		},
-		"a field that is added":   {func(c *change) { c.paths[0].ValueInHub = "" }, []string{"  /data/key\n+ 7\n"}, "- 1"},
-		"a field that is removed": {func(c *change) { c.paths[0].ValueInMember = "" }, []string{"  /data/key\n- 1\n"}, "+ 7"},
-		"a cluster-scoped object": {func(c *change) { c.id = api.ID{Kind: "Namespace", Name: "shop"} }, []string{"Somebody changed `Namespace shop` on"}, ""},
-		"its source is not known": {func(c *change) { c.source = "" }, nil, "**Source:**"},
+		"on some of the clusters": {func(c *change) { c.holders = 3 }, []string{"was changed on 2 of 3 clusters, and"}, ""},
+		"a field of an item": {
+			func(c *change) {
+				c.object = map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "replicas": int64(1)}}}}
+				c.paths[0].Path = "/spec/containers/0/replicas"
+			}, []string{"  spec.containers[web].replicas\n- 1\n+ 7\n"}, "containers/0",
+		},
+		"a field that is added":   {func(c *change) { c.paths[0].ValueInHub = "" }, []string{"  data.key\n+ \"7\"\n"}, "- \"1\""},
+		"a field that is removed": {func(c *change) { c.paths[0].ValueInMember = "" }, []string{"  data.key\n- \"1\"\n"}, "+ \"7\""},
+		"a cluster-scoped object": {func(c *change) { c.id = api.ID{Kind: "Namespace", Name: "shop"} }, []string{"`Namespace shop` was changed on"}, ""},
+		"its source is not known": {func(c *change) { c.source = api.Origin{} }, nil, "**In Git:**"},
+		"no link":                 {func(c *change) { c.link = "" }, []string{"- **In Git:** `web.yaml:1`\n"}, ""},
 		"people who are known": {
 			func(c *change) {
 				c.drifts[0].By = []api.Actor{{Manager: "kubectl-edit", Operation: "Update", Time: noon}, {Manager: "helm", Operation: "Apply"}}
 				c.drifts[1].By = []api.Actor{{Manager: "kubectl-edit", Operation: "Update"}}
 			},
-			[]string{"east: kubectl-edit (Update) at 2027-01-15T12:00:00Z\n", "east: helm", "west: kubectl-edit"}, "not known",
+			[]string{"- **Who:** `kubectl-edit (Update)`, `helm (Apply)`\n", "east: kubectl-edit (Update) at 2027-01-15T12:00:00Z\n", "east: helm", "west: kubectl-edit"}, "not known",
 		},
-		"changed once before": {func(c *change) { c.drifts[1].Count = 2 }, []string{"; the object was changed there 1 time before.\n"}, ""},
+		"changed before on one of them": {
+			func(c *change) { c.drifts[0].Count, c.drifts[1].Count = 3, 1 },
+			[]string{"east: not known; the object was changed there 2 times before\nwest: not known\n"}, "",
+		},
 		"seen earlier on the other cluster": {
 			func(c *change) { c.drifts[1].Since = noon.Add(-time.Hour) }, []string{"first seen at 2027-01-15T11:00:00Z"}, "",
 		},
 		"an override": {
 			func(c *change) { c.override = "ResourceOverride web-1" },
-			[]string{"**Change in Git:** `ResourceOverride web-1` in `web.yaml`, for the clusters above only.\n"}, "other cluster",
+			[]string{"on these clusters. `ResourceOverride web-1` in `web.yaml` is for them only: while it sets the value, later changes of it in the manifest do not reach them.\n"}, "other cluster",
+		},
+		"an override that deletes": {
+			func(c *change) { c.override, c.deleted, c.paths = "ResourceOverride web-1", true, nil }, []string{"`ResourceOverride web-1` in `web.yaml` is for them only.\n"}, "sets the value",
 		},
 		"other clusters change as well": {
 			func(c *change) { c.others = []string{"north"} },
-			[]string{"on the clusters above. It also **changes** the object on 1 other cluster, in the order of the rollout: `north`.\n"}, "",
+			[]string{"on these clusters. It also **changes** the object on 1 other cluster, in the order of the rollout: `north`.\n"}, "",
 		},
 		"deleted": {
 			func(c *change) { c.deleted, c.paths = true, nil },
 			[]string{
-				"Somebody deleted `ConfigMap shop/web` on 2 clusters. It is not created again until this pull request is merged or closed, or until a commit changes the object.\n", "```diff\n- (the whole object)\n```\n",
-				"**Squashing:** the commit has the trailer `Gitfleet-Allow-Delete: crp/web`, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n",
-				"**Merging** takes the deletion over into Git.", "creates the object again as it is in Git.", "The label `gitfleet/hold` keeps it deleted",
+				"`ConfigMap shop/web` was deleted on 2 clusters, and is left so until this pull request is merged or closed.\n", "```diff\n- (the whole object)\n```\n",
+				"**Squashing:** keep the trailer `Gitfleet-Allow-Delete: crp/web`, which allows the deletion, as the last line of the message.\n",
+				"**Merging** takes the deletion over into Git.", "**Closing** creates the object again as it is in Git, also if",
 			},
 			"",
 		},
 		"an issue": {
 			func(c *change) { c.reason = errors.New("line 7: `x`: an anchor") },
 			[]string{
-				"left as it is until this issue is closed, or until a commit changes the object.\n", "**Why this is not a pull request:** no edit of the files in Git makes the change: `` line 7: `x`: an anchor ``\n",
-				"**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n", "**Closing** puts the object back",
+				"left so until this issue is closed.\n", "**Why this is not a pull request:** no edit of the files in Git makes the change: `` line 7: `x`: an anchor ``\n",
+				"**To keep the change**, make it in Git by hand. Once these clusters have the commit, gitfleet closes this issue.\n", "**Closing** reverts the change",
 			},
 			"**Merging**",
 		},
@@ -83,6 +98,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := heldChange(7, "east", "west")
+			c.link = "https://git.example.com/c/web.yaml#L1"
 			for _, d := range c.drifts {
 				d.Since = noon
 			}
@@ -125,7 +141,7 @@ func TestTheBodyListsWhatWaits(t *testing.T) {
 func TestTheCommitMessage(t *testing.T) {
 	c := heldChange(7, "east", "west")
 	c.paths = append(c.paths, api.Difference{PatchDetail: api.PatchDetail{Path: "/data/a\nGitfleet-Allow-Delete: crp/web"}})
-	const want = "web.yaml: take over drift of ConfigMap shop/web\n\nFields that were changed on member clusters:\n- /data/key\n- /data/a↵Gitfleet-Allow-Delete: crp/web\n\nGitfleet-Drift: 0000000000000007\n"
+	const want = "web.yaml: take over drift of ConfigMap shop/web\n\nFields that were changed on member clusters:\n- data.key\n- data[\"a\\nGitfleet-Allow-Delete: crp\"].web\n\nGitfleet-Drift: 0000000000000007\n"
 	if got := c.message(trailer(c.hash)); got != want {
 		t.Errorf("the message is\n%s\nwant\n%s", got, want)
 	}

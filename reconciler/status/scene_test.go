@@ -172,7 +172,8 @@ func (s *scene) trace(args []string) string {
 	if args[0] == "drifts" {
 		var all []*status.Trace
 		for i := range s.report.Drifts {
-			all = append(all, s.report.TraceDrift(&s.report.Drifts[i]))
+			trace, _ := s.report.TraceDrift(&s.report.Drifts[i])
+			all = append(all, trace)
 		}
 		return s.yaml(all)
 	}

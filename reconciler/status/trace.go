@@ -171,11 +171,11 @@ func (r *Report) overrides(p *plan.Placement, c *plan.OnCluster, m *work.Manifes
 	return names, false
 }
 
-// TraceDrift returns the origin of the object of a drift; nil if the object is no longer placed
-// there, or if the content assigned to the cluster is not known yet.
-func (r *Report) TraceDrift(d *Drift) *Trace {
+// TraceDrift returns the origin of the object of a drift, and the object as Git wants it there; nil if the object is no
+// longer placed there, or if the content assigned to the cluster is not known yet.
+func (r *Report) TraceDrift(d *Drift) (*Trace, *work.Manifest) {
 	if r.plan == nil {
-		return nil
+		return nil, nil
 	}
 	id := d.ID()
 	for _, w := range r.plan.Works[d.Cluster] {
@@ -186,11 +186,11 @@ func (r *Report) TraceDrift(d *Drift) *Trace {
 			if m.ID == id {
 				t := r.trace(w, m, d.Cluster)
 				t.Drift = d
-				return t
+				return t, m
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // A Holder is a cluster on which an object is placed, with the placement.

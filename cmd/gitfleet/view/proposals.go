@@ -179,7 +179,9 @@ func proposalText(now time.Time, c *proposal.HeldChange) string {
 		b.WriteString("  the object was deleted\n")
 	}
 	for _, f := range c.Fields {
-		output.WriteChange(&b, "  ", f)
+		for _, line := range f.Diff {
+			fmt.Fprintf(&b, "  %s\n", output.Sanitize(line))
+		}
 	}
 	if len(c.Edits) > 0 {
 		b.WriteString("\nEdit in Git\n")
@@ -201,6 +203,9 @@ func proposalText(now time.Time, c *proposal.HeldChange) string {
 		text := "Merging takes the " + what + " over into Git. Nothing is written to the object on the clusters above."
 		if c.Override != "" {
 			text += " The edit is in " + c.Override + ", for these clusters only."
+			if !c.Deleted {
+				text += " While it sets the value, later changes of it in the manifest do not reach them."
+			}
 		}
 		if len(c.OtherClusters) > 0 {
 			text += fmt.Sprintf(" It would also change the object on %s: %s.", output.Count(len(c.OtherClusters), "other cluster"), strings.Join(c.OtherClusters, ", "))

@@ -45,7 +45,7 @@ func TestProposalText(t *testing.T) {
 		}, []string{"source web.yaml:3", "by kubectl-edit (Update) on east at 2026-03-01T12:00:00Z"}, "Merging"},
 		"an edit":        {func(c *proposal.HeldChange) { c.Edits = edits }, []string{"Edit in Git @@ -1 +1 @@ -a +b", "Merging takes the change over into Git.", "Closing without merging puts the object back to what is in Git"}, "It would also change"},
 		"for others too": {func(c *proposal.HeldChange) { c.Edits, c.OtherClusters = edits, []string{"north"} }, []string{"It would also change the object on 1 other cluster: north."}, "The edit is in"},
-		"an override":    {func(c *proposal.HeldChange) { c.Edits, c.Override = edits, "ResourceOverride shop/web" }, []string{"The edit is in ResourceOverride shop/web, for these clusters only."}, "It would also change"},
+		"an override":    {func(c *proposal.HeldChange) { c.Edits, c.Override = edits, "ResourceOverride shop/web" }, []string{"The edit is in ResourceOverride shop/web, for these clusters only. While it sets the value, later changes of it in the manifest do not reach them."}, "It would also change"},
 		"a Secret":       {func(c *proposal.HeldChange) { c.Edits = []proposal.FileEdit{{Path: "key.yaml"}} }, []string{"key.yaml is not shown, since it has a Secret"}, "@@"},
 		"a deletion":     {func(c *proposal.HeldChange) { c.Deleted, c.Edits = true, edits }, []string{"the object was deleted", "Merging takes the deletion over into Git.", "Closing without merging creates the object again as it is in Git"}, "puts the object back"},
 		"no edit": {func(c *proposal.HeldChange) {
