@@ -21,9 +21,17 @@ const (
 // exact: for numbers, lists, maps and long texts. list begins with the result of Compare for the
 // same arguments. Masked and very large values stay texts only.
 func Exact(hub, member *unstructured.Unstructured, opt Options, list []api.Difference) []api.Difference {
-	out, left := slices.Clone(list), exactSize
-	for i, c := range compare(hub, member, opt) {
-		if i == len(out) || c.detail() != out[i].PatchDetail {
+	out := slices.Clone(list)
+	exact(compare(hub, member, opt), out)
+	return out
+}
+
+// exact sets the values of differences as JSON where the texts are not exact. list has the changes, in
+// the same order.
+func exact(changes []change, list []api.Difference) {
+	left := exactSize
+	for i, c := range changes {
+		if i == len(list) || c.detail() != list[i].PatchDetail {
 			break // the last of too many differences stands for the rest
 		}
 		if c.isExact() {
@@ -31,10 +39,9 @@ func Exact(hub, member *unstructured.Unstructured, opt Options, list []api.Diffe
 		}
 		hubJSON, memberJSON := c.hub.json(), c.member.json()
 		if size := len(hubJSON) + len(memberJSON); size <= left {
-			out[i].HubJSON, out[i].MemberJSON, left = hubJSON, memberJSON, left-size
+			list[i].HubJSON, list[i].MemberJSON, left = hubJSON, memberJSON, left-size
 		}
 	}
-	return out
 }
 
 // isExact reports whether the texts of a change are exact: both values are texts, neither empty
