@@ -63,6 +63,8 @@ const (
 	// applied, at each apply. Nobody has changed the object, and applying it again would not
 	// help.
 	DriftAltered DriftState = "altered"
+	// DriftAdded: others have added something beside what the manifest sets. It is left as it is.
+	DriftAdded DriftState = "added"
 	// DriftEnded: the drift has ended by itself: somebody else reverted it, or the manifest now
 	// has the same values.
 	DriftEnded DriftState = "ended"
@@ -84,6 +86,18 @@ const (
 	DriftPropose DriftMode = "propose"
 	// DriftReport leaves the object as it is.
 	DriftReport DriftMode = "report"
+)
+
+// An AdditionsMode is what is done when something is added on a member beside what a manifest sets, such as
+// a container or a label.
+type AdditionsMode string
+
+// The modes of additions.
+const (
+	// AdditionsIgnore does not look for additions.
+	AdditionsIgnore AdditionsMode = "ignore"
+	// AdditionsReport leaves them as they are and reports them.
+	AdditionsReport AdditionsMode = "report"
 )
 
 // A DriftRule is a drift mode, until a time if that is set.

@@ -36,7 +36,7 @@ func TestDriftRules(t *testing.T) {
 // Drift is present until it is reverted or has ended by itself.
 func TestPresentDrift(t *testing.T) {
 	for state, want := range map[DriftState]bool{
-		DriftStanding: true, DriftHeld: true, DriftContested: true, DriftIgnored: true, DriftAltered: true, DriftForeign: true,
+		DriftStanding: true, DriftHeld: true, DriftAdded: true, DriftContested: true, DriftIgnored: true, DriftAltered: true, DriftForeign: true,
 		DriftRepaired: false, DriftEnded: false,
 	} {
 		if state.Present() != want {

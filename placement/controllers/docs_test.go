@@ -18,7 +18,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(raw)
-	for name, table := range map[string]string{"fields": fieldTable(), "autoscalers": autoscalerTable(), "runs": runTable(), "keeps": keepTable()} {
+	for name, table := range map[string]string{"fields": fieldTable(), "autoscalers": autoscalerTable(), "runs": runTable(), "keeps": keepTable(), "adders": adderTable()} {
 		begin := "<!-- " + name + " -->\n"
 		before, rest, found := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, "<!-- end -->")
@@ -65,6 +65,24 @@ func keepTable() string {
 	b.WriteString("| kind | field | what stays | belongs to |\n|---|---|---|---|\n")
 	for _, k := range Keeps {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", k.Kind, Pointer(k.Path), k.Sign, k.Owner)
+	}
+	return b.String()
+}
+
+func adderTable() string {
+	var b strings.Builder
+	b.WriteString("| program | field managers | items and keys |\n|---|---|---|\n")
+	quoted := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
+	for _, a := range Adders {
+		managers := ""
+		if len(a.Managers) > 0 {
+			managers = quoted(a.Managers)
+		}
+		var items []string
+		for _, i := range a.Items {
+			items = append(items, strings.Join(i.Fields, ", ")+": "+quoted(i.Names))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Owner, managers, strings.Join(items, "; "))
 	}
 	return b.String()
 }

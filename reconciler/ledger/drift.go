@@ -16,6 +16,9 @@ type Drift struct {
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
 	State    api.DriftState
+	// Addition says that Paths are what others have added beside what the manifest sets. Such a record of an
+	// object is kept beside that of its other drift.
+	Addition bool   `json:",omitempty"`
 	Rule     string `json:"Mode,omitempty"` // the drift rule by which it is held; empty if it is not
 	// Message says what happens with the drift and what would end it, if State does not say
 	// enough.

@@ -112,6 +112,8 @@ type watched struct {
 	hash    string
 	// mode is the drift mode of the fleet.
 	mode api.DriftMode
+	// additions is what is done about what others add.
+	additions api.AdditionsMode
 	// checkFirst requests a check before the agent runs.
 	checkFirst bool
 	cancel     context.CancelFunc
@@ -151,7 +153,7 @@ func (a *watched) restores() []ledger.Restore {
 
 func (a *watched) startWith(works []work.Work) {
 	a.Agent = member.New(member.Config{
-		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Additions: a.additions, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
 		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
 		Report: func(o ledger.Observation) {
@@ -191,6 +193,13 @@ func (a *watched) drift() ledger.Drift {
 		return ledger.Drift{}
 	}
 	return a.seen.Drifts[0]
+}
+
+// drifts returns all records of drift.
+func (a *watched) drifts() []ledger.Drift {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.seen.Drifts)
 }
 
 // works returns the work of crp/web: one object.

@@ -89,7 +89,7 @@ func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.Pla
 func (a *applier) executor() *executor {
 	return &executor{
 		conn: a.conn, cluster: a.cfg.Name, fleet: a.cfg.Fleet, encoder: a.cfg.Encoder, metrics: a.cfg.Metrics,
-		works: a.works, untried: a.untried,
+		works: a.works, untried: a.untried, additionsMode: a.cfg.Additions,
 	}
 }
 
@@ -106,6 +106,9 @@ func (a *applier) withInputs(t task) task {
 	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(id), replaced: a.replaced[id], lastApplied: a.superseded.of(t.item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.changed = d.Paths
+	}
+	if d := a.drifts.additions[p][id]; d.State.Present() {
+		t.addedBy = d.By
 	}
 	if r, known := a.drifts.decision(p, id); known {
 		t.decision = &r

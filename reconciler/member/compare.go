@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -51,6 +53,40 @@ func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstr
 	}
 	c.diffs = diff.Exact(desired, live, opt, t.attribute(live, diff.Compare(desired, live, opt)))
 	return c, nil
+}
+
+// additionsOf is additions for a live object that was only read.
+func (x *executor) additionsOf(t task, live *unstructured.Unstructured) *[]api.Difference {
+	if live == nil || x.additionsMode != api.AdditionsReport {
+		return nil
+	}
+	var left diff.Left
+	if t.item != nil {
+		left = t.item.Left
+	}
+	return x.additions(t, live, live.GetManagedFields(), left)
+}
+
+// additions returns what others have added to an object beside what the manifest sets; nil if that is not
+// looked at. entries are its managedFields, and left is what Git has removed and is still there. What was
+// there when gitfleet first applied the object is no addition. Of what was added before the last
+// apply, only what is known or was made after the apply before counts.
+func (x *executor) additions(t task, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry, left diff.Left) *[]api.Difference {
+	if x.additionsMode != api.AdditionsReport || !x.works.seesAdditions(t.placement) {
+		return nil
+	}
+	since := diff.AppliedAt(entries, api.FieldManager)
+	switch {
+	case t.item == nil || t.item.Hash == "":
+		since = since.Add(time.Second) // times are in whole seconds
+	case t.known != nil && t.known.Applied > 0 && t.known.Applied < since.Unix():
+		since = time.Unix(t.known.Applied, 0)
+	}
+	found := diff.Additions(diff.Extended{
+		Manifest: t.beside(live).manifest.Object.Content, Live: live, Entries: entries, Manager: api.FieldManager,
+		Since: since, Known: t.addedBy, Left: left,
+	})
+	return &found
 }
 
 // attribute sets who made each difference of a live object. If the desired content has not

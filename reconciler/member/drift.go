@@ -20,11 +20,28 @@ import (
 
 // A driftState is what an agent keeps about drift when its connection is replaced.
 type driftState struct {
-	// memory records the changes of others, and flips how often they undid an apply.
-	memory drift.Memory
-	flips  map[api.ID]flips
+	// memory records the changes of others, additions what they have added beside what manifests set, and
+	// flips how often they undid an apply.
+	memory, additions drift.Memory
+	flips             map[api.ID]flips
 	// decisions are the decisions about held drift.
 	decisions ledger.DriftDecisions
+}
+
+// put records a drift as it was reported earlier.
+func (s *driftState) put(p api.PlacementKey, d ledger.Drift) {
+	if d.Addition {
+		s.additions.Put(p, d)
+	} else {
+		s.memory.Put(p, d)
+	}
+}
+
+// list returns the recorded drifts of a placement, sorted by ID.
+func (s *driftState) list(p api.PlacementKey) []ledger.Drift {
+	out := append(s.memory.List(p), s.additions.List(p)...)
+	slices.SortStableFunc(out, func(a, b ledger.Drift) int { return a.ID.Compare(b.ID) })
+	return out
 }
 
 // A driftRecorder decides whether drift is reverted, held or contested, and records it.
@@ -87,13 +104,15 @@ func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
 		dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld
 }
 
-// suspectHeld makes the values of all objects whose drift is held be compared, since ownership
-// does not show every change that was made before this connection.
+// suspectHeld makes the values of all objects whose drift is held, or that others have added something
+// to, be compared, since ownership does not show every change that was made before this connection.
 func (dr *driftRecorder) suspectHeld() {
-	for _, of := range dr.memory {
-		for id, d := range of {
-			if d.State == api.DriftHeld {
-				dr.suspects[id] = true
+	for _, memory := range []drift.Memory{dr.memory, dr.additions} {
+		for _, of := range memory {
+			for id, d := range of {
+				if d.State == api.DriftHeld || d.State == api.DriftAdded {
+					dr.suspects[id] = true
+				}
 			}
 		}
 	}
@@ -153,6 +172,9 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	}
 	if o.written != nil && len(contest)+len(o.diffs) == 0 {
 		dr.recordAltered(o.task, o.gen, o.altered)
+	}
+	if o.additions != nil {
+		dr.recordAdditions(o.task, o.gen, *o.additions)
 	}
 }
 
@@ -305,6 +327,13 @@ func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 			dr.memory.End(p, d)
 		}
 	}
+	for id, d := range dr.additions[p] {
+		w, isWanted := dr.wanted.of(id)
+		gone := isWanted && dr.live.Of(id) == nil && dr.watch.Of(w.gvk()).Complete()
+		if d.State.Present() && (gone || !dr.works.seesAdditions(p)) {
+			dr.additions.End(p, d)
+		}
+	}
 }
 
 // alteredMessage explains a difference that nobody has made since the apply.
@@ -317,7 +346,7 @@ func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.P
 	p, id := t.placement, t.manifest.ID
 	known := dr.memory.State(p, id) == api.DriftAltered
 	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
-	if !dr.recordWhilePresent(t, api.DriftAltered, now, sameValues(altered, dr.memory.Altered(p, id)), false) {
+	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, sameValues(altered, dr.memory.Altered(p, id)), false) {
 		return false
 	}
 	if !known {
@@ -338,22 +367,47 @@ func (dr *driftRecorder) recordIgnored(t task, generation int64, ignored []api.D
 		return false
 	}
 	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
-	return dr.recordWhilePresent(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
+	return recordWhilePresent(dr.memory, t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
-// recordWhilePresent records drift while it has paths, and ends it once it has none. It reports
-// whether the record has changed. unchanged says that the paths are those of the record; for anew
+// recordWhilePresent records drift in a memory while it has paths, and ends it once it has none. It
+// reports whether the record has changed. unchanged says that the paths are those of the record; for anew
 // see record.
-func (dr *driftRecorder) recordWhilePresent(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
-	was := dr.memory[t.placement][t.manifest.ID]
+func recordWhilePresent(memory drift.Memory, t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
+	was := memory[t.placement][t.manifest.ID]
 	known := was.State == state
 	switch {
 	case len(now.Paths) == 0 && known:
-		dr.memory.End(t.placement, was)
+		memory.End(t.placement, was)
 		return true
 	case len(now.Paths) == 0, known && unchanged:
 		return false
 	}
-	dr.record(t, state, now, anew)
+	now.Message = connection.Cut(now.Message)
+	memory.Record(t.placement, t.manifest, state, now, anew)
+	return true
+}
+
+// additionsMessage says what happens with additions.
+const additionsMessage = "added beside what the manifest sets, and left as it is; put it into Git, or remove it from the cluster"
+
+// recordAdditions records what others have added beside what the manifest sets, besides the record of
+// other drift of the object. It reports whether the record has changed.
+func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.Difference) bool {
+	p, id := t.placement, t.manifest.ID
+	was, shown := dr.additions[p][id], drift.Shorten(found)
+	known := func(d api.Difference) bool {
+		return was.State == api.DriftAdded && slices.ContainsFunc(was.Paths, func(k api.Difference) bool { return k.ValueInMember == d.ValueInMember && k.Path == d.Path })
+	}
+	anew := slices.ContainsFunc(shown, func(d api.Difference) bool { return !known(d) })
+	now := ledger.Drift{Addition: true, Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
+	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, !anew && len(shown) == len(was.Paths), anew) {
+		return false
+	}
+	if anew {
+		dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
+		dr.cfg.Log.Warn("something was added to an object, and is left as it is", "cluster", dr.cfg.Name, "placement", p.String(),
+			"object", id.String(), "by", drift.By(now.By), "paths", drift.Paths(shown))
+	}
 	return true
 }

@@ -39,6 +39,8 @@ type executor struct {
 	works          desired
 	// untried are the kinds whose objects no dry run is requested of, and why.
 	untried map[schema.GroupVersionKind]string
+	// additionsMode is what is done about what others add.
+	additionsMode api.AdditionsMode
 }
 
 // do runs a task.
@@ -228,6 +230,9 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 		o.cond = diff.Refused(why, diff.Owners(saw.live, x.fleet, t.placement), c.degraded)
 		o.cond.Message += c.note
 	}
+	if o.written == nil {
+		o.additions = x.additionsOf(t, saw.live)
+	}
 	return o
 }
 
@@ -297,6 +302,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	}
 	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
 	x.recordLeft(&o, removal.All().And(t.item.Left).Owned(stored), stored)
+	o.additions = x.additions(t, stored, entries, *o.left)
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time
 	}
@@ -416,7 +422,7 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 		t.drift = false // nothing differs, or it was deleted and that is only reported: apply it
 		return x.readAndApply(ctx, t)
 	}
-	o.diffs, o.gen = c.diffs, live.GetGeneration()
+	o.diffs, o.gen, o.additions = c.diffs, live.GetGeneration(), x.additionsOf(t, live)
 	o.cond = diff.Applied()
 	o.cond.Message = t.rule.HeldMessage()
 	if t.decision != nil {
@@ -447,7 +453,7 @@ func (x *executor) accept(ctx context.Context, t task) outcome {
 	if accepted.Managed == "" || facts.Owner != diff.Ours || facts.CoOwned || x.removal(t, snapshot{live: live}).All() != "" {
 		return x.readAndApply(ctx, t)
 	}
-	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted}
+	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted, additions: x.additionsOf(t, live)}
 }
 
 // readAndCompare returns the live object, nil if it does not exist, and its differences.
@@ -472,7 +478,7 @@ func (x *executor) observeSuspended(ctx context.Context, t task) outcome {
 		return o
 	}
 	if live != nil {
-		o.gen = live.GetGeneration()
+		o.gen, o.additions = live.GetGeneration(), x.additionsOf(t, live)
 	}
 	return o
 }

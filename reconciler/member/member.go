@@ -86,6 +86,8 @@ type Config struct {
 	DriftMode api.DriftMode
 	// DriftKinds are the modes of kinds; nil for none.
 	DriftKinds map[api.GroupKind]api.DriftMode
+	// Additions is what is done about what others add beside what a manifest sets; empty means nothing.
+	Additions api.AdditionsMode
 	// Wrap, if set, wraps the transport of every connection.
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	Metrics *Metrics
@@ -155,7 +157,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []work.Work, 1), newMembership: make(chan ledger.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
-		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
+		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
 		known: ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
@@ -206,7 +208,10 @@ func (a *Agent) SetRecord(r ledger.MemberRecord) {
 	maps.Copy(a.known.Inventories, r.Inventories)
 	for p, list := range r.Drifts {
 		for _, d := range list {
-			a.drifted.memory.Put(p, d)
+			if d.Addition && a.config.Additions != api.AdditionsReport {
+				continue
+			}
+			a.drifted.put(p, d)
 		}
 	}
 }

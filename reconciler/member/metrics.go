@@ -22,7 +22,7 @@ type Metrics struct {
 	// Repairs counts objects that were applied again because of drift, by cluster and by
 	// whether they were edited or deleted.
 	Repairs *prometheus.CounterVec
-	// Drifts counts how often others changed or deleted what had been applied, by cluster.
+	// Drifts counts how often others changed or deleted what had been applied, or added to it, by cluster.
 	Drifts *prometheus.CounterVec
 	// SweepMissed counts changes that a sweep found and no watch had reported, by cluster.
 	SweepMissed *prometheus.CounterVec
@@ -48,7 +48,7 @@ func NewMetrics() *Metrics {
 		ProbeSeconds:  gauge("member_probe_duration_seconds", "Duration of the last health probe of a member cluster."),
 		WatchRestarts: counter("member_watch_restarts_total", "Watches of a member cluster that failed and were started again."),
 		Repairs:       counter("drift_repairs_total", "Objects put back after somebody changed them, by change: edited or deleted.", "change"),
-		Drifts:        counter("drifts_total", "Times that somebody changed or deleted an applied object."),
+		Drifts:        counter("drifts_total", "Times that somebody changed or deleted an applied object, or added something to one."),
 		SweepMissed:   counter("sweep_missed_changes_total", "Changes by others that no watch reported and a sweep found; anything but 0 is a bug."),
 		Swept:         gauge("sweep_last_completion_timestamp_seconds", "Unix time at which the last sweep of a member cluster completed."),
 	}

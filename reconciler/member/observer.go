@@ -106,14 +106,17 @@ const clockSkew = 2 // seconds
 
 // writtenWhileAway reports whether an object of which only the inventory is known may have been
 // changed while the agent was not running: it is another object, it was applied under our name after the
-// inventory was last written, or it was accepted with the values of others and they have written to it
-// since.
+// inventory was last written, it was accepted with the values of others and they have written to it
+// since, or they may have added something to it.
 func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	w, isWanted := o.wanted.of(id)
 	if !isWanted {
 		return false
 	}
 	if it := o.item(w.placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
+		return true
+	}
+	if now.Extended && o.cfg.Additions == api.AdditionsReport {
 		return true
 	}
 	inv := o.live.Of(inventory.FirstPart(o.cfg.Fleet, w.placement))

@@ -57,6 +57,12 @@ func (ws desired) protects(p api.PlacementKey) bool {
 	return ws[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
+// seesAdditions reports whether additions to the objects of a placement are looked for: a full comparison
+// finds them anyway.
+func (ws desired) seesAdditions(p api.PlacementKey) bool {
+	return !ws.onlyCompares(p) && !diff.CompareAfter(ws[p].Strategy)
+}
+
 // suspended reports whether nothing is written for a placement.
 func (ws desired) suspended(p api.PlacementKey) bool { return ws[p].Suspended != "" }
 

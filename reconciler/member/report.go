@@ -156,7 +156,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	o.Drifts, o.Deletions, o.Wrote = r.drifts.memory.List(p), r.deletions.take(p), r.written[p]
+	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.take(p), r.written[p]
 	delete(r.written, p)
 	if inv := r.inv[p]; inv != nil {
 		for id, b := range r.brake.braked {

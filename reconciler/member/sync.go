@@ -42,6 +42,7 @@ func (s *session) setWorks(works []work.Work) {
 		}
 	}
 	s.drifts.memory.Forget(s.works)
+	s.drifts.additions.Forget(s.works)
 }
 
 // sync reconciles everything.

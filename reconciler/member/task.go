@@ -65,6 +65,8 @@ type inputs struct {
 	// lastApplied is the manifest that was applied last, if the object is to have another one now; nil if
 	// it is not known.
 	lastApplied *work.Manifest
+	// addedBy are the actors who are known to have added something to the object.
+	addedBy []api.Actor
 	// changed is the recorded drift that is left as it is, from which something is known of the last manifest
 	// after a restart, too.
 	changed []api.Difference
@@ -105,6 +107,8 @@ type outcome struct {
 	immutable bool
 	// gone says that somebody deleted the object and that it is not created again for now.
 	gone bool
+	// additions are what others have added beside what the manifest sets; nil if that was not looked at.
+	additions *[]api.Difference
 	// left are the fields that Git has removed and that are still there; nil if that was not looked at.
 	left *diff.Left
 }

@@ -105,7 +105,8 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 		default:
 			generation := v.live.Of(id).Generation
 			altered, ignored := v.drifts.recordAltered(t, generation, c.altered), v.drifts.recordIgnored(t, generation, c.ignored)
-			if altered || ignored {
+			added := c.additions != nil && v.drifts.recordAdditions(t, generation, *c.additions)
+			if altered || ignored || added {
 				news[id] = true
 			}
 		}
@@ -126,6 +127,8 @@ type valueComparison struct {
 	altered []api.PatchDetail
 	// ignored are the differences in fields that the object leaves to others.
 	ignored []api.Difference
+	// additions are as in an outcome.
+	additions *[]api.Difference
 	// unknown says that the values could not be compared.
 	unknown bool
 }
@@ -136,19 +139,20 @@ type valueComparison struct {
 func (x *executor) compareValues(ctx context.Context, t task, live *unstructured.Unstructured) valueComparison {
 	t = t.beside(live)
 	desired := t.manifest.Object.Content
+	additions := x.additionsOf(t, live)
 	var ignored []api.Difference
 	if leavesFields(t.manifest) {
 		ignored = ignoredIn(t, live)
 	}
 	structural := diff.Compare(desired, live, diff.Options{Structural: true})
 	if len(structural) == 0 {
-		return valueComparison{ignored: ignored}
+		return valueComparison{ignored: ignored, additions: additions}
 	}
 	known := t.alteredBefore
 	merged, err := x.merged(ctx, t, snapshot{live: live})
 	switch {
 	case refusesDryRun(err):
-		return valueComparison{changed: !sameValues(structural, known), altered: known, ignored: ignored}
+		return valueComparison{changed: !sameValues(structural, known), altered: known, ignored: ignored, additions: additions}
 	case err != nil:
 		return valueComparison{unknown: true}
 	}
@@ -158,5 +162,5 @@ func (x *executor) compareValues(ctx context.Context, t task, live *unstructured
 	}
 	altered := diff.Altered(desired, merged, nil)
 	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
-	return valueComparison{changed: len(found) > 0, altered: altered, ignored: ignored}
+	return valueComparison{changed: len(found) > 0, altered: altered, ignored: ignored, additions: additions}
 }

@@ -56,7 +56,7 @@ var (
 	placementHeld       = describe("gitfleet_placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
 	placementLag        = describe("gitfleet_placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
 	placementLagSeconds = describe("gitfleet_placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date.", "placement")
-	drifted             = describe("gitfleet_drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
+	drifted             = describe("gitfleet_drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, added, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
 
 	rolloutStopped        = describe("gitfleet_rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
 	rolloutStop           = describe("gitfleet_rollout_stop_info", "Always 1, by the first cluster whose failed update stops the rollout of a placement, and the first 12 digits of the hash of the commit that it was updated to; a rollout that is not stopped has no series.", "placement", "cluster", "commit")

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -16,10 +17,13 @@ type Drift struct {
 	Placement string `json:"placement"`
 	Cluster   string `json:"cluster"`
 	api.ResourceIdentifier
-	State   api.DriftState `json:"state"`
-	Rule    string         `json:"mode,omitempty"`    // the drift rule by which it is held; empty if it is not
-	Message string         `json:"message,omitempty"` // what happens with the drift, if State does not say enough
-	Count   int            `json:"count,omitempty"`   // how many times the object has drifted; zero if it is foreign
+	State api.DriftState `json:"state"`
+	// Addition says that Paths are what others have added beside what the manifest sets. An object may have
+	// such a drift beside another one.
+	Addition bool   `json:"addition,omitempty"`
+	Rule     string `json:"mode,omitempty"`    // the drift rule by which it is held; empty if it is not
+	Message  string `json:"message,omitempty"` // what happens with the drift, if State does not say enough
+	Count    int    `json:"count,omitempty"`   // how many times the object has drifted; zero if it is foreign
 	// FirstSeen and LastSeen are when the difference was first and last seen. Since is when the
 	// present difference was first seen; earlier ones had ended by then.
 	FirstSeen time.Time `json:"firstSeen"`
@@ -40,7 +44,7 @@ type Drift struct {
 // others.
 func (d Drift) Differs() bool {
 	switch d.State {
-	case api.DriftStanding, api.DriftHeld, api.DriftContested, api.DriftForeign:
+	case api.DriftStanding, api.DriftHeld, api.DriftAdded, api.DriftContested, api.DriftForeign:
 		return true
 	}
 	return false
@@ -72,7 +76,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	o := ledger.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
-		State: d.State, Rule: d.Rule, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: cmp.Or(d.Since, d.FirstSeen),
+		State: d.State, Addition: d.Addition, Rule: d.Rule, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: cmp.Or(d.Since, d.FirstSeen),
 		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, Digest: d.Digest, By: d.By,
 	}
 }
@@ -99,7 +103,9 @@ func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift 
 // end of a drift.
 func (h *eventBuilder) driftEvents(now []Drift) {
 	known := map[string]*Drift{} // by cluster and object
-	at := func(d *Drift) string { return d.Cluster + " " + sortKey(d.ResourceIdentifier) }
+	at := func(d *Drift) string {
+		return d.Cluster + " " + sortKey(d.ResourceIdentifier) + strconv.FormatBool(d.Addition)
+	}
 	if h.old != nil {
 		for i := range h.old.drifts {
 			known[at(&h.old.drifts[i])] = &h.old.drifts[i]
@@ -135,6 +141,8 @@ func driftEvent(d, was *Drift) (e Event, news bool) {
 	switch d.State {
 	case api.DriftStanding, api.DriftHeld:
 		return warning(api.DriftFound, object+did+"; it is left as it is"), true
+	case api.DriftAdded:
+		return warning(api.DriftFound, object+": "+who+" has added "+few(d.Paths, func(p api.Difference) string { return p.Path })+", which Git does not have; it is left as it is"), true
 	case api.DriftContested:
 		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
 	case api.DriftRepaired:

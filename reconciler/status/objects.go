@@ -83,7 +83,7 @@ func (c clusterBuilder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *
 
 // sortBy sorts a list as KubeFleet does before it truncates one.
 func sortBy[T any](list []T, id func(T) api.ResourceIdentifier) {
-	slices.SortFunc(list, func(a, b T) int { return strings.Compare(sortKey(id(a)), sortKey(id(b))) })
+	slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(sortKey(id(a)), sortKey(id(b))) })
 }
 
 // sortKey is the sort key of lists of objects, unique within a placement.

@@ -274,6 +274,7 @@ func TestDriftEvents(t *testing.T) {
 	}{
 		"standing":               {drift(api.DriftStanding, 1), nil, "Warning DriftFound " + changed + "; it is left as it is"},
 		"by a known actor":       {drift(api.DriftStanding, 1, by), nil, "Warning DriftFound ConfigMap/web/one was changed by kubectl (Update): /a, /b, /c and 1 more; it is left as it is"},
+		"added":                  {drift(api.DriftAdded, 1, by), nil, "Warning DriftFound ConfigMap/web/one: kubectl (Update) has added /a, /b, /c and 1 more, which Git does not have; it is left as it is"},
 		"held":                   {drift(api.DriftHeld, 1), nil, "Warning DriftFound " + changed + "; it is left as it is"},
 		"deleted":                {drift(api.DriftRepaired, 1, deleted), nil, "Warning DriftPutBack ConfigMap/web/one was deleted; it was put back"},
 		"repaired":               {drift(api.DriftRepaired, 1), nil, "Warning DriftPutBack " + changed + "; it was put back"},

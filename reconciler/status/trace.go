@@ -85,7 +85,7 @@ func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
 	}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
-		if d.Cluster == cluster && d.Placement == t.Placement && d.ID() == m.ID {
+		if d.Cluster == cluster && d.Placement == t.Placement && d.ID() == m.ID && matters(d, t.Drift) {
 			t.Drift = d
 		}
 	}
@@ -105,6 +105,12 @@ func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
 		}
 	}
 	return t
+}
+
+// matters reports whether a drift of an object says more about it than another one, which may be nil: an
+// object may have additions beside a change.
+func matters(d, other *Drift) bool {
+	return other == nil || d.Differs() && !other.Differs() || d.Differs() == other.Differs() && other.Addition
 }
 
 // reasonOf is why the placement is on the cluster.

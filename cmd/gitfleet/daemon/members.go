@@ -66,6 +66,7 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 	cfg.Report, cfg.Record, cfg.Log, cfg.Metrics, cfg.Limit, cfg.Arrivals = report, m.record, m.log, m.metrics, m.limit, m.arrivals
 	cfg.Probe, cfg.Sweep = m.cfg.Members.ProbeInterval.Duration, m.cfg.Members.Sweep()
 	cfg.DriftMode, cfg.DriftKinds = api.DriftMode(m.cfg.Drift.Mode), m.cfg.Drift.Kinds.Modes()
+	cfg.Additions = api.AdditionsMode(m.cfg.Drift.Additions)
 	return member.New(cfg)
 }
 

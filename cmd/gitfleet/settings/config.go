@@ -227,10 +227,11 @@ type RolloutConfig struct {
 
 // DriftConfig configures how drift on members is handled.
 type DriftConfig struct {
-	Mode    string          `key:"mode" usage:"what is done about drift: revert corrects it, propose leaves it and opens a pull request, report leaves it"`
-	Kinds   KindModes       `key:"kinds" usage:"drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"`
-	MinAge  metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
-	MaxOpen int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
+	Mode      string          `key:"mode" usage:"what is done about drift: revert corrects it, propose leaves it and opens a pull request, report leaves it"`
+	Kinds     KindModes       `key:"kinds" usage:"drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"`
+	Additions string          `key:"additions" usage:"what is done about what others add beside what a manifest sets, such as a container or a label: report shows it as drift, ignore does not look for it"`
+	MinAge    metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
+	MaxOpen   int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
 }
 
 // KindModes are drift modes by KIND or GROUP/KIND.
@@ -312,7 +313,7 @@ func Default() Config {
 		Rollout: RolloutConfig{
 			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: Seconds(600), PodFailureTimeout: Seconds(30), RepairAfter: Seconds(30),
 		},
-		Drift:   DriftConfig{Mode: revertDrift, MinAge: Seconds(120), MaxOpen: 10},
+		Drift:   DriftConfig{Mode: revertDrift, Additions: string(api.AdditionsReport), MinAge: Seconds(120), MaxOpen: 10},
 		Forge:   ForgeConfig{Interval: Seconds(30)},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},

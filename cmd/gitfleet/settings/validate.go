@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
@@ -171,6 +172,9 @@ func (c Config) validateDrift() []error {
 	var errs []error
 	if !isDriftMode(c.Drift.Mode) {
 		errs = append(errs, c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode)))
+	}
+	if mode := api.AdditionsMode(c.Drift.Additions); mode != api.AdditionsIgnore && mode != api.AdditionsReport {
+		errs = append(errs, c.fault("drift.additions", fmt.Sprintf("%q is none of ignore, report", c.Drift.Additions)))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Drift.Kinds)) {
 		if err := validateKindMode(kind, string(c.Drift.Kinds[kind])); err != nil {

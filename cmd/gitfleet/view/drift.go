@@ -29,6 +29,7 @@ that were corrected.
   standing    it differs and is left as it is, by the strategy or a suspension
   held        it differs and is left as it is until a pull request decides, or
               because drift.mode is report
+  added       others have added something that Git does not have, which is left
   contested   it is changed again and again: corrected more slowly, or left to
               an autoscaler
   repaired    it was corrected
@@ -38,8 +39,8 @@ that were corrected.
   ended       it no longer differs; gitfleet did not correct it
   foreign     the object is not managed by gitfleet, or is only compared
 
-Exit codes: 0 nothing differs now, 1 something does (standing, held, contested
-or foreign), 2 error.`,
+Exit codes: 0 nothing differs now, 1 something does (standing, held, added,
+contested or foreign), 2 error.`,
 	}
 	cmd.AddCommand(newDriftList(), newDriftShow(), newDriftAdopt())
 	return cmd

@@ -67,7 +67,7 @@ func TestDriftsNamed(t *testing.T) {
 // The exit code is 1 while an object differs, and the error of the output if there is one.
 func TestExitCodeOfDrift(t *testing.T) {
 	for state, want := range map[api.DriftState]error{
-		api.DriftStanding: exit.Attention, api.DriftHeld: exit.Attention, api.DriftContested: exit.Attention, api.DriftForeign: exit.Attention,
+		api.DriftStanding: exit.Attention, api.DriftHeld: exit.Attention, api.DriftAdded: exit.Attention, api.DriftContested: exit.Attention, api.DriftForeign: exit.Attention,
 		api.DriftRepaired: nil, api.DriftIgnored: nil, api.DriftAltered: nil, api.DriftEnded: nil,
 	} {
 		if got := endDrifts([]status.Drift{{State: api.DriftEnded}, {State: state}}, nil); got != want {

@@ -111,6 +111,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 		d.Since = at // ignored fields, and fields that a webhook changes, do not count as drift
 	}
 	d.Version, d.Envelope = of.Object.Content.GroupVersionKind().Version, of.Envelope
+	d.Addition = now.Addition
 	d.State, d.Rule, d.LastSeen, d.Message = state, now.Rule, at, now.Message
 	if anew {
 		d.Count++

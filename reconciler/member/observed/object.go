@@ -41,6 +41,8 @@ type Object struct {
 	// its deletion. Foreground: its dependents are deleted first. Shared: others own fields that we
 	// have applied.
 	Owned, Scaled, Replicas, Kept, Foreground, Shared bool
+	// Extended: others may have added something since the last apply, as a watch has shown it.
+	Extended bool
 	// Deleted is when a terminating object was deleted, in seconds since 1970; zero for others.
 	Deleted int64
 	// Finalizers are the finalizers of a terminating object except the garbage collector's,
@@ -58,6 +60,14 @@ func (o *Object) Text() int {
 
 // Of returns the state of an object, except its health and whether it has ended.
 func Of(m metav1.Object) *Object { return OfFields(m, m.GetManagedFields()) }
+
+// Watched is Of for an object of a group as a watch reports it: with whether others may have extended it.
+func Watched(m metav1.Object, group string) *Object {
+	entries := m.GetManagedFields()
+	o := OfFields(m, entries)
+	o.Extended = diff.MayBeExtended(entries, api.FieldManager, group)
+	return o
+}
 
 // OfFields is Of for an object whose managedFields are known: an unstructured object converts them at
 // each call of GetManagedFields, which is expensive.

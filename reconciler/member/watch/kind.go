@@ -344,7 +344,7 @@ type object interface {
 // look returns what is kept of an object.
 func (k *Kind) look(o object) (api.ID, *observed.Object) {
 	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-	l := observed.Of(o)
+	l := observed.Watched(o, k.GVK.Group)
 	l.Health = k.health(o, k.expressions.Of(id))
 	if u, whole := o.(*unstructured.Unstructured); whole {
 		l.Ended = controllers.HasEnded(u)
