@@ -31,6 +31,18 @@ func (t requiredTerm) matches(c *Cluster) bool {
 	return true
 }
 
+// mightMatch reports whether a cluster that is not observed matches, or might: a property that it
+// does not report is not known.
+func (t requiredTerm) mightMatch(c *Cluster) bool {
+	if t.labels != nil && !t.labels.Matches(labels.Set(c.Labels)) {
+		return false
+	}
+	return !slices.ContainsFunc(t.properties, func(q requirement) bool {
+		_, known := c.Properties[q.property]
+		return q.compare == nil || known && !q.holds(c)
+	})
+}
+
 // A requirement compares one property with one quantity. A property that the cluster does not
 // report is unknown, and no operator matches it, not even Ne.
 type requirement struct {

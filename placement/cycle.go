@@ -146,6 +146,7 @@ func (c *cycle) outcome() Outcome {
 		Fulfilled: c.fulfilled,
 		Found:     c.selectedCount(),
 		Wanted:    c.wanted,
+		Absent:    c.absent(),
 		Notes:     c.notes,
 	}
 }

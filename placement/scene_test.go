@@ -98,6 +98,9 @@ func printPlan(o placement.Outcome) string {
 		}
 	}
 	fmt.Fprintf(&b, "%s: %s\n", placement.ScheduledReason(o.Fulfilled), placement.ScheduledMessage(o.Fulfilled, o.Found))
+	for _, a := range o.Absent {
+		fmt.Fprintf(&b, "absent %s: %s\n", a.Cluster, a.Reason)
+	}
 	for _, n := range o.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}

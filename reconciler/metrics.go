@@ -127,10 +127,12 @@ func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 			was = *record
 		}
 		started := !is.RolloutStarted.Equal(was.RolloutStarted)
-		if started {
+		finished := !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero())
+		nothing := finished && len(pl.Rollout.Assign) == 0 // the policy asks for no cluster
+		if started && !nothing {
 			m.RolloutsStarted.Inc()
 		}
-		if !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero()) {
+		if finished && !nothing {
 			m.RolloutsFinished.Inc()
 			m.RolloutSeconds.Observe(max(0, is.RolloutFinished.Sub(is.RolloutStarted).Seconds()))
 		}

@@ -120,8 +120,8 @@ which question is in [Reading status](reading-status.md).
 
 | Command | exits 1 if |
 |---|---|
-| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a rollout is stopped, deletions are held or refused, permissions are missing on a member, new credentials of one cannot be used, or another fleet holds one |
-| ` + "`wait`, `sync --wait`" + ` | the content is not available, or not applied, in time, or will not be by itself |
+| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a placement is not [as Git asks for](reading-status.md#what-counts-as-done) for another reason than that it is in progress, or a member does not answer, lacks permissions, is held by another fleet, or has new credentials that cannot be used |
+| ` + "`wait`, `sync --wait`" + ` | the content is not available, or not applied, on every cluster that is asked for in time, or will not be by itself |
 | ` + "`adopt-fleet`" + ` | without an ID: another fleet holds a cluster |
 | ` + "`diff`, `plan --current`, `plan --pr`, `plan REPO@FROM..TO`" + ` | something would change |
 | ` + "`drift list`, `drift show`" + ` | an object differs from Git now |

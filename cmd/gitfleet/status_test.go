@@ -79,7 +79,7 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 		says      string
 		words     map[string]string // words of placements
 	}{
-		"unreachable": {func(s *reports.Fleet) { s.Down("dal", "connection refused") }, false,
+		"unreachable": {func(s *reports.Fleet) { s.Down("dal", "connection refused") }, true,
 			"dal unreachable for 0s: connection refused", map[string]string{"crp/web": "unreachable"}},
 		"forbidden": {func(s *reports.Fleet) {
 			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: denied})
@@ -93,7 +93,9 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 			s.In.Ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "11111111-ours"})
 			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Owners: []ledger.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
 		}, true, "dal not ready for 120m: another fleet named", nil},
-		"all is well": {func(*reports.Fleet) {}, false, "4 of 4 ready", map[string]string{"crp/web": "available"}},
+		"all is well": {func(s *reports.Fleet) {
+			s.Commit(reports.SecondCommit, "Grace Hopper", "Ask for fewer", reports.WithValue(strings.ReplaceAll(reports.Manifests, "pick 3", "pick 2"), "1"))
+		}, false, "4 of 4 ready", map[string]string{"crp/web": "available"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -22,11 +23,21 @@ func (pl *placementPlanner) startRollout(p *Placement) {
 	r.RolloutStarted, r.RolloutFinished = seen, time.Time{}
 }
 
-// finishRollout records when the newest content has become available on every cluster.
+// finishRollout records when the newest content has become available on every cluster that the policy asks for, also if
+// it asks for none.
 func (pl *placementPlanner) finishRollout(p *Placement) {
-	if r := &p.Record; p.Rollout.Settled && r.RollingOut() {
+	if r := &p.Record; p.Rollout.Settled && r.RollingOut() && p.missing().Fulfilled() {
 		r.RolloutFinished = pl.Now
 	}
+}
+
+// missing returns what is not fulfilled of the policy, without the clusters that the placement holds.
+func (p *Placement) missing() fulfilment.Tally {
+	f := fulfilment.Placement{Unscheduled: !p.Schedule.Fulfilled, NoMembers: p.NoMembers}
+	for _, a := range p.Absent {
+		f.Absent = append(f.Absent, a.Reach)
+	}
+	return f.Of()
 }
 
 // A Lag says how far a cluster is behind the commit in force. It is zero if the cluster has applied the content of that

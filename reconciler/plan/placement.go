@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -81,6 +82,7 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	}
 	p.Schedule = pl.schedule(p)
 	p.warn("spec.policy", p.Schedule.Notes...)
+	pl.listAbsent(p)
 	pl.warnIdleOverrides(p)
 	pl.planClusters(p, before, record)
 	pl.advanceRollout(p)
@@ -88,6 +90,18 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	pl.recordProven(p)
 	pl.listChanges(p, record)
 	pl.planWorks(p)
+}
+
+// listAbsent lists the clusters that the policy asks for and that cannot be chosen.
+func (pl *placementPlanner) listAbsent(p *Placement) {
+	p.NoMembers = len(pl.memo.fleet.list) == 0
+	for _, a := range p.Schedule.Absent {
+		reach := fulfilment.Unanswered
+		if pl.Ledger.Refusal(a.Cluster) != "" || pl.Ledger.Cluster(a.Cluster).Denied() != "" {
+			reach = fulfilment.Refused
+		}
+		p.Absent = append(p.Absent, Absence{a, reach})
+	}
 }
 
 // schedule calls the scheduler with the policy of the request, and reports the number of clusters that the placement's

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -94,6 +95,10 @@ type Placement struct {
 	// Unanswered is how many clusters have not answered since the ledger was lost. It is set if fewer clusters than
 	// wanted are selected because those may hold the placement.
 	Unanswered int
+	// Absent are the clusters that the policy asks for and that cannot be chosen now, by name. NoMembers says that the
+	// commit declares no member clusters at all.
+	Absent    []Absence
+	NoMembers bool
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
 	// Warnings are problems that do not keep the placement from being planned.
@@ -115,6 +120,12 @@ type Placement struct {
 	Claimed []*OnCluster
 	Unbind  []string
 	Forget  bool
+}
+
+// An Absence is a cluster that a policy asks for and that cannot be chosen now, and whether it could be used.
+type Absence struct {
+	placement.Absence
+	Reach fulfilment.Reach
 }
 
 // Placement returns the plan for a placement; nil if there is none.

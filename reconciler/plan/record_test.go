@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -266,7 +267,19 @@ func TestRolloutTimes(t *testing.T) {
 	if pl.finishRollout(p); !p.Record.RollingOut() {
 		t.Error("finished before the content is available on every cluster")
 	}
-	p.Rollout.Settled = true
+	p.Rollout.Settled, p.Schedule.Fulfilled = true, true
+	for why, missing := range map[string]func(){
+		"a member has not answered": func() { p.Absent = []Absence{{Reach: fulfilment.Unanswered}} },
+		"there are no members":      func() { p.NoMembers = true },
+		"too few are found":         func() { p.Schedule.Fulfilled = false },
+	} {
+		before := *p
+		missing()
+		if pl.finishRollout(p); !p.Record.RollingOut() {
+			t.Errorf("finished although %s", why)
+		}
+		*p = before
+	}
 	if pl.finishRollout(p); !p.Record.RolloutFinished.Equal(noon) {
 		t.Errorf("finished at %s", p.Record.RolloutFinished)
 	}

@@ -9,12 +9,20 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // The status of a rollout counts the clusters that the commit changes, and those that have all of it.
 func TestProgressOfARollout(t *testing.T) {
 	detail := func(clusters ...status.ClusterDetail) *status.Detail {
 		return &status.Detail{Placement: "crp/web", Clusters: clusters}
+	}
+	absent := func(rollout *status.Rollout, clusters ...string) *status.Detail {
+		d := &status.Detail{Placement: "crp/web", Rollout: rollout}
+		for _, name := range clusters {
+			d.Absent = append(d.Absent, status.Absence{Cluster: name, Reason: "it has not answered yet"})
+		}
+		return d
 	}
 	done := status.ClusterDetail{Cluster: "a", Commit: "new", Applied: true, Available: true}
 	with := func(change func(*status.ClusterDetail)) status.ClusterDetail {
@@ -36,8 +44,14 @@ func TestProgressOfARollout(t *testing.T) {
 		"being removed":             {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Removing = "old", true }))}, "pending: 0 of 1 cluster"},
 		"one of two placements":     {[]*status.Detail{detail(done), detail(with(func(c *status.ClusterDetail) { c.Available = false }))}, "pending: 0 of 1 cluster"},
 		"the other of two":          {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Available = false })), detail(done)}, "pending: 0 of 1 cluster"},
-		"suspended":                 {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Suspended = "by its annotation" }))}, "success: 1 of 1 cluster, 1 suspended"},
-		"suspended for two":         {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Suspended = "x" })), detail(with(func(c *status.ClusterDetail) { c.Suspended = "x" }))}, "success: no cluster changes"},
+		"suspended, and has it":     {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Suspended = "by its annotation" }))}, "success: 2 of 2 clusters"},
+		"suspended, and has it not": {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Suspended, c.Available = "x", false }))}, "pending: 1 of 2 clusters, 1 suspended"},
+		"suspended for two":         {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Suspended, c.Waits = "x", "x" })), detail(with(func(c *status.ClusterDetail) { c.Suspended, c.Waits = "x", "x" }))}, "pending: 0 of 1 cluster, 1 suspended"},
+		"does not answer":           {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Cluster = "gone" }))}, "pending: 1 of 2 clusters"},
+		"no member has answered":    {[]*status.Detail{absent(&status.Rollout{}, "c", "d")}, "pending: 0 of 2 clusters; crp/web: not on c: it has not answered yet"},
+		"one has not answered":      {[]*status.Detail{detail(done), absent(&status.Rollout{}, "c")}, "pending: 1 of 2 clusters; crp/web: not on c: it has not answered yet"},
+		"absent since before":       {[]*status.Detail{absent(&status.Rollout{Finished: reports.Noon}, "c")}, "success: no cluster changes"},
+		"no members":                {[]*status.Detail{{Placement: "crp/web", NoMembers: true, Rollout: &status.Rollout{}}}, "pending: 0 of 0 clusters; crp/web: the commit has no MemberCluster, so that nothing can be placed anywhere"},
 		"deletions are held":        {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Braked = []string{"Namespace/web: x", "Namespace/db: x"} }))}, "pending: 1 of 1 cluster; 2 deletions held until a commit allows them"},
 		"held of an earlier commit": {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Braked = "old", []string{"Namespace/web: x"} }))}, "pending: 0 of 0 clusters; 1 deletion held until a commit allows them"},
 		"failed": {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Available, c.Failure = false, "image not found\nthe second line" })), detail(with(func(c *status.ClusterDetail) { c.Failure = "another" }))},
@@ -45,7 +59,11 @@ func TestProgressOfARollout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rollout{cfg: &Config{}}
-			s := r.status(&status.Report{Details: test.details}, "new")
+			report := &status.Report{Details: test.details}
+			for _, name := range []string{"a", "b"} {
+				report.Clusters = append(report.Clusters, reports.MemberCluster(name, true))
+			}
+			s := r.status(report, "new")
 			if got := string(s.State) + ": " + s.Description; got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -143,7 +145,7 @@ func (r *rollout) status(report *status.Report, commit string) forge.Status {
 	switch {
 	case p.failure != "":
 		return r.commitStatus(commit, forge.StatusFailure, p.text()+"; "+p.failure)
-	case p.done < len(p.clusters) || p.held > 0:
+	case p.done < len(p.clusters) || p.held > 0 || p.missing != "":
 		return r.commitStatus(commit, forge.StatusPending, p.text())
 	case len(p.clusters) == 0:
 		return r.commitStatus(commit, forge.StatusSuccess, noClusterChanges)
@@ -160,6 +162,8 @@ type progress struct {
 	held      int
 	suspended int
 	failure   string
+	// missing is the first reason why a placement whose rollout is not finished is not on all clusters that its policy asks for.
+	missing string
 }
 
 func (p *progress) text() string {
@@ -170,30 +174,41 @@ func (p *progress) text() string {
 	if p.held > 0 {
 		text += fmt.Sprintf("; %s held until a commit allows them", markdown.Count(p.held, "deletion"))
 	}
+	if p.missing != "" {
+		text += "; " + p.missing
+	}
 	return text
+}
+
+// add adds a cluster that a placement changes.
+func (p *progress) add(cluster string, ready bool) {
+	before, known := p.clusters[cluster]
+	p.clusters[cluster] = ready && (before || !known)
 }
 
 func progressOf(r *status.Report, commit string) *progress {
 	p := &progress{clusters: map[string]bool{}}
-	suspended := map[string]bool{}
+	judge, statuses, suspended := status.NewJudge(r, status.ToBeAvailable), status.PlacementStatuses(r), map[string]bool{}
 	for _, d := range r.Details {
+		_, verdicts := judge.Placement(d)
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
 			p.held += len(c.Braked)
 			if c.Commit != commit && c.Behind == 0 && c.Waits == "" && !c.Removing {
 				continue
 			}
-			if c.Suspended != "" {
+			if verdicts[i].Reason == fulfilment.Suspended {
 				suspended[c.Cluster] = true
-				continue
 			}
-			ready := c.Available && c.Behind == 0 && c.Waits == "" && !c.Removing
-			before, known := p.clusters[c.Cluster]
-			p.clusters[c.Cluster] = ready && (before || !known)
+			done := verdicts[i].Degree == fulfilment.Fulfilled || verdicts[i].Reason == fulfilment.DeletionsHeld && c.Available
+			p.add(c.Cluster, done && c.Behind == 0)
 			if p.failure == "" && c.Failure != "" {
 				why, _, _ := strings.Cut(c.Failure, "\n")
 				p.failure = fmt.Sprintf("%s on %s: %s", d.Placement, c.Cluster, why)
 			}
+		}
+		if d.Rollout != nil && d.Rollout.Finished.IsZero() {
+			p.addMissing(d, status.ScheduleTrouble(d, statuses[d.Placement]))
 		}
 	}
 	for _, ready := range p.clusters {
@@ -203,4 +218,16 @@ func progressOf(r *status.Report, commit string) *progress {
 	}
 	p.suspended = len(suspended)
 	return p
+}
+
+// addMissing adds the clusters that the policy of a placement asks for and that it is not on. why is the reason why it is not
+// scheduled as the policy asks for, if there is one.
+func (p *progress) addMissing(d *status.Detail, why string) {
+	for _, a := range d.Absent {
+		p.add(a.Cluster, false)
+		why = cmp.Or(why, "not on "+a.Cluster+": "+a.Reason)
+	}
+	if p.missing == "" && why != "" {
+		p.missing = d.Placement + ": " + why
+	}
 }

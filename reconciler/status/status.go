@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -109,11 +110,16 @@ type Detail struct {
 	Warnings  []string `json:"warnings,omitempty"`
 	Internal  string   `json:"internal,omitempty"`
 	// Stopped is the cluster whose failed update stops the rollout; empty if it is not stopped.
-	Stopped  string          `json:"stopped,omitempty"`
-	Proven   string          `json:"proven,omitempty"`   // the last commit whose content was available on every cluster
-	Selected int             `json:"selected"`           // counts the objects it selects
-	Rollout  *Rollout        `json:"rollout,omitempty"`  // of the newest content; nil before the first one
+	Stopped  string `json:"stopped,omitempty"`
+	Proven   string `json:"proven,omitempty"` // the last commit whose content was available on every cluster
+	Selected int    `json:"selected"`         // counts the objects it selects
+	// Rollout is that of the newest content; nil before the first one, and if there was nothing to roll out.
+	Rollout  *Rollout        `json:"rollout,omitempty"`
 	Clusters []ClusterDetail `json:"clusters,omitempty"` // that it holds, by name
+	// Absent are the clusters that its policy asks for and that cannot be chosen now, by name. NoMembers says that the commit
+	// declares no member clusters at all.
+	Absent    []Absence `json:"absent,omitempty"`
+	NoMembers bool      `json:"noMembers,omitempty"`
 }
 
 // A Rollout is the state of the rollout of a placement's newest content.
@@ -246,8 +252,13 @@ func detail(p *plan.Placement) *Detail {
 	if p.Spec == nil {
 		return d
 	}
-	d.Origin = p.Spec.Origin.String()
-	if budget := p.Rollout.Budget; !p.Record.RolloutStarted.IsZero() {
+	d.Origin, d.NoMembers = p.Spec.Origin.String(), p.NoMembers
+	for _, a := range p.Absent {
+		d.Absent = append(d.Absent, Absence{a.Cluster, a.Reason, a.Reach == fulfilment.Refused})
+	}
+	budget := p.Rollout.Budget
+	nothing := len(p.Clusters) == 0 && budget.Target == 0 && !p.Record.RollingOut()
+	if !nothing && !p.Record.RolloutStarted.IsZero() {
 		d.Rollout = &Rollout{
 			Started: p.Record.RolloutStarted, Finished: p.Record.RolloutFinished, Updated: updated, Target: budget.Target,
 			Unavailable: max(0, budget.Target-budget.NotCounted-budget.Ready), MaxUnavailable: budget.MaxUnavailable,

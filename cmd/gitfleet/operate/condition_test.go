@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -93,11 +92,15 @@ func TestEvaluatePlacement(t *testing.T) {
 		want             outcome
 		message          string
 	}{
-		"available":        {"crp/web", "available", settled, met, "crp/web is available on 4 clusters at commit b2b2b2b2"},
-		"applied":          {"crp/web", "applied", settled, met, "crp/web is applied on 4 clusters at commit b2b2b2b2"},
-		"too few clusters": {"crp/spare", "available", settled, met, "crp/spare is available on 2 clusters at commit b2b2b2b2; 1 more could not be chosen"},
-		"under way":        {"crp/web", "available", func(s *reports.Fleet) { s.Turn(time.Second) }, pending, "crp/web: 0/4 of its clusters available; waiting: "},
-		"an unknown one":   {"crp/wbe", "available", settled, invalid, "there is no placement crp/wbe at commit b2b2b2b2"},
+		"available":                    {"crp/web", "available", settled, met, "crp/web is available on 4 clusters at commit b2b2b2b2"},
+		"applied":                      {"crp/web", "applied", settled, met, "crp/web is applied on 4 clusters at commit b2b2b2b2"},
+		"too few clusters":             {"crp/spare", "available", settled, impossible, "crp/spare is not available: could not find all clusters needed"},
+		"several":                      {"crp/web crp/tools", "applied", settled, met, "crp/web is applied on 4 clusters at commit b2b2b2b2"},
+		"several, one of which cannot": {"crp/web crp/spare", "available", settled, impossible, "crp/spare is not available: could not find all"},
+		"all":                          {"", "available", settled, impossible, "crp/spare is not available: could not find all"},
+		"a member is gone":             {"crp/web", "available", func(s *reports.Fleet) { s.SaysAll(); s.Down("dal", "connection refused"); s.Turn(time.Second) }, pending, "crp/web: 3/4 of its clusters available; unreachable: dal: connection refused"},
+		"under way":                    {"crp/web", "available", func(s *reports.Fleet) { s.Turn(time.Second) }, pending, "crp/web: 0/4 of its clusters available; waiting: "},
+		"an unknown one":               {"crp/wbe", "available", settled, invalid, "there is no placement crp/wbe at commit b2b2b2b2"},
 		"applied only": {"crp/web", "applied", func(s *reports.Fleet) {
 			s.SaysAll()
 			s.Says("dal", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
@@ -112,14 +115,14 @@ func TestEvaluatePlacement(t *testing.T) {
 			s.SaysAll()
 			s.Says("ber", "web", reports.Held("old", "too much"))
 			s.Turn(time.Second)
-		}, impossible, "crp/web is not available: on ber 1 deletion is held: ConfigMap/web/old: too much"},
-		"permissions missing":                    {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, false) }, impossible, "crp/web is not available: on dal permissions are missing: list configmaps"},
+		}, impossible, "crp/web is not available: on ber: 1 deletion is held: ConfigMap/web/old: too much"},
+		"permissions missing":                    {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, false) }, impossible, "crp/web is not available: on dal waits: permissions are missing: list configmaps"},
 		"permissions missing, and a member away": {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, true) }, pending, "; forbidden: dal: permissions are missing: list configmaps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := reports.Revised(t)
 			test.happens(s)
-			w := &condition{placement: test.placement, state: test.state}
+			w := &condition{placements: strings.Fields(test.placement), state: test.state}
 			v, message := w.evaluate(&waitReport{Report: s.Report, inForce: true, newest: true})
 			if v != test.want || !strings.Contains(message, test.message) {
 				t.Errorf("%d: %s\nwant %d: %s", v, message, test.want, test.message)
@@ -128,7 +131,7 @@ func TestEvaluatePlacement(t *testing.T) {
 	}
 	s := reports.Revised(t)
 	s.SaysAll()
-	later := &condition{placement: "crp/web", state: "available", commit: "a1a1a1a"}
+	later := &condition{placements: []string{"crp/web"}, state: "available", commit: "a1a1a1a"}
 	if _, message := later.evaluate(&waitReport{Report: s.Report, inForce: true, newest: true}); message != "crp/web is available on 4 clusters at commit b2b2b2b2, which came after a1a1a1a" {
 		t.Errorf("of a later commit: %s", message)
 	}
@@ -136,16 +139,6 @@ func TestEvaluatePlacement(t *testing.T) {
 	unplanned.Details = nil
 	if v, message := later.evaluate(&waitReport{Report: &unplanned, inForce: true, newest: true}); v != pending || message != "crp/web is not planned yet" {
 		t.Errorf("before it is planned: %d: %s", v, message)
-	}
-}
-
-// A comparison is met by DiffReported, since nothing is applied.
-func TestAReportedDiffMeetsACondition(t *testing.T) {
-	s := &api.PlacementStatus{Conditions: []metav1.Condition{{Type: "ClusterResourcePlacement" + api.DiffReported, Status: metav1.ConditionTrue}}}
-	for _, state := range []string{"applied", "available"} {
-		if v, message := (&condition{placement: "crp/web", state: state}).evaluatePlacement(&overview.Placement{Name: "crp/web"}, s, "a1a1a1a1"); v != met {
-			t.Errorf("%s: %d: %s", state, v, message)
-		}
 	}
 }
 
@@ -176,13 +169,13 @@ func TestProgressCountsPlacements(t *testing.T) {
 	s := reports.Revised(t)
 	s.Commit(reports.SecondCommit, "Grace Hopper", "Say two", reports.WithValue(reports.Manifests, "2")+"place zeal of tools\n")
 	s.Turn(time.Second)
-	_, _, now := progressOf(s.Report, "", reports.SecondCommit)
+	_, _, now := progressOf(s.Report, nil, reports.SecondCommit)
 	if !strings.HasPrefix(now, "crp/web: ") && !strings.HasPrefix(now, "crp/spare: ") || !strings.Contains(now, "more placements") {
 		t.Errorf("progress: %s", now)
 	}
 	s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Error: "connection refused"})
 	s.Turn(time.Second)
-	if _, _, now := progressOf(s.Report, "crp/web", reports.SecondCommit); !strings.HasSuffix(now, "; unreachable: dal: connection refused") {
+	if _, _, now := progressOf(s.Report, []string{"crp/web"}, reports.SecondCommit); !strings.HasSuffix(now, "; unreachable: dal: connection refused") {
 		t.Errorf("progress with a member away: %s", now)
 	}
 }

@@ -5,20 +5,17 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -28,40 +25,52 @@ func NewSync() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "sync [PLACEMENT]",
+		Use:   "sync [PLACEMENT...]",
 		Short: "Poll the repository and reconcile now",
-		Long: `Sync polls the repository now, and has the clusters of one placement, or all,
-compare their objects with Git and retry at once what failed.
+		Long: `Sync polls the repository now, and has the clusters of the named placements, or
+of all, compare their objects with Git and retry at once what failed.
 
-With --wait it returns when the newest commit is applied and available, or when
-that cannot happen unless a user acts, with the reason. Until then it shows what
-is in progress. If the daemon stops responding, the request is repeated until
-the timeout. The result also says how many objects differ from Git all the same,
-for example by a field that Git has removed and that somebody else owns.
+With --wait it returns when the newest commit is applied and available on every
+cluster that the placements ask for, or when that cannot happen unless a user
+acts, with the reason. Until then it shows what is in progress. A cluster that
+does not answer, or cannot be chosen because it is not connected, is waited for;
+one that another fleet holds is not available. If the daemon stops responding,
+the request is repeated until the timeout.
 
-Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
-the repository could not be reached.`,
-		Args: cobra.MaximumNArgs(1),
+The result also says which placements select no cluster or no object, and how
+many objects differ from Git all the same, for example by a field that Git has
+removed and that somebody else owns.
+
+Exit code 0 when everything is available, or nothing is asked for; 1 when it is
+not; 2 when the daemon or the repository could not be reached.`,
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
-			var o reconciler.Order
-			if len(args) > 0 {
-				var err error
-				if o.Subject, err = c.Placement(cmd.Context(), args[0]); err != nil {
-					return err
-				}
-			}
-			a, err := c.Act(cmd.Context(), "sync", o)
+			names, err := placementsOf(cmd.Context(), c, args)
 			if err != nil {
 				return err
 			}
-			if a.PollError != "" {
-				return fmt.Errorf("the repository cannot be read: %s", a.PollError)
+			orders := []reconciler.Order{{}} // all placements
+			if len(names) > 0 {
+				orders = nil
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", cmp.Or(output.ShortHash(a.Commit), "<none>"), a.Message)
+			for _, name := range names {
+				orders = append(orders, reconciler.Order{Subject: name})
+			}
+			commit := ""
+			for _, o := range orders {
+				a, err := c.Act(cmd.Context(), "sync", o)
+				if err != nil {
+					return err
+				}
+				if a.PollError != "" {
+					return fmt.Errorf("the repository cannot be read: %s", a.PollError)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", cmp.Or(output.ShortHash(a.Commit), "<none>"), a.Message)
+				commit = a.Commit
+			}
 			if !wait {
 				return nil
 			}
-			return await(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Subject, a.Commit, timeout)
+			return await(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), names, commit, timeout)
 		}),
 	}
 	at.Bind(cmd.Flags())
@@ -70,12 +79,27 @@ the repository could not be reached.`,
 	return cmd
 }
 
+// placementsOf returns the full names of placements, each once, in their order.
+func placementsOf(ctx context.Context, c *client.Client, args []string) ([]string, error) {
+	var names []string
+	for _, arg := range args {
+		name, err := c.Placement(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 // await waits until a commit, or a newer one, is available. It prints the progress to errOut, and
 // the result to out.
-func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
+func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placements []string, commit string, timeout time.Duration) error {
 	var lines []string
 	v, _, err := waitFor(ctx, c.Reports(client.Subject{}), timeout, errOut, func(r *status.Report) (v outcome, now string) {
-		v, lines, now = progressOf(r, placement, commit)
+		v, lines, now = progressOf(r, placements, commit)
 		return v, now
 	})
 	if err != nil {
@@ -93,9 +117,9 @@ func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placeme
 	return exit.Attention
 }
 
-// progressOf returns whether a commit, or a newer one, is available, for one placement, or for all
-// if placement is empty. lines are the result, and now describes in one line what is in progress.
-func progressOf(r *status.Report, placement, commit string) (v outcome, lines []string, now string) {
+// progressOf returns whether a commit, or a newer one, is available, for some placements, or for all
+// if none is named. lines are the result, and now describes in one line what is in progress.
+func progressOf(r *status.Report, placements []string, commit string) (v outcome, lines []string, now string) {
 	s := r.Source
 	if s.InForce.Hash == "" || s.Newest.Hash != commit && s.InForce.Hash != commit && s.Git.Head == commit {
 		reading := "commit " + output.ShortHash(commit) + " is being read"
@@ -108,35 +132,32 @@ func progressOf(r *status.Report, placement, commit string) (v outcome, lines []
 		}
 		return impossible, lines, ""
 	}
-	ahead := false // something still changes by itself
+	var missing fulfilment.Tally
 	more := 0
-	denied := missingPermissionsByMember(r)
-	incomplete := map[string]bool{} // by cluster
-	statuses, members := overview.PlacementStatuses(r), overview.MemberStatesOf(r)
+	w := newRemainder(r, status.ToBeAvailable)
+	var done []*status.Detail
 	for _, d := range r.Details {
-		if placement != "" && d.Placement != placement {
+		if len(placements) > 0 && !slices.Contains(placements, d.Placement) {
 			continue
 		}
-		left, moving := remaining(d, statuses[d.Placement], members, incomplete)
+		left, of := w.of(d)
+		missing.Merge(of)
 		lines = append(lines, left...)
-		ahead = ahead || moving
 		switch {
-		case moving && now == "":
-			o := overview.NewPlacement(d, statuses[d.Placement], members)
+		case of.Fulfilled():
+			done = append(done, d)
+		case of.Continues() && now == "":
+			o := overview.NewPlacement(d, w.statuses[d.Placement], w.members)
 			now = o.Sentence() + absences(d, r)
-		case len(left) > 0:
+		default:
 			more++
 		}
 	}
-	if len(lines) == 0 {
-		return met, []string{"commit " + output.ShortHash(s.InForce.Hash) + " is applied and available" + differing(r, placement)}, now
+	if missing.Fulfilled() {
+		return met, doneText(r, placements, done), now
 	}
-	for _, cluster := range slices.Sorted(maps.Keys(incomplete)) {
-		if why := denied[cluster]; why != "" {
-			lines = append(lines, cluster+": "+why)
-		}
-	}
-	if !ahead {
+	lines = append(lines, w.why()...)
+	if !missing.Continues() {
 		return impossible, lines, now
 	}
 	if more > 0 && now != "" {
@@ -145,12 +166,46 @@ func progressOf(r *status.Report, placement, commit string) (v outcome, lines []
 	return pending, lines, now
 }
 
+// doneText says that the commit in force is applied and available, and which placements have nothing to apply.
+func doneText(r *status.Report, placements []string, done []*status.Detail) []string {
+	var nothing []string
+	for _, d := range done {
+		if why := wantsNothing(d); why != "" {
+			nothing = append(nothing, d.Placement+" "+why)
+		}
+	}
+	for _, name := range placements {
+		if !slices.ContainsFunc(done, func(d *status.Detail) bool { return d.Placement == name }) {
+			nothing = append(nothing, name+" is no longer in the repository, and nothing of it is left")
+		}
+	}
+	text := "commit " + output.ShortHash(r.Source.InForce.Hash) + " is applied and available"
+	switch {
+	case len(done) == 0 && len(placements) == 0:
+		text = "commit " + output.ShortHash(r.Source.InForce.Hash) + " is in force, and has no placements: there is nothing to apply"
+	case len(nothing) == max(len(done), len(placements)):
+		text = "commit " + output.ShortHash(r.Source.InForce.Hash) + " is in force, and there is nothing to apply"
+	}
+	return append([]string{text + differing(r, placements)}, nothing...)
+}
+
+// wantsNothing says why a placement that is fulfilled has nothing on any cluster; empty if it has something.
+func wantsNothing(d *status.Detail) string {
+	switch {
+	case len(d.Clusters) == 0:
+		return "selects no cluster, so that nothing of it is anywhere; gitfleet explain " + d.Placement + " says why"
+	case d.Selected == 0:
+		return "selects no object, so that nothing of it is on its " + output.Count(len(d.Clusters), "cluster")
+	}
+	return ""
+}
+
 // differing says how many objects differ from Git although they are applied, such as by a field
 // that Git has removed and that somebody else owns; empty if none does.
-func differing(r *status.Report, placement string) string {
+func differing(r *status.Report, placements []string) string {
 	n := 0
 	for i := range r.Drifts {
-		if d := &r.Drifts[i]; (placement == "" || d.Placement == placement) && d.Differs() {
+		if d := &r.Drifts[i]; (len(placements) == 0 || slices.Contains(placements, d.Placement)) && d.Differs() {
 			n++
 		}
 	}
@@ -161,83 +216,4 @@ func differing(r *status.Report, placement string) string {
 		return "; 1 object differs from Git, see gitfleet drift list"
 	}
 	return fmt.Sprintf("; %d objects differ from Git, see gitfleet drift list", n)
-}
-
-// missingPermissionsByMember returns the missing permissions, by member.
-func missingPermissionsByMember(r *status.Report) map[string]string {
-	out := map[string]string{}
-	for _, c := range r.Clusters {
-		if cond := overview.MissingPermissions(c); cond != nil {
-			out[c.Name] = cond.Message
-		}
-	}
-	return out
-}
-
-// remaining returns a line for each thing that is not done yet for a placement, and marks its
-// clusters as incomplete. moving is false if nothing more happens until a user acts.
-func remaining(d *status.Detail, s *api.PlacementStatus, members overview.MemberStates, incomplete map[string]bool) (lines []string, moving bool) {
-	if s == nil {
-		s = &api.PlacementStatus{} // removed from Git, and being removed from the clusters
-	}
-	if c := status.FirstUntrue(s.Conditions, api.Scheduled); c != nil {
-		lines, moving = append(lines, d.Placement+": "+c.Message), c.Status == metav1.ConditionUnknown
-	}
-	on := overview.PerCluster(s)
-	for i := range d.Clusters {
-		c := &d.Clusters[i]
-		at, before := d.Placement+" on "+c.Cluster, len(lines)
-		byItself := true
-		switch why := overview.FailureOf(c, on[c.Cluster]); {
-		case c.Suspended != "" && (c.Waits != "" || !c.Available || c.Removing):
-			lines, byItself = append(lines, at+": "+c.Suspended), false
-		case len(c.Braked) > 0:
-			lines, byItself = append(lines, at+": "+overview.HeldText(d.Placement, c.Braked)), false
-		case len(c.DeletionErrors) > 0:
-			for _, text := range c.DeletionErrors {
-				lines = append(lines, at+": cannot delete "+text)
-			}
-			byItself = false
-		case why != "":
-			lines, byItself = append(lines, at+" failed: "+why), false
-		case c.Deleting > 0:
-			lines = append(lines, fmt.Sprintf("%s: deleting %s, which a commit allows", at, output.Count(c.Deleting, "object")))
-		case c.Waits != "":
-			lines, byItself = append(lines, at+" waits: "+c.Waits), d.Stopped == ""
-		case c.Removing && len(c.Lingering) > 0:
-			lines = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", ")))
-		case c.Removing:
-			lines = append(lines, d.Placement+" is being removed from "+c.Cluster)
-		case len(c.Lingering) > 0:
-			lines = append(lines, at+" waits for what was deleted to be gone: "+strings.Join(c.Lingering, ", "))
-		case c.Progressing:
-			lines = append(lines, at+" is progressing: "+cmp.Or(overview.NotAvailable(on[c.Cluster]), "not available yet"))
-		case !c.Available:
-			lines = append(lines, at+": "+problemOf(on[c.Cluster]))
-		}
-		if len(lines) > before {
-			incomplete[c.Cluster] = true
-			// A member that lacks permissions waits until somebody grants them.
-			moving = moving || byItself && members.Of(c.Cluster) != overview.Forbidden
-		}
-	}
-	return lines, moving
-}
-
-// problemOf returns why something is not applied on a cluster, or not available: the first object
-// that fails, or else the message of the first condition that is not true.
-func problemOf(c *api.PerClusterPlacementStatus) string {
-	const unknown = "not applied yet"
-	if c == nil {
-		return unknown
-	}
-	first := status.FirstUntrue(c.Conditions)
-	switch {
-	case first == nil:
-		return unknown
-	case len(c.FailedPlacements) > 0:
-		f := &c.FailedPlacements[0]
-		return f.ID().String() + ": " + overview.Cause(f.Condition.Message)
-	}
-	return cmp.Or(first.Message, unknown)
 }

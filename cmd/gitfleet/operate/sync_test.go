@@ -117,7 +117,7 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := reports.Revised(t)
 			test.happens(s)
-			v, lines, _ := progressOf(s.Report, test.placement, reports.SecondCommit)
+			v, lines, _ := progressOf(s.Report, strings.Fields(test.placement), reports.SecondCommit)
 			if v != test.want || !strings.Contains(strings.Join(lines, "\n"), test.line) {
 				t.Errorf("%d:\n%s", v, strings.Join(lines, "\n"))
 			}

@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -29,26 +27,31 @@ func NewWait() *cobra.Command {
 	var w condition
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "wait PLACEMENT",
-		Short: "Wait until a placement is applied or available",
-		Long: `Wait until a placement has its newest content on all of its clusters, and it is
-available there.
+		Use:   "wait [PLACEMENT...]",
+		Short: "Wait until placements are applied or available",
+		Long: `Wait until the named placements, or all, have their newest content on every
+cluster that their policies ask for, and it is available there.
 
 With --commit wait until that commit, or one that descends from it, is in force
 as well. If a newer commit comes meanwhile, its content is what is waited for.
 
+A cluster that does not answer, or cannot be chosen because it is not connected,
+is waited for. A placement whose policy matches no cluster, or whose selectors
+match no object, has nothing to wait for, and the result says so.
+
 Exit codes: 0 available; 1 not available in time, or it cannot become so: the
-commit is refused or no longer in the history, deletions are held, or nothing is
-left to wait for but a member on which permissions are missing; 2 error.`,
+commit is refused or no longer in the history, deletions are held, a cluster is
+suspended, too few clusters can be chosen, or nothing is left to wait for but
+members on which permissions are missing or that another fleet holds; 2 error.`,
 		Example: `  gitfleet wait crp/web --for=available --commit "$(git rev-parse HEAD)"
-  gitfleet wait rp/shop/web --for=applied --timeout 10m`,
-		Args: cobra.ExactArgs(1),
+  gitfleet wait crp/web rp/shop/web --for=applied --timeout 10m
+  gitfleet wait --commit "$(git rev-parse HEAD)"`,
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			if err := w.validate(); err != nil {
 				return err
 			}
 			var err error
-			if w.placement, err = c.Placement(cmd.Context(), args[0]); err != nil {
+			if w.placements, err = placementsOf(cmd.Context(), c, args); err != nil {
 				return err
 			}
 			return w.wait(cmd.Context(), c, timeout, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -64,9 +67,11 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 
 // A condition is the condition that the command waits for.
 type condition struct {
-	placement, state, commit string
+	placements    []string // all if it is empty
+	state, commit string
 
-	inForce bool // the commit, or a descendant, has been in force before
+	inForce bool     // the commit, or a descendant, has been in force before
+	unmet   []string // the placements that were last pending
 }
 
 // leastHash is the minimum length of an abbreviated hash.
@@ -95,10 +100,25 @@ func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Dur
 	case v == invalid:
 		return errors.New(message)
 	case v == pending:
-		message = fmt.Sprintf("%s is not %s after %s", w.placement, w.state, timeout)
+		message = fmt.Sprintf("%s not %s after %s", w.subject(), w.state, timeout)
 	}
 	fmt.Fprintln(errOut, message)
 	return exit.Attention
+}
+
+// subject names what was last pending, with its verb.
+func (w *condition) subject() string {
+	names := w.unmet
+	if len(names) == 0 {
+		names = w.placements
+	}
+	switch len(names) {
+	case 0:
+		return "the commit is"
+	case 1:
+		return names[0] + " is"
+	}
+	return forecast.FewOf(names) + " are"
 }
 
 // waitFor evaluates each value of a feed until the outcome is not pending, or the timeout is over.
@@ -143,8 +163,8 @@ type waitReport struct {
 	inForce, newest bool
 }
 
-// reports returns a feed of reports about the placement, or of whole reports while it does not
-// exist.
+// reports returns a feed of reports about the placement if it is only one, or of whole reports otherwise and while it does
+// not exist.
 func (w *condition) reports(c *client.Client) client.Feed[waitReport] {
 	known := map[string]bool{} // by head, whether its history contains the commit
 	contains := func(ctx context.Context, head string) (bool, error) {
@@ -158,7 +178,11 @@ func (w *condition) reports(c *client.Client) client.Feed[waitReport] {
 		return answer, err
 	}
 	return func(ctx context.Context, after string) (*waitReport, string, error) {
-		r, number, err := c.Reports(client.Subject{Placement: w.placement})(ctx, after)
+		var of client.Subject
+		if len(w.placements) == 1 {
+			of.Placement = w.placements[0]
+		}
+		r, number, err := c.Reports(of)(ctx, after)
 		if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == http.StatusNotFound {
 			r, number, err = c.Reports(client.Subject{})(ctx, after)
 		}
@@ -186,29 +210,49 @@ const (
 
 // evaluate returns the state of a condition, and describes it.
 func (w *condition) evaluate(now *waitReport) (outcome, string) {
+	w.unmet = nil
 	if v, message := w.evaluateCommit(now); v != met {
 		return v, message
 	}
-	r := now.Report
-	statuses := overview.PlacementStatuses(r)
-	s := statuses[w.placement]
-	if s == nil {
-		return invalid, fmt.Sprintf("there is no placement %s at commit %s", w.placement, output.ShortHash(r.Source.InForce.Hash))
+	r, goal := now.Report, status.ToBeAvailable
+	if w.state == "applied" {
+		goal = status.ToBeApplied
 	}
-	for _, d := range r.Details {
-		if d.Placement == w.placement {
-			o := overview.NewPlacement(d, s, overview.MemberStatesOf(r))
-			v, message := w.evaluatePlacement(&o, s, w.describeCommits(r.Source.InForce.Hash))
-			if v != pending {
-				return v, message
-			}
-			if why := deniedOnly(d, s, r); why != "" {
-				return impossible, fmt.Sprintf("%s is not %s: %s", w.placement, w.state, why)
-			}
-			return pending, message + absences(d, r)
+	left, commit := newRemainder(r, goal), w.describeCommits(r.Source.InForce.Hash)
+	messages := map[outcome][]string{}
+	judge := func(name string, v outcome, message string) {
+		messages[v] = append(messages[v], message)
+		if v == pending {
+			w.unmet = append(w.unmet, name)
 		}
 	}
-	return pending, w.placement + " is not planned yet"
+	for _, d := range r.Details {
+		_, declared := left.statuses[d.Placement]
+		if all := len(w.placements) == 0; all || declared && slices.Contains(w.placements, d.Placement) {
+			v, message := w.evaluatePlacement(left, d, r, commit)
+			judge(d.Placement, v, message)
+		}
+	}
+	for _, name := range w.placements {
+		planned := slices.ContainsFunc(r.Details, func(d *status.Detail) bool { return d.Placement == name })
+		switch _, declared := left.statuses[name]; {
+		case !declared:
+			judge(name, invalid, fmt.Sprintf("there is no placement %s at commit %s", name, output.ShortHash(r.Source.InForce.Hash)))
+		case !planned:
+			judge(name, pending, name+" is not planned yet")
+		}
+	}
+	for _, v := range []outcome{invalid, pending, impossible} {
+		if n := len(messages[v]); v == pending && n > 1 {
+			return v, fmt.Sprintf("%s; and %d more placements", messages[v][0], n-1)
+		} else if n > 0 {
+			return v, strings.Join(messages[v], "\n")
+		}
+	}
+	if len(messages[met]) == 0 {
+		return met, "there are no placements at commit " + commit + ": there is nothing to wait for"
+	}
+	return met, strings.Join(messages[met], "\n")
 }
 
 // describeCommits names the commit in force, and the wanted one if it is a different one.
@@ -242,47 +286,20 @@ func (w *condition) evaluateCommit(now *waitReport) (outcome, string) {
 	return pending, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), cmp.Or(output.ShortHash(s.InForce.Hash), "<none>"))
 }
 
-func (w *condition) evaluatePlacement(o *overview.Placement, s *api.PlacementStatus, commit string) (outcome, string) {
-	if len(o.Held) > 0 {
-		why := o.Held[0]
-		return impossible, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, forecast.FewOf(why.Clusters), why.Reason)
+// evaluatePlacement returns whether a placement has what is waited for. What was refused or has failed is retried, and waited for.
+func (w *condition) evaluatePlacement(left *remainder, d *status.Detail, r *status.Report, commit string) (outcome, string) {
+	lines, missing := left.of(d)
+	switch nothing := wantsNothing(d); {
+	case missing.Continues() || missing.Failed > 0:
+		o := overview.NewPlacement(d, left.statuses[d.Placement], left.members)
+		return pending, o.Sentence() + absences(d, r)
+	case !missing.Fulfilled():
+		why := strings.TrimPrefix(strings.TrimPrefix(lines[0], d.Placement), ":")
+		return impossible, fmt.Sprintf("%s is not %s:%s", d.Placement, w.state, why)
+	case nothing != "":
+		return met, d.Placement + " " + nothing + "; at commit " + commit
 	}
-	types := []string{api.Applied, api.DiffReported}
-	if w.state == "available" {
-		types[0] = api.Available
-	}
-	for _, c := range s.Conditions {
-		for _, typ := range types {
-			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
-				message := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.Total(), "cluster"), commit)
-				if o.Missing > 0 {
-					message += fmt.Sprintf("; %d more could not be chosen", o.Missing)
-				}
-				return met, message
-			}
-		}
-	}
-	return pending, o.Sentence()
-}
-
-// deniedOnly returns which permissions are missing on the clusters of a placement, if
-// nothing more happens until they are granted; empty otherwise.
-func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) string {
-	members := overview.MemberStatesOf(r)
-	if _, moving := remaining(d, s, members, map[string]bool{}); moving {
-		return ""
-	}
-	denied := missingPermissionsByMember(r)
-	var all []overview.Reason
-	for i := range d.Clusters {
-		if name := d.Clusters[i].Cluster; members.Of(name) == overview.Forbidden {
-			all = overview.AddReason(all, name, denied[name])
-		}
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("on %s %s", forecast.FewOf(all[0].Clusters), all[0].Reason)
+	return met, fmt.Sprintf("%s is %s on %s at commit %s", d.Placement, w.state, output.Count(len(d.Clusters), "cluster"), commit)
 }
 
 // absences describes which clusters of a placement cannot be used or reached, and why; empty if

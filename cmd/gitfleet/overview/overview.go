@@ -91,14 +91,20 @@ type Placement struct {
 	Origin string `json:"origin,omitempty"`
 	// Warnings are about parts of its spec that are probably mistakes, with file:line first.
 	Warnings []string `json:"warnings,omitempty"`
-	// Clusters is the number of its clusters by state. Missing is the number of clusters that
-	// could not be selected.
+	// Fulfilled says that it is as Git asks for: applied and available on every cluster that its policy
+	// asks for. NeedsAttention says that it is not, for another reason than that it is in progress.
+	Fulfilled      bool `json:"fulfilled"`
+	NeedsAttention bool `json:"needsAttention,omitempty"`
+	// Clusters is the number of its clusters by state. Missing is the number of clusters that its
+	// policy asks for and that could not be selected.
 	Clusters map[State]int `json:"clusters"`
 	Missing  int           `json:"missing,omitempty"`
 	// Commits are the hashes of the commits assigned to the clusters, applied or not.
 	Commits []string `json:"commits"`
-	// Trouble is the reason why it is not scheduled as specified.
-	Trouble string `json:"trouble,omitempty"`
+	// Trouble is the reason why it is not scheduled as specified. Absent are members that its policy asks
+	// for and that cannot be selected now.
+	Trouble string   `json:"trouble,omitempty"`
+	Absent  []Reason `json:"absent,omitempty"`
 	// Waiting are clusters whose update has not begun, Failed those where something was refused
 	// or will not become available, and Progressing those where it may become available.
 	Waiting     []Reason `json:"waiting,omitempty"`
@@ -179,9 +185,12 @@ func New(r *status.Report) *Overview {
 	if r.Source.Newest.Hash != r.Source.InForce.Hash {
 		o.Refused = NewRefused(r.Source)
 	}
-	statuses, members := PlacementStatuses(r), MemberStatesOf(r)
+	statuses, members, judge := status.PlacementStatuses(r), MemberStatesOf(r), status.NewJudge(r, status.ToBeAvailable)
 	for _, d := range r.Details {
-		o.Placements = append(o.Placements, NewPlacement(d, statuses[d.Placement], members))
+		p := NewPlacement(d, statuses[d.Placement], members)
+		missing, _ := judge.Placement(d)
+		p.Fulfilled, p.NeedsAttention = missing.Fulfilled(), missing.NeedsAttention()
+		o.Placements = append(o.Placements, p)
 		for _, c := range d.Clusters {
 			if len(c.DeletionErrors) > 0 {
 				o.FailedDeletions = append(o.FailedDeletions, Deletions{d.Placement, c.Cluster, c.DeletionErrors})
@@ -219,35 +228,23 @@ func NewRefused(s status.Source) *Refused {
 	return out
 }
 
-// PlacementStatuses returns the statuses of all placements in the repository, by name.
-func PlacementStatuses(r *status.Report) map[string]*api.PlacementStatus {
-	out := map[string]*api.PlacementStatus{}
-	for _, p := range r.Placements {
-		if p.DeletionTimestamp == nil {
-			out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
-		}
-	}
-	for _, p := range r.ResourcePlacements {
-		if p.DeletionTimestamp == nil {
-			out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
-		}
-	}
-	return out
-}
-
 // NewPlacement describes a placement. s is its status; nil if it was removed from the
 // repository.
 func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates) Placement {
 	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
-	on := PerCluster(s)
+	on := status.PerCluster(s)
 	if s != nil {
 		for i := range s.PlacementStatuses {
 			if s.PlacementStatuses[i].ClusterName == "" {
 				out.Missing++
 			}
 		}
-		out.Trouble = scheduleTrouble(s)
 	}
+	out.Trouble = status.ScheduleTrouble(d, s)
+	for _, a := range d.Absent {
+		out.Absent = AddReason(out.Absent, a.Cluster, a.Reason)
+	}
+	out.Missing = max(out.Missing, len(d.Absent))
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		at := StateOf(c, on[c.Cluster], members)
@@ -269,15 +266,6 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates
 		}
 	}
 	return out
-}
-
-// scheduleTrouble returns why a placement is not scheduled as specified; empty if it is, or if
-// that is not known yet.
-func scheduleTrouble(s *api.PlacementStatus) string {
-	if c := status.FirstUntrue(s.Conditions, api.Scheduled); c != nil {
-		return c.Message
-	}
-	return ""
 }
 
 // AddReason adds a cluster to the clusters with the same reason.
@@ -308,7 +296,7 @@ func memberOverview(r *status.Report) Members {
 // member that is ready is available.
 func Absence(c *api.MemberCluster) Member {
 	m := Member{Name: c.Name, Reason: "it has not answered yet", State: MemberStateOf(c)}
-	if denied := MissingPermissions(c); denied != nil {
+	if denied := status.MissingPermissions(c); denied != nil {
 		m.State, m.Since, m.Reason = Forbidden, denied.LastTransitionTime.Time, denied.Message
 		return m
 	}
@@ -345,13 +333,12 @@ func NewDrift(d *status.Drift) Drift {
 }
 
 // NeedsAttention reports whether the newest commit is refused, the repository cannot be read, a
-// rollout has stopped, deletions are held or refused, or a member cannot be used for a reason
-// that only a user can remove, or will not be usable once its credentials from before expire.
+// placement is not fulfilled for another reason than that it is in progress, or a member cannot be used, or will not be
+// usable once its credentials from before expire.
 func (o *Overview) NeedsAttention() bool {
-	stopped := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.Stopped != "" })
-	refuses := slices.ContainsFunc(o.Members.NotReady, func(m Member) bool { return m.State == Forbidden || m.State == foreign })
-	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || stopped || refuses ||
-		len(o.HeldDeletions)+len(o.FailedDeletions)+len(o.Members.Outdated) > 0
+	troubled := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.NeedsAttention || p.Stopped != "" })
+	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || troubled ||
+		len(o.Members.NotReady)+len(o.HeldDeletions)+len(o.FailedDeletions)+len(o.Members.Outdated) > 0
 }
 
 // well reports whether a placement is available on all its clusters.
@@ -399,6 +386,8 @@ func (p *Placement) state() (string, output.Style) {
 		return "progressing", output.Cyan
 	case n[removing] > 0:
 		return "removing", output.Dim
+	case p.Missing > 0:
+		return "incomplete", output.Yellow
 	case p.Total() == 0:
 		return "nowhere", output.Dim
 	}
@@ -420,8 +409,14 @@ func (p *Placement) Sentence() string {
 	if p.Trouble != "" {
 		text += "; " + p.Trouble
 	}
+	for _, a := range p.Absent {
+		text += "; " + AbsentText(a)
+	}
 	return text
 }
+
+// AbsentText says which members a policy asks for and cannot select.
+func AbsentText(a Reason) string { return "not on " + forecast.FewOf(a.Clusters) + ": " + a.Reason }
 
 // HeldText describes which deletions of a placement on a cluster are held, why, and how to
 // allow them.

@@ -135,27 +135,28 @@ func TestHeldText(t *testing.T) {
 	}
 }
 
-// The exit code of status is 1 only for what a user has to see to.
+// The exit code of status is 1 for what a user has to see to, and not for what is in progress.
 func TestNeedsAttention(t *testing.T) {
 	for name, test := range map[string]struct {
 		of   Overview
 		want bool
 	}{
-		"nothing":               {Overview{}, false},
-		"a refused commit":      {Overview{Refused: &Refused{Problems: []string{"a.yaml:1: bad"}}}, true},
-		"a commit being read":   {Overview{Refused: &Refused{}}, false},
-		"no repository":         {Overview{Source: Source{Failures: 1}}, true},
-		"a stopped rollout":     {Overview{Placements: []Placement{{}, {Stopped: "east"}}}, true},
-		"a failed cluster":      {Overview{Placements: []Placement{{Clusters: map[State]int{failed: 1}}}}, false},
-		"held deletions":        {Overview{HeldDeletions: []Deletions{{}}}, true},
-		"refused deletions":     {Overview{FailedDeletions: []Deletions{{}}}, true},
-		"deletions that linger": {Overview{Lingering: []Deletions{{}}}, false},
-		"an unreachable member": {Overview{Members: Members{NotReady: []Member{{State: Unreachable}}}}, false},
-		"a forbidden member":    {Overview{Members: Members{NotReady: []Member{{State: Unreachable}, {State: Forbidden}}}}, true},
-		"a foreign member":      {Overview{Members: Members{NotReady: []Member{{State: foreign}}}}, true},
-		"outdated credentials":  {Overview{Members: Members{Outdated: []Member{{State: Available}}}}, true},
-		"a forge that is down":  {Overview{Forge: []string{"no answer"}}, false},
-		"drift":                 {Overview{Drifts: []Drift{{State: api.DriftContested}}}, false},
+		"nothing":                 {Overview{}, false},
+		"a refused commit":        {Overview{Refused: &Refused{Problems: []string{"a.yaml:1: bad"}}}, true},
+		"a commit being read":     {Overview{Refused: &Refused{}}, false},
+		"no repository":           {Overview{Source: Source{Failures: 1}}, true},
+		"a stopped rollout":       {Overview{Placements: []Placement{{}, {Stopped: "east"}}}, true},
+		"a placement in progress": {Overview{Placements: []Placement{{Clusters: map[State]int{rolling: 1}}}}, false},
+		"a placement in trouble":  {Overview{Placements: []Placement{{}, {NeedsAttention: true}}}, true},
+		"held deletions":          {Overview{HeldDeletions: []Deletions{{}}}, true},
+		"refused deletions":       {Overview{FailedDeletions: []Deletions{{}}}, true},
+		"deletions that linger":   {Overview{Lingering: []Deletions{{}}}, false},
+		"an unreachable member":   {Overview{Members: Members{NotReady: []Member{{State: Unreachable}}}}, true},
+		"a forbidden member":      {Overview{Members: Members{NotReady: []Member{{State: Unreachable}, {State: Forbidden}}}}, true},
+		"a foreign member":        {Overview{Members: Members{NotReady: []Member{{State: foreign}}}}, true},
+		"outdated credentials":    {Overview{Members: Members{Outdated: []Member{{State: Available}}}}, true},
+		"a forge that is down":    {Overview{Forge: []string{"no answer"}}, false},
+		"drift":                   {Overview{Drifts: []Drift{{State: api.DriftContested}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.of.NeedsAttention(); got != test.want {

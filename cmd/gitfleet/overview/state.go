@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -97,18 +94,14 @@ func FailureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string
 
 // refusedBy returns why something cannot be applied on a cluster; empty if everything can.
 func refusedBy(s *api.PerClusterPlacementStatus) string {
-	if s == nil {
+	c := status.Refusal(s)
+	switch {
+	case c == nil:
 		return ""
+	case c.Reason == api.NotAllWorkHaveBeenApplied:
+		return failure(s, c.Message)
 	}
-	for _, c := range s.Conditions {
-		switch c.Reason {
-		case api.OverriddenFailed, api.SyncWorkFailed, api.NotAllWorkHaveDiffReported:
-			return c.Message
-		case api.NotAllWorkHaveBeenApplied:
-			return failure(s, c.Message)
-		}
-	}
-	return ""
+	return c.Message
 }
 
 // failure names the first object that is not applied, and counts the others.
@@ -213,20 +206,10 @@ func MemberStateOf(c *api.MemberCluster) State {
 	switch {
 	case status.IsHealthy(c):
 		return Available
-	case MissingPermissions(c) != nil:
+	case status.MissingPermissions(c) != nil:
 		return Forbidden
 	}
 	return Unreachable
-}
-
-// MissingPermissions returns the condition with the permissions that a member lacks; nil if
-// none is known to be missing.
-func MissingPermissions(c *api.MemberCluster) *metav1.Condition {
-	cond := meta.FindStatusCondition(c.Status.Conditions, api.PermissionsGranted)
-	if cond == nil || cond.Status != metav1.ConditionFalse {
-		return nil
-	}
-	return cond
 }
 
 // A Stage is the progress of a placement on one cluster.
@@ -241,13 +224,13 @@ type Stage struct {
 
 // StagesOf returns the progress of a placement on each of its clusters.
 func StagesOf(r *status.Report, placement string) []Stage {
-	statuses, members := PlacementStatuses(r), MemberStatesOf(r)
+	statuses, members := status.PlacementStatuses(r), MemberStatesOf(r)
 	var out []Stage
 	for _, d := range r.Details {
 		if d.Placement != placement {
 			continue
 		}
-		on := PerCluster(statuses[placement])
+		on := status.PerCluster(statuses[placement])
 		for j := range d.Clusters {
 			c := &d.Clusters[j]
 			s := Stage{Cluster: c.Cluster, State: StateOf(c, on[c.Cluster], members)}
@@ -266,17 +249,6 @@ func StagesOf(r *status.Report, placement string) []Stage {
 				s.NotDeleted = append(s.NotDeleted, text+": deleted, and not gone yet")
 			}
 			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// PerCluster returns the parts of a status by cluster.
-func PerCluster(s *api.PlacementStatus) map[string]*api.PerClusterPlacementStatus {
-	out := map[string]*api.PerClusterPlacementStatus{}
-	if s != nil {
-		for i := range s.PlacementStatuses {
-			out[s.PlacementStatuses[i].ClusterName] = &s.PlacementStatuses[i]
 		}
 	}
 	return out

@@ -214,6 +214,7 @@ func (t *textWriter) placement(p *Placement, name int) {
 	if p.Trouble != "" {
 		t.indented(output.Red, "not scheduled: ", p.Trouble)
 	}
+	t.reasons(output.Yellow, "not on: ", p.Absent)
 	if p.Stopped != "" {
 		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped --reason TEXT continues it nevertheless"
 		if p.Proven != "" {

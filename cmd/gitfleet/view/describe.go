@@ -134,7 +134,7 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 		return
 	}
 	s.heading("Clusters")
-	on := overview.PerCluster(st)
+	on := status.PerCluster(st)
 	for i, stage := range overview.StagesOf(r, name) {
 		d := &r.Details[0].Clusters[i]
 		head := fmt.Sprintf("%s  %s  %s", s.Paint(output.Bold, stage.Cluster), s.Paint(overview.StyleOf(stage.State), string(stage.State)), output.ShortHash(d.Commit))
@@ -273,11 +273,11 @@ func labelsText(m map[string]string) string {
 
 func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	var lines []string
-	statuses, members := overview.PlacementStatuses(r), overview.MemberStatesOf(r)
+	statuses, members := status.PlacementStatuses(r), overview.MemberStatesOf(r)
 	for _, d := range r.Details {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
-				at := overview.StateOf(c, overview.PerCluster(statuses[d.Placement])[cluster], members)
+				at := overview.StateOf(c, status.PerCluster(statuses[d.Placement])[cluster], members)
 				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(overview.StyleOf(at), string(at)), cmp.Or(output.ShortHash(c.Commit), "-"), output.Count(c.Objects, "object")))
 			}
 		}

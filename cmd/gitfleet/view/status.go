@@ -32,10 +32,12 @@ what needs attention: refused commits, stopped rollouts, held deletions, drift.
 With --watch it continues and shows each change: in place on a terminal, one
 after the other elsewhere.
 
-Exit codes: 0 if nothing needs attention; 1 if the newest commit is refused, the
-repository cannot be read, a rollout is stopped, deletions are held or refused,
-permissions are missing on a member, new credentials of one cannot be used, or
-another fleet holds one; 2 if the daemon could not be asked.`,
+Exit codes: 0 if nothing needs attention, also while updates are in progress; 1
+if the newest commit is refused, the repository cannot be read, a placement is
+not on every cluster that its policy asks for, or something of it has failed, is
+held, refused or suspended, or a member does not answer, lacks permissions, is
+held by another fleet, or has new credentials that cannot be used; 2 if the
+daemon could not be asked.`,
 		Example: `  gitfleet status
   gitfleet status --watch
   gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,

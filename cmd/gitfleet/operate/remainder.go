@@ -1,0 +1,125 @@
+package operate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A remainder says what of a report is not done yet.
+type remainder struct {
+	judge    *status.Judge
+	statuses map[string]*api.PlacementStatus
+	members  overview.MemberStates
+	away     map[string]overview.Member // the members that cannot be used
+	clusters map[string]bool            // on which something was not done
+}
+
+func newRemainder(r *status.Report, goal status.Goal) *remainder {
+	w := &remainder{
+		judge: status.NewJudge(r, goal), statuses: status.PlacementStatuses(r), members: overview.MemberStatesOf(r),
+		away: map[string]overview.Member{}, clusters: map[string]bool{},
+	}
+	for _, c := range r.Clusters {
+		if m := overview.Absence(c); m.State != overview.Available {
+			w.away[c.Name] = m
+		}
+	}
+	return w
+}
+
+// of returns a line for each thing that is not done yet for a placement, and how far it is fulfilled.
+func (w *remainder) of(d *status.Detail) (lines []string, missing fulfilment.Tally) {
+	missing, verdicts := w.judge.Placement(d)
+	s := w.statuses[d.Placement] // nil if it was removed from Git, and is being removed from the clusters
+	o := overview.NewPlacement(d, s, w.members)
+	if o.Trouble != "" {
+		lines = append(lines, d.Placement+": "+o.Trouble)
+	}
+	for _, a := range o.Absent {
+		lines = append(lines, d.Placement+" is "+overview.AbsentText(a))
+	}
+	on := status.PerCluster(s)
+	for i := range d.Clusters {
+		if c := &d.Clusters[i]; verdicts[i].Reason != "" {
+			lines = append(lines, w.onCluster(d.Placement, c, on[c.Cluster], verdicts[i].Reason)...)
+			w.clusters[c.Cluster] = true
+		}
+	}
+	return lines, missing
+}
+
+// onCluster says why a placement is not done on a cluster.
+func (w *remainder) onCluster(placement string, c *status.ClusterDetail, s *api.PerClusterPlacementStatus, why fulfilment.Reason) []string {
+	at := placement + " on " + c.Cluster
+	switch why {
+	case fulfilment.Suspended:
+		at += ": " + c.Suspended
+	case fulfilment.DeletionsHeld:
+		at += ": " + overview.HeldText(placement, c.Braked)
+	case fulfilment.DeletionRefused:
+		var lines []string
+		for _, text := range c.DeletionErrors {
+			lines = append(lines, at+": cannot delete "+text)
+		}
+		return lines
+	case fulfilment.ContentFailed:
+		at += " failed: " + overview.FailureOf(c, s)
+	case fulfilment.Deleting:
+		at += fmt.Sprintf(": deleting %s, which a commit allows", output.Count(c.Deleting, "object"))
+	case fulfilment.Waiting:
+		at += " waits: " + c.Waits
+	case fulfilment.Removing:
+		at = placement + " is being removed from " + c.Cluster
+		if len(c.Lingering) > 0 {
+			at += ", and waits for what was deleted to be gone: " + strings.Join(c.Lingering, ", ")
+		}
+	case fulfilment.Lingering:
+		at += " waits for what was deleted to be gone: " + strings.Join(c.Lingering, ", ")
+	case fulfilment.Incomplete:
+		if c.Progressing {
+			at += " is progressing: " + cmp.Or(overview.NotAvailable(s), "not available yet")
+		} else {
+			at += ": " + problemOf(s)
+		}
+	case fulfilment.Unconfirmed:
+		at += ": it was available, and the cluster cannot be asked now"
+	}
+	return []string{at}
+}
+
+// why says of the clusters on which something was not done why they cannot be used, or what they lack.
+func (w *remainder) why() (lines []string) {
+	for _, cluster := range slices.Sorted(maps.Keys(w.clusters)) {
+		if m, away := w.away[cluster]; away {
+			lines = append(lines, cluster+": "+m.Reason)
+		}
+	}
+	return lines
+}
+
+// problemOf returns why something is not applied on a cluster, or not available: the first object
+// that fails, or else the message of the first condition that is not true.
+func problemOf(c *api.PerClusterPlacementStatus) string {
+	const unknown = "not applied yet"
+	if c == nil {
+		return unknown
+	}
+	first := status.FirstUntrue(c.Conditions)
+	switch {
+	case first == nil:
+		return unknown
+	case len(c.FailedPlacements) > 0:
+		f := &c.FailedPlacements[0]
+		return f.ID().String() + ": " + overview.Cause(f.Condition.Message)
+	}
+	return cmp.Or(first.Message, unknown)
+}

@@ -1,0 +1,188 @@
+package status
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
+)
+
+// An Absence is a member cluster that the policy of a placement asks for and that cannot be chosen
+// now, with the reason.
+type Absence struct {
+	Cluster string `json:"cluster"`
+	Reason  string `json:"reason"`
+	// Refused says that the cluster cannot be used until a user acts; otherwise it can once it answers.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// A Goal is what a placement has to reach on its clusters.
+type Goal int
+
+// The goals.
+const (
+	ToBeAvailable Goal = iota
+	ToBeApplied
+)
+
+// A Judge says how far the placements of a report are fulfilled.
+type Judge struct {
+	statuses map[string]*api.PlacementStatus
+	members  map[string]fulfilment.Reach
+	goal     Goal
+}
+
+// NewJudge returns the judge of a report.
+func NewJudge(r *Report, goal Goal) *Judge {
+	j := &Judge{statuses: PlacementStatuses(r), members: make(map[string]fulfilment.Reach, len(r.Clusters)), goal: goal}
+	for _, c := range r.Clusters {
+		j.members[c.Name] = ReachOf(c)
+	}
+	return j
+}
+
+// ReachOf returns whether a member can be used.
+func ReachOf(c *api.MemberCluster) fulfilment.Reach {
+	switch {
+	case IsHealthy(c):
+		return fulfilment.Usable
+	case MissingPermissions(c) != nil:
+		return fulfilment.Refused
+	}
+	return fulfilment.Unanswered
+}
+
+// MissingPermissions returns the condition with the permissions that a member lacks; nil if
+// none is known to be missing.
+func MissingPermissions(c *api.MemberCluster) *metav1.Condition {
+	cond := meta.FindStatusCondition(c.Status.Conditions, api.PermissionsGranted)
+	if cond == nil || cond.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return cond
+}
+
+// A Verdict says how far a placement is fulfilled on one cluster, and the reason why it is not.
+type Verdict struct {
+	fulfilment.Degree
+	fulfilment.Reason
+}
+
+// Placement returns how far a placement is fulfilled: all in all, and on each of its clusters, in the order of the
+// details.
+func (j *Judge) Placement(d *Detail) (fulfilment.Tally, []Verdict) {
+	s := j.statuses[d.Placement]
+	f := fulfilment.Placement{NoMembers: d.NoMembers}
+	if c := Unscheduled(s); c != nil {
+		f.Undecided, f.Unscheduled = c.Status == metav1.ConditionUnknown, c.Status == metav1.ConditionFalse
+	}
+	for _, a := range d.Absent {
+		reach := fulfilment.Unanswered
+		if a.Refused {
+			reach = fulfilment.Refused
+		}
+		f.Absent = append(f.Absent, reach)
+	}
+	on := PerCluster(s)
+	verdicts := make([]Verdict, 0, len(d.Clusters))
+	for i := range d.Clusters {
+		v := j.cluster(d, &d.Clusters[i], on[d.Clusters[i].Cluster])
+		verdicts = append(verdicts, v)
+		f.Clusters = append(f.Clusters, v.Degree)
+	}
+	return f.Of(), verdicts
+}
+
+func (j *Judge) cluster(d *Detail, c *ClusterDetail, s *api.PerClusterPlacementStatus) Verdict {
+	reach, known := j.members[c.Cluster]
+	if !known {
+		reach = fulfilment.Unanswered // it leaves the fleet
+	}
+	f := fulfilment.Cluster{
+		Reach: reach, Done: c.Available || compared(s) || j.goal == ToBeApplied && c.Applied,
+		Suspended: c.Suspended != "", Held: len(c.Braked) > 0, Undeleted: len(c.DeletionErrors) > 0,
+		Failed: j.failed(c, s), Deleting: c.Deleting > 0, Waits: c.Waits != "", Removing: c.Removing, Lingers: len(c.Lingering) > 0, Stopped: d.Stopped != "",
+	}
+	degree, why := f.Of()
+	return Verdict{degree, why}
+}
+
+// failed reports whether the content was refused or, if it has to become available, will not.
+func (j *Judge) failed(c *ClusterDetail, s *api.PerClusterPlacementStatus) bool {
+	return !c.Progressing && (Refusal(s) != nil || c.Waits == "" && c.Failure != "" && !(j.goal == ToBeApplied && c.Applied))
+}
+
+// compared reports whether a placement that only compares has compared everything on a cluster.
+func compared(s *api.PerClusterPlacementStatus) bool {
+	return s != nil && meta.IsStatusConditionTrue(s.Conditions, api.DiffReported)
+}
+
+// Refusal returns the condition which says that something cannot be applied on a cluster, or be compared; nil if there
+// is none.
+func Refusal(s *api.PerClusterPlacementStatus) *metav1.Condition {
+	if s == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool {
+		switch c.Reason {
+		case api.OverriddenFailed, api.SyncWorkFailed, api.NotAllWorkHaveDiffReported, api.NotAllWorkHaveBeenApplied:
+			return true
+		}
+		return false
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Conditions[i]
+}
+
+// Unscheduled returns the condition which says that a placement is not scheduled as its policy asks for, or not yet; nil if it
+// is, or is being removed.
+func Unscheduled(s *api.PlacementStatus) *metav1.Condition {
+	if s == nil {
+		return nil
+	}
+	return FirstUntrue(s.Conditions, api.Scheduled)
+}
+
+// ScheduleTrouble returns why a placement, which may have no status, is not scheduled as its policy asks for, or not yet; empty
+// if it is, or only for the reasons in the Absent of its detail.
+func ScheduleTrouble(d *Detail, s *api.PlacementStatus) string {
+	switch c := Unscheduled(s); {
+	case c != nil:
+		return c.Message
+	case d.NoMembers:
+		return "the commit has no MemberCluster, so that nothing can be placed anywhere"
+	}
+	return ""
+}
+
+// PlacementStatuses returns the statuses of all placements in the repository, by name.
+func PlacementStatuses(r *Report) map[string]*api.PlacementStatus {
+	out := map[string]*api.PlacementStatus{}
+	for _, p := range r.Placements {
+		if p.DeletionTimestamp == nil {
+			out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
+		}
+	}
+	for _, p := range r.ResourcePlacements {
+		if p.DeletionTimestamp == nil {
+			out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
+		}
+	}
+	return out
+}
+
+// PerCluster returns the parts of a status by cluster.
+func PerCluster(s *api.PlacementStatus) map[string]*api.PerClusterPlacementStatus {
+	out := map[string]*api.PerClusterPlacementStatus{}
+	if s != nil {
+		for i := range s.PlacementStatuses {
+			out[s.PlacementStatuses[i].ClusterName] = &s.PlacementStatuses[i]
+		}
+	}
+	return out
+}
