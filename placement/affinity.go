@@ -179,7 +179,7 @@ func parseRequirement(e api.PropertySelectorRequirement) (requirement, error) {
 		return q, fmt.Errorf("values must be exactly one quantity, not %d", len(e.Values))
 	}
 	q.value = e.Values[0]
-	want, err := resource.ParseQuantity(q.value)
+	want, err := api.ParseQuantity(q.value)
 	if err != nil {
 		return q, fmt.Errorf("%q is not a quantity", q.value)
 	}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // SetProperty sets a property, replacing its previous value. A value that is not a quantity
 // makes it Malformed. The cluster's Properties must not be nil.
 func (c *Cluster) SetProperty(name, value string) {
-	q, err := resource.ParseQuantity(value)
+	q, err := api.ParseQuantity(value)
 	if err == nil {
 		c.Properties[name] = q
 		delete(c.Malformed, name)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -78,8 +77,8 @@ func larger(_ *unstructured.Unstructured, want, have any) any {
 	if !ok || !isText {
 		return nil
 	}
-	size, err := resource.ParseQuantity(text)
-	liveSize, liveErr := resource.ParseQuantity(liveText)
+	size, err := api.ParseQuantity(text)
+	liveSize, liveErr := api.ParseQuantity(liveText)
 	if err != nil || liveErr != nil || liveSize.Cmp(size) <= 0 {
 		return nil
 	}

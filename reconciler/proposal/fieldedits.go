@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
@@ -124,8 +122,8 @@ func isHubValue(v any, d api.Difference) bool {
 }
 
 func sameQuantity(a, b string) bool {
-	x, errX := resource.ParseQuantity(a)
-	y, errY := resource.ParseQuantity(b)
+	x, errX := api.ParseQuantity(a)
+	y, errY := api.ParseQuantity(b)
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 

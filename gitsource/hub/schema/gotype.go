@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A goType is the schema that follows from a Go type, which is no pointer, and its JSON tags.
@@ -123,7 +124,7 @@ var specialTypes = map[reflect.Type]func(any) string{
 	reflect.TypeFor[resource.Quantity](): func(v any) string {
 		switch q := v.(type) {
 		case string:
-			if _, err := resource.ParseQuantity(strings.TrimSpace(q)); err == nil {
+			if _, err := api.ParseQuantity(strings.TrimSpace(q)); err == nil {
 				return ""
 			}
 		case int64, float64:

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -60,7 +59,7 @@ func checkProperty(r *document.Report, key, value string) {
 	if msg := propertyNameFault(name); msg != "" {
 		r.Rulef(p, "%s", msg)
 	}
-	if _, err := resource.ParseQuantity(value); err != nil {
+	if _, err := api.ParseQuantity(value); err != nil {
 		r.Warnf(p, "%q is not a quantity such as 4 or 0.25 or 16Gi, so placements cannot compare it", value)
 	}
 }

@@ -82,7 +82,7 @@ func checkRequirement(r *document.Report, p *document.FieldPath, q api.PropertyS
 		r.Rulef(p.Child("values"), "invalid requirement on property %s: operator %s requires exactly one value, got %d", q.Name, q.Operator, len(q.Values))
 		return resource.Quantity{}, false
 	}
-	value, err := resource.ParseQuantity(q.Values[0])
+	value, err := api.ParseQuantity(q.Values[0])
 	if err != nil {
 		r.Rulef(p.Child("values").At(0), "invalid requirement on property %s: value %q is not a valid resource.Quantity: %v", q.Name, q.Values[0], err)
 		return resource.Quantity{}, false
