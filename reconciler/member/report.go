@@ -43,12 +43,22 @@ func (s *session) reportHoldings() {
 	s.reportCluster(holds...)
 }
 
-// rememberSetBack records that inventories were deleted, or are earlier ones than were written last.
+// rememberSetBack records that inventories were deleted, or are earlier ones than were written last. That
+// is reported once, although an inventory of a suspended placement stays as it is.
 func (a *Agent) rememberSetBack(back []api.PlacementKey) {
+	before := a.reportedSetBack
+	a.reportedSetBack = inventory.Serials{}
+	for _, p := range back {
+		a.reportedSetBack[p] = a.known.Inventories[p]
+	}
 	if len(back) == 0 {
 		return
 	}
 	a.unlisted, a.searched = true, time.Time{}
+	back = slices.DeleteFunc(slices.Clone(back), func(p api.PlacementKey) bool { return before[p] == a.known.Inventories[p] })
+	if len(back) == 0 {
+		return
+	}
 	a.restored = cmp.Or(a.restored, fmt.Sprintf("the inventories in the namespace %s were deleted or restored to an earlier state (%s)", api.Namespace, few(back)))
 }
 

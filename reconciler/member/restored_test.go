@@ -141,6 +141,54 @@ func TestUnlistedObjectsAreDeleted(t *testing.T) {
 	})
 }
 
+// A missing inventory is reported once, although it stays missing: that of a
+// suspended placement, and that of a placement which has nothing to write.
+func TestMissingInventoriesAreReportedOnce(t *testing.T) {
+	tests := map[string]struct {
+		suspended, value string
+		serial           uint64 // that is reported in the end
+		searches         int
+	}{
+		"suspended": {"by a person", "one", 7, 1},
+		"empty":     {"", "", 0, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := simulated.New(simulated.Options{}).Cluster("east")
+				next, searches, down := cluster.RoundTripper(), 0, false
+				a := &watched{t: t, config: &rest.Config{Host: cluster.Config().Host, QPS: -1, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Path == "/api/v1/secrets" && r.URL.Query().Get("watch") == "" {
+						searches++
+					}
+					if down {
+						return nil, errors.New("down")
+					}
+					return next.RoundTrip(r)
+				})}}
+				a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{{Name: "web"}: 7}}
+				works := a.withValue(test.value)
+				works[0].Suspended = test.suspended
+				a.startWith(works)
+				defer a.stop()
+				time.Sleep(20 * time.Minute)
+				for range 2 {
+					down = true // so that a probe doubts the versions that are known
+					time.Sleep(time.Minute)
+					down = false
+					time.Sleep(20 * time.Minute)
+				}
+				if n := len(a.restores()); n != 1 {
+					t.Errorf("reported %d restores: %v", n, a.restores())
+				}
+				if searches != test.searches || a.seen.Inventory != test.serial {
+					t.Errorf("searched %d times, want %d; the serial number is %d, want %d", searches, test.searches, a.seen.Inventory, test.serial)
+				}
+			})
+		})
+	}
+}
+
 // A kind that is not answered for while objects are searched that no inventory lists is searched again
 // with the next works, until there is an answer.
 func TestUnlistedObjectsAreSearchedUntilAllKindsAnswer(t *testing.T) {

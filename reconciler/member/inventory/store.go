@@ -42,14 +42,14 @@ type Serials map[api.PlacementKey]uint64
 // compare returns the placements whose inventory on the cluster is missing or has a lower serial number
 // than the last that was written, sorted. Such an inventory is written again. The numbers of all others
 // are recorded.
-func (s Serials) compare(all map[api.PlacementKey]*Inventory, serial func(api.PlacementKey) uint64) (setBack []api.PlacementKey) {
+func (s Serials) compare(all map[api.PlacementKey]*Inventory, present Serials) (setBack []api.PlacementKey) {
 	for p, known := range s {
-		if all[p] == nil || serial(p) < known {
+		if all[p] == nil || present[p] < known {
 			setBack = append(setBack, p)
 		}
 	}
 	for p, inv := range all {
-		if n := serial(p); n < s[p] {
+		if n := present[p]; n < s[p] {
 			inv.Invalidate()
 		} else {
 			s[p] = n
@@ -72,6 +72,8 @@ type Store struct {
 	// read.
 	owners, damaged []ledger.Owner
 	setBack         []api.PlacementKey
+	// present are the serial numbers on the cluster, as they were last read or written.
+	present Serials
 	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
 	// created, or existed.
 	noNamespace, namespaceMade bool
@@ -82,7 +84,7 @@ func NewStore(conn *connection.Conn, m ledger.Membership, cfg Config) *Store {
 	if cfg.Serials == nil {
 		cfg.Serials = Serials{}
 	}
-	return &Store{conn: conn, membership: membership{m}, cfg: cfg}
+	return &Store{conn: conn, membership: membership{m}, cfg: cfg, present: Serials{}}
 }
 
 // Load reads the inventories on the cluster. One that cannot be decoded is logged and not
@@ -131,25 +133,26 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		}
 	}
 	st.owners = sorted(append(owners, st.damaged...))
-	st.setBack = st.cfg.Serials.compare(all, func(p api.PlacementKey) uint64 {
+	st.present = Serials{}
+	for p := range all {
 		if first := chunks[nameOf(st.cfg.Fleet, p)]; first != nil {
-			return serialOf(first)
+			st.present[p] = serialOf(first)
 		}
-		return 0
-	})
+	}
+	st.setBack = st.cfg.Serials.compare(all, st.present)
 	if len(st.damaged) > 0 {
 		st.setBack = slices.DeleteFunc(st.setBack, func(p api.PlacementKey) bool { return all[p] == nil }) // they may be damaged
 	}
 	return all, nil
 }
 
-// SetBack reports whether an inventory of a fleet on a cluster is missing, or has a lower serial number
-// than is known. It reads metadata alone.
-func SetBack(ctx context.Context, conn *connection.Conn, fleet string, known Serials) (bool, error) {
+// SetBackSince reports whether an inventory of a store is missing on the cluster, or has a lower serial number than
+// when it was last read or written. It reads metadata alone.
+func SetBackSince(ctx context.Context, st *Store) (bool, error) {
 	serials := map[string]uint64{}
-	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet + "," + label + "=0", Limit: 500}, Kept: true}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label + "=0", Limit: 500}, Kept: true}
 	for {
-		page, err := conn.Page(ctx, ConfigMaps.GroupVersionResource, api.Namespace, &at.ListOptions)
+		page, err := st.conn.Page(ctx, ConfigMaps.GroupVersionResource, api.Namespace, &at.ListOptions)
 		if err != nil {
 			return false, fmt.Errorf("read inventories: %w", err)
 		}
@@ -164,8 +167,8 @@ func SetBack(ctx context.Context, conn *connection.Conn, fleet string, known Ser
 			break
 		}
 	}
-	for p, n := range known {
-		if serials[nameOf(fleet, p)] < n {
+	for p, n := range st.present {
+		if serials[nameOf(st.cfg.Fleet, p)] < n {
 			return true, nil
 		}
 	}
@@ -246,7 +249,7 @@ func (st *Store) Save(ctx context.Context, inv *Inventory) error {
 		}
 	}
 	inv.parts, inv.written, inv.owner = parts, digest, st.membership.owner()
-	st.cfg.Serials[inv.Placement] = serial
+	st.cfg.Serials[inv.Placement], st.present[inv.Placement] = serial, serial
 	return nil
 }
 
@@ -297,8 +300,15 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 		}
 	}
 	inv.written, inv.parts = "", 0
-	delete(st.cfg.Serials, inv.Placement)
+	st.Forget(inv.Placement)
 	return nil
+}
+
+// Forget drops the serial number of an inventory that was deleted and of which nothing is left on the
+// cluster, so that it counts as missing no longer.
+func (st *Store) Forget(p api.PlacementKey) {
+	delete(st.cfg.Serials, p)
+	delete(st.present, p)
 }
 
 // SetNamespaces tells the store which namespaces the cluster has; nil if that is not known.
