@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -21,7 +22,7 @@ func TestMemberOverBudgetIsTriedRarely(t *testing.T) {
 			Name: "east", Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: NewEncoder("prod", "url"),
 			Report: func(o ledger.Observation) {
 				tries = append(tries, time.Now())
-				if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != connection.Exceeded(7, "pages").Error() {
+				if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != connection.GivenUp(connection.Exceeded(7, "pages")).Error() {
 					t.Errorf("told %+v", o)
 				}
 			},
@@ -29,9 +30,13 @@ func TestMemberOverBudgetIsTriedRarely(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 		defer cancel()
+		counted := a.config.Metrics.OverBudget.WithLabelValues("east")
 		a.Run(ctx)
 		if n := len(tries); n < 14 || n > 22 {
 			t.Errorf("tried %d times in two hours", n)
+		}
+		if n := testutil.ToFloat64(counted); int(n) != len(tries) {
+			t.Errorf("counted %v of %d times", n, len(tries))
 		}
 	})
 }

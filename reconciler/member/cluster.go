@@ -53,6 +53,9 @@ func (c *cluster) overBudget() error {
 	if most := connection.MaxKeptItems; len(c.live.Map) > most {
 		return connection.Exceeded(most, "objects with the managed-by label")
 	}
+	if most := connection.MaxKeptText; c.live.Text() > most {
+		return connection.Exceeded(most>>20, "MiB of names and messages of objects with the managed-by label")
+	}
 	return c.watch.Changes.Exceeded()
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -137,6 +138,9 @@ type Agent struct {
 	// they were last looked for.
 	unlisted bool
 	searched time.Time
+	// reportedSetBack are the last serial numbers of inventories that were missing or earlier ones when
+	// the last session began, which was reported.
+	reportedSetBack inventory.Serials
 	// setBackAt is when a session last ended because inventories were missing or earlier ones.
 	setBackAt time.Time
 	// deletions are those that were not reported yet. They outlive a session.
@@ -234,6 +238,10 @@ func (a *Agent) Leave() <-chan struct{} {
 	return a.left
 }
 
+// budgetGrace is how long a session must have lasted so that a member which exceeds its budget afterwards is
+// tried again as soon as after the first time.
+const budgetGrace = 30 * time.Minute
+
 // Run runs the agent until ctx is done, and stops everything it has started before it returns.
 // A lost connection is not an error: it is reported and retried.
 func (a *Agent) Run(ctx context.Context) {
@@ -245,10 +253,15 @@ func (a *Agent) Run(ctx context.Context) {
 		if err == nil {
 			a.answers(nil)
 			lost = 0
+			began := time.Now()
 			err = s.run(ctx)
+			if time.Since(began) > budgetGrace {
+				overBudget = 0
+			}
 		}
 		if connection.IsExceeded(err) { // although the server answers, so that lost does not grow
-			a.lost(ctx, err, overBudget.Next(30*time.Second, 10*time.Minute))
+			a.config.Metrics.OverBudget.WithLabelValues(a.config.Name).Inc()
+			a.lost(ctx, connection.GivenUp(err), overBudget.Next(30*time.Second, 10*time.Minute))
 			continue
 		}
 		a.lost(ctx, err, lost.Next(time.Second, 30*time.Second))

@@ -19,6 +19,9 @@ type Metrics struct {
 	ProbeSeconds *prometheus.GaugeVec
 	// WatchRestarts counts watches that failed, by cluster.
 	WatchRestarts *prometheus.CounterVec
+	// OverBudget counts how often a cluster was given up because its API server answered with too
+	// much, by cluster.
+	OverBudget *prometheus.CounterVec
 	// Repairs counts objects that were applied again because of drift, by cluster and by
 	// whether they were edited or deleted.
 	Repairs *prometheus.CounterVec
@@ -47,6 +50,7 @@ func NewMetrics() *Metrics {
 		}),
 		ProbeSeconds:  gauge("member_probe_duration_seconds", "Duration of the last health probe of a member cluster."),
 		WatchRestarts: counter("member_watch_restarts_total", "Watches of a member cluster that failed and were started again."),
+		OverBudget:    counter("member_over_budget_total", "Times that a member cluster was given up for a while because its API server answered with more than its budget."),
 		Repairs:       counter("drift_repairs_total", "Objects put back after somebody changed them, by change: edited or deleted.", "change"),
 		Drifts:        counter("drifts_total", "Times that somebody changed or deleted an applied object, or added something to one."),
 		SweepMissed:   counter("sweep_missed_changes_total", "Changes by others that no watch reported and a sweep found; anything but 0 is a bug."),
@@ -57,7 +61,7 @@ func NewMetrics() *Metrics {
 // Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return append(m.Metrics.Collectors(),
-		m.Operations, m.OperationSeconds, m.ProbeSeconds, m.WatchRestarts, m.Repairs, m.Drifts, m.SweepMissed, m.Swept,
+		m.Operations, m.OperationSeconds, m.ProbeSeconds, m.WatchRestarts, m.OverBudget, m.Repairs, m.Drifts, m.SweepMissed, m.Swept,
 	)
 }
 
@@ -67,7 +71,7 @@ func (m *Metrics) begin(cluster string) {
 	for _, change := range []string{"edited", "deleted"} {
 		m.Repairs.WithLabelValues(cluster, change)
 	}
-	for _, v := range []*prometheus.CounterVec{m.Drifts, m.SweepMissed, m.WatchRestarts} {
+	for _, v := range []*prometheus.CounterVec{m.Drifts, m.SweepMissed, m.WatchRestarts, m.OverBudget} {
 		v.WithLabelValues(cluster)
 	}
 }

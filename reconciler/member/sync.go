@@ -94,11 +94,22 @@ func (s *session) addUnlisted(ctx context.Context) {
 		return // it is still due
 	}
 	s.searched = time.Now()
+	if connection.IsExceeded(err) {
+		s.watch.Changes.Exceed(err) // which ends the session
+		return
+	}
 	if err != nil {
 		s.cfg.Log.Warn("not all objects were found that inventories should list; those of other kinds are not deleted", "again", again, "cluster", s.cfg.Name, "err", err)
 	}
 	if s.unlisted = again; s.inventories.add(found) {
 		s.reportHoldings()
+	}
+	if !again {
+		for _, p := range s.store.SetBack() {
+			if s.inv[p] == nil && len(s.works[p].Manifests) == 0 {
+				inventory.Forget(s.store, p)
+			}
+		}
 	}
 }
 
@@ -273,7 +284,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 		return nil
 	}
 	if p.Doubted && !s.store.HeldByOther() && time.Since(s.setBackAt) > setBackInterval {
-		if back, err := inventory.SetBack(ctx, s.conn, s.cfg.Fleet, s.known.Inventories); err == nil && back {
+		if back, err := inventory.SetBackSince(ctx, s.store); err == nil && back {
 			// The versions of a restored cluster may have reached again what was known.
 			s.setBackAt = time.Now()
 			return reconnect(errors.New("inventories are earlier ones than were written, or missing"))

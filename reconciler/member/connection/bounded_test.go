@@ -16,7 +16,7 @@ import (
 
 // A response that never ends is not read to the end, and the cluster counts as reachable.
 func TestAnswersAreBounded(t *testing.T) {
-	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{apiserver.Answer(func(r *http.Request) *http.Response {
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
 		return &http.Response{
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 			Body: io.NopCloser(io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))),
@@ -30,7 +30,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if c.silent.Load() != 0 {
 		t.Error("the cluster counts as silent")
 	}
-	if _, err := c.Page(t.Context(), configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 1}); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+	if _, err := c.Page(t.Context(), configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 1}); err == nil || !strings.Contains(err.Error(), "more than 32 MiB") {
 		t.Errorf("list: %v", err)
 	}
 }
@@ -39,7 +39,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // large objects can be listed. The next pages of the list use the limit that worked.
 func TestTooLargePagesAreShortened(t *testing.T) {
 	var limits []string
-	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{apiserver.Answer(func(r *http.Request) *http.Response {
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
 		limit := r.URL.Query().Get("limit")
 		limits = append(limits, limit+" from "+r.URL.Query().Get("continue"))
 		body := io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))
@@ -62,7 +62,7 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 	}
 	limits = nil
 	items := 0
-	_, err := EachItem(t.Context(), func() *rest.Request { return c.Bulk().Get().AbsPath("api/v1/pods") }, func(struct{}) { items++ })
+	_, err := EachItem(t.Context(), func() *rest.Request { return c.Bulk().Get().AbsPath("api/v1/pods") }, func(struct{}) error { items++; return nil })
 	if want := []string{"500 from ", "62 from ", "7 from ", "7 from second", "7 from third"}; err != nil || items != 3 || !slices.Equal(limits, want) {
 		t.Errorf("%d items, %v, asked for %q, want %q", items, err, limits, want)
 	}

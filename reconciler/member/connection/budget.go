@@ -19,30 +19,50 @@ const (
 	// MaxKeptItems is the maximum number of objects of one list, or of a cluster, that are kept: those
 	// with the managed-by label, namespaces, and the items of all inventories.
 	MaxKeptItems = 200_000
-	// MaxKeptText is the maximum size of the names and messages that are kept of one list, in bytes.
+	// MaxKeptText is the maximum size of the names and messages that are kept of one list, or of a
+	// cluster, in bytes.
 	MaxKeptText = 64 << 20
-	// MaxInventories is the maximum size of the inventories of a cluster, and of what they
-	// decompress to, in bytes.
+	// MaxNamespaceText is the maximum size of the names of all namespaces, in bytes.
+	MaxNamespaceText = MaxKeptItems * 63
+	// MaxInventories is the maximum size of the ConfigMaps of inventories of a cluster, and MaxUnpacked
+	// that of what they decompress to, in bytes. That is read without being kept as a whole.
 	MaxInventories = 64 << 20
+	MaxUnpacked    = 256 << 20
+	// MaxGroupVersions is the maximum number of versions of API groups that a cluster serves, and
+	// MaxResources that of kinds and subresources.
+	MaxGroupVersions = 2_000
+	MaxResources     = 20_000
 )
 
-// An exceededError says which budget a member has exceeded.
+// An exceededError says which limit a member has exceeded.
 type exceededError struct {
-	what  string
-	limit int
+	than string
+	// answer says that one answer has exceeded it, of which the rest is not read.
+	answer bool
 }
 
-func (e *exceededError) Error() string {
-	return fmt.Sprintf("the cluster is given up for now, since its API server answered with more than %d %s; it is tried again with growing delays, and other clusters are not affected", e.limit, e.what)
-}
+func (e *exceededError) Error() string { return "the API server answered with more than " + e.than }
 
 // Exceeded returns the error of a member that has exceeded a limit, of which what is the unit.
-func Exceeded(limit int, what string) error { return &exceededError{what, limit} }
+func Exceeded(limit int, what string) error {
+	return &exceededError{than: fmt.Sprintf("%d %s", limit, what)}
+}
 
 // IsExceeded reports whether an error says that a member has exceeded its budget.
 func IsExceeded(err error) bool {
 	_, ok := errors.AsType[*exceededError](err)
 	return ok
+}
+
+// isTooLarge reports whether one answer was too large.
+func isTooLarge(err error) bool {
+	e, ok := errors.AsType[*exceededError](err)
+	return ok && e.answer
+}
+
+// GivenUp returns the error of a member that is given up because of an error of IsExceeded.
+func GivenUp(err error) error {
+	return fmt.Errorf("the cluster is given up for now: %w; it is tried again with growing delays, and other clusters are not affected", Plain(err))
 }
 
 // A Listing is the position in a list that is read page by page, within the budget. Its options are

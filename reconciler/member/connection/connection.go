@@ -144,6 +144,7 @@ type Clients struct {
 	bulk *rest.RESTClient // for large requests and responses
 
 	cfg       *rest.Config
+	quota     *quota
 	closeIdle func()
 	// credentials is the fingerprint of the credentials.
 	credentials fingerprint
@@ -172,11 +173,12 @@ func (c Config) dial(cfg *rest.Config) (*Clients, error) {
 }
 
 func newClients(cfg *rest.Config) (*Clients, error) {
-	client, bulk, closeIdle, err := newHTTPClients(cfg)
+	shared := newQuota()
+	client, bulk, closeIdle, err := newHTTPClients(cfg, shared)
 	if err != nil {
 		return nil, err
 	}
-	c := &Clients{cfg: cfg, closeIdle: closeIdle}
+	c := &Clients{cfg: cfg, quota: shared, closeIdle: closeIdle}
 	raw := rest.CopyConfig(cfg)
 	raw.GroupVersion, raw.NegotiatedSerializer = &schema.GroupVersion{}, statusCodec
 	if c.rest, err = rest.RESTClientForConfigAndClient(raw, client); err != nil {

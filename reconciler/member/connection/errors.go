@@ -84,11 +84,8 @@ func Answered(err error) bool {
 func Plain(err error) error {
 	var dial *net.OpError
 	var u *url.Error
-	var tooLarge *tooLargeError
 	var exceeded *exceededError
 	switch {
-	case errors.As(err, &tooLarge):
-		return tooLarge
 	case errors.As(err, &exceeded):
 		return exceeded
 	case errors.Is(err, context.DeadlineExceeded):

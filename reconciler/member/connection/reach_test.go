@@ -20,7 +20,7 @@ import (
 // used.
 func ask(t *testing.T, cfg *rest.Config) (int, error) {
 	t.Helper()
-	client, _, closeIdle, err := newHTTPClients(cfg)
+	client, _, closeIdle, err := newHTTPClients(cfg, newQuota())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 // Bodies of unknown size can be sent.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
-	client, _, closeIdle, err := newHTTPClients(apiserver.Config(server))
+	client, _, closeIdle, err := newHTTPClients(apiserver.Config(server), newQuota())
 	if err != nil {
 		t.Fatal(err)
 	}

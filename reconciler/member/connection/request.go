@@ -280,8 +280,7 @@ func (c *Conn) RecordResult(err error) error {
 		c.silent.Store(0)
 		return err
 	}
-	var tooLarge *tooLargeError
-	if errors.As(err, &tooLarge) || IsExceeded(err) {
+	if IsExceeded(err) {
 		c.silent.Store(0)
 		return Plain(err)
 	}

@@ -33,6 +33,10 @@ const (
 	// the tables would take more memory than they save in the few requests to a cluster. (0
 	// would mean the default.)
 	headerTableSize = 1
+	// largestHeader is the maximum size of the headers of a response, and receiveBuffer that of what a
+	// server may send before it is read, over one connection.
+	largestHeader = 256 << 10
+	receiveBuffer = 16 << 20
 )
 
 // newTransport returns a transport with separate connections.
@@ -50,11 +54,12 @@ func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Durati
 	protocols.SetHTTP2(true)
 	return &http.Transport{
 		TLSClientConfig: tlsConfig.Clone(), TLSHandshakeTimeout: 10 * time.Second, DialContext: dial, Proxy: proxy,
-		IdleConnTimeout: idle, MaxIdleConnsPerHost: 25, DisableCompression: cfg.DisableCompression,
+		IdleConnTimeout: idle, MaxIdleConnsPerHost: 25, MaxResponseHeaderBytes: largestHeader, DisableCompression: cfg.DisableCompression,
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: min(pingAfter, idle), PingTimeout: pingTimeout,
 			MaxEncoderHeaderTableSize: headerTableSize, MaxDecoderHeaderTableSize: headerTableSize,
+			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer / 16,
 		},
 	}
 }
@@ -70,7 +75,7 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 
 // newHTTPClients returns the client for watches and small requests, the client for large ones,
 // and a function that closes their idle connections.
-func newHTTPClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func(), err error) {
+func newHTTPClients(cfg *rest.Config, shared *quota) (client, bulk *http.Client, closeIdle func(), err error) {
 	if cfg.Transport != nil { // a transport of the caller, as in tests
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
@@ -88,10 +93,10 @@ func newHTTPClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func
 	}
 	lasting := newTransport(settings, tlsConfig, idleTimeout)
 	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout) }}
-	if client, err = newClient(settings, lasting); err != nil {
+	if client, err = newClient(settings, lasting, shared); err != nil {
 		return nil, nil, nil, err
 	}
-	if bulk, err = newClient(settings, brief); err != nil {
+	if bulk, err = newClient(settings, brief, shared); err != nil {
 		return nil, nil, nil, err
 	}
 	return client, bulk, func() {
@@ -101,8 +106,8 @@ func newHTTPClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func
 }
 
 // newClient adds to a transport what every request needs, such as credentials.
-func newClient(settings *transport.Config, over http.RoundTripper) (*http.Client, error) {
-	wrapped, err := transport.HTTPWrappersForConfig(settings, bounded{masking{over}})
+func newClient(settings *transport.Config, over http.RoundTripper, shared *quota) (*http.Client, error) {
+	wrapped, err := transport.HTTPWrappersForConfig(settings, bounded{masking{over}, shared})
 	if err != nil {
 		return nil, err
 	}

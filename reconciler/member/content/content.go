@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
@@ -89,11 +88,7 @@ func (c *Checker) volumeOf(ctx context.Context, res connection.Resource, id api.
 func (c *Checker) foreignIn(ctx context.Context, namespace string) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	client, err := c.Conn.Discovery()
-	if err != nil {
-		return "", err
-	}
-	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(asking, client)
+	lists, err := c.Conn.PreferredResources(asking)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +99,7 @@ func (c *Checker) foreignIn(ctx context.Context, namespace string) (string, erro
 		}
 		for _, r := range l.APIResources {
 			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
-			if !slices.Contains(r.Verbs, "list") || ephemeral[kind] {
+			if !r.Namespaced || !slices.Contains(r.Verbs, "list") || ephemeral[kind] {
 				continue
 			}
 			name, err := c.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !c.deletableWithNamespace(o, kind) })

@@ -267,7 +267,9 @@ func Defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 
 // Resources returns how a cluster serves some kinds. Kinds that it does not serve are left out.
 func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
-	known := New(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
+	known := New(func() (*discovery.DiscoveryClient, error) {
+		return discovery.NewDiscoveryClientForConfig(connection.Bounded(cfg))
+	})
 	if err := known.Resolve(ctx, wanted); err != nil {
 		return nil, connection.Plain(err)
 	}

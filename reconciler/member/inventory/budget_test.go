@@ -1,10 +1,14 @@
 package inventory
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
@@ -12,8 +16,10 @@ import (
 // An inventory is limited in what it becomes: neither its text nor its items may fill the memory.
 func TestInflatedInventoriesAreRefused(t *testing.T) {
 	tests := map[string]string{
-		"spaces": `{"items":[` + strings.Repeat(" ", 80<<20) + "]}",
-		"items":  `{"items":[{}` + strings.Repeat(",{}", 1<<18) + "]}",
+		"spaces":   `{"items":[` + strings.Repeat(" ", 80<<20) + "]}",
+		"one item": `{"items":[{"n":"` + strings.Repeat("x", 2<<20) + `"}]}`,
+		"names":    `{"items":[{}` + strings.Repeat(`,{"n":"`+strings.Repeat("x", 1<<19)+`"}`, 200) + "]}",
+		"items":    `{"items":[{}` + strings.Repeat(",{}", 1<<18) + "]}",
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -28,5 +34,27 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 				t.Errorf("%d bytes: %v", len(raw), err)
 			}
 		})
+	}
+}
+
+// The inventories of a cluster with nearly as many objects as a cluster may have are read.
+func TestInventoriesOfManyObjectsAreRead(t *testing.T) {
+	inv := &Inventory{Placement: api.PlacementKey{Name: "web"}}
+	for n := range connection.MaxKeptItems {
+		inv.Items.Put(Item{
+			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: fmt.Sprintf("team-%05d", n/100), Name: fmt.Sprintf("an-application-with-a-name-%06d", n),
+			Hash: fmt.Sprintf("%064x", n), Managed: fmt.Sprintf("%016x", n), UID: types.UID(fmt.Sprintf("0b5f9a3e-1c2d-4e5f-8a9b-%012x", n)), Commit: strings.Repeat("c", 40),
+		})
+	}
+	raw, _, err := inv.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := newUnpacking().unpack(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Items.Map) != connection.MaxKeptItems || got.Placement != inv.Placement {
+		t.Errorf("read %d of %d objects of %s", len(got.Items.Map), connection.MaxKeptItems, got.Placement)
 	}
 }

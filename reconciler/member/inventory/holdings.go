@@ -27,7 +27,7 @@ type Holding struct {
 
 // Holdings reads the inventories of all fleets on a cluster, sorted by fleet and placement.
 func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := dynamic.NewForConfig(connection.Bounded(cfg))
 	if err != nil {
 		return nil, err
 	}

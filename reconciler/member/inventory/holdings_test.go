@@ -1,11 +1,15 @@
 package inventory
 
 import (
+	"io"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -23,5 +27,18 @@ func TestHoldings(t *testing.T) {
 	}
 	if len(got) != 1 || got[0].Fleet != "prod" || got[0].Placement != inv.Placement.String() || len(got[0].Objects) != 3 || got[0].Damaged != "" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// An answer without end is not read to the end.
+func TestHoldingsAreBounded(t *testing.T) {
+	cfg := &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+			Body: io.NopCloser(io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))),
+		}
+	})}
+	if _, err := Holdings(t.Context(), cfg); !connection.IsExceeded(err) {
+		t.Error(err)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,7 +108,7 @@ type encoded struct {
 	Revision  placement.Revision `json:"revision"`
 	Abandon   bool               `json:"abandon,omitempty"`
 	Adopted   bool               `json:"adopted,omitempty"`
-	Items     items              `json:"items"`
+	Items     []Item             `json:"items"`
 }
 
 // pack returns the inventory's bytes and their digest. Equal inventories give
@@ -114,7 +116,7 @@ type encoded struct {
 func (inv *Inventory) pack() (raw []byte, digest string, err error) {
 	e := encoded{Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted}
 	for it := range inv.Items.All() {
-		e.Items.list = append(e.Items.list, it)
+		e.Items = append(e.Items, it)
 	}
 	raw, err = ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
 	if err != nil {
@@ -135,65 +137,116 @@ func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
 }
 
 // An unpacking is what the inventories of a cluster may still decompress to.
-type unpacking struct{ bytes, items int }
+type unpacking struct{ bytes, items, text int }
 
 func newUnpacking() *unpacking {
-	return &unpacking{connection.MaxInventories, connection.MaxKeptItems}
+	return &unpacking{connection.MaxUnpacked, connection.MaxKeptItems, connection.MaxKeptText}
 }
 
-// unpack decodes an inventory. It refuses one that exceeds what is left.
+// unpack decodes an inventory. It refuses one that exceeds what is left. The text is not kept as a whole:
+// that of a cluster with very many objects is several times larger than what is kept of it.
 func (u *unpacking) unpack(raw []byte) (*Inventory, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
-	plain, err := io.ReadAll(io.LimitReader(zip, int64(u.bytes)+1))
-	if err != nil {
-		return nil, err
+	plain := &unpackedReader{Reader: zip, all: &u.bytes, value: largestValue}
+	inv, err := u.decode(plain)
+	if err == nil {
+		plain.value = largestValue
+		_, err = io.Copy(io.Discard, plain) // the checksum is at the end
 	}
-	if u.bytes -= len(plain); u.bytes < 0 {
-		return nil, connection.Exceeded(connection.MaxInventories>>20, "MiB of decompressed inventories")
-	}
-	var e encoded
-	e.Items.left = &u.items
-	if err := json.Unmarshal(plain, &e); err != nil {
-		return nil, err
-	}
-	inv := &Inventory{Placement: e.Placement, Revision: e.Revision, Abandon: e.Abandon, Adopted: e.Adopted}
-	for _, it := range e.Items.list {
-		inv.Items.Put(it)
-	}
-	return inv, nil
+	return inv, err
 }
 
-// items are the items of an inventory as they are stored, of which left is the number that may
-// still be decoded: as Go values, small items are many times larger than their text.
-type items struct {
-	list []Item
-	left *int
+// largestValue is the maximum size of one item, with white space: a decoder keeps it as a whole, and reads
+// white space again and again.
+const largestValue = 1 << 20
+
+// An unpackedReader reads a decompressed text of which all may still be read, and value until value is set
+// again.
+type unpackedReader struct {
+	io.Reader
+	all   *int
+	value int
 }
 
-// MarshalJSON implements json.Marshaler.
-func (is items) MarshalJSON() ([]byte, error) { return json.Marshal(is.list) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (is *items) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		return nil
+// Read implements io.Reader.
+func (r *unpackedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if *r.all -= n; *r.all < 0 {
+		return 0, connection.Exceeded(connection.MaxUnpacked>>20, "MiB of decompressed inventories")
 	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	if start, err := in.Token(); err != nil || start != json.Delim('[') {
-		return errors.Join(errors.New("its items are not a list"), err)
+	if r.value -= n; r.value < 0 {
+		return 0, connection.Exceeded(largestValue>>20, "MiB for one object in an inventory")
+	}
+	return n, err
+}
+
+// decode decodes an inventory, item by item.
+func (u *unpacking) decode(plain *unpackedReader) (*Inventory, error) {
+	inv, in := &Inventory{}, json.NewDecoder(plain)
+	fields := map[string]func() error{
+		"placement": func() error { return in.Decode(&inv.Placement) },
+		"revision":  func() error { return in.Decode(&inv.Revision) },
+		"abandon":   func() error { return in.Decode(&inv.Abandon) },
+		"adopted":   func() error { return in.Decode(&inv.Adopted) },
+		"items":     func() error { return u.decodeItems(in, plain, inv) },
+	}
+	if start, err := in.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.Join(errors.New("it is not an object"), err)
 	}
 	for in.More() {
-		if *is.left--; *is.left < 0 {
-			return connection.Exceeded(connection.MaxKeptItems, "objects in its inventories")
+		name, err := in.Token()
+		if err != nil {
+			return nil, err
 		}
+		decode := fields[fmt.Sprint(name)]
+		if decode == nil {
+			decode = func() error { return in.Decode(&json.RawMessage{}) }
+		}
+		if err := decode(); err != nil {
+			return nil, err
+		}
+	}
+	_, err := in.Token()
+	return inv, err
+}
+
+func (u *unpacking) decodeItems(in *json.Decoder, plain *unpackedReader, inv *Inventory) error {
+	start, err := in.Token()
+	if err != nil || start == nil {
+		return err
+	}
+	if start != json.Delim('[') {
+		return errors.New("its items are not a list")
+	}
+	var list []Item
+	for in.More() {
 		var it Item
 		if err := in.Decode(&it); err != nil {
 			return err
 		}
-		is.list = append(is.list, it)
+		plain.value = largestValue
+		u.items--
+		switch u.text -= it.text(); {
+		case u.items < 0:
+			return connection.Exceeded(connection.MaxKeptItems, "objects in its inventories")
+		case u.text < 0:
+			return connection.Exceeded(connection.MaxKeptText>>20, "MiB of names and hashes in its inventories")
+		}
+		list = append(list, it)
 	}
-	return nil
+	// As they were written, they are in order, which makes it fast to put them.
+	slices.SortStableFunc(list, func(a, b Item) int { return a.ID().Compare(b.ID()) })
+	for _, it := range list {
+		inv.Items.Put(it)
+	}
+	_, err = in.Token()
+	return err
+}
+
+// text returns the size of the texts that are kept of an item, in bytes, without the UID and the commit.
+func (i *Item) text() int {
+	return len(i.Group) + len(i.Version) + len(i.Kind) + len(i.Namespace) + len(i.Name) + len(i.Hash) + len(i.Managed) + len(i.OthersState) + len(i.End) + len(i.Left)
 }

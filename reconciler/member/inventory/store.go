@@ -300,13 +300,13 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 		}
 	}
 	inv.written, inv.parts = "", 0
-	st.Forget(inv.Placement)
+	Forget(st, inv.Placement)
 	return nil
 }
 
 // Forget drops the serial number of an inventory that was deleted and of which nothing is left on the
 // cluster, so that it counts as missing no longer.
-func (st *Store) Forget(p api.PlacementKey) {
+func Forget(st *Store, p api.PlacementKey) {
 	delete(st.cfg.Serials, p)
 	delete(st.present, p)
 }

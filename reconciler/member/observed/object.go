@@ -72,6 +72,7 @@ func Watched(m metav1.Object, group string) *Object {
 // OfFields is Of for an object whose managedFields are known: an unstructured object converts them at
 // each call of GetManagedFields, which is expensive.
 func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
+	const word, list = 256, 4 << 10 // longer texts are not those of an API server
 	terminating := m.GetDeletionTimestamp() != nil
 	finalizers, deleted := "", int64(0)
 	if terminating {
@@ -79,23 +80,23 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 		finalizers = strings.Join(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents }), ", ")
 	}
 	return &Object{
-		UID:         m.GetUID(),
+		UID:         types.UID(health.Cut(string(m.GetUID()), word)),
 		Version:     ParseVersion(m.GetResourceVersion()),
 		Generation:  m.GetGeneration(),
 		Managed:     diff.ApplyHash(entries, api.FieldManager),
 		Applied:     diff.AppliedAt(entries, api.FieldManager).Unix(),
 		Others:      othersOf(entries),
-		Fleet:       m.GetLabels()[api.ManagedByLabel],
+		Fleet:       health.Cut(m.GetLabels()[api.ManagedByLabel], word),
 		Terminating: terminating,
 		Deleted:     deleted,
-		Finalizers:  finalizers,
+		Finalizers:  health.Cut(finalizers, list),
 		Owned:       len(m.GetOwnerReferences()) > 0,
 		Scaled:      diff.Autoscaled(entries),
 		Replicas:    diff.AppliesReplicas(entries, api.FieldManager),
 		Shared:      diff.Shared(entries, api.FieldManager),
 		Kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		Foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
-		Writer:      writer(entries),
+		Writer:      health.Cut(writer(entries), word),
 	}
 }
 

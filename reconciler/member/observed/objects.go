@@ -11,7 +11,21 @@ import (
 )
 
 // Objects are the objects that are known to exist.
-type Objects struct{ compact.Map[packedObject] }
+type Objects struct {
+	compact.Map[packedObject]
+	text int
+}
+
+// Text returns the size of the texts that are kept of all objects, in bytes.
+func (ls *Objects) Text() int { return ls.text }
+
+func (p *packedObject) text() int {
+	if p == nil {
+		return 0
+	}
+	rest := p.rest.Value()
+	return rest.Text()
+}
 
 // A packedObject has the fields in which objects differ. rest has the others, which are often
 // equal for other objects, and the UID if it cannot be packed.
@@ -52,7 +66,14 @@ func (ls *Objects) Put(id api.ID, l *Object) {
 	rest.Version, rest.Generation, rest.Applied, rest.Others = 0, 0, 0, 0
 	p.uid, rest.UID = compact.Pack(l.UID)
 	p.rest = unique.Make(rest)
+	ls.text += p.text() - ls.Map.Of(id).text()
 	ls.Map.Put(id, p)
+}
+
+// Drop removes an object, if it is known.
+func (ls *Objects) Drop(id api.ID) {
+	ls.text -= ls.Map.Of(id).text()
+	ls.Map.Drop(id)
 }
 
 // DropMissing drops the objects of a kind that a list does not have, and returns them.
@@ -62,6 +83,7 @@ func (ls *Objects) DropMissing(kind schema.GroupKind, all List) (gone []api.ID) 
 			return false
 		}
 		gone = append(gone, id)
+		ls.text -= l.text()
 		return true
 	})
 	return gone

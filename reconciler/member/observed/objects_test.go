@@ -3,11 +3,14 @@ package observed
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
 // Every field of an object is kept; a new field that is not packed would be lost.
@@ -31,6 +34,38 @@ func TestObjectsAreKeptWhole(t *testing.T) {
 		if len(known.Map) > 0 {
 			t.Errorf("left: %v", known)
 		}
+	}
+}
+
+// The size of all texts follows what is put and dropped, so that it can be bounded.
+func TestTextOfObjects(t *testing.T) {
+	known := Objects{}
+	put := func(name, message string) {
+		known.Put(object(name), &Object{Fleet: "prod", Health: health.Health{Message: message}})
+	}
+	put("x", "long")
+	put("y", "longer")
+	put("x", "")
+	if got := known.Text(); got != len("prod")*2+len("longer") {
+		t.Errorf("the texts of two objects have %d bytes", got)
+	}
+	known.Drop(object("z"))
+	known.Drop(object("x"))
+	known.DropMissing(object("y").GroupKind(), List{})
+	if got := known.Text(); got != 0 || len(known.Map) != 0 {
+		t.Errorf("%d bytes of %d objects are left", got, len(known.Map))
+	}
+}
+
+// Texts that no API server stores are shortened.
+func TestLongTextsAreShortened(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		UID: types.UID(long), Labels: map[string]string{api.ManagedByLabel: long}, Finalizers: []string{long}, DeletionTimestamp: &metav1.Time{},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: long, Time: &metav1.Time{}}},
+	}}
+	if o := Of(m); o.Text() > 8<<10 || o.Writer == "" || o.Finalizers == "" || o.Fleet == "" {
+		t.Errorf("%d bytes are kept", o.Text())
 	}
 }
 

@@ -63,7 +63,7 @@ func (pr *Prober) observe(ctx context.Context) (observation, error) {
 type resources map[string]quantity.Quantity
 
 func (r resources) add(name, value string) {
-	q, err := quantity.ParseQuantity(value)
+	q, err := api.ParseQuantity(value)
 	if err != nil {
 		return
 	}
@@ -76,14 +76,18 @@ func (r resources) add(name, value string) {
 var summed = []string{"cpu", "memory"}
 
 func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
-	found := map[string]bool{}
+	found, text := map[string]bool{}, 0
 	version, err := connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
-	}, func(n metav1.PartialObjectMetadata) {
+	}, func(n metav1.PartialObjectMetadata) error {
+		if text += len(n.Name); len(found) >= connection.MaxKeptItems || text > connection.MaxNamespaceText {
+			return connection.Exceeded(connection.MaxKeptItems, "namespaces, or with longer names than namespaces have")
+		}
 		found[n.Name] = true
 		if n.Name == metav1.NamespaceSystem {
-			o.uid = string(n.UID)
+			o.uid = connection.CutTo(string(n.UID), longestWord)
 		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read namespaces: %w", err)
@@ -91,6 +95,9 @@ func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 	o.namespaces, o.version = found, observed.ParseVersion(version)
 	return nil
 }
+
+// longestWord is the maximum length in bytes of what is kept of a UID and of a version.
+const longestWord = 200
 
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
@@ -103,7 +110,7 @@ func (pr *Prober) readVersion(ctx context.Context) (string, error) {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return "", fmt.Errorf("read version: %w", err)
 	}
-	return v.GitVersion, nil
+	return connection.CutTo(v.GitVersion, longestWord), nil
 }
 
 // observeNodes counts the nodes and sums their resources, without what pods request. The count
@@ -114,13 +121,14 @@ func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, 
 		return pr.conn.Bulk().Get().AbsPath("api/v1/nodes")
 	}, func(n struct {
 		Status struct{ Capacity, Allocatable map[string]string }
-	}) {
+	}) error {
 		nodes++
 		for _, r := range summed {
 			sums.add("total-"+r, n.Status.Capacity[r])
 			sums.add("allocatable-"+r, n.Status.Allocatable[r])
 			sums.add("available-"+r, n.Status.Allocatable[r])
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, -1, fmt.Errorf("read nodes: %w", err)
@@ -183,12 +191,13 @@ func (pr *Prober) readPods(ctx context.Context) (resources, error) {
 				Resources struct{ Requests map[string]string }
 			}
 		}
-	}) {
+	}) error {
 		for _, c := range p.Spec.Containers {
 			for _, r := range summed {
 				sums.add(r, c.Resources.Requests[r])
 			}
 		}
+		return nil
 	})
 	return sums, err
 }

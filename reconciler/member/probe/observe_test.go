@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -234,5 +235,22 @@ func TestObserveEndsWithContext(t *testing.T) {
 	defer close(hang)
 	if p := proberWith(t, 100*time.Millisecond, server).Probe(t.Context(), true); p.Err != nil {
 		t.Errorf("a cluster that is ready is not, because it cannot be counted in time: %v", p.Err)
+	}
+}
+
+// A cluster with more namespaces than are kept, or with longer names, is observed without them.
+func TestNamespacesAreBounded(t *testing.T) {
+	for _, name := range []string{"n", strings.Repeat("long", 1<<17)} {
+		c := &census{perPage: 500}
+		for n := range min(connection.MaxKeptItems+1, connection.MaxNamespaceText/len(name)+2) {
+			c.namespaces = append(c.namespaces, name+strconv.Itoa(n))
+		}
+		if len(name) > 10 {
+			c.perPage = 4
+		}
+		o := &observation{}
+		if err := proberAt(t, c).observeNamespaces(t.Context(), o); !connection.IsExceeded(err) || o.namespaces != nil {
+			t.Errorf("%d namespaces such as %.10s: %v", len(c.namespaces), name, err)
+		}
 	}
 }

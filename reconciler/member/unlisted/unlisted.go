@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -29,10 +28,13 @@ type Object struct {
 // Find lists the objects of every kind that have the label of a fleet and fields that our field manager
 // has applied. The label alone shows nothing, since controllers copy labels to what they create. Kinds
 // that may not be listed are left out, and named by the error, as are those that are not answered for at
-// the moment; the result is valid nevertheless. again says that another try may find more. timeout bounds
+// the moment; the result is valid nevertheless, unless connection.IsExceeded says otherwise of the error. again says that another try may find more. timeout bounds
 // the discovery.
 func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time.Duration) (out []Object, again bool, err error) {
 	kinds, err := listable(ctx, conn, timeout)
+	if connection.IsExceeded(err) {
+		return nil, true, err
+	}
 	problems := []error{err}
 	again = err != nil
 	for _, k := range kinds {
@@ -41,6 +43,12 @@ func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time
 		if err != nil && !connection.NotFound(err) {
 			problems = append(problems, fmt.Errorf("list %s: %w", k.gvr.GroupResource(), connection.Plain(err)))
 			again = again || !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err)
+		}
+		if len(out) > connection.MaxKeptItems {
+			err = connection.Exceeded(connection.MaxKeptItems, "objects that no inventory lists")
+		}
+		if connection.IsExceeded(err) {
+			return nil, true, err
 		}
 		if ctx.Err() != nil {
 			return nil, true, ctx.Err()
@@ -58,11 +66,7 @@ type kind struct {
 func listable(ctx context.Context, conn *connection.Conn, timeout time.Duration) ([]kind, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client, err := conn.Discovery()
-	if err != nil {
-		return nil, err
-	}
-	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, client)
+	lists, err := conn.PreferredResources(ctx)
 	var out []kind
 	for _, l := range lists {
 		gv, err := schema.ParseGroupVersion(l.GroupVersion)
@@ -94,6 +98,9 @@ func find(ctx context.Context, conn *connection.Conn, k kind, fleet string) ([]O
 			p, err := api.ParsePlacement(o.GetAnnotations()[api.PlacementAnnotation])
 			if err != nil || o.Namespace == api.Namespace || diff.ApplyHash(o.ManagedFields, api.FieldManager) == "" {
 				continue
+			}
+			if err := at.Keep(len(o.Name) + len(o.Namespace) + len(o.UID) + len(p.String())); err != nil {
+				return out, err
 			}
 			out = append(out, Object{p, inventory.Item{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}})
 		}

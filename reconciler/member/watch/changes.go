@@ -16,6 +16,7 @@ import (
 type Changes struct {
 	mu        sync.Mutex
 	collected Collected
+	text      int   // the size of the texts of all that is collected
 	exceeded  error // the budget that the member has exceeded; nil if it has not
 	restored  string
 	Wake      chan struct{} // capacity one
@@ -34,11 +35,16 @@ func newCollected() Collected {
 
 func newChanges() *Changes { return &Changes{collected: newCollected(), Wake: make(chan struct{}, 1)} }
 
-// exceed records that the member has exceeded its budget. Nothing is recorded any more.
-func (c *Changes) exceed(err error) {
+// Exceed records that the member has exceeded its budget, as an error of connection.IsExceeded says.
+// Nothing is recorded any more.
+func (c *Changes) Exceed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.exceeded, c.collected = err, newCollected()
+	c.exceed(err)
+}
+
+func (c *Changes) exceed(err error) {
+	c.exceeded, c.collected = connection.Plain(err), newCollected()
 	c.Nudge()
 }
 
@@ -55,12 +61,29 @@ func (c *Changes) record(by *Kind, saw func(*Collected)) {
 	defer c.mu.Unlock()
 	if !by.retired && c.exceeded == nil {
 		saw(&c.collected)
-		if most := connection.MaxKeptItems; len(c.collected.Seen)+len(c.collected.Gone) > most {
-			c.exceeded, c.collected = connection.Exceeded(most, "changed objects in its watches"), newCollected()
+		switch {
+		case len(c.collected.Seen)+len(c.collected.Gone) > connection.MaxKeptItems:
+			c.exceed(connection.Exceeded(connection.MaxKeptItems, "changed objects in its watches"))
+		case c.text > connection.MaxKeptText:
+			c.exceed(connection.Exceeded(connection.MaxKeptText>>20, "MiB of names and messages of changed objects in its watches"))
 		}
 		c.Nudge()
 	}
 }
+
+// replace sets the last state of an object in one of the maps, and removes it from the other one.
+func (c *Changes) replace(in, from map[api.ID]*observed.Object, id api.ID, l *observed.Object) {
+	for _, m := range []map[api.ID]*observed.Object{in, from} {
+		if old := m[id]; old != nil {
+			c.text -= textOf(id, old)
+		}
+	}
+	delete(from, id)
+	in[id] = l
+	c.text += textOf(id, l)
+}
+
+func textOf(id api.ID, l *observed.Object) int { return len(id.Name) + len(id.Namespace) + l.Text() }
 
 // retire makes Changes ignore a watch from now on.
 func (c *Changes) retire(k *Kind) {
@@ -71,18 +94,12 @@ func (c *Changes) retire(k *Kind) {
 
 // Put records the state of an object that a watch has reported.
 func (c *Changes) Put(by *Kind, id api.ID, l *observed.Object) {
-	c.record(by, func(t *Collected) {
-		t.Seen[id] = l
-		delete(t.Gone, id)
-	})
+	c.record(by, func(t *Collected) { c.replace(t.Seen, t.Gone, id, l) })
 }
 
 // Remove records that a watch has reported the deletion of an object, with its last state.
 func (c *Changes) Remove(by *Kind, id api.ID, last *observed.Object) {
-	c.record(by, func(t *Collected) {
-		delete(t.Seen, id)
-		t.Gone[id] = last
-	})
+	c.record(by, func(t *Collected) { c.replace(t.Gone, t.Seen, id, last) })
 }
 
 // List records a complete list of a kind. Known objects that it does not have are gone.
@@ -90,7 +107,13 @@ func (c *Changes) List(by *Kind, l observed.List) {
 	kind := by.GVK.GroupKind()
 	c.record(by, func(t *Collected) {
 		t.Lists[kind] = l
-		maps.DeleteFunc(t.Seen, func(id api.ID, _ *observed.Object) bool { return id.GroupKind() == kind && !l.Found[id] })
+		maps.DeleteFunc(t.Seen, func(id api.ID, seen *observed.Object) bool {
+			gone := id.GroupKind() == kind && !l.Found[id]
+			if gone {
+				c.text -= textOf(id, seen)
+			}
+			return gone
+		})
 	})
 }
 
@@ -127,6 +150,6 @@ func (c *Changes) Drain() Collected {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.collected
-	c.collected = newCollected()
+	c.collected, c.text = newCollected(), 0
 	return t
 }

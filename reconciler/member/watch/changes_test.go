@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,12 +11,39 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 func watchOf(kind string) *Kind {
 	return NewKind(schema.GroupVersionKind{Version: "v1", Kind: kind}, connection.Resource{})
+}
+
+// The texts of changes that nobody drains are bounded over all kinds, and what was replaced does not count.
+func TestTextOfChangesIsBounded(t *testing.T) {
+	c, message := newChanges(), strings.Repeat("x", 1<<20)
+	put := func(n int) {
+		c.Put(watchOf("ConfigMap"), configMap(fmt.Sprint(n)), &observed.Object{Health: health.Health{Message: message}})
+	}
+	for range 2 * connection.MaxKeptText >> 20 {
+		put(0)
+		c.Remove(watchOf("ConfigMap"), configMap("0"), &observed.Object{})
+	}
+	c.List(watchOf("ConfigMap"), observed.List{})
+	for range 2 * connection.MaxKeptText >> 20 {
+		put(1)
+		c.Drain()
+	}
+	if err := c.Exceeded(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range connection.MaxKeptText >> 20 {
+		put(n)
+	}
+	if err := c.Exceeded(); !connection.IsExceeded(err) || len(c.Drain().Seen) > 0 {
+		t.Errorf("not bounded: %v", err)
+	}
 }
 
 // However many changes there are between two drains, only the newest state of each object and

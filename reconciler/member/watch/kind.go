@@ -138,7 +138,7 @@ func (w *Set) follow(ctx context.Context, k *Kind) {
 		request, cancel := k.requestContext(ctx)
 		events, err := w.listAndOpen(request, k)
 		if err == nil {
-			err = w.readEvents(k, events)
+			err = w.readEvents(request, k, events)
 		}
 		reconnected := context.Cause(request) == errReconnected
 		cancel(nil)
@@ -194,7 +194,7 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 	}
 	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
 	if connection.IsExceeded(err) {
-		w.Changes.exceed(connection.Plain(err))
+		w.Changes.Exceed(err)
 	}
 	if k.resourceVersion != "" { // it is not a list that has failed
 		w.cfg.Interrupted()
@@ -236,7 +236,7 @@ func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
 			id, l := k.look(o.(object))
-			if err := at.Keep(len(id.Name) + len(id.Namespace) + l.Text()); err != nil {
+			if err := at.Keep(textOf(id, l)); err != nil {
 				return err
 			}
 			found[id] = true
@@ -290,14 +290,14 @@ func (w *Set) listPage(ctx context.Context, k *Kind, opts *metav1.ListOptions) (
 
 // readEvents records changes until the server ends the watch. That is not an error: the next
 // watch resumes there.
-func (w *Set) readEvents(k *Kind, events *eventStream) error {
+func (w *Set) readEvents(ctx context.Context, k *Kind, events *eventStream) error {
 	defer events.Close()
 	k.notStarted = 0
 	start, empty := time.Now(), true
 	for {
 		line, err := events.next()
 		switch {
-		case errors.Is(err, errLongLine):
+		case connection.IsExceeded(err):
 			return err
 		case err != nil && empty && time.Since(start) < time.Second:
 			return errShortWatch // otherwise requests would follow without a pause
@@ -307,10 +307,15 @@ func (w *Set) readEvents(k *Kind, events *eventStream) error {
 			}
 			return nil
 		}
-		if err := w.recordEvent(k, line); err != nil {
+		err = w.recordEvent(k, line)
+		events.release()
+		if err != nil {
 			return err
 		}
 		empty = false
+		if w.pace.WaitN(ctx, len(line)) != nil {
+			return nil
+		}
 	}
 }
 
@@ -346,6 +351,7 @@ func (k *Kind) look(o object) (api.ID, *observed.Object) {
 	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	l := observed.Watched(o, k.GVK.Group)
 	l.Health = k.health(o, k.expressions.Of(id))
+	l.Health.Message, l.Health.Failure = health.Cut(l.Health.Message, connection.Longest), health.Cut(l.Health.Failure, connection.Longest)
 	if u, whole := o.(*unstructured.Unstructured); whole {
 		l.Ended = controllers.HasEnded(u)
 	}

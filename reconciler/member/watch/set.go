@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/reconciler/health"
@@ -43,11 +44,21 @@ type Set struct {
 	// firsts wakes WaitForLists; its capacity is one.
 	firsts  chan struct{}
 	running sync.WaitGroup
+	// pace limits how much all watches read: decoding events without end would take a processor from
+	// the other clusters.
+	pace *rate.Limiter
 }
+
+// The watches of a cluster may read maxBurst bytes at once, and eventRate bytes per second for longer.
+// maxBurst must not be less than the largest event.
+const (
+	eventRate = 4 << 20
+	maxBurst  = 64 << 20
+)
 
 // New returns a set without watches.
 func New(conn *connection.Conn, cfg Config) *Set {
-	return &Set{cfg: cfg, conn: conn, Changes: newChanges(), firsts: make(chan struct{}, 1)}
+	return &Set{cfg: cfg, conn: conn, Changes: newChanges(), firsts: make(chan struct{}, 1), pace: rate.NewLimiter(eventRate, maxBurst)}
 }
 
 // All returns the watches. The result is valid until a watch is started or ended.

@@ -24,13 +24,15 @@ import (
 // An eventStream is a watch that the server has started: events, one per line.
 type eventStream struct {
 	lineReader
-	body   io.Closer
-	cancel context.CancelFunc
+	body    io.Closer
+	cancel  context.CancelFunc
+	release func()
 }
 
 // Close ends the request.
 func (e *eventStream) Close() {
 	e.cancel()
+	e.release()
 	e.body.Close()
 }
 
@@ -62,7 +64,8 @@ func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStr
 		cancel()
 		return nil, err
 	}
-	return &eventStream{newLineReader(body), body, cancel}, nil
+	acquire, release := w.conn.LargeSlot(ctx)
+	return &eventStream{newLineReader(body, acquire), body, cancel, release}, nil
 }
 
 // decodeEvent decodes one event of a watch. An event that ends the watch is an error.
@@ -85,6 +88,9 @@ func eventOf[T any](line []byte) (watch.EventType, T, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`
 		Object T               `json:"object"`
+	}
+	if err := connection.CheckEvent(line); err != nil {
+		return "", event.Object, err
 	}
 	err := utiljson.Unmarshal(line, &event)
 	if err == nil && event.Type == watch.Error {
@@ -114,14 +120,17 @@ func versioned(o metav1.Object, err error) error {
 const lineBuffer = 512
 
 // errLongLine is returned for a line that exceeds the maximum size of an object.
-var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", connection.LargestObject)
+var errLongLine = connection.Exceeded(connection.LargestObject>>20, "MiB in one event of a watch")
 
 // A lineReader reads the lines of a stream. A line that does not fit into the buffer gets a
 // temporary one, since a watch lasts long and large events are rare.
-type lineReader struct{ stream *bufio.Reader }
+type lineReader struct {
+	stream *bufio.Reader
+	large  func() error // called for a line that is large, before the rest of it is read
+}
 
-func newLineReader(stream io.Reader) lineReader {
-	return lineReader{bufio.NewReaderSize(stream, lineBuffer)}
+func newLineReader(stream io.Reader, large func() error) lineReader {
+	return lineReader{bufio.NewReaderSize(stream, lineBuffer), large}
 }
 
 // next returns the next line that is not empty, which is valid until the next call. An
@@ -148,6 +157,11 @@ func (l lineReader) longLine(line []byte) ([]byte, error) {
 		more, err := l.stream.ReadSlice('\n')
 		if line = append(line, more...); len(line) > connection.LargestObject {
 			return nil, errLongLine
+		}
+		if len(line) > connection.LargeAnswer {
+			if err := l.large(); err != nil {
+				return nil, err
+			}
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

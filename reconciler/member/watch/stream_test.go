@@ -35,7 +35,7 @@ func TestLinesAreReadWhole(t *testing.T) {
 		}
 		var got []string
 		how := rapid.SampledFrom([]string{"whole", "by bytes", "by halves", "with the end"}).Draw(t, "how")
-		lines := newLineReader(readers[how](strings.NewReader(text)))
+		lines := newLineReader(readers[how](strings.NewReader(text)), noSlot)
 		line, err := lines.next()
 		for ; err == nil; line, err = lines.next() {
 			got = append(got, string(line))
@@ -48,11 +48,24 @@ func TestLinesAreReadWhole(t *testing.T) {
 
 // An endless event does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
-	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*connection.LargestObject))
+	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*connection.LargestObject), noSlot)
 	if _, err := lines.next(); !errors.Is(err, errLongLine) {
 		t.Errorf("it was read to its end: %v", err)
 	}
 }
+
+// A small event that would decode to much is refused before it is decoded.
+func TestDenseEventsAreRefused(t *testing.T) {
+	line := `{"type":"ADDED","object":{"kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7","ownerReferences":[{}` + strings.Repeat(",{}", 1<<20) + "]}}}"
+	for _, full := range []bool{true, false} {
+		k := &Kind{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Full: full}
+		if _, _, err := k.decodeEvent([]byte(line)); !connection.IsExceeded(err) {
+			t.Errorf("whole objects: %t: %v", full, err)
+		}
+	}
+}
+
+func noSlot() error { return nil }
 
 // Events are decoded as metadata or whole objects like their watch, and errors have the
 // server's message.

@@ -1,0 +1,154 @@
+package connection
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
+)
+
+// Values are counted wherever a text is cut, and not within strings.
+func TestValuesAreCounted(t *testing.T) {
+	tests := map[string]struct {
+		text          string
+		values, items int
+	}{
+		"scalars":         {`{"a":1,"b":"x"}`, 2, 0},
+		"items":           {`{"items":[{"a":[]},{}]}`, 6, 2},
+		"within a string": {`{"a":"{[,,,\"{[\\"}`, 1, 0},
+		"after a string":  {`{"a":"\\","b":[[]]}`, 4, 0},
+	}
+	for name, test := range tests {
+		for size := 1; size <= len(test.text); size++ {
+			c := valueCounter{most: 10}
+			for rest := test.text; rest != ""; {
+				n := min(size, len(rest))
+				if than := c.count([]byte(rest[:n])); than != "" {
+					t.Fatalf("%s: more than %s", name, than)
+				}
+				rest = rest[n:]
+			}
+			if c.values != test.values || c.items != test.items {
+				t.Errorf("%s in pieces of %d: %d values and %d items, want %d and %d", name, size, c.values, c.items, test.values, test.items)
+			}
+		}
+	}
+}
+
+// A small answer that would decode to much is refused before it is decoded, whatever is requested.
+func TestDenseAnswersAreRefused(t *testing.T) {
+	bodies := map[string]struct{ head, item, want string }{
+		"objects of a list": {`{"kind":"List","apiVersion":"v1","metadata":{},"items":[{}`, `,{}`, "20000 objects in one answer"},
+		"lists":             {`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":[[]`, `,[]`, "values in one answer"},
+		"strings":           {`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","finalizers":[""`, `,""`, "values in one answer"},
+	}
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+				if accept := r.Header.Get("Accept"); strings.Contains(accept, "protobuf") {
+					t.Errorf("%s accepts %s", r.URL.Path, accept)
+				}
+				text := body.head + strings.Repeat(body.item, 4<<20/len(body.item))
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(text))}
+			})}})
+			id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "x"}
+			requests := map[string]func() error{
+				"page": func() error {
+					_, err := c.Page(t.Context(), configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 500})
+					return err
+				},
+				"whole page": func() error {
+					_, err := c.WholePage(t.Context(), configMapKind, "", &metav1.ListOptions{Limit: 500})
+					return err
+				},
+				"object": func() error { _, err := c.Read(t.Context(), configMapKind, id); return err },
+				"apply":  func() error { _, err := c.Patch(t.Context(), configMapKind, id, []byte("{}"), true); return err },
+				"kinds":  func() error { _, err := c.PreferredResources(t.Context()); return err },
+			}
+			for request, send := range requests {
+				if err := send(); !IsExceeded(err) || !strings.Contains(Plain(err).Error(), body.want) {
+					t.Errorf("%s: %v", request, err)
+				}
+			}
+		})
+	}
+}
+
+// An answer in a format that was not requested is not decoded.
+func TestOnlyJSONIsDecoded(t *testing.T) {
+	for _, kind := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "application/yaml"} {
+		c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, Request: r, Body: io.NopCloser(strings.NewReader("k8s\x00"))}
+		})}})
+		if _, err := c.Page(t.Context(), configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 500}); err == nil || !strings.Contains(err.Error(), "although JSON was requested") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// Few large answers are read at the same time, and small ones do not wait for them.
+func TestLargeAnswersTakeTurns(t *testing.T) {
+	var mu sync.Mutex
+	reading, most := 0, 0
+	large := apiserver.Answer(func(r *http.Request) *http.Response {
+		body := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"app"},"data":{"x":"`
+		text := io.MultiReader(strings.NewReader(body), io.LimitReader(apiserver.Repeat('x'), 2*LargeAnswer), readerFunc(func([]byte) (int, error) {
+			mu.Lock()
+			reading++
+			most = max(most, reading)
+			mu.Unlock()
+			time.Sleep(20 * time.Millisecond)
+			mu.Lock()
+			reading--
+			mu.Unlock()
+			return 0, io.EOF
+		}))
+		if r.URL.Path == "/readyz" {
+			text = strings.NewReader("ok")
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(text)}
+	})
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: large}})
+	var requests sync.WaitGroup
+	for range 10 {
+		requests.Go(func() {
+			c.Read(t.Context(), configMapKind, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "x"}) //nolint:errcheck // what it reads is incomplete
+		})
+	}
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	requests.Wait()
+	if most != maxLarge {
+		t.Errorf("%d large answers at the same time, want %d", most, maxLarge)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A server that offers groups without end is not asked for each of them.
+func TestKindsAreBounded(t *testing.T) {
+	asked := 0
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+		asked++
+		text := `{"kind":"APIVersions","versions":["v1"]}`
+		if r.URL.Path == "/apis" {
+			group := `{"name":"a.example.com","versions":[{"groupVersion":"a.example.com/v1","version":"v1"}]}`
+			text = `{"kind":"APIGroupList","apiVersion":"v1","groups":[` + strings.Repeat(group+",", MaxGroupVersions) + group + `]}`
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(text))}
+	})}})
+	if _, err := c.PreferredResources(t.Context()); !IsExceeded(err) || asked != 2 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}
