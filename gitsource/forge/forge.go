@@ -129,21 +129,26 @@ type NewPullRequest struct {
 
 // An Edit has the changes of a pull request or of an issue.
 type Edit struct {
-	// Title is the new title; empty if it stays.
-	Title string
-	Body  string
+	// Title and Body are the new ones; empty if they stay.
+	Title, Body string
 	// AddLabels and RemoveLabels are the labels to add and to remove. Labels that the repository does not have are
 	// created, and one that is not there is not removed.
 	AddLabels, RemoveLabels []string
 }
 
-// titled returns the new title for a request; nil if it stays.
-func (e Edit) titled() *string {
-	if e.Title == "" {
+// titled and text return the new title and the new body for a request; nil if they stay.
+func (e Edit) titled() *string { return unlessEmpty(e.Title) }
+func (e Edit) text() *string   { return unlessEmpty(e.Body) }
+
+func unlessEmpty(s string) *string {
+	if s == "" {
 		return nil
 	}
-	return &e.Title
+	return &s
 }
+
+// onlyLabels reports whether neither the title nor the body changes.
+func (e Edit) onlyLabels() bool { return e.Title == "" && e.Body == "" }
 
 // A Comment is a comment on a pull request.
 type Comment struct {

@@ -132,10 +132,10 @@ func (g *giteaClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (Pu
 }
 
 func (g *giteaClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil {
+	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
 		return err
 	}
-	return g.edit(ctx, number, gitea.EditPullRequestOption{Title: e.Title, Body: &e.Body}) // an empty title stays
+	return g.edit(ctx, number, gitea.EditPullRequestOption{Title: e.Title, Body: e.text()}) // an empty title stays
 }
 
 // editLabels changes labels of a pull request or of an issue one by one, since others change them as well.
@@ -420,10 +420,10 @@ func (g *giteaClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) 
 }
 
 func (g *giteaClient) EditIssue(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil {
+	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
 		return err
 	}
-	return g.editIssue(ctx, number, gitea.EditIssueOption{Title: e.Title, Body: &e.Body}) // an empty title stays
+	return g.editIssue(ctx, number, gitea.EditIssueOption{Title: e.Title, Body: e.text()}) // an empty title stays
 }
 
 func (g *giteaClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {

@@ -138,10 +138,10 @@ func (g *githubClient) editLabels(ctx context.Context, number int64, e Edit) err
 }
 
 func (g *githubClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil {
+	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
 		return err
 	}
-	return g.edit(ctx, number, &github.PullRequest{Title: e.titled(), Body: &e.Body})
+	return g.edit(ctx, number, &github.PullRequest{Title: e.titled(), Body: e.text()})
 }
 
 func (g *githubClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
@@ -342,10 +342,10 @@ func (g *githubClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
 }
 
 func (g *githubClient) EditIssue(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil {
+	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
 		return err
 	}
-	return g.editIssue(ctx, number, &github.IssueRequest{Title: e.titled(), Body: &e.Body})
+	return g.editIssue(ctx, number, &github.IssueRequest{Title: e.titled(), Body: e.text()})
 }
 
 func (g *githubClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {

@@ -111,7 +111,7 @@ func (g *gitlabClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (P
 
 func (g *gitlabClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
 	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{
-		Title: e.titled(), Description: &e.Body, AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
+		Title: e.titled(), Description: e.text(), AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
 	})
 }
 
@@ -352,7 +352,7 @@ func (g *gitlabClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
 
 func (g *gitlabClient) EditIssue(ctx context.Context, number int64, e Edit) error {
 	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{
-		Title: e.titled(), Description: &e.Body, AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
+		Title: e.titled(), Description: e.text(), AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
 	})
 }
 

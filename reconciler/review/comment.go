@@ -57,6 +57,8 @@ type subject struct {
 	fleet, branch string
 	base, head    string
 	number        int64
+	// fork says that the pull request is from a fork.
+	fork bool
 	// key identifies the plan among those of the pull request.
 	key string
 	// lineURL returns the address at which a browser shows a line of a file of a commit.
@@ -75,6 +77,9 @@ const planTitle = "### gitfleet plan: "
 func (r *Result) body(s subject) string {
 	c := &comment{}
 	c.add(marker(s.fleet) + "\n" + keyMarker(s.key) + "\n" + writtenText(s.written))
+	if s.fork {
+		c.add(allowedMarker(s.head) + "\n")
+	}
 	_, title := r.Status()
 	c.add(planTitle + markdown.Code(shortened(title)) + "\n\n")
 	fleet := markdown.Code(s.fleet)

@@ -135,11 +135,13 @@ func TestWhatMembersAreNotAsked(t *testing.T) {
 			s := newStage(t)
 			s.commit(hash("b"), files(t, small))
 			pr := pullRequest(1, hash("1"))
-			pr.Fork, pr.Labels = test.fork, []string{"plan"}
+			pr.Fork = test.fork
 			f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pr}}
 			members := &fakeMembers{}
 			v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, test.merged)}})
 			v.cfg.ForksLabel, v.cfg.Try = "plan", members.try
+			s.step(v)
+			f.open[0].Labels = []string{"plan"}
 			s.step(v)
 			if v.trying || len(members.asked) > 0 || len(f.comments[1]) != 1 || strings.Contains(f.comments[1][0].Body, "On the members") {
 				t.Errorf("%d members are asked; comments are %v", len(members.asked), f.comments[1])

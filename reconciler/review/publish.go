@@ -36,7 +36,7 @@ func (v *Reviewer) writePlan(ctx context.Context, r *review, result *Result, key
 		if !asking {
 			written, linesErr = v.commentOnLines(ctx, r, result, written)
 		}
-		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key, lineURL: v.cfg.Forge.LineURL, asking: asking, written: written})
+		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, fork: r.pr.Fork, key: key, lineURL: v.cfg.Forge.LineURL, asking: asking, written: written})
 		if err := v.writeComment(ctx, r.pr.Number, existing, body); err != nil {
 			return err
 		}

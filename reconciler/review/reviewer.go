@@ -9,7 +9,6 @@ package review
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -39,6 +38,7 @@ type Forge interface {
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, number, id int64, body string) error
+	EditPullRequest(ctx context.Context, number int64, e forge.Edit) error
 	// FindLineComments returns the bodies of the comments on lines of that user with a marker.
 	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
 	CommentOnLines(ctx context.Context, number int64, head, text string, comments []forge.LineComment) error
@@ -80,8 +80,8 @@ type Config struct {
 	StatusFleet string
 	// Plans enables plans on pull requests, and Rollouts statuses on the commits of the base.
 	Plans, Rollouts bool
-	// ForksLabel is the label with which a maintainer allows a pull request from a fork to be
-	// planned. If it is empty, none from a fork is planned.
+	// ForksLabel is the label with which a maintainer allows the present head of a pull request from a
+	// fork to be planned. If it is empty, none from a fork is planned.
 	ForksLabel string
 	// AuthorSetsLabels says that on this forge the author of a pull request can set its labels, so
 	// that none from a fork is planned.
@@ -123,6 +123,8 @@ type Reviewer struct {
 	tip, state string
 	fleet      *forecast.Running
 	reviews    map[int64]*review
+	// forks are the listed pull requests from forks.
+	forks map[int64]fork
 	// listed is when the open pull requests were last listed. woken requests another list.
 	listed time.Time
 	woken  bool
@@ -340,7 +342,15 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	v.listed, v.woken = now, false
+	forks := map[int64]fork{}
+	for _, pr := range open {
+		if pr.Fork {
+			if forks[pr.Number], err = v.observeFork(ctx, pr, v.forks[pr.Number]); err != nil {
+				return err
+			}
+		}
+	}
+	v.forks, v.listed, v.woken = forks, now, false
 	before := v.reviews
 	v.reviews = map[int64]*review{}
 	seen := 0
@@ -363,22 +373,9 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 }
 
 // isPlanned reports whether a pull request is planned; one from a fork is only if a maintainer
-// allows it.
+// allows it for its head.
 func (v *Reviewer) isPlanned(pr forge.PullRequest) bool {
 	return pr.Head != "" && (!pr.Fork || v.refusesFork(pr) == "")
-}
-
-// refusesFork returns the reason why a pull request from a fork is not planned; empty if it is.
-func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
-	switch {
-	case v.cfg.AuthorSetsLabels:
-		return "no pull request from a fork is planned on this forge, where its author can set its labels"
-	case v.cfg.ForksLabel == "":
-		return "no pull request from a fork is planned unless pullRequests.forksLabel is set"
-	case !slices.Contains(pr.Labels, v.cfg.ForksLabel):
-		return fmt.Sprintf("does not have the label %q, with which a maintainer has it planned", v.cfg.ForksLabel)
-	}
-	return ""
 }
 
 // openedByGitfleet reports whether gitfleet itself opened a pull request. Such a pull request describes its

@@ -84,7 +84,7 @@ func TestAPlanIsOfNow(t *testing.T) {
 // no comment.
 func TestWhichPullRequestsArePlanned(t *testing.T) {
 	fork, labeled, own, person := pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))
-	fork.Fork, labeled.Fork, labeled.Labels, own.Branch = true, true, []string{"plan"}, "gitfleet/drift/1"
+	fork.Fork, labeled.Fork, own.Branch = true, true, "gitfleet/drift/1"
 	for label, want := range map[string][]int64{"": {4}, "plan": {2, 4}} {
 		s := newStage(t)
 		s.commit(hash("b"), files(t, small))
@@ -92,6 +92,8 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 		merged := files(t, small+"configmap web/two v1\n")
 		v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged, hash("3"): merged, hash("4"): merged}})
 		v.cfg.ForksLabel = label
+		s.step(v)
+		f.open[1].Labels = []string{"plan"}
 		for range 4 {
 			s.step(v)
 		}
@@ -287,9 +289,15 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f, source := planned(t, 1)
-			f.open[0].Fork, f.open[0].Labels = true, []string{"ready"}
+			f.open[0].Fork = true
 			v := newReviewer(f, source)
 			v.cfg.ForksLabel, v.cfg.AuthorSetsLabels, v.report = test.label, test.open, s.report
+			for _, labels := range [][]string{nil, {"ready"}} {
+				f.open[0].Labels = labels
+				if err := v.list(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			got := ""
 			if _, _, err := v.previewOf(t.Context(), 1); err != nil {
 				got = err.Error()

@@ -155,6 +155,15 @@ func (f *fakeForge) EditComment(_ context.Context, number, id int64, body string
 	return fmt.Errorf("there is no comment %d", id)
 }
 
+func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edit) error {
+	for i, pr := range f.open {
+		if pr.Number == number {
+			f.open[i].Labels = slices.DeleteFunc(slices.Clone(pr.Labels), func(label string) bool { return slices.Contains(e.RemoveLabels, label) })
+		}
+	}
+	return f.err
+}
+
 func (f *fakeForge) FindLineComments(_ context.Context, number int64, marker string) ([]string, error) {
 	var found []string
 	for _, c := range f.lines[number] {

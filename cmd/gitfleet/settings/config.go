@@ -259,7 +259,7 @@ type PullRequestsConfig struct {
 	Plans         bool   `key:"plans" usage:"write the plan of each open pull request into a comment and the commit status gitfleet/plan, or gitfleet/NAME/plan with fleetName"`
 	DryRun        bool   `key:"dryRun" usage:"with plans, check the objects by a server-side dry run on some of the members; not for pull requests of forks"`
 	RolloutStatus bool   `key:"rolloutStatus" usage:"show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout, or gitfleet/NAME/rollout with fleetName"`
-	ForksLabel    string `key:"forksLabel" usage:"label by which a maintainer requests the plan of a fork's pull request; without it, and on Gitea, forks get no plan"`
+	ForksLabel    string `key:"forksLabel" usage:"label by which a maintainer requests the plan of the newest commit of a fork's pull request, removed after another push; without it, and on Gitea, forks get no plan"`
 }
 
 // Enabled reports whether the daemon writes anything about pull requests or commits to the forge.
