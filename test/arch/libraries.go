@@ -84,6 +84,11 @@ var libraryRules = []libraryRule{
 		"only reconciler/tracing exports traces",
 	},
 	{
+		[]string{"github.com/KimMachineGun/automemlimit"},
+		[]string{"cmd/gitfleet/daemon"},
+		"only the daemon limits its memory",
+	},
+	{
 		[]string{"github.com/spf13"},
 		[]string{"cmd/gitfleet/..."},
 		"only cmd reads flags",

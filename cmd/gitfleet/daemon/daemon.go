@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -81,6 +82,7 @@ type daemon struct {
 
 // serve connects the packages and runs them until ctx is done.
 func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err error) {
+	memory := limitMemory(ctx, memlimit.FromCgroup, log)
 	registry := prometheus.NewRegistry()
 	d := &daemon{cfg: cfg, log: log}
 	d.metrics = newMetrics(registry, func() bool { return d.candidate.leadsForCertain() })
@@ -137,7 +139,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	d.buildLoops(fleet, traces)
 	d.mount()
 	git := d.repo.Status()
-	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", git.URL, "ref", git.Ref, "listen", listener.Addr().String())
+	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", git.URL, "ref", git.Ref, "listen", listener.Addr().String(), "memoryLimit", memory)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.candidate.run(ctx, d.standby, d.leader, d.runPullRequests) })
 	group.Go(func() error { return d.srv.Serve(ctx, listener) })

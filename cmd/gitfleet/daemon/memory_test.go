@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+// The limit of the Go runtime is nine tenths of that of the container, unless GOMEMLIMIT is set. If
+// the limit of the container is not known, the runtime keeps its own, and the log says why.
+func TestMemoryFollowsTheContainer(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	failing := func(err error) memlimit.Provider { return func() (uint64, error) { return 0, err } }
+	for name, test := range map[string]struct {
+		container memlimit.Provider
+		environ   string
+		limit     int64
+		text, log string
+	}{
+		"a limit":                 {memlimit.Limit(1000 << 20), "", 900 << 20, "900Mi", "GOMEMLIMIT is updated"},
+		"no limit":                {failing(memlimit.ErrNoLimit), "", math.MaxInt64, "none", ""},
+		"no cgroup":               {failing(memlimit.ErrNoCgroup), "", math.MaxInt64, "none", ""},
+		"another system":          {failing(memlimit.ErrCgroupsNotSupported), "", math.MaxInt64, "none", ""},
+		"not readable":            {failing(errors.New("open /proc/self/cgroup: denied")), "", math.MaxInt64, "none", "open /proc/self/cgroup: denied"},
+		"a limit and one by hand": {memlimit.Limit(1000 << 20), "512MiB", math.MaxInt64, "none", "GOMEMLIMIT is already set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			debug.SetMemoryLimit(math.MaxInt64) // the runtime has read GOMEMLIMIT when the process began
+			if test.environ != "" {
+				t.Setenv("GOMEMLIMIT", test.environ)
+			}
+			var log strings.Builder
+			text := limitMemory(t.Context(), test.container, slog.New(slog.NewTextHandler(&log, nil)))
+			if got := debug.SetMemoryLimit(-1); got != test.limit || text != test.text {
+				t.Errorf("the limit is %d, %s; want %d, %s", got, text, test.limit, test.text)
+			}
+			if !strings.Contains(log.String(), test.log) || test.log == "" && log.Len() > 0 {
+				t.Errorf("logged %q, want %q", log.String(), test.log)
+			}
+		})
+	}
+}
