@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +28,11 @@ type assembly struct {
 	// rest of the commit is not read.
 	size int64
 	full bool
+	// timedOut says that a build took too long, so that the commit is refused.
+	timedOut bool
+	// built are the objects of overlays, and scopes those that their definitions declare.
+	built  int
+	scopes map[api.GroupKind]bool
 }
 
 func (a *assembly) problem(severity problem.Severity, origin api.Origin, field, format string, args ...any) {
@@ -65,15 +71,10 @@ func (a *assembly) tooLarge(at api.Origin) {
 
 // finish runs the checks and returns the snapshot.
 func (a *assembly) finish(commit Commit) (*Snapshot, error) {
-	if len(a.items) > a.limits.Objects {
+	if len(a.items)+a.built > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: map[api.GroupKind]bool{}, Sources: a.sources, Unused: a.unused, Uses: a.uses}
-	for _, it := range a.items {
-		if it.scope != nil {
-			s.Namespaced[it.scope.kind] = it.scope.namespaced
-		}
-	}
+	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources, Unused: a.unused, Uses: a.uses}
 	a.checkScopes(s.Namespaced)
 	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()
@@ -88,6 +89,18 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	s.Warnings = a.problems
 	a.fill(s)
 	return s, nil
+}
+
+// declaredScopes are the scopes of the kinds that the commit defines: the hub, or else an overlay.
+func (a *assembly) declaredScopes() map[api.GroupKind]bool {
+	all := map[api.GroupKind]bool{}
+	maps.Copy(all, a.scopes)
+	for _, it := range a.items {
+		if it.scope != nil {
+			all[it.scope.kind] = it.scope.namespaced
+		}
+	}
+	return all
 }
 
 // checkScopes checks custom objects, and placements that select them, against the definitions

@@ -12,13 +12,7 @@ import (
 // checkCustom compares custom objects with the definitions of the commit, as schema.CheckBuiltin
 // compares built-in kinds. The items, which are cached, keep the problems until their definition
 // changes.
-func (a *assembly) checkCustom(t *tree.Tree) error {
-	definitions := map[api.GroupKind]*item{}
-	for _, it := range a.items {
-		if it.scope != nil && it.object != nil {
-			definitions[it.scope.kind] = it
-		}
-	}
+func (a *assembly) checkCustom(t *tree.Tree, definitions map[api.GroupKind]*item) error {
 	// documents are those of the file at path by number, which is parsed again to find the lines of
 	// fields: they are not kept in memory. The items of one file follow each other.
 	var documents map[int]*document.Report
@@ -50,6 +44,17 @@ func (a *assembly) checkCustom(t *tree.Tree) error {
 		a.problems = append(a.problems, it.mismatches...)
 	}
 	return nil
+}
+
+// definitions are the items that define kinds.
+func (a *assembly) definitions() map[api.GroupKind]*item {
+	all := map[api.GroupKind]*item{}
+	for _, it := range a.items {
+		if it.scope != nil && it.object != nil {
+			all[it.scope.kind] = it
+		}
+	}
+	return all
 }
 
 // compare compares a custom object with its definition. The problems have the lines of the

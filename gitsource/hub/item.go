@@ -22,6 +22,8 @@ type item struct {
 
 	// wrapped are the objects of an envelope.
 	wrapped []wrapped
+	// overlay is what an Overlay or a ClusterOverlay builds; nil for other objects.
+	overlay *api.OverlaySpec
 	// scope is the scope that a CustomResourceDefinition declares; nil for other kinds.
 	scope *declaredScope
 	// custom says that the object's kind is not built in.
@@ -34,6 +36,8 @@ type item struct {
 	mismatches problem.List
 	// unnamespaced is the item without its namespace; set when it is first needed.
 	unnamespaced *item
+	// namespaced is the item in the namespace of an overlay; set when it is first needed.
+	namespaced *item
 }
 
 type declaredScope struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -65,17 +66,20 @@ func (e *LoadError) Error() string {
 type Loader struct {
 	opts Options
 
-	mu    sync.Mutex
-	cache map[cacheKey]*parsed
-	loads int // number of loads so far
-	built int // number of kustomizations that were built because they were not cached
+	mu       sync.Mutex
+	cache    map[cacheKey]*parsed
+	overlays map[*item]*knownOverlay
+	loads    int // number of loads so far
+	built    int // number of kustomizations that were built because they were not cached
 }
 
 // A cacheKey identifies a file by its path, which is the origin of its objects, and the hash of
-// its content; or a build by its kustomization file and all that it reads.
+// its content; or a build by its kustomization file and all that it reads, and the namespace of
+// objects without one if it is for an overlay.
 type cacheKey struct {
 	path, hash string
 	build      bool
+	overlay    string
 }
 
 // A parsed has the items of one file or one build.
@@ -91,7 +95,7 @@ type parsed struct {
 func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
-	return &Loader{opts: opts, cache: map[cacheKey]*parsed{}}
+	return &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}}
 }
 
 // Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
@@ -112,6 +116,7 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 // or what the last one used, if both exceed the memory limit of a commit.
 func (l *Loader) trimCache() {
 	l.loads++
+	maps.DeleteFunc(l.overlays, func(_ *item, known *knownOverlay) bool { return known.used < l.loads-2 })
 	keep := func(loads int) (size int64) {
 		for key, p := range l.cache {
 			if p.used < l.loads-loads {
@@ -143,28 +148,59 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, problems: w.problems, sources: map[string][]string{}, size: g.Size}
-	if a.size > a.limits.CommitSize {
-		a.tooLarge(api.Origin{Path: g.Last})
-		return nil, &LoadError{a.problems.Sort()}
-	}
-	for _, r := range g.References() {
-		a.problems = append(a.problems, a.grants.CheckReference(r)...)
-	}
-	if err := l.readFiles(t, w.manifests, g, a); err != nil {
-		return nil, err
-	}
-	if err := l.build(g, a); err != nil {
+	o := &overlays{hub: l.opts.Path, dirs: map[string]bool{}}
+	a, err := l.assemble(t, w, g, o)
+	if err != nil {
 		return nil, err
 	}
 	if a.full { // parts of the commit were not read, and the checks would report them as missing
 		return nil, &LoadError{a.problems.Sort()}
 	}
-	if err := a.checkCustom(t); err != nil {
+	if err := a.checkCustom(t, a.definitions()); err != nil {
 		return nil, err
+	}
+	if err := l.buildOverlays(t, g, a, o); err != nil {
+		return nil, err
+	}
+	if a.full {
+		return nil, &LoadError{a.problems.Sort()}
+	}
+	for _, r := range g.References() {
+		a.problems = append(a.problems, a.grants.CheckReference(r)...)
 	}
 	a.problems = append(a.problems, g.Problems()...)
 	return a.finish(commit)
+}
+
+// assemble reads the files and kustomizations of the hub. What its overlays build is no part of it, and which overlays
+// there are is known only once it is read: it is read again without what they build, until nothing changes.
+func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*assembly, error) {
+	for {
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, problems: o.problems(w.problems), sources: map[string][]string{}, size: g.Size}
+		if a.size > a.limits.CommitSize {
+			a.tooLarge(api.Origin{Path: g.Last})
+			return a, nil
+		}
+		if err := l.readFiles(t, o.loose(w.manifests, g), g, a); err != nil || a.full {
+			return a, err
+		}
+		grown, err := o.find(t, a)
+		if err != nil {
+			return nil, err
+		}
+		if !grown {
+			if err := l.build(g, a); err != nil || a.full {
+				return a, err
+			}
+			if grown, err = o.find(t, a); err != nil || !grown {
+				return a, err
+			}
+		}
+		if err := g.Add(slices.Collect(maps.Keys(o.dirs))); err != nil {
+			return nil, err
+		}
+		g.Arrange(slices.DeleteFunc(slices.Clone(w.kustomizations), o.has), o.dirs)
+	}
 }
 
 // A file is a manifest that belongs to no kustomization.
@@ -264,7 +300,6 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		a.full = true
 		a.problem(problem.Error, api.Origin{Path: g.Target(g.Roots[n]).File}, "", "the commit has more than %d kustomizations to build; split the repository, or raise limits.builds", n)
 	}
-	timedOut := false
 	for _, dir := range g.Roots {
 		if a.full {
 			return nil
@@ -274,15 +309,10 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 			t.Drop("it is a shared base, which is deployed only by kustomizations that refer to it")
 			continue
 		}
-		p, err := l.buildTarget(t, a.rest())
-		if errors.Is(err, build.ErrBusy) && timedOut {
-			a.full = true // the build that timed out, for which the commit is refused, still runs
-			return nil
-		}
-		if err != nil {
+		p, err := l.buildTarget(t, a, "")
+		if err != nil || a.full {
 			return err
 		}
-		timedOut = timedOut || p.transient
 		if !t.Valid() || p.Problems.HasErrors() {
 			base, err := t.IsOnlyBase()
 			if err != nil {
@@ -304,8 +334,8 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 }
 
 // buildTarget builds a kustomization, unless the result is cached. The result is empty if the
-// kustomization has problems.
-func (l *Loader) buildTarget(t build.Target, maxSize int64) (*parsed, error) {
+// kustomization has problems. For an overlay, namespace is that of objects without one, after a slash.
+func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*parsed, error) {
 	if !t.Valid() {
 		return &parsed{}, nil
 	}
@@ -313,17 +343,27 @@ func (l *Loader) buildTarget(t build.Target, maxSize int64) (*parsed, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := cacheKey{t.File, fingerprint, true}
+	key := cacheKey{t.File, fingerprint, true, overlay}
 	p := l.cache[key]
 	if p == nil {
 		l.built++
 		p = &parsed{}
+		visit := p.addItems
+		if namespace, is := strings.CutPrefix(overlay, "/"); is {
+			visit = p.addItemsIn(namespace)
+		}
 		var built build.Built
-		if built, p.transient, err = t.Build(maxSize, p.addItems); err != nil {
+		built, p.transient, err = t.Build(a.rest(), visit)
+		if errors.Is(err, build.ErrBusy) && a.timedOut {
+			a.full = true // the build that timed out, for which the commit is refused, still runs
+			return nil, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		p.File, p.uses = built.File, built.Uses
 	}
+	a.timedOut = a.timedOut || p.transient
 	l.keep(key, p)
 	return p, nil
 }

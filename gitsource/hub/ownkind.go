@@ -43,6 +43,10 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		it.override = &Override{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
+	case *api.ClusterOverlay:
+		it.overlay = newOverlay(r, it, &o.Spec)
+	case *api.Overlay:
+		it.overlay = newOverlay(r, it, &o.Spec)
 	}
 	it.lines = r.Lines
 	return !r.Problems[before:].HasErrors()
@@ -53,6 +57,13 @@ func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
 	whole, _ := hashOf([]any{meta.Labels, meta.Annotations, spec})
 	of, _ := hashOf(spec)
 	return Hashes{whole, of}
+}
+
+// newOverlay validates an overlay and sets its defaults.
+func newOverlay(r *document.Report, it *item, spec *api.OverlaySpec) *api.OverlaySpec {
+	validation.DefaultOverlay(it.id, spec)
+	validation.CheckOverlay(r, it.id, spec)
+	return spec
 }
 
 // newPlacement validates a placement and sets its defaults.

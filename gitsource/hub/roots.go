@@ -141,5 +141,5 @@ func overlayHint(same []*item) string {
 	if len(built) < 2 {
 		return ""
 	}
-	return ", or, if these are overlays of one base, list under roots in " + ConfigFile + " the directories that are the hub"
+	return ", or, if these are overlays of one base, place each where it belongs with an Overlay or a ClusterOverlay, or list under roots in " + ConfigFile + " the directories that are the hub"
 }

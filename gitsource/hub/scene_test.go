@@ -3,7 +3,9 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,6 +110,16 @@ func describe(s *Snapshot, err error) string {
 	}
 	for _, o := range s.Objects {
 		fmt.Fprintf(&b, "%s at %s\n", o.ID, positionText(o.Origin))
+		if o.Overlay == nil {
+			continue
+		}
+		for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
+			build := o.Overlay.Builds[dir]
+			fmt.Fprintf(&b, "  %s %s\n", dir, build.Err)
+			for _, built := range build.Objects {
+				fmt.Fprintf(&b, "    %s at %s\n", built.ID, positionText(built.Origin))
+			}
+		}
 	}
 	writeProblems(&b, s.Warnings)
 	return b.String()

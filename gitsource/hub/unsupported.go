@@ -58,7 +58,7 @@ func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind)
 
 // kindNamed returns gitfleet's kind with a name.
 func kindNamed(kind string) (api.GroupKind, bool) {
-	for _, group := range []string{api.PlacementGroup, api.ClusterGroup} {
+	for _, group := range []string{api.PlacementGroup, api.ClusterGroup, api.OverlayGroup} {
 		gk := api.GroupKind{Group: group, Kind: kind}
 		if _, ok := api.ManifestKinds[gk]; ok {
 			return gk, true

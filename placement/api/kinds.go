@@ -50,6 +50,12 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: PlacementGroup, Kind: "ResourceEnvelope"}: {
 		Kind: "ResourceEnvelope", Plural: "resourceenvelopes", Namespaced: true,
 		Versions: []string{"v1beta1"}, Content: true, typ: reflect.TypeFor[ResourceEnvelope]()},
+	{Group: OverlayGroup, Kind: "ClusterOverlay"}: {
+		Kind: "ClusterOverlay", Plural: "clusteroverlays",
+		Versions: []string{"v1alpha1"}, Content: true, typ: reflect.TypeFor[ClusterOverlay]()},
+	{Group: OverlayGroup, Kind: "Overlay"}: {
+		Kind: "Overlay", Plural: "overlays", Namespaced: true,
+		Versions: []string{"v1alpha1"}, Content: true, typ: reflect.TypeFor[Overlay]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
 		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},

@@ -14,9 +14,12 @@ type Object struct {
 	ID ID
 	// Content is the manifest without the fields that only a server sets.
 	Content *unstructured.Unstructured
-	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted.
+	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted. That of an overlay
+	// identifies what it has for all clusters as well.
 	Hash   string
 	Origin Origin
+	// Overlay is what an Overlay or a ClusterOverlay has for each cluster; nil for other objects.
+	Overlay *BuiltOverlay
 }
 
 // Identifier returns the object's identifier in a status.

@@ -43,7 +43,7 @@ type EnvelopeIdentifier struct {
 	Name string `json:"name"`
 	// Namespace is the namespace of the envelope; empty for a cluster-scoped one.
 	Namespace string `json:"namespace,omitempty"`
-	// Type is ConfigMap, ClusterResourceEnvelope or ResourceEnvelope.
+	// Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay or Overlay.
 	Type EnvelopeType `json:"type,omitempty"`
 }
 
@@ -55,7 +55,24 @@ const (
 	ConfigMapEnvelopeType       EnvelopeType = "ConfigMap"
 	ClusterResourceEnvelopeType EnvelopeType = "ClusterResourceEnvelope"
 	ResourceEnvelopeType        EnvelopeType = "ResourceEnvelope"
+	ClusterOverlayType          EnvelopeType = "ClusterOverlay"
+	OverlayType                 EnvelopeType = "Overlay"
 )
+
+// IsOverlay reports whether the content of such an envelope is built.
+func (t EnvelopeType) IsOverlay() bool { return t == ClusterOverlayType || t == OverlayType }
+
+// ID returns the ID of the envelope itself.
+func (e EnvelopeIdentifier) ID() ID {
+	id := ID{Kind: string(e.Type), Namespace: e.Namespace, Name: e.Name}
+	switch {
+	case e.Type.IsOverlay():
+		id.Group = OverlayGroup
+	case e.Type != ConfigMapEnvelopeType:
+		id.Group = PlacementGroup
+	}
+	return id
+}
 
 // A PerClusterPlacementStatus is the observed state of a placement on one cluster.
 type PerClusterPlacementStatus struct {

@@ -30,13 +30,15 @@ type opener struct {
 	// within is the namespace to which wrapped objects are limited; empty for no limit.
 	within string
 	scope  Scope
+	// builds are the objects of overlays.
+	builds func(envelope *api.Object) ([]*api.Object, error)
 	seen   map[api.ID]bool
 }
 
-// open opens the envelopes of a selection and keeps the other objects. Of two objects with the
-// same ID the first wins, and objects outside of envelopes come first.
-func open(key api.PlacementKey, selected []*api.Object, scope Scope) content {
-	o := &opener{within: key.Namespace, scope: scope, seen: map[api.ID]bool{}}
+// open opens the envelopes of a selection and keeps the other objects. builds returns the objects of an overlay. Of
+// two objects with the same ID the first wins, and objects outside of envelopes come first.
+func open(key api.PlacementKey, selected []*api.Object, scope Scope, builds func(*api.Object) ([]*api.Object, error)) content {
+	o := &opener{within: key.Namespace, scope: scope, builds: builds, seen: map[api.ID]bool{}}
 	o.envelopes = map[api.ID]bool{}
 	if scope == nil {
 		o.scope = func(api.GroupKind) (bool, bool) { return false, false }
@@ -91,11 +93,18 @@ func envelopeType(o *api.Object) api.EnvelopeType {
 			return api.ConfigMapEnvelopeType
 		}
 	}
+	if o.Overlay != nil {
+		return api.EnvelopeType(o.ID.Kind)
+	}
 	return ""
 }
 
 func (o *opener) unwrap(envelope *api.Object) {
 	id := &api.EnvelopeIdentifier{Name: envelope.ID.Name, Namespace: envelope.ID.Namespace, Type: envelopeType(envelope)}
+	if id.Type.IsOverlay() {
+		o.addBuilt(envelope, id)
+		return
+	}
 	data, ok := envelope.Content.Object["data"].(map[string]any)
 	if !ok && envelope.Content.Object["data"] != nil {
 		o.problem("envelope %s: data is not a map", objectName(id.Namespace, id.Name))
@@ -134,6 +143,22 @@ func (o *opener) unwrapEnvelopeEntry(envelope *api.Object, id *api.EnvelopeIdent
 		o.problem("a namespaced object %s (%s) in has been wrapped in a resource envelope from another namespace (%s)", key, name, ref)
 	default:
 		o.addWrapped(envelope, id, key, object)
+	}
+}
+
+// addBuilt adds the objects of an overlay.
+func (o *opener) addBuilt(envelope *api.Object, id *api.EnvelopeIdentifier) {
+	objects, err := o.builds(envelope)
+	if err != nil {
+		o.problem("%s: %s: %w", envelope.Overlay.At, envelope.ID, err)
+		return
+	}
+	for _, object := range objects {
+		if namespace := o.reserved(object.Content); namespace != "" {
+			o.problem("%s: %s of %s: namespace %s is not allowed to propagate%s", object.Origin, object.ID, envelope.ID, namespace, api.ReservedHint(namespace))
+			continue
+		}
+		o.add(&Manifest{Object: object, Envelope: id})
 	}
 }
 

@@ -24,14 +24,14 @@ type OverrideError struct {
 
 // newOverrideError returns the error of candidate c for m. The cause is masked if the override
 // selects a Secret, whatever object it failed on.
-func (r *Renderer) newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
+func (v *variant) newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
 	e := &OverrideError{Object: m.ID, Envelope: m.Envelope, Err: err}
 	if c.namespace == "" {
 		e.ClusterOverride = c.name
 	} else {
 		e.Override = c.id()
 	}
-	secret := func(i int) bool { return r.base.Manifests[i].ID.GroupKind() == api.GroupKind{Kind: "Secret"} }
+	secret := func(i int) bool { return v.base.Manifests[i].ID.GroupKind() == api.GroupKind{Kind: "Secret"} }
 	if _, ok := errors.AsType[unclosedError](err); ok && slices.ContainsFunc(c.selects, secret) {
 		e.Err = unclosedError{"(hidden)"}
 	}
@@ -64,6 +64,9 @@ func (e *OverrideError) Unwrap() error { return e.Err }
 type EnvelopeError struct {
 	// Problems are all problems, by envelope and key.
 	Problems []error
+	// Overlays says that the problems are only those of what overlays have for the cluster, so that other
+	// clusters may get the content.
+	Overlays bool
 }
 
 // Error returns the problems in one line, as in the WorkSynchronized condition after "Failed to

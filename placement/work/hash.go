@@ -30,8 +30,11 @@ func hashOf(manifests []*Manifest, refused []Refused) string {
 func (r *Renderer) Fingerprint() string {
 	h := sha256.New()
 	writeField(h, r.Hash())
-	for i := range r.candidates {
-		c := &r.candidates[i]
+	if len(r.overlays) > 0 {
+		writeField(h, r.hashOfOverlays(true))
+	}
+	for i := range r.whole.candidates {
+		c := &r.whole.candidates[i]
 		policy, err := json.Marshal(c.policy)
 		if err != nil {
 			policy = []byte(err.Error())

@@ -13,8 +13,8 @@ import (
 // ClusterResourceOverride has no namespace.
 func (r *Renderer) Idle(clusters iter.Seq[placement.Cluster]) []api.NamespacedName {
 	var idle []api.NamespacedName
-	for i := range r.candidates {
-		if c := &r.candidates[i]; c.ref != nil && c.matchesNone(clusters) {
+	for i := range r.whole.candidates {
+		if c := &r.whole.candidates[i]; c.ref != nil && c.matchesNone(clusters) {
 			idle = append(idle, c.id())
 		}
 	}
@@ -38,8 +38,8 @@ func (c *candidate) matchesNone(clusters iter.Seq[placement.Cluster]) bool {
 func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, renderers []*Renderer) []api.NamespacedName {
 	used := map[api.NamespacedName]bool{}
 	for _, r := range renderers {
-		for i := range r.candidates {
-			used[r.candidates[i].id()] = true
+		for i := range r.whole.candidates {
+			used[r.whole.candidates[i].id()] = true
 		}
 	}
 	var unused []api.NamespacedName

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Labels returns the labels of a cluster on which its content depends: those used by override
-// selectors or variables, in the form of [placement.Revision].
+// selectors, variables or overlays, in the form of [placement.Revision].
 func (r *Renderer) Labels(c placement.Cluster) string {
 	var pairs []string
 	for _, key := range r.labelKeys {
@@ -19,9 +20,9 @@ func (r *Renderer) Labels(c placement.Cluster) string {
 	return strings.Join(pairs, ",")
 }
 
-// labelKeys lists the label keys that rules use, sorted.
-func labelKeys(candidates []candidate) []string {
-	var keys []string
+// labelKeys lists the label keys that rules and overlays use, sorted.
+func labelKeys(candidates []candidate, overlays []*api.Object) []string {
+	keys := overlayLabels(overlays)
 	for i := range candidates {
 		for j := range candidates[i].rules {
 			rule := &candidates[i].rules[j]

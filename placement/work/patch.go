@@ -93,7 +93,7 @@ func quoted(s string) json.RawMessage {
 
 // apply applies rules to a manifest, in order. It returns nil if the manifest is left out, and
 // the same pointer if nothing changed.
-func (r *Renderer) apply(m *Manifest, rules []application) (*Manifest, error) {
+func (v *variant) apply(m *Manifest, rules []application) (*Manifest, error) {
 	doc, err := json.Marshal(m.Object.Content.Object)
 	for _, a := range rules {
 		if a.rule.delete && a.err == nil {
@@ -103,13 +103,13 @@ func (r *Renderer) apply(m *Manifest, rules []application) (*Manifest, error) {
 			doc, err = a.patch(doc)
 		}
 		if err != nil {
-			return nil, r.newOverrideError(&r.candidates[a.candidate], m, err)
+			return nil, v.newOverrideError(&v.candidates[a.candidate], m, err)
 		}
 	}
 	changed, err := m.withContent(doc)
 	if err != nil {
 		last := rules[len(rules)-1] // reported as the cause
-		return nil, r.newOverrideError(&r.candidates[last.candidate], m, err)
+		return nil, v.newOverrideError(&v.candidates[last.candidate], m, err)
 	}
 	return changed, nil
 }

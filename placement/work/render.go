@@ -40,33 +40,55 @@ type Refused struct {
 // A Renderer renders the content of a placement at one commit. It caches what it has rendered,
 // and must not be used concurrently.
 type Renderer struct {
+	key      api.PlacementKey
+	selected []*api.Object
+	cros     []*api.ClusterResourceOverride
+	ros      []*api.ResourceOverride
+	scope    Scope
+	// overlays are those of selected.
+	overlays []*api.Object
+	// whole has the objects that any cluster may get.
+	whole *variant
+	// variants are the contents that overlays lead to, by what they have for a cluster.
+	variants map[string]*variant
+	warnings []string
+	// labelKeys are the keys of the labels that affect the content.
+	labelKeys []string
+}
+
+// A variant is the content of the clusters for which all overlays of the placement have the same.
+type variant struct {
 	base       Rendered
-	warnings   []string
-	err        error // why no cluster gets any content
+	err        error // why none of the clusters gets any content
 	candidates []candidate
 	// rendered caches contents by the rules applied.
 	rendered map[string]Rendered
-	// labelKeys are the keys of the labels that affect the content.
-	labelKeys []string
 }
 
 // NewRenderer returns a renderer for a placement that selects the given objects. Overrides may
 // be all of the commit; those bound to other placements are ignored. The arguments are not
 // changed and must not be changed later. A nil scope knows no kind.
 func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, scope Scope) *Renderer {
-	content := open(key, selected, scope)
-	r := &Renderer{
+	r := &Renderer{key: key, selected: selected, cros: cros, ros: ros, scope: scope, overlays: overlaysOf(selected), variants: map[string]*variant{}}
+	var warnings []string
+	r.whole, warnings = r.newVariant(everyBuild)
+	r.warnings = warnings
+	r.labelKeys = labelKeys(r.whole.candidates, r.overlays)
+	return r
+}
+
+// newVariant opens the envelopes of the selection. builds returns the objects of an overlay.
+func (r *Renderer) newVariant(builds func(*api.Object) ([]*api.Object, error)) (v *variant, warnings []string) {
+	content := open(r.key, r.selected, r.scope, builds)
+	v = &variant{
 		base:     Rendered{Manifests: content.manifests, Refused: content.refused, Hash: hashOf(content.manifests, content.refused)},
 		rendered: map[string]Rendered{},
 	}
 	if len(content.problems) > 0 {
-		r.err = &EnvelopeError{Problems: content.problems}
+		v.err = &EnvelopeError{Problems: content.problems, Overlays: r.whole != nil && r.whole.err == nil}
 	}
-	var warnings []string
-	r.candidates, warnings = candidatesFor(key, newIndex(content), cros, ros)
-	r.warnings = append(content.warnings, warnings...)
-	r.labelKeys = labelKeys(r.candidates)
-	return r
+	v.candidates, warnings = candidatesFor(r.key, newIndex(content), r.cros, r.ros)
+	return v, append(content.warnings, warnings...)
 }
 
 // Warnings returns the warnings that do not depend on a cluster: overrides of this placement
@@ -75,8 +97,8 @@ func (r *Renderer) Warnings() []string { return r.warnings }
 
 // Overrides returns the overrides that apply to the placement, on any cluster or none.
 func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
-	for i := range r.candidates {
-		cros, ros = r.candidates[i].appendName(cros, ros)
+	for i := range r.whole.candidates {
+		cros, ros = r.whole.candidates[i].appendName(cros, ros)
 	}
 	return cros, ros
 }
@@ -84,10 +106,13 @@ func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
 // Hash returns the hash of the content before overrides. While it is the same, commits have not
 // changed the content.
 func (r *Renderer) Hash() string {
-	if r.err != nil {
-		return hashOfError(r.err)
+	switch {
+	case r.whole.err != nil:
+		return hashOfError(r.whole.err)
+	case len(r.overlays) > 0:
+		return r.hashOfOverlays(false)
 	}
-	return r.base.Hash
+	return r.whole.base.Hash
 }
 
 // For returns the content for a cluster.
@@ -96,33 +121,35 @@ func (r *Renderer) Hash() string {
 // (its WorkSynchronized is False). The result then still names the overrides, and its Hash
 // stands for the content that cannot be rendered: assigned to a cluster, it makes that cluster
 // fail and keep what it holds, and it differs from the hash of any valid content.
-func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
-	applied := r.match(c)
-	if len(applied) == 0 && r.err == nil {
-		return r.base, nil
+func (r *Renderer) For(c placement.Cluster) (Rendered, error) { return r.variantFor(c).forCluster(c) }
+
+func (v *variant) forCluster(c placement.Cluster) (Rendered, error) {
+	applied := v.match(c)
+	if len(applied) == 0 && v.err == nil {
+		return v.base, nil
 	}
 	key := keyOfContent(applied)
-	if known, ok := r.rendered[key]; ok {
+	if known, ok := v.rendered[key]; ok {
 		return known, nil
 	}
-	out, err := r.withOverrideNames(applied), r.err
+	out, err := v.withOverrideNames(applied), v.err
 	if err == nil {
-		err = r.override(&out, applied)
+		err = v.override(&out, applied)
 	}
 	if err != nil {
 		out.Manifests, out.Refused, out.Hash = nil, nil, hashOfError(err)
 		return out, err
 	}
-	r.rendered[key] = out
+	v.rendered[key] = out
 	return out, nil
 }
 
 // match returns the rules that apply to the cluster, in order.
-func (r *Renderer) match(c placement.Cluster) []application {
+func (v *variant) match(c placement.Cluster) []application {
 	var applied []application
-	for i := range r.candidates {
-		for j := range r.candidates[i].rules {
-			if rule := &r.candidates[i].rules[j]; rule.matches(c) {
+	for i := range v.candidates {
+		for j := range v.candidates[i].rules {
+			if rule := &v.candidates[i].rules[j]; rule.matches(c) {
 				applied = append(applied, rule.expand(i, c))
 			}
 		}
@@ -141,32 +168,32 @@ func keyOfContent(applied []application) string {
 }
 
 // withOverrideNames returns the base content with the names of the overrides that apply.
-func (r *Renderer) withOverrideNames(applied []application) Rendered {
-	out := r.base
+func (v *variant) withOverrideNames(applied []application) Rendered {
+	out := v.base
 	for i, a := range applied {
 		if i == 0 || applied[i-1].candidate != a.candidate {
-			out.ClusterOverrides, out.Overrides = r.candidates[a.candidate].appendName(out.ClusterOverrides, out.Overrides)
+			out.ClusterOverrides, out.Overrides = v.candidates[a.candidate].appendName(out.ClusterOverrides, out.Overrides)
 		}
 	}
 	return out
 }
 
 // override applies rules to the base content. Manifests that do not change are shared.
-func (r *Renderer) override(out *Rendered, applied []application) error {
+func (v *variant) override(out *Rendered, applied []application) error {
 	rules := map[int][]application{} // by manifest
 	for _, a := range applied {
-		for _, i := range r.candidates[a.candidate].selects {
+		for _, i := range v.candidates[a.candidate].selects {
 			rules[i] = append(rules[i], a)
 		}
 	}
-	manifests := slices.Clone(r.base.Manifests)
+	manifests := slices.Clone(v.base.Manifests)
 	for _, i := range slices.Sorted(maps.Keys(rules)) { // the first error is that of the first manifest
 		var err error
-		if manifests[i], err = r.apply(manifests[i], rules[i]); err != nil {
+		if manifests[i], err = v.apply(manifests[i], rules[i]); err != nil {
 			return err
 		}
 	}
-	if !slices.Equal(manifests, r.base.Manifests) {
+	if !slices.Equal(manifests, v.base.Manifests) {
 		out.Manifests = slices.DeleteFunc(manifests, func(m *Manifest) bool { return m == nil })
 		out.Hash = hashOf(out.Manifests, out.Refused)
 	}
@@ -174,5 +201,5 @@ func (r *Renderer) override(out *Rendered, applied []application) error {
 }
 
 // Manifests returns the manifests before any override, in canonical order. Clusters get no
-// others, but possibly with other content.
-func (r *Renderer) Manifests() []*Manifest { return r.base.Manifests }
+// others, but possibly with other content, and of overlays not all.
+func (r *Renderer) Manifests() []*Manifest { return r.whole.base.Manifests }

@@ -32,6 +32,8 @@ var guardedKinds = []work.Hold{
 var envelopeKinds = []api.GroupKind{
 	{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"},
 	{Group: api.PlacementGroup, Kind: "ResourceEnvelope"},
+	{Group: api.OverlayGroup, Kind: "ClusterOverlay"},
+	{Group: api.OverlayGroup, Kind: "Overlay"},
 	{Kind: "ConfigMap"},
 }
 

@@ -7,6 +7,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -214,6 +215,13 @@ type Yielded struct {
 
 // UpToDate reports whether the latest content is assigned to the cluster.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
+
+// Unbuilt reports whether the newest content cannot be rendered because of what overlays have for this cluster. The cluster
+// keeps its revision, and the rollout goes on without it.
+func (c *OnCluster) Unbuilt() bool {
+	var failed *work.EnvelopeError
+	return errors.As(c.Err, &failed) && failed.Overlays && !c.UpToDate()
+}
 
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {

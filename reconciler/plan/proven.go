@@ -11,7 +11,7 @@ import (
 // content and content with held deletions do not count, since nobody wants to roll back to them.
 func (pl *placementPlanner) recordProven(p *Placement) {
 	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
-		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
+		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
 		return
 	}
 	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {

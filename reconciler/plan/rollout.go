@@ -58,6 +58,9 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		p.On(f.Cluster).setFailure(f)
 	}
 	for _, c := range p.Clusters {
+		if c.Unbuilt() {
+			c.Failure = c.renderError()
+		}
 		switch {
 		case c.Waits != "" && c.Foreign != "":
 			c.Waits = c.Foreign
@@ -149,7 +152,7 @@ func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.B
 	case b.Unreachable && seen != nil && len(seen.Forbidden) > 0:
 		b.UnusableWhy = "permissions are missing on it"
 	}
-	if pl.isPaused(c) {
+	if pl.isPaused(c) || c.Unbuilt() {
 		b.Latest = placement.Revision{}
 	}
 	return b

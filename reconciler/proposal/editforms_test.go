@@ -193,7 +193,7 @@ func TestOtherObjectsStayAsTheyAre(t *testing.T) {
 		"another one is gone": {[]*api.Object{object("a", "2")}, "the edit would remove other objects as well"},
 	} {
 		got := ""
-		if err := checkOthersUnchanged(before, &hub.Snapshot{Objects: test.after}, map[api.ID]bool{object("a", "").ID: true}); err != nil {
+		if err := checkOthersUnchanged(before, &hub.Snapshot{Objects: test.after}, map[position]bool{{id: object("a", "").ID}: true}); err != nil {
 			got = err.Error()
 		}
 		if got != test.want {

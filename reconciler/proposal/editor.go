@@ -70,7 +70,9 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	}
 	edit := a.inExistingOverride()
 	if edit == nil && len(t.Others) > 0 {
-		edit = a.newOverride()
+		if edit = inOverlay(a); edit == nil {
+			edit = a.newOverride()
+		}
 	}
 	if edit == nil && t.Deleted && len(t.Others) > 0 {
 		return nil, errors.New("no override can delete it on these clusters only")
@@ -93,6 +95,19 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 		edit.Origin = e.lineOf(a.manifest, a.Drift)
 	}
 	return edit, nil
+}
+
+// inOverlay makes the change in the overlay that builds the object, if it is that of the clusters that have the change and of
+// no others. It returns nil if it is not.
+func inOverlay(a *attempt) *Result {
+	if e := a.manifest.Envelope; e == nil || !e.Type.IsOverlay() {
+		return nil
+	}
+	files, err := a.source()
+	if err != nil || a.verify(files, a.Others) != nil {
+		return nil
+	}
+	return &Result{Files: files}
 }
 
 // An attempt is an edit that is being made.
@@ -182,11 +197,7 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 	if p := newProblem(a.Head, after); p != nil {
 		return fmt.Errorf("the edited files would have a new problem: %w", p)
 	}
-	except := map[api.ID]bool{a.ID: true}
-	if source := a.before.source(a.manifest); source != nil {
-		except[source.ID] = true
-	}
-	if err := checkOthersUnchanged(a.Head, after, except); err != nil {
+	if err := checkOthersUnchanged(a.Head, after, affected(a)); err != nil {
 		return err
 	}
 	now := render(after)
@@ -210,6 +221,21 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 		}
 	}
 	return nil
+}
+
+// affected are the objects that the edit may change: the object or its envelope, or what overlays build for the clusters
+// that have the change.
+func affected(a *attempt) map[position]bool {
+	out := map[position]bool{{id: a.ID}: true}
+	if holder := a.before.holder(a.manifest); holder != nil && holder.Overlay == nil {
+		out[position{id: holder.ID}] = true
+	}
+	for _, at := range a.Changed {
+		if m, err := a.before.object(at, a.ID); err == nil {
+			out[position{a.ID, m.Origin.Kustomization}] = true
+		}
+	}
+	return out
 }
 
 // keepsOthers returns an error if a cluster gets other objects than before, except for one.

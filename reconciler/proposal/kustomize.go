@@ -91,14 +91,19 @@ func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit
 // built returns an object as an edited tree has it; nil if it has none, or if it has other objects that differ.
 func (a *attempt) built(files []FileChange, source *api.Object) any {
 	after, err := a.Load(treeWith(a.Files, files))
-	if err != nil || checkOthersUnchanged(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
+	if err != nil || checkOthersUnchanged(a.Head, after, affected(a)) != nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(after.Objects, source.ID, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
-	if !found {
+	object := objectOf(after, source.ID)
+	if e := a.manifest.Envelope; e != nil && e.Type.IsOverlay() {
+		if object = objectOf(after, e.ID()); object != nil && object.Overlay != nil {
+			object = builtBy(object, position{source.ID, source.Origin.Kustomization})
+		}
+	}
+	if object == nil {
 		return nil
 	}
-	return canonical(after.Objects[i].Content.Object)
+	return canonical(object.Content.Object)
 }
 
 // givesAll reports whether an edited tree has an object with exactly these edits, in addition to those that an earlier

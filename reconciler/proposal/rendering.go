@@ -1,10 +1,12 @@
 package proposal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -69,21 +71,53 @@ func (r *rendering) object(at status.Holder, id api.ID) (*work.Manifest, error) 
 	return nil, fmt.Errorf("the commit does not give %s to %s any more", id, at.Cluster)
 }
 
-// source returns the object of the repository that contains a manifest: the object itself, or
-// its envelope.
-func (r *rendering) source(m *work.Manifest) *api.Object {
+// holder returns the object of the snapshot that contains a manifest: the object itself, or its envelope.
+func (r *rendering) holder(m *work.Manifest) *api.Object {
 	id := m.ID
 	if e := m.Envelope; e != nil {
-		id = api.ID{Kind: "ConfigMap", Namespace: e.Namespace, Name: e.Name}
-		if e.Type != api.ConfigMapEnvelopeType {
-			id.Group, id.Kind = api.PlacementGroup, string(e.Type)
-		}
+		id = e.ID()
 	}
-	i, found := slices.BinarySearchFunc(r.snapshot.Objects, id, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
+	return objectOf(r.snapshot, id)
+}
+
+func objectOf(s *hub.Snapshot, id api.ID) *api.Object {
+	i, found := slices.BinarySearchFunc(s.Objects, id, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
 	if !found {
 		return nil
 	}
-	return r.snapshot.Objects[i]
+	return s.Objects[i]
+}
+
+// source returns the object of the repository that contains a manifest: the object itself, also if an overlay builds it,
+// or its envelope.
+func (r *rendering) source(m *work.Manifest) *api.Object {
+	holder := r.holder(m)
+	if holder == nil || holder.Overlay == nil {
+		return holder
+	}
+	return builtBy(holder, position{m.ID, m.Origin.Kustomization})
+}
+
+// A position is an object of a snapshot, or one that an overlay builds.
+type position struct {
+	id api.ID
+	// kustomization is empty for an object of the snapshot.
+	kustomization string
+}
+
+// builtBy returns an object that an overlay builds; nil if it builds none.
+func builtBy(overlay *api.Object, at position) *api.Object {
+	for _, b := range overlay.Overlay.Builds {
+		if b.File != at.kustomization {
+			continue
+		}
+		for _, o := range b.Objects {
+			if o.ID == at.id {
+				return o
+			}
+		}
+	}
+	return nil
 }
 
 // hashes returns the hashes of all objects of a cluster except one.
@@ -99,12 +133,24 @@ func hashes(all []*work.Manifest, but api.ID) map[api.ID]string {
 
 // checkOthersUnchanged returns an error that names the objects that differ between two snapshots, except for
 // the given ones.
-func checkOthersUnchanged(a, b *hub.Snapshot, except map[api.ID]bool) error {
-	of := func(s *hub.Snapshot) map[api.ID]string {
-		out := map[api.ID]string{}
+func checkOthersUnchanged(a, b *hub.Snapshot, except map[position]bool) error {
+	of := func(s *hub.Snapshot) map[position]string {
+		out := map[position]string{}
+		add := func(at position, hash string) {
+			if !except[at] {
+				out[at] = hash
+			}
+		}
 		for _, o := range s.Objects {
-			if !except[o.ID] {
-				out[o.ID] = o.Hash
+			if o.Overlay == nil {
+				add(position{id: o.ID}, o.Hash)
+				continue
+			}
+			for _, b := range o.Overlay.Builds {
+				add(position{o.ID, b.File}, b.Err)
+				for _, built := range b.Objects {
+					add(position{built.ID, b.File}, built.Hash)
+				}
 			}
 		}
 		return out
@@ -113,9 +159,12 @@ func checkOthersUnchanged(a, b *hub.Snapshot, except map[api.ID]bool) error {
 	if maps.Equal(before, after) {
 		return nil
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(after), api.ID.Compare) {
-		if before[id] != after[id] {
-			return fmt.Errorf("the edit would change %s as well", id)
+	compare := func(x, y position) int {
+		return cmp.Or(x.id.Compare(y.id), strings.Compare(x.kustomization, y.kustomization))
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(after), compare) {
+		if before[at] != after[at] {
+			return fmt.Errorf("the edit would change %s as well", at.id)
 		}
 	}
 	return errors.New("the edit would remove other objects as well")

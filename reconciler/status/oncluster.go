@@ -85,7 +85,7 @@ func (c clusterBuilder) condition(typ string) conditionValue {
 func (c clusterBuilder) rolloutStarted() conditionValue {
 	const undecided = "In the process of deciding whether to roll out some version of the resources or not"
 	switch {
-	case c.Binding.HasRevision() && (c.UpToDate() || c.external()):
+	case c.Binding.HasRevision() && (c.UpToDate() || c.external()), c.Unbuilt():
 		return conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
 	case c.external():
 		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided + ": " + cmp.Or(c.Waits, "the strategy is External")}

@@ -27,7 +27,8 @@ var mayImport = map[string][]string{
 	"placement/api":     {},
 	"placement":         {"placement/api"},
 	"placement/rollout": {"placement", "placement/api"},
-	"placement/work":    {"placement", "placement/api", "placement/listitem"},
+	"placement/work":    {"placement", "placement/api", "placement/listitem", "placement/overlay"},
+	"placement/overlay": {"placement/api"},
 
 	"placement/controllers": {"placement/api"},
 	"placement/listitem":    {"placement/api"},
@@ -43,7 +44,7 @@ var mayImport = map[string][]string{
 	"gitsource/webhook":        {},
 	"gitsource/forge":          {"gitsource/mask", "gitsource/retryafter"},
 	"gitsource/forge/markdown": {},
-	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/listitem"},
+	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/listitem", "placement/overlay"},
 	"gitsource/hub/build":      {"gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "placement/api", "placement/listitem"},
 	"gitsource/hub/document":   {"gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},
 	"gitsource/hub/grant":      {"gitsource/hub/problem", "placement/api"},
@@ -51,7 +52,7 @@ var mayImport = map[string][]string{
 	"gitsource/hub/problem":    {"placement/api"},
 	"gitsource/hub/schema":     {"gitsource/hub/document", "gitsource/hub/problem", "placement/api"},
 	"gitsource/hub/tree":       {"gitsource/hub/limit"},
-	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression"},
+	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression", "placement/overlay"},
 
 	"reconciler/backoff":             {"gitsource/forge", "gitsource/remote"},
 	"reconciler/diff":                {"placement/api", "placement/controllers"},

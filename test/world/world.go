@@ -15,6 +15,8 @@ import (
 //	namespace web [team=a]
 //	configmap web/one [value]
 //	envelope web/box holds docks/one        a ConfigMap in another
+//	overlay web/shop eu one [broken]        an Overlay, and a ConfigMap shop in it
+//	                                        with a value for clusters of a region
 //	widget web/one                          of a kind without a definition
 //	override web/one to value on eu         for clusters of a region; [gone] in
 //	      [for web]                         place of a value, and of a placement
@@ -46,6 +48,8 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "envelope", words[1], fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, annotations: {kubernetes-fleet.io/envelope-configmap: \"true\"}}, data: {one: '%s'}}",
 				name, namespace, configMap(words[3], "wrapped")))
+		case "overlay":
+			overlay(out, words[1], words[2], words[3], len(words) > 4)
 		case "widget":
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
@@ -80,6 +84,18 @@ func member(name, label string) string {
 func configMap(id, value string) string {
 	namespace, name, _ := strings.Cut(id, "/")
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {value: %q}}", name, namespace, value)
+}
+
+// overlay adds an Overlay with one directory for each region. Broken means that a file is missing in that of a region.
+func overlay(out fstest.MapFS, id, region, value string, broken bool) {
+	namespace, name, _ := strings.Cut(id, "/")
+	put(out, "overlay", id, fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: Overlay, metadata: {name: %[1]s, namespace: %[2]s}, spec: {path: '%[1]s/${cluster.labels.region}'}}", name, namespace))
+	resources := "[one.yaml]"
+	if broken {
+		resources = "[one.yaml, two.yaml]"
+	}
+	out[name+"/"+region+"/kustomization.yaml"] = &fstest.MapFile{Data: []byte("resources: " + resources + "\n")}
+	out[name+"/"+region+"/one.yaml"] = &fstest.MapFile{Data: []byte(configMap(id, value) + "\n")}
 }
 
 func override(t testing.TB, words []string) string {

@@ -114,8 +114,9 @@ func (g *Graph) Unused() []string {
 	return files
 }
 
-// onlyUnused returns the directories of the kustomizations that are used by unused ones only.
-func (g *Graph) onlyUnused() map[string]bool {
+// onlyUnused returns the directories of the kustomizations that are used by unused ones only, and of those that are used
+// by overlays, and otherwise by unused ones at most.
+func (g *Graph) onlyUnused() (unused, built map[string]bool) {
 	var mark func(set map[string]bool, dir string)
 	mark = func(set map[string]bool, dir string) {
 		if !set[dir] {
@@ -125,9 +126,17 @@ func (g *Graph) onlyUnused() map[string]bool {
 			}
 		}
 	}
-	unused, used := map[string]bool{}, map[string]bool{}
+	unused, built = map[string]bool{}, map[string]bool{}
+	used := map[string]bool{}
 	for _, dir := range g.unused {
 		mark(unused, dir)
+	}
+	for dir, forCluster := range g.overlays {
+		if forCluster {
+			mark(built, dir)
+		} else {
+			mark(unused, dir)
+		}
 	}
 	for _, dir := range g.Roots {
 		if !slices.Contains(g.unused, dir) {
@@ -136,6 +145,7 @@ func (g *Graph) onlyUnused() map[string]bool {
 	}
 	for dir := range used {
 		delete(unused, dir)
+		delete(built, dir)
 	}
-	return unused
+	return unused, built
 }

@@ -26,6 +26,8 @@ type Graph struct {
 	Roots []string
 	// unused are the directories of components and bases that no kustomization uses.
 	unused []string
+	// overlays are the directories that overlays build, and whether they do so for any cluster.
+	overlays map[string]bool
 	// owned maps files to the kustomization file that uses them. ownedDirs does so for
 	// directories, whose manifests are read only if a kustomization lists them.
 	owned, ownedDirs map[string]string
@@ -41,28 +43,46 @@ type Graph struct {
 // Read reads the kustomizations of the given directories, and everything that they refer to. It
 // stops when they exceed the memory limit.
 func Read(t *tree.Tree, dirs []string, limits limit.Limits) (*Graph, error) {
-	g := &Graph{
-		nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{},
-		tree: t, limits: limits,
+	g := &Graph{nodes: map[string]*kustomization{}, tree: t, limits: limits}
+	if err := g.Add(dirs); err != nil {
+		return nil, err
 	}
-	for pending := slices.Clone(dirs); len(pending) > 0; pending = pending[1:] {
+	g.Arrange(dirs, nil)
+	return g, nil
+}
+
+// Add reads further kustomizations, and everything that they refer to, within the memory limit. Arrange has to follow.
+func (g *Graph) Add(dirs []string) error {
+	for pending := slices.Clone(dirs); len(pending) > 0 && g.Size <= g.limits.CommitSize; pending = pending[1:] {
 		dir := pending[0]
 		if g.nodes[dir] != nil {
 			continue
 		}
 		k, err := g.read(dir)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		k.own = len(k.problems)
 		g.nodes[dir] = k
-		if g.Size, g.Last = g.Size+k.size, k.file; g.Size > limits.CommitSize {
-			return g, nil
-		}
+		g.Size, g.Last = g.Size+k.size, k.file
 		pending = append(pending, k.dirs...)
 	}
+	return nil
+}
+
+// Arrange finds the Roots among some directories, and forgets what was found before. overlays are the directories that
+// overlays build, and whether they do so for any cluster: they are no Roots.
+func (g *Graph) Arrange(dirs []string, overlays map[string]bool) {
+	if g.Size > g.limits.CommitSize { // not everything was read
+		return
+	}
+	for _, k := range g.nodes {
+		k.problems = k.problems[:k.own]
+	}
+	g.Roots, g.unused, g.overlays = nil, nil, overlays
+	g.owned, g.ownedDirs = map[string]string{}, map[string]string{}
 	g.own()
 	g.findRoots(dirs)
-	return g, nil
 }
 
 func (g *Graph) own() {
@@ -95,13 +115,21 @@ func (g *Graph) findRoots(dirs []string) {
 			g.unused = append(g.unused, dir)
 		default:
 			g.Roots = append(g.Roots, dir)
-			if n := g.visit(dir, visits, nil); n > maxVisits {
-				k.fail(mention{}, "the build would go through more than %d kustomizations; refer to each base fewer times", maxVisits)
-			}
+			g.limitVisits(dir, visits)
 		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(g.overlays)) {
+		g.limitVisits(dir, visits)
 	}
 	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
 		g.visit(dir, visits, nil)
+	}
+}
+
+// limitVisits reports a build that goes through too many kustomizations.
+func (g *Graph) limitVisits(dir string, visits map[string]int) {
+	if n := g.visit(dir, visits, nil); n > maxVisits {
+		g.nodes[dir].fail(mention{}, "the build would go through more than %d kustomizations; refer to each base fewer times", maxVisits)
 	}
 }
 
@@ -148,13 +176,17 @@ func (k *kustomization) reference(name, to string) grant.Reference {
 	return r
 }
 
-// Problems are those of all kustomizations. Those of unused ones are warnings.
+// Problems are those of all kustomizations. Those of unused ones are warnings, and those of what only overlays build are
+// failures.
 func (g *Graph) Problems() problem.List {
 	var all problem.List
-	unused := g.onlyUnused()
+	unused, built := g.onlyUnused()
 	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
 		problems := g.nodes[dir].problems
-		if unused[dir] {
+		switch {
+		case built[dir]:
+			problems = problems.Failures()
+		case unused[dir]:
 			problems = problems.Warnings()
 		}
 		all = append(all, problems...)

@@ -35,7 +35,9 @@ type kustomization struct {
 	variables  []mention
 	// literals are the literal values of secret generators.
 	literals []string
+	// problems are those of the files, own of them, and those that follow from the other kustomizations.
 	problems problem.List
+	own      int
 	// size is the approximate memory of the file, and of its files of plugins.
 	size int64
 }

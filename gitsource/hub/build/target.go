@@ -48,6 +48,19 @@ func (t Target) Valid() bool {
 	return !slices.ContainsFunc(t.parts, func(k *kustomization) bool { return k.problems.HasErrors() })
 }
 
+// Fault returns why the target cannot be built for clusters; empty if it may be tried.
+func (t Target) Fault() string {
+	if t.root.isComponent() {
+		return t.File + ": a component cannot be built by itself; refer to it in a kustomization"
+	}
+	for _, k := range t.parts {
+		if problems := k.problems.Errors(); len(problems) > 0 {
+			return problems.Summary()
+		}
+	}
+	return ""
+}
+
 // Fingerprint identifies everything that a build reads: builds with equal fingerprints have
 // equal results.
 func (t Target) Fingerprint() (string, error) {

@@ -20,7 +20,9 @@ func IsOwnKind(root *yaml.Node) bool {
 }
 
 // IsOwnGroup reports whether an API group is that of gitfleet's kinds.
-func IsOwnGroup(group string) bool { return group == api.PlacementGroup || group == api.ClusterGroup }
+func IsOwnGroup(group string) bool {
+	return group == api.PlacementGroup || group == api.ClusterGroup || group == api.OverlayGroup
+}
 
 // Describe describes the type of a value, never the value.
 func Describe(v any) string {

@@ -90,6 +90,17 @@ func (ps List) Warnings() List {
 	return all
 }
 
+// Failures returns the problems with the errors as failures.
+func (ps List) Failures() List {
+	all := slices.Clone(ps)
+	for i := range all {
+		if all[i].Severity == Error {
+			all[i].Severity = Failure
+		}
+	}
+	return all
+}
+
 // ErrorsFirst returns the problems with the errors first, so that a shortened list contains the
 // reason of a refusal.
 func (ps List) ErrorsFirst() List {

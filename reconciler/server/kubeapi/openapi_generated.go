@@ -20,8 +20,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.Affinity":                       schema_gitfleet_gitfleet_placement_api_Affinity(ref),
 		"github.com/gitfleet/gitfleet/placement/api.AgentStatus":                    schema_gitfleet_gitfleet_placement_api_AgentStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ApplyStrategy":                  schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref),
+		"github.com/gitfleet/gitfleet/placement/api.BuiltOverlay":                   schema_gitfleet_gitfleet_placement_api_BuiltOverlay(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Ciphertext":                     schema_gitfleet_gitfleet_placement_api_Ciphertext(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterAffinity":                schema_gitfleet_gitfleet_placement_api_ClusterAffinity(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ClusterOverlay":                 schema_gitfleet_gitfleet_placement_api_ClusterOverlay(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceEnvelope":        schema_gitfleet_gitfleet_placement_api_ClusterResourceEnvelope(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceOverride":        schema_gitfleet_gitfleet_placement_api_ClusterResourceOverride(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceOverrideSpec":    schema_gitfleet_gitfleet_placement_api_ClusterResourceOverrideSpec(ref),
@@ -48,6 +50,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.Object":                         schema_gitfleet_gitfleet_placement_api_Object(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ObjectName":                     schema_gitfleet_gitfleet_placement_api_ObjectName(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Origin":                         schema_gitfleet_gitfleet_placement_api_Origin(ref),
+		"github.com/gitfleet/gitfleet/placement/api.Overlay":                        schema_gitfleet_gitfleet_placement_api_Overlay(ref),
+		"github.com/gitfleet/gitfleet/placement/api.OverlayBuild":                   schema_gitfleet_gitfleet_placement_api_OverlayBuild(ref),
+		"github.com/gitfleet/gitfleet/placement/api.OverlaySpec":                    schema_gitfleet_gitfleet_placement_api_OverlaySpec(ref),
 		"github.com/gitfleet/gitfleet/placement/api.OverridePolicy":                 schema_gitfleet_gitfleet_placement_api_OverridePolicy(ref),
 		"github.com/gitfleet/gitfleet/placement/api.OverrideRule":                   schema_gitfleet_gitfleet_placement_api_OverrideRule(ref),
 		"github.com/gitfleet/gitfleet/placement/api.PatchDetail":                    schema_gitfleet_gitfleet_placement_api_PatchDetail(ref),
@@ -327,6 +332,80 @@ func schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref common.ReferenceCa
 	}
 }
 
+func schema_gitfleet_gitfleet_placement_api_BuiltOverlay(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A BuiltOverlay is what an Overlay or a ClusterOverlay has for the clusters of a commit. It is immutable.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec has the defaults set, and At is the position of its path or paths.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.OverlaySpec"),
+						},
+					},
+					"At": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.Origin"),
+						},
+					},
+					"Hub": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Hub is the directory that the paths are relative to.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Properties": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Properties are the declared properties of the clusters of the commit, by the cluster's name.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type: []string{"object"},
+										AdditionalProperties: &spec.SchemaOrBool{
+											Allows: true,
+											Schema: &spec.Schema{
+												SchemaProps: spec.SchemaProps{
+													Type:   []string{"string"},
+													Format: "",
+												},
+											},
+										},
+									},
+								},
+							},
+						},
+					},
+					"Builds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Builds are the directories that exist and that a path may mean for some cluster. A directory that no cluster of the commit uses is not built: its value is nil.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/gitfleet/gitfleet/placement/api.OverlayBuild"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"Spec", "At", "Hub", "Properties", "Builds"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.Origin", "github.com/gitfleet/gitfleet/placement/api.OverlayBuild", "github.com/gitfleet/gitfleet/placement/api.OverlaySpec"},
+	}
+}
+
 func schema_gitfleet_gitfleet_placement_api_Ciphertext(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -394,6 +473,49 @@ func schema_gitfleet_gitfleet_placement_api_ClusterAffinity(ref common.Reference
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.ClusterSelector", "github.com/gitfleet/gitfleet/placement/api.PreferredClusterSelector"},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ClusterOverlay(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A ClusterOverlay is an envelope whose content is built for the cluster that gets it: a kustomization of the repository with objects of any namespace that is not reserved, or of none.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says what is built.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.OverlaySpec"),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.OverlaySpec", v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1083,7 +1205,7 @@ func schema_gitfleet_gitfleet_placement_api_EnvelopeIdentifier(ref common.Refere
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is ConfigMap, ClusterResourceEnvelope or ResourceEnvelope.",
+							Description: "Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay or Overlay.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1545,7 +1667,7 @@ func schema_gitfleet_gitfleet_placement_api_Object(ref common.ReferenceCallback)
 					},
 					"Hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted.",
+							Description: "Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted. That of an overlay identifies what it has for all clusters as well.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1557,12 +1679,18 @@ func schema_gitfleet_gitfleet_placement_api_Object(ref common.ReferenceCallback)
 							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.Origin"),
 						},
 					},
+					"Overlay": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Overlay is what an Overlay or a ClusterOverlay has for each cluster; nil for other objects.",
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.BuiltOverlay"),
+						},
+					},
 				},
-				Required: []string{"ID", "Content", "Hash", "Origin"},
+				Required: []string{"ID", "Content", "Hash", "Origin", "Overlay"},
 			},
 		},
 		Dependencies: []string{
-			"github.com/gitfleet/gitfleet/placement/api.ID", "github.com/gitfleet/gitfleet/placement/api.Origin", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured.Unstructured"},
+			"github.com/gitfleet/gitfleet/placement/api.BuiltOverlay", "github.com/gitfleet/gitfleet/placement/api.ID", "github.com/gitfleet/gitfleet/placement/api.Origin", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured.Unstructured"},
 	}
 }
 
@@ -1645,6 +1773,150 @@ func schema_gitfleet_gitfleet_placement_api_Origin(ref common.ReferenceCallback)
 					},
 				},
 				Required: []string{"Path", "Line", "Document", "Kustomization"},
+			},
+		},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_Overlay(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "An Overlay is an envelope whose content is built for the cluster that gets it: a kustomization of the repository that has objects of the Overlay's namespace only.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says what is built.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.OverlaySpec"),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.OverlaySpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_OverlayBuild(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "An OverlayBuild is the result of building one directory.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"File": {
+						SchemaProps: spec.SchemaProps{
+							Description: "File is the kustomization file.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects are sorted by ID.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/gitfleet/gitfleet/placement/api.Object"),
+									},
+								},
+							},
+						},
+					},
+					"Hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Hash identifies the content.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Err": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Err says why there are no objects; empty if they could be built.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"File", "Objects", "Hash", "Err"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.Object"},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_OverlaySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "An OverlaySpec says which kustomization is built for a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the directory of the kustomization, relative to the directory that is the hub. In it ${cluster.name}, ${cluster.labels.KEY} and ${cluster.properties.KEY} stand for the name, a label and a declared property of the cluster, and ${...:-TEXT} for TEXT if the cluster has no such label or property.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"paths": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Paths are used instead of Path: the first directory that exists is built.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"whenMissing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "WhenMissing says what a cluster gets for which no directory exists.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the namespace of namespaced objects that have none. Of an Overlay it is always its own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}

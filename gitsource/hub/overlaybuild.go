@@ -1,0 +1,316 @@
+package hub
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A knownOverlay is an overlay with its builds, and used the number of the last load that used it.
+type knownOverlay struct {
+	fingerprint string
+	item        *item
+	used        int
+}
+
+// A buildKey is what a build for an overlay depends on, beside the commit.
+type buildKey struct {
+	dir, namespace string
+	// namespaced says that only objects of the namespace are allowed.
+	namespaced bool
+}
+
+// An overlayBuild is the result of building one directory.
+type overlayBuild struct {
+	*api.OverlayBuild
+	parsed *parsed
+	// sources are the files of the build, and fingerprint identifies their content.
+	sources     []string
+	fingerprint string
+}
+
+// buildOverlays builds what the overlays have for the clusters, each directory once, and sets the content of the
+// overlays. What cannot be built fails for the clusters that get it, and does not refuse the commit.
+func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *overlays) error {
+	if len(o.uses) == 0 {
+		return nil
+	}
+	if n := len(g.Roots) + len(o.dirs); n > a.limits.Builds {
+		a.full = true
+		at := o.uses[0].it
+		a.problem(problem.Error, at.origin, "", "the commit has more than %d kustomizations to build, with those of overlays; split the repository, or raise limits.builds", a.limits.Builds)
+		return nil
+	}
+	builds := map[buildKey]*overlayBuild{}
+	a.scopes = map[api.GroupKind]bool{}
+	for _, u := range o.uses {
+		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
+			key := u.key(dir)
+			if builds[key] != nil || !u.existing[dir] {
+				continue
+			}
+			b, err := l.buildOverlay(g.Target(dir), a, key)
+			if err != nil || a.full {
+				return err
+			}
+			builds[key] = b
+		}
+	}
+	scopes, definitions := a.declaredScopes(), a.definitions()
+	for _, key := range slices.SortedFunc(maps.Keys(builds), buildKey.compare) {
+		if err := a.checkBuild(t, builds[key], key, scopes, definitions, o.dirs[key.dir]); err != nil {
+			return err
+		}
+	}
+	for _, u := range o.uses {
+		a.checkOverlayGrants(u, builds, scopes)
+		l.setOverlay(a, o, u, builds)
+	}
+	a.warnUnusedOverlays(g, o)
+	return nil
+}
+
+func (u *overlayUse) key(dir string) buildKey {
+	return buildKey{dir, u.it.overlay.Namespace, u.it.id.Namespace != ""}
+}
+
+func (k buildKey) compare(o buildKey) int {
+	return strings.Compare(fmt.Sprint(k), fmt.Sprint(o))
+}
+
+// buildOverlay builds one directory.
+func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overlayBuild, error) {
+	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: t.File, Err: t.Fault()}, sources: t.Sources(), parsed: &parsed{}}
+	a.sources[t.File] = b.sources
+	var err error
+	if b.fingerprint, err = t.Fingerprint(); err != nil || b.Err != "" {
+		return b, err
+	}
+	if b.parsed, err = l.buildTarget(t, a, "/"+key.namespace); err != nil || a.full {
+		return nil, err
+	}
+	p := b.parsed
+	if a.size += p.Size; a.size > a.limits.CommitSize {
+		a.tooLarge(p.End)
+		return nil, nil
+	}
+	if p.transient { // the next load may succeed, and other builds may not be possible now
+		a.problems = append(a.problems, p.Problems...)
+	}
+	a.uses = append(a.uses, p.uses...)
+	for _, it := range p.items {
+		if it.scope != nil {
+			a.scopes[it.scope.kind] = it.scope.namespaced
+		}
+	}
+	return b, nil
+}
+
+// addItemsIn adds the items of a build, and sets the namespace of objects that need one and have none.
+func (p *parsed) addItemsIn(namespace string) func(*document.Report, any) {
+	return func(r *document.Report, value any) {
+		object, _ := value.(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		version, _ := object["apiVersion"].(string)
+		kind, _ := object["kind"].(string)
+		namespaced, _ := api.Namespaced(runtimeschema.FromAPIVersionAndKind(version, kind).GroupKind())
+		if own, _ := metadata["namespace"].(string); own == "" && namespaced && metadata != nil && namespace != "" {
+			metadata["namespace"] = namespace
+		}
+		p.addItems(r, value)
+	}
+}
+
+// checkBuild checks the objects of a build as those of the hub are checked, and sets its content. used says that it is for
+// a cluster.
+func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool, definitions map[api.GroupKind]*item, used bool) error {
+	own := &assembly{limits: a.limits, problems: slices.Clone(b.parsed.Problems)}
+	for _, it := range b.parsed.items {
+		if own.checkBuilt(it, key, a) {
+			own.items = append(own.items, it.inNamespace(key, scopes))
+		}
+	}
+	own.checkScopes(scopes)
+	all := maps.Clone(definitions)
+	maps.Copy(all, own.definitions())
+	if err := own.checkCustom(t, all); err != nil {
+		return err
+	}
+	own.scaledObjects()
+	for _, it := range own.items {
+		own.checkBuiltNamespace(it, key)
+	}
+	if errors := own.problems.Errors(); b.Err == "" && len(errors) > 0 {
+		b.Err = errors.Sort().Summary()
+	}
+	problems := own.problems.Failures()
+	if !used {
+		problems = own.problems.Warnings()
+	}
+	a.problems = append(a.problems, problems...)
+	b.fill(own.items)
+	a.built += len(b.Objects)
+	return nil
+}
+
+// fill sets the objects and the hash of a build.
+func (b *overlayBuild) fill(items []*item) {
+	h := sha256.New()
+	if b.Err == "" {
+		for _, it := range items {
+			b.Objects = append(b.Objects, it.object)
+		}
+		slices.SortStableFunc(b.Objects, func(x, y *api.Object) int { return x.ID.Compare(y.ID) })
+	}
+	for _, o := range b.Objects {
+		io.WriteString(h, o.ID.String()+"\x00"+o.Hash+"\x00")
+	}
+	io.WriteString(h, b.Err)
+	b.Hash = hex.EncodeToString(h.Sum(nil))
+}
+
+// inNamespace returns the item in the namespace of its overlay, if its kind needs one and is defined in the commit. All
+// objects of an Overlay are in its namespace.
+func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
+	if !it.custom || it.id.Namespace != "" || key.namespace == "" {
+		return it
+	}
+	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced {
+		return it
+	}
+	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {
+		id, object := it.id, it.object.Content.DeepCopy()
+		id.Namespace = key.namespace
+		object.SetNamespace(key.namespace)
+		hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
+		it.namespaced = &item{id: id, origin: it.origin, custom: true, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin}}
+	}
+	return it.namespaced
+}
+
+// checkBuilt reports what no overlay may have: what configures the fleet, which refuses the commit since it may have been part
+// of the hub, and other envelopes.
+func (a *assembly) checkBuilt(it *item, key buildKey, hub *assembly) bool {
+	_, ours := api.ManifestKinds[it.id.GroupKind()]
+	switch {
+	case it.isConfiguration() || it.overlay != nil:
+		hub.problem(problem.Error, it.origin, "", "%s is in %s, which an overlay builds for clusters, so that it would be no part of the hub; move it to another directory", it.id, key.dir)
+	case ours:
+		a.problem(problem.Error, it.origin, "", "%s is an envelope, which cannot be in an overlay; list its objects in the kustomization themselves", it.id)
+	}
+	return !ours && it.object != nil
+}
+
+// checkBuiltNamespace reports an object in a namespace in which its overlay may have none.
+func (a *assembly) checkBuiltNamespace(it *item, key buildKey) {
+	id := it.id
+	isNamespace := id.GroupKind() == api.GroupKind{Kind: "Namespace"}
+	name := id.Namespace
+	if isNamespace {
+		name = id.Name
+	}
+	switch {
+	case key.namespaced && id.Namespace == "":
+		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and an Overlay has objects of its own namespace only; use a ClusterOverlay", id)
+	case key.namespaced && id.Namespace != key.namespace:
+		a.problem(problem.Error, it.origin, "metadata.namespace", "%s is in another namespace than %s, that of the Overlay; use a ClusterOverlay, or remove the namespace", id, key.namespace)
+	case api.ReservedNamespace(name) && !(key.namespaced && name != api.Namespace):
+		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is reserved%s", id, name, api.ReservedHint(name))
+	}
+}
+
+// checkOverlayGrants reports what an overlay builds that is not granted to the files that it is in and that it builds.
+func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overlayBuild, scopes map[api.GroupKind]bool) {
+	if a.grants == nil {
+		return
+	}
+	file := u.it.origin.Path
+	files := []string{file}
+	if u.it.built() {
+		file = u.it.origin.Kustomization
+		files = a.sources[file]
+	}
+	field := validation.OverlayPath(u.it.overlay)
+	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
+		b := builds[u.key(dir)]
+		if b == nil {
+			continue
+		}
+		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: b.File})...)
+		a.problems = append(a.problems, a.grants.CheckRead(file, dir)...)
+		var products []grant.Product
+		for _, it := range b.parsed.items {
+			products = append(products, it.inNamespace(u.key(dir), scopes).products(scopes)...)
+		}
+		a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
+	}
+}
+
+// setOverlay sets the content of an overlay. The item of an overlay that has not changed since the last loads is the same.
+func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[buildKey]*overlayBuild) {
+	field := validation.OverlayPath(u.it.overlay)
+	built := &api.BuiltOverlay{Spec: *u.it.overlay, At: u.it.at(field), Hub: o.hub, Properties: map[string]map[string]string{}, Builds: map[string]*api.OverlayBuild{}}
+	h := sha256.New()
+	for _, c := range a.overlayClusters() {
+		if len(c.Properties) > 0 {
+			built.Properties[c.Name] = c.Properties
+			fmt.Fprintf(h, "%q %q\n", c.Name, fmt.Sprint(c.Properties))
+		}
+	}
+	contents := []any{u.it.object.Hash}
+	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
+		b := builds[u.key(dir)]
+		if b == nil {
+			text := "the directory " + dir + " has no " + build.FileNames[0] + "; add one"
+			b = &overlayBuild{OverlayBuild: &api.OverlayBuild{File: path.Join(dir, build.FileNames[0]), Err: text, Hash: text}}
+			if clusters := u.chosen[dir]; len(clusters) > 0 {
+				a.problem(problem.Failure, u.it.at(field), field, "for %s: %s", strings.Join(clusters, ", "), text)
+			}
+		}
+		built.Builds[dir] = b.OverlayBuild
+		contents = append(contents, []any{dir, b.Hash})
+		fmt.Fprintf(h, "%q %q %q\n", dir, b.fingerprint, b.Hash)
+	}
+	known := l.overlays[u.it]
+	if fingerprint := hex.EncodeToString(h.Sum(nil)); known == nil || known.fingerprint != fingerprint {
+		it, object := *u.it, *u.it.object
+		object.Hash, _ = hashOf(contents)
+		object.Overlay = built
+		it.object = &object
+		known = &knownOverlay{fingerprint: fingerprint, item: &it}
+		l.overlays[u.it] = known
+	}
+	known.used = l.loads
+	a.items[slices.Index(a.items, u.it)] = known.item
+}
+
+// warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster.
+func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
+	if len(a.overlayClusters()) == 0 {
+		return
+	}
+	for _, u := range o.uses {
+		field := validation.OverlayPath(u.it.overlay)
+		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
+			if !u.existing[dir] || o.dirs[dir] || u.literal[dir] {
+				continue
+			}
+			a.problem(problem.Warning, api.Origin{Path: g.Target(dir).File, Line: 1}, "", "no cluster uses this overlay of %s (%s: %s), so it has no effect; remove it, or correct the path or the labels of clusters", u.it.id, u.it.at(field), field)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package hub
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
+)
+
+// overlays are what the Overlays and ClusterOverlays of a commit refer to.
+type overlays struct {
+	// hub is the directory that paths are relative to.
+	hub string
+	// uses are those of the overlays, in the order of their IDs.
+	uses []*overlayUse
+	// dirs are the directories that have a kustomization and that a path may mean, and whether one does so for a
+	// cluster of the commit. They, and all below them, are no part of the hub.
+	dirs map[string]bool
+	// misplaced are the configuration of the fleet in such directories.
+	misplaced problem.List
+}
+
+// An overlayUse is what one overlay refers to.
+type overlayUse struct {
+	it *item
+	// existing are the directories that the paths may mean, and whether they have a kustomization.
+	existing map[string]bool
+	// literal are those that a path without variables names.
+	literal map[string]bool
+	// chosen are the clusters of the commit for which a directory is meant, sorted.
+	chosen map[string][]string
+}
+
+// has reports whether a file or directory is in a directory that is built by an overlay.
+func (o *overlays) has(name string) bool { return o.within(name) != "" }
+
+// within returns the directory of an overlay that a file or directory is in; empty if there is none.
+func (o *overlays) within(name string) string {
+	if len(o.dirs) == 0 {
+		return ""
+	}
+	for dir := name; dir != "."; dir = path.Dir(dir) {
+		if _, is := o.dirs[dir]; is {
+			return dir
+		}
+	}
+	return ""
+}
+
+// problems returns the problems that are not in directories of overlays.
+func (o *overlays) problems(all problem.List) problem.List {
+	rest := slices.DeleteFunc(slices.Clone(all), func(p problem.Problem) bool { return o.has(p.Path) })
+	return append(rest, o.misplaced...)
+}
+
+// loose returns the manifests that are not in directories of overlays, except for those that a kustomization there
+// should perhaps list, of which there is a warning.
+func (o *overlays) loose(manifests []string, g *build.Graph) []string {
+	if len(o.dirs) == 0 {
+		return manifests
+	}
+	return slices.DeleteFunc(slices.Clone(manifests), func(name string) bool {
+		owner, _ := g.Owner(name)
+		return owner == "" && o.has(name)
+	})
+}
+
+// find finds what the overlays of an assembly refer to. It reports whether directories were found that belong to the
+// hub so far.
+func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
+	o.uses = nil
+	dirs := map[string]bool{}
+	clusters := a.overlayClusters()
+	for _, it := range a.items {
+		if it.overlay == nil {
+			continue
+		}
+		use := &overlayUse{it: it, existing: map[string]bool{}, literal: map[string]bool{}, chosen: map[string][]string{}}
+		for _, text := range it.overlay.All() {
+			if err := use.search(t, o.hub, text, a); err != nil {
+				return false, err
+			}
+		}
+		for _, c := range clusters {
+			dir, err := overlay.Choose(it.overlay, o.hub, c, func(dir string) bool { _, is := use.existing[dir]; return is })
+			if err == nil && dir != "" {
+				use.chosen[dir] = append(use.chosen[dir], c.Name)
+			}
+		}
+		for dir, built := range use.existing {
+			if built {
+				dirs[dir] = dirs[dir] || len(use.chosen[dir]) > 0
+			}
+		}
+		o.uses = append(o.uses, use)
+	}
+	slices.SortFunc(o.uses, func(x, y *overlayUse) int { return x.it.id.Compare(y.it.id) })
+	known := len(o.dirs)
+	for dir := range o.dirs {
+		o.dirs[dir] = false
+	}
+	maps.Copy(o.dirs, dirs) // the graph has the same map
+	if len(o.dirs) > known {
+		o.checkMisplaced(a)
+	}
+	return len(o.dirs) > known, nil
+}
+
+// overlayClusters are the clusters of the commit, by name.
+func (a *assembly) overlayClusters() []overlay.Cluster {
+	var all []overlay.Cluster
+	for _, it := range a.items {
+		if it.cluster != nil {
+			all = append(all, overlay.Cluster{Name: it.cluster.Name, Labels: it.cluster.Labels, Properties: declaredProperties(it.cluster)})
+		}
+	}
+	slices.SortFunc(all, func(x, y overlay.Cluster) int { return strings.Compare(x.Name, y.Name) })
+	return all
+}
+
+func declaredProperties(c *Cluster) map[string]string {
+	all := map[string]string{}
+	for name, value := range c.Annotations {
+		if property, is := strings.CutPrefix(name, api.PropertyAnnotationPrefix); is {
+			all[property] = value
+		}
+	}
+	return all
+}
+
+// search finds the directories that a path may mean.
+func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
+	p, err := overlay.Parse(text)
+	if err != nil {
+		return nil // reported when the overlay was decoded
+	}
+	dirs := []string{hub}
+	for _, pattern := range p.Patterns() {
+		var next []string
+		for _, dir := range dirs {
+			if pattern == ".." {
+				if dir != "." {
+					next = append(next, path.Dir(dir))
+				}
+				continue
+			}
+			l, err := t.List(dir)
+			if err != nil {
+				return err
+			}
+			for _, e := range l {
+				if ok, _ := path.Match(pattern, e.Name()); ok && e.IsDir() {
+					next = append(next, path.Join(dir, e.Name()))
+				}
+			}
+		}
+		if dirs = next; len(dirs) > a.limits.Builds {
+			field := validation.OverlayPath(u.it.overlay)
+			a.full = true
+			a.problem(problem.Error, u.it.at(field), field, "%q may mean more than %d directories; write a path with fewer variables, or raise limits.builds", text, a.limits.Builds)
+			return nil
+		}
+	}
+	for _, dir := range dirs {
+		built := false
+		for _, name := range build.FileNames {
+			is, err := t.IsFile(path.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			built = built || is
+		}
+		u.existing[dir] = built
+		u.literal[dir] = u.literal[dir] || !p.HasVariables()
+	}
+	return nil
+}
+
+// checkMisplaced reports what configures the fleet and is in a directory that an overlay builds: it would not be
+// read any more.
+func (o *overlays) checkMisplaced(a *assembly) {
+	for _, it := range a.items {
+		if !it.isConfiguration() && it.overlay == nil {
+			continue
+		}
+		file := it.origin.Path
+		if it.built() {
+			file = it.origin.Kustomization
+		}
+		dir := o.within(file)
+		if dir == "" {
+			continue
+		}
+		i := slices.IndexFunc(o.uses, func(u *overlayUse) bool { return u.existing[dir] })
+		by := o.uses[max(i, 0)].it
+		o.misplaced = append(o.misplaced, problem.Problem{Origin: it.origin, Severity: problem.Error,
+			Message: it.id.String() + " is in " + dir + ", which " + by.id.String() + " (" + positionText(by.origin) + ") builds for clusters, so that it would be no part of the hub; move it to another directory"})
+	}
+}

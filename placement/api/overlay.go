@@ -1,0 +1,87 @@
+package api
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OverlayGroup is the API group of Overlay and ClusterOverlay, which KubeFleet does not have.
+const OverlayGroup = "gitfleet.dev"
+
+// An Overlay is an envelope whose content is built for the cluster that gets it: a kustomization
+// of the repository that has objects of the Overlay's namespace only.
+type Overlay struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is built.
+	Spec OverlaySpec `json:"spec"`
+}
+
+// A ClusterOverlay is an envelope whose content is built for the cluster that gets it: a
+// kustomization of the repository with objects of any namespace that is not reserved, or of none.
+type ClusterOverlay struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is built.
+	Spec OverlaySpec `json:"spec"`
+}
+
+// An OverlaySpec says which kustomization is built for a cluster.
+type OverlaySpec struct {
+	// Path is the directory of the kustomization, relative to the directory that is the hub. In it
+	// ${cluster.name}, ${cluster.labels.KEY} and ${cluster.properties.KEY} stand for the name, a
+	// label and a declared property of the cluster, and ${...:-TEXT} for TEXT if the cluster has no
+	// such label or property.
+	Path string `json:"path,omitempty"`
+	// Paths are used instead of Path: the first directory that exists is built.
+	Paths []string `json:"paths,omitempty"`
+	// WhenMissing says what a cluster gets for which no directory exists.
+	WhenMissing WhenMissing `json:"whenMissing,omitempty"`
+	// Namespace is the namespace of namespaced objects that have none. Of an Overlay it is always
+	// its own.
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// All returns Path, or else Paths.
+func (s *OverlaySpec) All() []string {
+	if s.Path != "" {
+		return []string{s.Path}
+	}
+	return s.Paths
+}
+
+// WhenMissing says what a cluster gets for which an overlay has no directory.
+type WhenMissing string
+
+// With WhenMissingFail, the default, the content of the cluster cannot be rendered, so that it keeps what
+// it has. With WhenMissingIgnore the overlay has nothing for the cluster.
+const (
+	WhenMissingFail   WhenMissing = "Fail"
+	WhenMissingIgnore WhenMissing = "Ignore"
+)
+
+// A BuiltOverlay is what an Overlay or a ClusterOverlay has for the clusters of a commit. It is
+// immutable.
+type BuiltOverlay struct {
+	// Spec has the defaults set, and At is the position of its path or paths.
+	Spec OverlaySpec
+	At   Origin
+	// Hub is the directory that the paths are relative to.
+	Hub string
+	// Properties are the declared properties of the clusters of the commit, by the cluster's name.
+	Properties map[string]map[string]string
+	// Builds are the directories that exist and that a path may mean for some cluster. A directory
+	// that no cluster of the commit uses is not built: its value is nil.
+	Builds map[string]*OverlayBuild
+}
+
+// An OverlayBuild is the result of building one directory.
+type OverlayBuild struct {
+	// File is the kustomization file.
+	File string
+	// Objects are sorted by ID.
+	Objects []*Object
+	// Hash identifies the content.
+	Hash string
+	// Err says why there are no objects; empty if they could be built.
+	Err string
+}

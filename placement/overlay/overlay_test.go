@@ -1,0 +1,113 @@
+package overlay
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var east = Cluster{
+	Name:       "east",
+	Labels:     map[string]string{"env": "prod", "topology.kubernetes.io/region": "eu-1", "empty": ""},
+	Properties: map[string]string{"size": "large", "bad": "a/b", "dots": ".."},
+}
+
+// A path means one directory for each cluster, or the error says what to write.
+func TestPathFor(t *testing.T) {
+	for text, want := range map[string]string{
+		"apps/shop":                                         "apps/shop",
+		"./apps/shop/":                                      "apps/shop",
+		"../common/${cluster.name}":                         "../common/east",
+		"clusters/${cluster.name}":                          "clusters/east",
+		"a/${cluster.labels.env}-${cluster.name}/b":         "a/prod-east/b",
+		"a/${cluster.labels.topology.kubernetes.io/region}": "a/eu-1",
+		"a/${cluster.properties.size}":                      "a/large",
+		"a/${cluster.labels.tier:-default}":                 "a/default",
+		"a/${cluster.labels.env:-default}":                  "a/prod",
+		"a/${cluster.labels.tier}":                          "error: cluster east has no label tier; add it to its MemberCluster, or write a default such as ${cluster.labels.tier:-TEXT}",
+		"a/${cluster.properties.node-count}":                "error: cluster east has no declared property node-count; add the annotation property.gitfleet.dev/node-count to its MemberCluster, or write a default such as ${cluster.properties.node-count:-TEXT}",
+		"a/${cluster.labels.empty}":                         "error: the label empty of cluster east is empty, and cannot be part of a path; change it",
+		"a/${cluster.properties.bad}":                       `error: the declared property bad of cluster east is "a/b", which has a slash, and cannot be part of a path; change it`,
+		"a/${cluster.properties.dots}":                      `error: the declared property dots of cluster east is "..", and cannot be part of a path; change it`,
+		"":                                                  `error: "" is not a directory of the repository`,
+		".":                                                 `error: "." is not a directory of the repository`,
+		"/apps":                                             `error: "/apps" is not a directory of the repository`,
+		"a//b":                                              `error: "a//b" is not a directory of the repository`,
+		"a/${cluster.name}/../b":                            `error: "a/${cluster.name}/../b" is not a directory of the repository`,
+		"a/${cluster.name":                                  `error: "a/${cluster.name" lacks the closing bracket of a variable`,
+		"a/${cluster.label.env}":                            "error: ${cluster.label.env} is not known; write ${cluster.name}, ",
+		"a/${name}":                                         "error: ${name} is not known",
+		"a/${cluster.labels.}":                              "error: ${cluster.labels.} is not known",
+		"a/${cluster.labels.env:-}":                         "error: the default of ${cluster.labels.env:-} is empty; write one name",
+		"a/${cluster.labels.env:-../b}":                     `error: the default of ${cluster.labels.env:-../b} is "../b", which has a slash; write one name`,
+	} {
+		p, err := Parse(text)
+		got := ""
+		if err == nil {
+			got, err = p.For(east)
+		}
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != want && !(strings.HasPrefix(want, "error: ") && strings.HasPrefix(got, want)) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// The patterns match what the path means for some cluster, and nothing else.
+func TestPatterns(t *testing.T) {
+	for _, test := range []struct {
+		path, name string
+		want       bool
+	}{
+		{"clusters/${cluster.name}", "clusters/east", true},
+		{"clusters/${cluster.name}", "clusters/east/apps", false},
+		{"a/x-${cluster.name}-y", "a/x-east-y", true},
+		{"a/x-${cluster.name}-y", "a/x--y", false},
+		{"a/[b]*${cluster.name}", "a/[b]*east", true},
+		{"a/[b]*${cluster.name}", "a/bxeast", false},
+		{`a/b\c`, `a/b\c`, true},
+	} {
+		p, err := Parse(test.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patterns, names := p.Patterns(), strings.Split(test.name, "/")
+		got := len(patterns) == len(names)
+		for i := range min(len(patterns), len(names)) {
+			ok, err := path.Match(patterns[i], names[i])
+			got = got && ok && err == nil
+		}
+		if got != test.want {
+			t.Errorf("%s matches %s: %t", test.path, test.name, got)
+		}
+	}
+}
+
+// The first directory that exists is chosen.
+func TestChoose(t *testing.T) {
+	exists := func(dir string) bool { return dir == "fleet/clusters/east" || dir == "fleet/default" }
+	for name, test := range map[string]struct {
+		spec api.OverlaySpec
+		want string
+	}{
+		"one":     {api.OverlaySpec{Path: "clusters/${cluster.name}"}, "fleet/clusters/east"},
+		"first":   {api.OverlaySpec{Paths: []string{"clusters/${cluster.name}", "default"}}, "fleet/clusters/east"},
+		"second":  {api.OverlaySpec{Paths: []string{"envs/${cluster.labels.env}", "default"}}, "fleet/default"},
+		"none":    {api.OverlaySpec{Paths: []string{"a", "b"}}, "error: for cluster east the commit has no directory fleet/a and no directory fleet/b; add it, or write whenMissing: Ignore if the cluster is to get nothing"},
+		"ignored": {api.OverlaySpec{Path: "a", WhenMissing: api.WhenMissingIgnore}, ""},
+		"a label that is missing is never ignored": {api.OverlaySpec{Path: "${cluster.labels.x}", WhenMissing: api.WhenMissingIgnore},
+			"error: cluster east has no label x; add it to its MemberCluster, or write a default such as ${cluster.labels.x:-TEXT}"},
+	} {
+		got, err := Choose(&test.spec, "fleet", east, exists)
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package work
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
+)
+
+func overlaysOf(selected []*api.Object) []*api.Object {
+	var all []*api.Object
+	for _, o := range selected {
+		if o.Overlay != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// variantFor returns the content of a cluster before overrides.
+func (r *Renderer) variantFor(c placement.Cluster) *variant {
+	if len(r.overlays) == 0 {
+		return r.whole
+	}
+	key := ""
+	for _, o := range r.overlays {
+		dir, err := directory(o.Overlay, c)
+		if err != nil {
+			dir += "\x01" + err.Error()
+		}
+		key += dir + "\x00"
+	}
+	if r.variants[key] == nil {
+		r.variants[key], _ = r.newVariant(func(o *api.Object) ([]*api.Object, error) { return builtFor(o.Overlay, c) })
+	}
+	return r.variants[key]
+}
+
+// directory returns the directory that an overlay builds for a cluster; empty if it has nothing for the cluster.
+func directory(o *api.BuiltOverlay, c placement.Cluster) (string, error) {
+	values := overlay.Cluster{Name: c.Name, Labels: c.Labels, Properties: o.Properties[c.Name]}
+	return overlay.Choose(&o.Spec, o.Hub, values, func(dir string) bool { return o.Builds[dir] != nil })
+}
+
+// builtFor returns the objects that an overlay has for a cluster.
+func builtFor(o *api.BuiltOverlay, c placement.Cluster) ([]*api.Object, error) {
+	dir, err := directory(o, c)
+	if err != nil || dir == "" {
+		return nil, err
+	}
+	b := o.Builds[dir]
+	if b.Err != "" {
+		return nil, errors.New(b.Err) // which does not name the cluster, since others have the same variant
+	}
+	return b.Objects, nil
+}
+
+// everyBuild returns the objects that an overlay has for any cluster, each once.
+func everyBuild(o *api.Object) ([]*api.Object, error) {
+	var all []*api.Object
+	seen := map[api.ID]bool{}
+	for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
+		for _, object := range o.Overlay.Builds[dir].Objects {
+			if !seen[object.ID] {
+				seen[object.ID] = true
+				all = append(all, object)
+			}
+		}
+	}
+	return all, nil
+}
+
+// hashOfOverlays returns the hash of the content with overlays: of the objects alone, or also of what decides which
+// cluster gets which of them.
+func (r *Renderer) hashOfOverlays(decision bool) string {
+	h := sha256.New()
+	rest := slices.DeleteFunc(slices.Clone(r.whole.base.Manifests), func(m *Manifest) bool { return m.Envelope != nil && m.Envelope.Type.IsOverlay() })
+	writeField(h, hashOf(rest, r.whole.base.Refused))
+	for _, o := range r.overlays {
+		writeField(h, o.ID.String())
+		for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
+			if decision {
+				writeField(h, dir)
+			}
+			writeField(h, o.Overlay.Builds[dir].Hash)
+		}
+		if decision {
+			for _, text := range append(o.Overlay.Spec.All(), string(o.Overlay.Spec.WhenMissing)) {
+				writeField(h, text)
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// overlayLabels lists the keys of the labels that overlays use.
+func overlayLabels(overlays []*api.Object) []string {
+	var keys []string
+	for _, o := range overlays {
+		for _, text := range o.Overlay.Spec.All() {
+			if p, err := overlay.Parse(text); err == nil {
+				keys = append(keys, p.Labels()...)
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,101 @@
+package work
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// overlayOf returns a ClusterOverlay with one build for each directory, whose objects are ConfigMaps of namespace web.
+func overlayOf(path string, builds map[string][]string) *api.Object {
+	o := &api.Object{ID: api.ID{Group: api.OverlayGroup, Kind: "ClusterOverlay", Name: "shop"}, Content: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gitfleet.dev/v1alpha1", "kind": "ClusterOverlay", "metadata": map[string]any{"name": "shop"},
+	}}, Hash: "shop"}
+	o.Overlay = &api.BuiltOverlay{Spec: api.OverlaySpec{Path: path, WhenMissing: api.WhenMissingFail}, At: api.Origin{Path: "shop.yaml", Line: 5}, Builds: map[string]*api.OverlayBuild{}}
+	for dir, names := range builds {
+		b := &api.OverlayBuild{File: dir + "/kustomization.yaml", Hash: dir}
+		for _, name := range names {
+			if text, fails := strings.CutPrefix(name, "error: "); fails {
+				b.Err = text
+				continue
+			}
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+				"metadata": map[string]any{"name": name, "namespace": "web"}, "data": map[string]any{"from": dir}}}
+			hash, _ := hashObject(u)
+			b.Objects = append(b.Objects, &api.Object{ID: api.IDOf(u), Content: u, Hash: hash, Origin: api.Origin{Path: dir + "/a.yaml", Line: 1, Kustomization: b.File}})
+		}
+		o.Overlay.Builds[dir] = b
+	}
+	return o
+}
+
+func inEnv(name, env string) placement.Cluster {
+	return placement.Cluster{Name: name, Labels: map[string]string{"env": env}}
+}
+
+// A cluster gets what the overlay has for it, and its hash changes with that alone.
+func TestOverlays(t *testing.T) {
+	builds := map[string][]string{"envs/dev": {"a", "b"}, "envs/prod": {"a"}, "envs/bad": {"error: bad/kustomization.yaml:1: broken"}}
+	r := NewRenderer(api.PlacementKey{Name: "shop"}, []*api.Object{overlayOf("envs/${cluster.labels.env}", builds)}, nil, nil, nil)
+	for name, test := range map[string]struct {
+		cluster placement.Cluster
+		want    string
+	}{
+		"dev":      {inEnv("one", "dev"), "a from envs/dev, b from envs/dev"},
+		"prod":     {inEnv("two", "prod"), "a from envs/prod"},
+		"broken":   {inEnv("three", "bad"), "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: bad/kustomization.yaml:1: broken"},
+		"missing":  {inEnv("four", "qa"), "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: for cluster four the commit has no directory envs/qa; add it, or write whenMissing: Ignore if the cluster is to get nothing"},
+		"no label": {placement.Cluster{Name: "five"}, "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: cluster five has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}"},
+	} {
+		rendered, err := r.For(test.cluster)
+		var texts []string
+		for _, m := range rendered.Manifests {
+			from, _, _ := unstructured.NestedString(m.Object.Content.Object, "data", "from")
+			texts = append(texts, m.ID.Name+" from "+from)
+			if m.Envelope == nil || *m.Envelope != (api.EnvelopeIdentifier{Name: "shop", Type: api.ClusterOverlayType}) {
+				t.Errorf("%s: the envelope of %s is %v", name, m.ID, m.Envelope)
+			}
+		}
+		got := strings.Join(texts, ", ")
+		if err != nil {
+			if _, is := errors.AsType[*EnvelopeError](err); !is {
+				t.Errorf("%s: %T", name, err)
+			}
+			got = "error: " + err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	dev, _ := r.For(inEnv("one", "dev"))
+	prod, _ := r.For(inEnv("two", "prod"))
+	bad, _ := r.For(inEnv("three", "bad"))
+	if dev.Hash == prod.Hash || bad.Hash == "" || bad.Hash == prod.Hash {
+		t.Error("the hashes of different contents are equal")
+	}
+	if same, _ := r.For(inEnv("six", "prod")); same.Hash != prod.Hash {
+		t.Error("the hash of one overlay differs between clusters")
+	}
+	if got := r.Labels(inEnv("one", "dev")); got != "env=dev" {
+		t.Errorf("labels %s", got)
+	}
+	if past, _ := r.For(WithLabels(inEnv("one", "prod"), placement.Revision{Labels: "env=dev"})); past.Hash != dev.Hash {
+		t.Error("the labels of a revision do not lead to its content")
+	}
+	builds["envs/dev"] = []string{"a"}
+	changed := NewRenderer(api.PlacementKey{Name: "shop"}, []*api.Object{overlayOf("envs/${cluster.labels.env}", builds)}, nil, nil, nil)
+	if now, _ := changed.For(inEnv("two", "prod")); now.Hash != prod.Hash {
+		t.Error("a change of one overlay changes the clusters of another one")
+	}
+	if now, _ := changed.For(inEnv("one", "dev")); now.Hash == dev.Hash {
+		t.Error("a change of an overlay does not change its clusters")
+	}
+	if names := len(r.Manifests()); names != 2 {
+		t.Errorf("%d objects may be placed, want 2", names)
+	}
+}
