@@ -3,6 +3,7 @@ package forge_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -73,6 +74,10 @@ func TestBadAnswers(t *testing.T) {
 				}
 			}
 		}, "larger than", 0},
+		"dense": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"number":1,"iid":1,"labels":[{}`+strings.Repeat(",{}", 200_000)+"]}") //nolint:errcheck // the test would see it
+		}, "JSON values", 0},
 	}
 	for name, test := range tests {
 		for _, kind := range forge.Types {

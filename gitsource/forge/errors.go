@@ -133,7 +133,7 @@ func IsGeneral(err error) bool {
 var ErrNotReady = errors.New("the forge has not prepared the changes yet")
 
 // errTooLarge is the error of a response that exceeds the limit.
-var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
+var errTooLarge = fmt.Errorf("the answer is larger than %d bytes, or has more than %d JSON values", mostAnswer, mostValues)
 
 // wrapf adds what was being done to an error; nil stays nil.
 func wrapf(err error, format string, args ...any) error {

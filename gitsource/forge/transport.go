@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -81,7 +82,7 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	}
 	kind := resp.Header.Get("Content-Type")
 	success := resp.StatusCode/100 == 2
-	if success && len(body) > mostAnswer {
+	if success && (len(body) > mostAnswer || manyValues(body)) {
 		return nil, errTooLarge
 	}
 	if !success || mask.IsPage(kind, body) {
@@ -96,6 +97,24 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return resp, nil
+}
+
+// mostValues is the maximum number of JSON tokens of an answer. As Go values, empty objects are several
+// hundred times larger than their text.
+const mostValues = 300_000
+
+// manyValues reports whether an answer would decode to too much.
+func manyValues(body []byte) bool {
+	if len(body) < mostValues {
+		return false
+	}
+	in := json.NewDecoder(bytes.NewReader(body))
+	for range mostValues {
+		if _, err := in.Token(); err != nil {
+			return false // the end, or what cannot be decoded either
+		}
+	}
+	return true
 }
 
 // retryAfter returns the delay that a forge asks for.

@@ -124,22 +124,38 @@ func (s *Shared) readSegment(seg segment) (map[string][]byte, error) {
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != seg.Sum {
 		return nil, damagedShared(seg.part(0) + " is not what was written")
 	}
-	records, err := unpack(raw)
+	records, err := unpack(raw, seg.plain())
 	if err != nil {
 		return nil, damagedShared(seg.part(0) + ": " + err.Error())
 	}
 	return records, nil
 }
 
-// unpack returns the records in the compressed parts, without copying the values.
-func unpack(raw []byte) (map[string][]byte, error) {
+// largestSegment is the maximum uncompressed size of a segment, which is far above that of any fleet.
+const largestSegment = 2 << 30
+
+// plain is the maximum size of what the segment decompresses to: its records, and the sizes of keys and
+// values, which for the smallest records are two bytes for one.
+func (s segment) plain() int64 {
+	if s.Bytes < 0 || s.Bytes > largestSegment/3 {
+		return largestSegment
+	}
+	return 3*int64(s.Bytes) + 64
+}
+
+// unpack returns the records in the compressed parts, without copying the values. It refuses parts that
+// decompress to more than most bytes.
+func unpack(raw []byte, most int64) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
-	all, err := io.ReadAll(z)
+	all, err := io.ReadAll(io.LimitReader(z, most+1))
 	if err != nil {
 		return nil, err
+	}
+	if int64(len(all)) > most {
+		return nil, fmt.Errorf("it decompresses to more than %d bytes", most)
 	}
 	in, records := bytes.NewBuffer(all), map[string][]byte{}
 	for {

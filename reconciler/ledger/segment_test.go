@@ -29,9 +29,29 @@ func TestUnpack(t *testing.T) {
 		w := gzip.NewWriter(&zipped)
 		w.Write([]byte(c.raw))
 		w.Close()
-		got, err := unpack(zipped.Bytes())
+		got, err := unpack(zipped.Bytes(), 1<<20)
 		if (err != nil) != (c.want == nil) || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
+		}
+	}
+}
+
+// A segment is read up to the size that its index entry has, however small its compressed parts are, and
+// one of the smallest records is read.
+func TestUnpackIsBounded(t *testing.T) {
+	small := map[string][]byte{"a": {}, "b": nil, "": {}, "c": {}}
+	for name, records := range map[string]map[string][]byte{"small": small, "large": {"a": make([]byte, 1<<20)}} {
+		seg, parts, err := pack(segmentID{}, records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := bytes.Join(parts, nil)
+		if got, err := unpack(raw, seg.plain()); err != nil || !reflect.DeepEqual(got, records) {
+			t.Errorf("%s: %d records, %v", name, len(got), err)
+		}
+		seg.Bytes /= 4
+		if _, err := unpack(raw, seg.plain()); name == "large" && err == nil {
+			t.Errorf("%s: %d bytes decompress to more than %d", name, len(raw), seg.plain())
 		}
 	}
 }
@@ -48,7 +68,7 @@ func TestUnpackAllocatesLittle(t *testing.T) {
 	}
 	raw := bytes.Join(parts, nil)
 	got := testing.AllocsPerRun(1, func() {
-		if _, err := unpack(raw); err != nil {
+		if _, err := unpack(raw, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	})
