@@ -28,7 +28,8 @@ type Extended struct {
 }
 
 // Additions lists what others have added to a live object beside what the manifest sets, and who did
-// it, in the order of the paths: items of lists with keys, such as a container or a variable; lists that
+// it, in the order of the paths. Paths are those in the manifest, which end with "-" for a new item of a list;
+// of what is in an item that the manifest does not have, they are those in the live object. Listed are items of lists with keys, such as a container or a variable; lists that
 // the manifest does not set, such as the subjects of a RoleBinding; keys of the data of a ConfigMap or
 // Secret; and labels. Other fields do not count, such as defaults and annotations.
 //
@@ -65,7 +66,7 @@ func Additions(x Extended) []api.Difference {
 			return
 		}
 		_, visible, _ := locate(shown, path)
-		c := change{op: add, path: at, member: side{value, visible}}
+		c := change{op: add, path: pathInGit(manifest.Object, path, at), member: side{value, visible}}
 		d := api.Difference{PatchDetail: c.detail()}
 		for i := range writers {
 			if sets[i].Has(path) {
@@ -211,13 +212,26 @@ func (x *Extended) leftToOthers(manifest *unstructured.Unstructured) func(at str
 		return slices.ContainsFunc(pointers, func(p string) bool { return at == p || strings.HasPrefix(at, p+"/") })
 	}
 	return func(at string, path fieldpath.Path) bool {
-		return removed.Has(path) || hasAbove(removed, path) || within(at, byControllers) || within(pointerIn(manifest.Object, path), ignored)
+		inGit, _ := pointerIn(manifest.Object, path)
+		return removed.Has(path) || hasAbove(removed, path) || within(at, byControllers) || within(inGit, ignored)
 	}
 }
 
-// pointerIn returns a path as a JSON pointer into a value, as far as that has its items.
-func pointerIn(v any, path fieldpath.Path) string {
-	pointer := ""
+// pathInGit returns the path at which a manifest gets an addition, or else at, the path in the live object.
+func pathInGit(manifest any, path fieldpath.Path, at string) string {
+	n, end := len(path), ""
+	if path[n-1].FieldName == nil {
+		n, end = n-1, "/-"
+	}
+	if pointer, whole := pointerIn(manifest, path[:n]); whole {
+		return pointer + end
+	}
+	return at
+}
+
+// pointerIn returns a path as a JSON pointer into a value, as far as that has its items; whole says that it
+// has all.
+func pointerIn(v any, path fieldpath.Path) (pointer string, whole bool) {
 	for n := range path {
 		if path[n].FieldName != nil {
 			pointer += "/" + api.EscapeKey(*path[n].FieldName)
@@ -225,9 +239,9 @@ func pointerIn(v any, path fieldpath.Path) string {
 		}
 		at, _, there := locate(v, path[:n+1])
 		if !there {
-			return pointer
+			return pointer, false
 		}
 		pointer = at
 	}
-	return pointer
+	return pointer, true
 }

@@ -79,13 +79,13 @@ func TestAdditions(t *testing.T) {
 		write    write
 		want     string // paths with values and actors; empty for none
 	}{
-		"a variable":            {web, byHand(pods+"containers 0 env +", "{name: B, value: two}"), "/spec/template/spec/containers/0/env/1=map[name:B value:two] by kubectl-edit"},
-		"a container":           {web, byHand(pods+"containers +", "{name: side, image: side:1}"), "/spec/template/spec/containers/1=map[image:side:1 name:side] by kubectl-edit"},
-		"an init container":     {web, byHand(pods+"initContainers +", "{name: init, image: i:1}"), "/spec/template/spec/initContainers/0=map[image:i:1 name:init] by kubectl-edit"},
-		"a volume":              {web, byHand(pods+"volumes +", "{name: v, emptyDir: {}}"), "/spec/template/spec/volumes/0=map[emptyDir:map[] name:v] by kubectl-edit"},
-		"a mount":               {web, byHand(pods+"containers 0 volumeMounts +", "{name: v, mountPath: /v}"), "/spec/template/spec/containers/0/volumeMounts/0=map[mountPath:/v name:v] by kubectl-edit"},
-		"a port of a container": {web, byHand(pods+"containers 0 ports +", "{containerPort: 81, protocol: TCP}"), "/spec/template/spec/containers/0/ports/1=map[containerPort:81 protocol:TCP] by kubectl-edit"},
-		"a pull secret":         {web, byHand(pods+"imagePullSecrets +", "{name: mine}"), "/spec/template/spec/imagePullSecrets/0=map[name:mine] by kubectl-edit"},
+		"a variable":            {web, byHand(pods+"containers 0 env +", "{name: B, value: two}"), "/spec/template/spec/containers/0/env/-=map[name:B value:two] by kubectl-edit"},
+		"a container":           {web, byHand(pods+"containers +", "{name: side, image: side:1}"), "/spec/template/spec/containers/-=map[image:side:1 name:side] by kubectl-edit"},
+		"an init container":     {web, byHand(pods+"initContainers +", "{name: init, image: i:1}"), "/spec/template/spec/initContainers/-=map[image:i:1 name:init] by kubectl-edit"},
+		"a volume":              {web, byHand(pods+"volumes +", "{name: v, emptyDir: {}}"), "/spec/template/spec/volumes/-=map[emptyDir:map[] name:v] by kubectl-edit"},
+		"a mount":               {web, byHand(pods+"containers 0 volumeMounts +", "{name: v, mountPath: /v}"), "/spec/template/spec/containers/0/volumeMounts/-=map[mountPath:/v name:v] by kubectl-edit"},
+		"a port of a container": {web, byHand(pods+"containers 0 ports +", "{containerPort: 81, protocol: TCP}"), "/spec/template/spec/containers/0/ports/-=map[containerPort:81 protocol:TCP] by kubectl-edit"},
+		"a pull secret":         {web, byHand(pods+"imagePullSecrets +", "{name: mine}"), "/spec/template/spec/imagePullSecrets/-=map[name:mine] by kubectl-edit"},
 		"all variables of":      {web, byHand(pods+"containers 0 envFrom +", "{secretRef: {name: s}}"), "/spec/template/spec/containers/0/envFrom=[map[secretRef:map[name:s]]] by kubectl-edit"},
 		"arguments":             {web, byHand(pods+"containers 0 args", "[-v]"), "/spec/template/spec/containers/0/args=[-v] by kubectl-edit"},
 		"a label":               {web, byHand("metadata labels team", "blue"), "/metadata/labels/team=blue by kubectl-edit"},
@@ -96,7 +96,7 @@ func TestAdditions(t *testing.T) {
 		"a key of a Secret":     {password, byHand("data b", "dHdv"), "/data/b=" + Mask + " by kubectl-edit"},
 		"subjects":              {binding, byHand("subjects +", "{kind: User, name: eve, apiGroup: rbac.authorization.k8s.io}"), "/subjects=[map[apiGroup:rbac.authorization.k8s.io kind:User name:eve]] by kubectl-edit"},
 		"rules":                 {role, byHand("rules +", "{verbs: ['*'], apiGroups: ['*'], resources: ['*']}"), "/rules=[map[apiGroups:[*] resources:[*] verbs:[*]]] by kubectl-edit"},
-		"a port of a Service":   {portal, byHand("spec ports +", "{name: more, port: 81, protocol: TCP}"), "/spec/ports/1=map[name:more port:81 protocol:TCP] by kubectl-edit"},
+		"a port of a Service":   {portal, byHand("spec ports +", "{name: more, port: 81, protocol: TCP}"), "/spec/ports/-=map[name:more port:81 protocol:TCP] by kubectl-edit"},
 		"external addresses":    {portal, byHand("spec externalIPs", "[203.0.113.1]"), "/spec/externalIPs=[203.0.113.1] by kubectl-edit"},
 		"an applied one":        {settings, write{manager: "apply:alice", change: edit("data b", "two")}, "/data/b=two by alice"},
 		"by any other program":  {settings, write{"python-requests", "", edit("data b", "two")}, "/data/b=two by python-requests"},
@@ -176,10 +176,10 @@ func TestWhatCountsAsAddition(t *testing.T) {
 	if got := Additions(x); len(got) > 0 || MayBeExtended(x.Entries, x.Manager, "apps") {
 		t.Errorf("injected: %v", got)
 	}
-	s.update("kubectl-edit", "", func(o map[string]any) { edit(pods+"containers 0 env +", "{name: B}")(t, o) })
+	s.update("kubectl-edit", "", func(o map[string]any) { edit(pods+"containers 1 env +", "{name: B}")(t, o) })
 	x.Live, x.Entries = s.live, s.live.GetManagedFields()
-	if got := Additions(x); len(got) != 1 {
-		t.Fatalf("by hand: %v", got)
+	if got := additionsText(Additions(x)); got != "/spec/template/spec/containers/1/env/0=map[name:B] by kubectl-edit" {
+		t.Fatalf("by hand: %s", got)
 	}
 	known := Additions(x)[0].By
 	if x.Since = time.Now().Add(time.Hour); len(Additions(x)) > 0 {

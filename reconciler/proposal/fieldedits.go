@@ -162,7 +162,7 @@ func memberValue(d api.Difference, now any) (any, error) {
 	return d.ValueInMember, nil
 }
 
-// withParents extends an edit so that it also creates the maps around its field that the
+// withParents extends an edit so that it also creates the maps and lists around its field that the
 // manifest does not have.
 func withParents(manifest any, e FieldEdit) FieldEdit {
 	keys := api.SplitPointer(e.Path)
@@ -171,7 +171,11 @@ func withParents(manifest any, e FieldEdit) FieldEdit {
 			continue
 		}
 		for _, key := range slices.Backward(keys[n:]) {
-			e.Value = map[string]any{key: e.Value}
+			if key == "-" {
+				e.Value = []any{e.Value}
+			} else {
+				e.Value = map[string]any{key: e.Value}
+			}
 		}
 		e.Path = pointer(keys[:n])
 		break

@@ -67,3 +67,28 @@ func TestChanges(t *testing.T) {
 		})
 	}
 }
+
+// What others have added beside a manifest is added to it: to lists that it has, and to lists and maps that it
+// does not have yet.
+func TestFieldEditsOfAdditions(t *testing.T) {
+	manifest := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "env": []any{map[string]any{"name": "A"}}}}}}
+	add := func(path, value string) api.Difference {
+		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInMember: value}, MemberJSON: json.RawMessage(value)}
+	}
+	edits, err := fieldEdits(manifest, []api.Difference{
+		add("/metadata/labels/team", `"blue"`), add("/spec/containers/0/env/-", `{"name":"B"}`), add("/spec/containers/-", `{"name":"side"}`),
+		add("/spec/volumes/-", `{"name":"one"}`), add("/spec/volumes/-", `{"name":"two"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := withEdits(manifest, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(got)
+	const want = `{"metadata":{"labels":{"team":"blue"}},"spec":{"containers":[{"env":[{"name":"A"},{"name":"B"}],"name":"web"},{"name":"side"}],"volumes":[{"name":"one"},{"name":"two"}]}}`
+	if string(text) != want {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+}
