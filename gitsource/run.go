@@ -16,7 +16,7 @@ import (
 // returns nil when ctx is done, after everything it started has ended.
 func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	if c := r.restore(ctx); c != nil {
-		r.hand(c, head)
+		r.hand(ctx, c, head)
 	}
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -28,7 +28,7 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 		took := time.Since(start)
 		r.recordPoll(time.Now(), err)
 		if c != nil {
-			r.hand(c, head)
+			r.hand(ctx, c, head)
 		}
 		if r.cfg.Hooks.Polled != nil {
 			r.cfg.Hooks.Polled(took, err)
@@ -38,9 +38,9 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	return nil
 }
 
-func (r *Repo) hand(c *objects.Commit, head func(Commit)) {
+func (r *Repo) hand(ctx context.Context, c *objects.Commit, head func(Commit)) {
 	public := publicCommit(c)
-	r.recordHead(public)
+	r.recordHead(ctx, public)
 	r.steps.set(pollStep, "loading commit "+public.Hash)
 	head(public)
 	r.steps.set(pollStep, "")
@@ -104,7 +104,7 @@ type backoff struct {
 	// interval is the time between successful polls.
 	interval time.Duration
 	// first is the delay after the first failure; it doubles with each further failure, up to
-	// most.
+	// most: after an outage a commit is found within a minute.
 	first, most time.Duration
 	// quiet is the shortest time between a poll and one caused by a nudge.
 	quiet time.Duration
@@ -117,7 +117,7 @@ func newBackoff(interval time.Duration) backoff {
 	return backoff{
 		interval:   interval,
 		first:      min(interval, 2*time.Second),
-		most:       max(interval, 5*time.Minute),
+		most:       max(interval, time.Minute),
 		quiet:      200 * time.Millisecond,
 		cloneFirst: time.Minute,
 		cloneMost:  time.Hour,
@@ -133,6 +133,9 @@ func (b backoff) next(failures int, wish time.Duration, dice float64) time.Durat
 		wait, spread = double(b.first, b.most, failures-1), 0.5
 	}
 	wait += time.Duration(float64(wait) * spread * (dice - 0.5))
+	if failures > 0 {
+		wait = min(wait, b.most)
+	}
 	return max(wait, wish)
 }
 

@@ -29,11 +29,13 @@ func (r *orderRun) suspend(o Order) (string, error) {
 	}
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: r.now, Until: until}
 	r.ledger.Suspend(s)
+	log := r.cfg.Log.With("subject", subject.String(), "by", by)
 	if !until.IsZero() {
 		reason += ", until " + until.UTC().Format(time.RFC3339)
+		log = log.With("until", until)
 	}
 	r.record(history.Suspended, subject, by, reason)
-	r.cfg.Log.Info("suspended", "subject", subject.String(), "by", by, "until", until, "reason", s.Reason)
+	log.Info("suspended", "reason", s.Reason)
 	return subject.String() + " is " + s.String(), nil
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	stdlog "log"
 	"log/slog"
+	"regexp"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -13,7 +16,7 @@ import (
 
 // logLibraries makes libraries log to the log of the daemon, in its format.
 func logLibraries(log *slog.Logger) {
-	klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler()}), klog.ContextualLogger(true))
+	klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler(), &repeated{seen: map[string]time.Time{}}}), klog.ContextualLogger(true))
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()))
 }
@@ -21,7 +24,46 @@ func logLibraries(log *slog.Logger) {
 // A klogHandler handles the logs of the Kubernetes libraries, which are useful only for developers:
 // it logs them at the level debug, except for errors. Of their verbosity, it drops what is less
 // important than V(4).
-type klogHandler struct{ slog.Handler }
+//
+// An error that is repeated, such as each failed attempt to renew a lease, is an error once per outage.
+type klogHandler struct {
+	slog.Handler
+	repeated *repeated
+}
+
+// outageEnds is how long an error must not have occurred for the next one to be another outage, and mostErrors
+// how many errors are told apart.
+const (
+	outageEnds = 5 * time.Minute
+	mostErrors = 1000
+)
+
+// repeated has the times at which errors last occurred.
+type repeated struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+// variable is what differs between two errors of one outage: ports, times and numbers of requests.
+var variable = regexp.MustCompile(`[0-9]+`)
+
+// again records an error, and reports whether it belongs to an outage that was logged.
+func (p *repeated) again(r slog.Record) bool {
+	key := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		key += " " + a.String()
+		return true
+	})
+	key = variable.ReplaceAllString(key, "0")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.seen) >= mostErrors {
+		clear(p.seen)
+	}
+	last, known := p.seen[key]
+	p.seen[key] = r.Time
+	return known && r.Time.Sub(last) < outageEnds
+}
 
 func klogLevel(level slog.Level) slog.Level {
 	if level < slog.LevelError {
@@ -37,16 +79,20 @@ func (h klogHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h klogHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = klogLevel(r.Level)
+	if r.Level = klogLevel(r.Level); r.Level >= slog.LevelError && h.repeated.again(r) {
+		if r.Level = slog.LevelDebug; !h.Handler.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
 	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (h klogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return klogHandler{h.Handler.WithAttrs(attrs)}
+	return klogHandler{h.Handler.WithAttrs(attrs), h.repeated}
 }
 
 // WithGroup implements slog.Handler.
 func (h klogHandler) WithGroup(name string) slog.Handler {
-	return klogHandler{h.Handler.WithGroup(name)}
+	return klogHandler{h.Handler.WithGroup(name), h.repeated}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -22,7 +23,7 @@ func TestKlogHandler(t *testing.T) {
 		slog.LevelInfo:  "ERROR broken",
 	} {
 		var out strings.Builder
-		log := logr.FromSlogHandler(klogHandler{slog.NewTextHandler(&out, &slog.HandlerOptions{
+		log := logr.FromSlogHandler(klogHandler{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{
 			Level: level,
 			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 				if a.Key == slog.LevelKey || a.Key == slog.MessageKey {
@@ -30,7 +31,7 @@ func TestKlogHandler(t *testing.T) {
 				}
 				return slog.Attr{}
 			},
-		})}).WithName("leaderelection").WithValues("lease", "gitfleet")
+		}), repeated: &repeated{seen: map[string]time.Time{}}}).WithName("leaderelection").WithValues("lease", "gitfleet")
 		log.Info("v0")
 		log.V(2).Info("v2")
 		log.V(4).Info("v4")
@@ -54,7 +55,7 @@ func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
 	logLibraries(settings.Config{LogFormat: "json"}.Logger(&out))
 	stdlog.Print("http: TLS handshake error from 127.0.0.1:1")
 	klog.ErrorS(nil, "cannot renew")
-	klog.Error("cannot renew")
+	klog.Error("cannot renew either")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for _, line := range lines {
 		var record struct{ Level, Msg string }
@@ -64,5 +65,29 @@ func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
 	}
 	if len(lines) != 3 {
 		t.Errorf("%d lines instead of 3:\n%s", len(lines), &out)
+	}
+}
+
+// An error of a library that is repeated during an outage is logged once; after a while without it, it is another outage.
+func TestRepeatedErrorsAreLoggedOnce(t *testing.T) {
+	p := &repeated{seen: map[string]time.Time{}}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		after   time.Duration
+		message string
+		again   bool
+	}{
+		{0, "dial tcp 127.0.0.1:4001: refused", false},
+		{2 * time.Second, "dial tcp 127.0.0.1:4002: refused", true},
+		{2 * time.Second, "Unauthorized", false},
+		{4 * time.Minute, "dial tcp 127.0.0.1:4003: refused", true},
+		{outageEnds, "dial tcp 127.0.0.1:4004: refused", false},
+	} {
+		at = at.Add(step.after)
+		r := slog.NewRecord(at, slog.LevelError, "error retrieving resource lock", 0)
+		r.Add("err", step.message)
+		if got := p.again(r); got != step.again {
+			t.Errorf("%s after %s: %t", step.message, step.after, got)
+		}
 	}
 }

@@ -59,6 +59,8 @@ type Source struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	Failures    int       `json:"failures"`
 	Error       string    `json:"error,omitempty"`
+	// NextPoll is when the repository is tried again after a failure.
+	NextPoll time.Time `json:"nextPoll,omitzero"`
 	// Steps are what is being done now with what the repository has sent.
 	Steps []gitsource.Step `json:"steps,omitempty"`
 }
@@ -168,11 +170,14 @@ func New(r *status.Report) *Overview {
 	git := r.Source.Git
 	o := &Overview{
 		APIVersion: schemaVersion, At: r.At,
-		Source:     Source{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error, nil},
+		Source:     Source{URL: git.URL, Ref: git.Ref, LastPoll: git.LastPoll, LastSuccess: git.LastSuccess, Failures: git.Failures, Error: git.Error},
 		Fleet:      Fleet{r.Fleet.Name, r.Fleet.ID},
 		Standby:    r.Standby,
 		Placements: []Placement{}, Drifts: []Drift{}, HeldDeletions: []Deletions{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
+	}
+	if git.Failures > 0 {
+		o.Source.NextPoll = git.NextPoll
 	}
 	if r.Source.InForce.Hash != "" {
 		c := commitOverview(r.Source.InForce)
@@ -444,6 +449,9 @@ func Serve(srv *server.Server, git func() (gitsource.Status, []gitsource.Step), 
 		if git != nil {
 			now, steps := git()
 			o.Source.LastPoll, o.Source.LastSuccess, o.Source.Steps = now.LastPoll, now.LastSuccess, steps
+			if o.Source.Failures > 0 {
+				o.Source.NextPoll = now.NextPoll
+			}
 		}
 		if forgeTroubles != nil {
 			o.Forge = forgeTroubles()

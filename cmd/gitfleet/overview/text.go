@@ -81,7 +81,11 @@ func (t *textWriter) source(o *Overview) {
 	polled := ", polled " + t.since(s.LastPoll)
 	t.line(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
 	if s.Failures > 0 {
-		t.indented(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess)))
+		text := fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess))
+		if s.NextPoll.After(t.now) {
+			text += "; next attempt in " + duration.HumanDuration(s.NextPoll.Sub(t.now))
+		}
+		t.indented(output.Red, "cannot be read: ", text)
 	}
 	for _, step := range s.Steps {
 		if t.now.Sub(step.Since) >= longStep {

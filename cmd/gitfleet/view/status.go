@@ -79,7 +79,7 @@ func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Ov
 			return err
 		}
 		timeless := *o
-		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
+		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess, timeless.Source.NextPoll = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 		if o.Standby != nil {
 			timeless.Standby = &status.Standby{Leader: o.Standby.Leader}
 		}
