@@ -2,12 +2,10 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,16 +50,7 @@ func TestDeployedArguments(t *testing.T) {
 			lines["gitfleet.service"] = command
 		}
 	}
-	for line := range strings.Lines(deployFile(t, "Containerfile")) {
-		if command, ok := strings.CutPrefix(line, "CMD "); ok {
-			var args []string
-			if err := json.Unmarshal([]byte(command), &args); err != nil {
-				t.Error(err)
-			}
-			lines["Containerfile"] = strings.Join(args, " ")
-		}
-	}
-	if len(lines) != 3 {
+	if len(lines) != 2 {
 		t.Errorf("found %v", lines)
 	}
 	for file, line := range lines {
@@ -130,21 +119,9 @@ func namespacesOfRole(t *testing.T, name string) []string {
 	return found
 }
 
-// All ways to build a release use the same flags: the Makefile, the archives, the image of the
-// Containerfile and that of ko.
+// All ways to build a release use the same flags: the Makefile, the archives and the image.
 func TestReleasesAreBuiltAlike(t *testing.T) {
-	type build struct {
-		ID, Main            string
-		Env, Flags, Ldflags []string
-	}
-	var ko struct{ Builds []build }
-	if err := yaml.UnmarshalStrict([]byte(deployFile(t, "../.ko.yaml")), &ko); err != nil {
-		t.Fatal(err)
-	}
-	if want := (build{"gitfleet", "./cmd/gitfleet", []string{"CGO_ENABLED=0"}, []string{"-trimpath"}, []string{"-s", "-w", "-X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release={{.Env.RELEASE}}"}}); !reflect.DeepEqual(ko.Builds, []build{want}) {
-		t.Errorf("ko builds %+v", ko.Builds)
-	}
-	for file, release := range map[string]string{"../Makefile": "$(release)", "../.ci/release": "$version", "Containerfile": "${RELEASE}"} {
+	for file, release := range map[string]string{"../Makefile": "$(release)", "../.ci/release": "$version", "../.ci/image": "$version"} {
 		text := strings.NewReplacer(`'`, `"`, release, "VERSION").Replace(deployFile(t, file))
 		if !strings.Contains(text, `go build -trimpath -ldflags "-s -w -X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release=VERSION"`) || !strings.Contains(text, "CGO_ENABLED=0") {
 			t.Errorf("%s builds otherwise", file)
@@ -170,35 +147,6 @@ func TestSystemdUnit(t *testing.T) {
 	for said := bufio.NewScanner(strings.NewReader(string(out))); said.Scan(); {
 		if strings.Contains(said.Text(), "gitfleet.service") {
 			t.Error(said.Text())
-		}
-	}
-}
-
-// The build context of the image contains all its sources.
-func TestImageHasItsSources(t *testing.T) {
-	var ignored []string
-	for line := range strings.Lines(deployFile(t, "../.dockerignore")) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			ignored = append(ignored, line)
-		}
-	}
-	if len(ignored) == 0 {
-		t.Fatal("nothing is left out")
-	}
-	const module = "github.com/gitfleet/gitfleet/"
-	listed := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}}{{range .EmbedFiles}} {{.}}{{end}}`, ".")
-	out, err := listed.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		pkg, embedded, _ := strings.Cut(strings.TrimSpace(line), " ")
-		dir, ours := strings.CutPrefix(pkg, module)
-		for _, file := range append(strings.Fields(embedded), "") {
-			path := filepath.Join(dir, file)
-			if ours && slices.ContainsFunc(ignored, func(name string) bool { return path == name || strings.HasPrefix(path, name+"/") }) {
-				t.Errorf("%s is left out, and the binary needs it", path)
-			}
 		}
 	}
 }

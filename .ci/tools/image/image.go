@@ -56,7 +56,7 @@ func configuration() oci.Config {
 }
 
 // common returns what the images of all platforms have besides the binary.
-func common(at time.Time) []file {
+func common(at time.Time, notices []byte) []file {
 	return []file{
 		{path: "etc", mode: fs.ModeDir | 0o755},
 		{path: "etc/passwd", mode: 0o644, content: []byte(passwd)},
@@ -64,6 +64,11 @@ func common(at time.Time) []file {
 		{path: "etc/ssl/certs", mode: fs.ModeDir | 0o755},
 		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: certificates(at)},
 		{path: "tmp", mode: fs.ModeDir | 0o755, owner: user},
+		{path: "usr", mode: fs.ModeDir | 0o755},
+		{path: "usr/share", mode: fs.ModeDir | 0o755},
+		{path: "usr/share/doc", mode: fs.ModeDir | 0o755},
+		{path: "usr/share/doc/gitfleet", mode: fs.ModeDir | 0o755},
+		{path: "usr/share/doc/gitfleet/THIRD_PARTY_NOTICES", mode: 0o644, content: notices},
 		{path: "var", mode: fs.ModeDir | 0o755},
 		{path: "var/lib", mode: fs.ModeDir | 0o755},
 		{path: "var/lib/gitfleet", mode: fs.ModeDir | 0o755, owner: user},
@@ -73,7 +78,6 @@ func common(at time.Time) []file {
 // program returns what the image of one platform has.
 func program(binary []byte) []file {
 	return []file{
-		{path: "usr", mode: fs.ModeDir | 0o755},
 		{path: "usr/local", mode: fs.ModeDir | 0o755},
 		{path: "usr/local/bin", mode: fs.ModeDir | 0o755},
 		{path: "usr/local/bin/gitfleet", mode: 0o755, content: binary},
@@ -97,8 +101,8 @@ func certificates(at time.Time) []byte {
 }
 
 // indexOf returns the index of the images, one for each binary.
-func indexOf(version string, at time.Time, paths []string, binaries []*bill.Binary) (oci.ImageIndex, error) {
-	shared, err := layerOf(at, common(at))
+func indexOf(version string, at time.Time, notices []byte, paths []string, binaries []*bill.Binary) (oci.ImageIndex, error) {
+	shared, err := layerOf(at, common(at, notices))
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,11 @@
 // Command image writes the container image of gitfleet as an archive in the layout of OCI,
 // without a container engine, and prints its bill of materials as CycloneDX JSON:
 //
-//	image ARCHIVE VERSION UNIXTIME BINARY [BINARY] > bom.json
+//	image ARCHIVE VERSION UNIXTIME NOTICES BINARY [BINARY] > bom.json
 //
-// There is one image for the platform of each binary, with what deploy/Containerfile says. The
-// same binaries, version and time give the same bytes.
+// There is one image for the platform of each binary. It has no base image: besides the binary there are
+// the notices of what it contains, the certificates of public authorities, and the name of its user. The
+// same files, version and time give the same bytes.
 package main
 
 import (
@@ -29,8 +30,8 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) < 4 {
-		return errors.New("write image ARCHIVE VERSION UNIXTIME BINARY [BINARY]")
+	if len(args) < 5 {
+		return errors.New("write image ARCHIVE VERSION UNIXTIME NOTICES BINARY [BINARY]")
 	}
 	archive, version := args[0], args[1]
 	seconds, err := strconv.ParseInt(args[2], 10, 64)
@@ -42,15 +43,19 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	notices, err := os.ReadFile(args[3])
+	if err != nil {
+		return err
+	}
 	of := bill.Image{Name: name, Version: version, Modules: []*debug.Module{roots}}
-	for _, path := range args[3:] {
+	for _, path := range args[4:] {
 		b, err := bill.Read(path)
 		if err != nil {
 			return err
 		}
 		of.Binaries = append(of.Binaries, b)
 	}
-	index, err := indexOf(version, at, args[3:], of.Binaries)
+	index, err := indexOf(version, at, notices, args[4:], of.Binaries)
 	if err != nil {
 		return err
 	}
