@@ -189,3 +189,17 @@ func TestSuggestedNames(t *testing.T) {
 		}
 	}
 }
+
+// Of two records of drift of an object, a trace has the one that differs now, and of those the change.
+func TestDriftThatMatters(t *testing.T) {
+	added, held, repaired, ended := Drift{State: api.DriftAdded, Addition: true}, Drift{State: api.DriftHeld}, Drift{State: api.DriftRepaired}, Drift{State: api.DriftEnded, Addition: true}
+	for name, test := range map[string]struct{ less, more Drift }{
+		"additions beside a reverted change":     {repaired, added},
+		"a change beside additions":              {added, held},
+		"a reverted change beside old additions": {ended, repaired},
+	} {
+		if !matters(&test.more, &test.less) || matters(&test.less, &test.more) || !matters(&test.less, nil) {
+			t.Error(name)
+		}
+	}
+}

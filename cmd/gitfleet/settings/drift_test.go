@@ -12,7 +12,9 @@ import (
 // enabled.
 func TestProposingNeedsAForge(t *testing.T) {
 	for settings, want := range map[string][]string{
-		"drift: {mode: merge}": {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
+		"drift: {mode: merge}":       {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
+		"drift: {additions: revert}": {`gitfleet.yaml:4: drift.additions: "revert" is none of ignore, report`},
+		"drift: {additions: ignore}": nil,
 		"drift:\n  kinds:\n    Secret: revert\n    apps/Deployment: merge\n    deployment: report\n    Gadget: report\n    Secrt: report": {
 			`gitfleet.yaml:7: drift.kinds.apps/Deployment: "merge" is none of revert, propose, report`,
 			`gitfleet.yaml:8: drift.kinds.deployment: is not a kind of the core group; did you mean apps/Deployment?`,
