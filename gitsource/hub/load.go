@@ -181,7 +181,7 @@ func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil
 		}
-		if err := l.readFiles(t, o.loose(w.manifests, g), g, a); err != nil || a.full {
+		if err := l.readFiles(t, o.loose(w.manifests), g, a); err != nil || a.full {
 			return a, err
 		}
 		grown, err := o.find(t, a)

@@ -252,12 +252,27 @@ func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overla
 			continue
 		}
 		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: b.File})...)
-		a.problems = append(a.problems, a.grants.CheckRead(file, dir)...)
+		a.checkUnreadBy(file, dir, b.File)
 		var products []grant.Product
 		for _, it := range b.parsed.items {
 			products = append(products, it.inNamespace(u.key(dir), scopes).products(scopes)...)
 		}
 		a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
+	}
+}
+
+// checkUnreadBy reports the paths of others of which an overlay decides that they are no part of the hub: that of its
+// directory, unless it is shared, so that nothing in it is, and those below it.
+func (a *assembly) checkUnreadBy(by, dir, kustomization string) {
+	owner, shared := a.grants.Of(kustomization), a.grants.Shared(kustomization)
+	if !shared {
+		a.problems = append(a.problems, a.grants.CheckRead(by, dir)...)
+		return
+	}
+	for _, g := range a.grants {
+		if g != owner && grant.Below(dir, g.Path) {
+			a.problems = append(a.problems, a.grants.CheckRead(by, g.Path)...)
+		}
 	}
 }
 

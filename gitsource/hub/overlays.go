@@ -60,16 +60,12 @@ func (o *overlays) problems(all problem.List) problem.List {
 	return append(rest, o.misplaced...)
 }
 
-// loose returns the manifests that are not in directories of overlays, except for those that a kustomization there
-// should perhaps list, of which there is a warning.
-func (o *overlays) loose(manifests []string, g *build.Graph) []string {
+// loose returns the manifests that are not in directories of overlays.
+func (o *overlays) loose(manifests []string) []string {
 	if len(o.dirs) == 0 {
 		return manifests
 	}
-	return slices.DeleteFunc(slices.Clone(manifests), func(name string) bool {
-		owner, _ := g.Owner(name)
-		return owner == "" && o.has(name)
-	})
+	return slices.DeleteFunc(slices.Clone(manifests), o.has)
 }
 
 // find finds what the overlays of an assembly refer to. It reports whether directories were found that belong to the
