@@ -28,8 +28,8 @@ func TestPlansOfChangedContents(t *testing.T) {
 		fields  []string
 	}{
 		"nothing":        {[2]string{fleet, fleet}, [2]string{}, "Nothing changes: the same clusters get the same objects.\n", nil},
-		"a value":        {[2]string{fleet, strings.Replace(fleet, "one x", "one y", 1)}, [2]string{}, "Changed objects:\n  ~ ConfigMap/web/one  (crp/web) on a, b\n      /data/value: x → y\n", []string{"/data/value x y"}},
-		"a Secret":       {[2]string{fleet, fleet}, [2]string{secret("hunter2"), secret("hunter3")}, "Changed objects:\n  ~ Secret/web/key  (crp/web) on a, b\n", []string{"/data/password (redacted for security reasons) (redacted for security reasons)"}},
+		"a value":        {[2]string{fleet, strings.Replace(fleet, "one x", "one y", 1)}, [2]string{}, "Changed objects:\n  ~ ConfigMap/web/one  (crp/web) on a, b\n    configmap-web-one.yaml:1\n    @@ -1,6 +1,6 @@\n     apiVersion: v1\n     data:\n    -  value: x\n    +  value: \"y\"\n     kind: ConfigMap\n", []string{"/data/value x y"}},
+		"a Secret":       {[2]string{fleet, fleet}, [2]string{secret("hunter2"), secret("hunter3")}, "Changed objects:\n  ~ Secret/web/key  (crp/web) on a, b\n    secret.yaml:1\n", []string{"/data/password (redacted for security reasons) (redacted for security reasons)"}},
 		"only a setting": {[2]string{fleet, strings.Replace(fleet, "place web\n", "place web unavailable 1\n", 1)}, [2]string{}, "Changes:\n  crp/web\n    strategy", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +58,9 @@ func TestPlansOfChangedContents(t *testing.T) {
 			}
 			var fields []string
 			for _, c := range d.Changes.Contents {
+				if !strings.HasPrefix(c.Diff, "@@ -") || c.Origin == "" {
+					t.Errorf("%s has the difference %q at %q", c.Name, c.Diff, c.Origin)
+				}
 				for _, f := range c.Fields {
 					fields = append(fields, f.Path+" "+f.Before+" "+f.After)
 				}

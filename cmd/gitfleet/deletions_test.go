@@ -157,11 +157,11 @@ func TestDeletionsAreShown(t *testing.T) {
 	shows(code, exit.Attention, out,
 		"    - Namespace/shop  (crp/web), held\n",
 		"  crp/web on a, b: deleting a Namespace deletes everything in it\n    Namespace/shop\n",
-		"\n4 objects on 2 clusters would be deleted; 4 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
+		"\n2 objects on 2 clusters would be deleted; 2 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
 	const warning = "placement-web.yaml:1: crp/web: deleting 2 objects on a, b would be held, such as Namespace/shop: deleting a Namespace deletes everything in it; " +
 		"if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit (warning)\n"
 	code, out, errOut := command("validate", what)
-	shows(code, exit.OK, out+errOut, warning, "4 objects on 2 clusters would be deleted; 4 would be held")
+	shows(code, exit.OK, out+errOut, warning, "2 objects on 2 clusters would be deleted; 2 would be held")
 
 	repo, commits, _ := strings.Cut(what, "@")
 	from, to, _ := strings.Cut(commits, "..")

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/difftext"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -35,6 +37,33 @@ func (c ContentChange) Note() string {
 // of Secrets are masked. There may be none: what only gitfleet writes is not compared.
 func (c ContentChange) Fields() []api.PatchDetail {
 	return diff.Compare(diff.Normalize(c.Before.Object.Content), diff.Normalize(c.After.Object.Content), diff.Options{})
+}
+
+// Paths returns the paths of Fields with the names of items.
+func (c ContentChange) Paths() []string {
+	var out []string
+	for _, f := range c.Fields() {
+		object := c.Before.Object.Content.Object
+		if listitem.At(object, f.Path) == nil { // it is added
+			object = c.After.Object.Content.Object
+		}
+		out = append(out, difftext.Path(object, api.Difference{PatchDetail: f}))
+	}
+	return out
+}
+
+// Diff returns the difference of the object as a unified diff of its YAML, without a header. Values of Secrets are masked.
+// It is empty if there is none that is compared, or if the object is too large.
+func (c ContentChange) Diff() string {
+	return difftext.Objects(c.Before.Object.Content, c.After.Object.Content)
+}
+
+// NoDiff says why Diff is empty.
+func (c ContentChange) NoDiff() string {
+	if len(c.Fields()) > 0 {
+		return "the object is too large to be compared line by line"
+	}
+	return "only what gitfleet does not compare, such as its own annotations"
 }
 
 // ContentChanges returns the objects whose content changes, sorted by placement and ID. It returns none if the contents

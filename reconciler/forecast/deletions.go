@@ -22,6 +22,15 @@ type Deletion struct {
 	Held string `json:"held,omitempty"`
 }
 
+// CountObjects counts objects, each once however many clusters have it.
+func CountObjects[T interface{ ID() api.ID }](all []T) int {
+	known := map[api.ID]bool{}
+	for _, o := range all {
+		known[o.ID()] = true
+	}
+	return len(known)
+}
+
 // A Recreation is an object that would be deleted from a cluster and created again, since it requests that and an
 // immutable field of it changes.
 type Recreation struct {

@@ -134,8 +134,13 @@ type DescribedClusterChange struct {
 type DescribedContentChange struct {
 	Object
 	Clusters []string `json:"clusters"`
+	// Origin is the position of the object in the repository, FILE:LINE.
+	Origin string `json:"origin"`
 	// Fields are masked in Secrets.
 	Fields []DescribedField `json:"fields"`
+	// Diff is a unified diff of the object as YAML, without a header and masked in Secrets. It is empty if the object is
+	// too large, or nothing that is compared differs.
+	Diff string `json:"diff"`
 }
 
 // A DescribedField is a field that changes.
@@ -170,7 +175,7 @@ func (c Changes) describe() *DescribedChanges {
 		for _, f := range changed.Fields() {
 			fields = append(fields, DescribedField{f.Path, f.ValueInHub, f.ValueInMember})
 		}
-		out.Contents = append(out.Contents, DescribedContentChange{object, changed.Clusters, fields})
+		out.Contents = append(out.Contents, DescribedContentChange{object, changed.Clusters, changed.After.Origin.String(), fields, changed.Diff()})
 	}
 	return out
 }

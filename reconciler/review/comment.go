@@ -17,12 +17,16 @@ import (
 // characters.
 const maxComment = 60_000
 
+// maxChanges is the part of a comment after which no more differences of objects are written.
+const maxChanges = 40_000
+
 // The limits of the parts of a comment.
 const (
 	maxProblems   = 50
 	maxPlacements = 50
 	maxContents   = 20
 	maxFields     = 20
+	maxPaths      = 3
 	maxGroups     = 10
 	maxLines      = 100
 	maxNames      = 10
@@ -99,7 +103,7 @@ func (r *Result) body(s subject) string {
 		c.add(r.membersText(s.asking))
 		c.add(r.heldText())
 		c.add(r.placementsText())
-		c.add(r.contentsText())
+		r.contentsText(c, s)
 		r.clustersText(c)
 		c.fold("Rollout", r.rolloutsText())
 	}
@@ -159,7 +163,11 @@ func (r *Result) summary() string {
 			parts = append(parts, markdown.Count(part.n, part.what)+" "+part.does)
 		}
 	}
-	return fmt.Sprintf("%s, on %s. An object counts once for each cluster.\n\n", strings.Join(parts, ", "), markdown.Count(t.clusters, "cluster"))
+	text := fmt.Sprintf("%s, on %s.", strings.Join(parts, ", "), markdown.Count(t.clusters, "cluster"))
+	if t.there > 0 {
+		text += fmt.Sprintf(" Already there, because somebody has made the same change: %s on %s. Nothing is written to it there.", markdown.Count(t.there, "object"), markdown.Count(t.thereOn, "cluster"))
+	}
+	return text + "\n\n"
 }
 
 // heldText says which deletions would be held, and what allows them.
@@ -169,12 +177,13 @@ func (r *Result) heldText() string {
 	objects := map[reason][]string{}
 	var reasons []reason
 	var placements []string
-	n := 0
+	var held []forecast.Deletion
+	clusters := map[string]bool{}
 	for _, d := range r.Deletions() {
 		if d.Held == "" {
 			continue
 		}
-		n++
+		held, clusters[d.Cluster] = append(held, d), true
 		key := reason{d.Placement, d.Held}
 		if on[key] == nil {
 			reasons = append(reasons, key)
@@ -189,11 +198,11 @@ func (r *Result) heldText() string {
 			placements = append(placements, d.Placement)
 		}
 	}
-	if n == 0 {
+	if held == nil {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(n, "deletion"))
+	fmt.Fprintf(&b, "**The deletion of %s on %s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(forecast.CountObjects(held), "object"), markdown.Count(len(clusters), "cluster"))
 	slices.Sort(placements)
 	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")
@@ -246,43 +255,67 @@ func settingText(value string) string {
 	return markdown.Code(shortened(value))
 }
 
-// contentsText says which fields of which objects change.
-func (r *Result) contentsText() string {
-	if len(r.Changes.Contents) == 0 {
-		return ""
+// contentsText says which objects change, each with its difference collapsed. What follows in the comment keeps room.
+func (r *Result) contentsText(c *comment, s subject) {
+	all := r.Changes.Contents
+	if len(all) > 0 {
+		c.add("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
 	}
-	var b strings.Builder
-	b.WriteString("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
-	for _, c := range r.Changes.Contents[:min(maxContents, len(r.Changes.Contents))] {
-		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), markdown.Count(len(c.Clusters), "cluster"), firstNames(c.Clusters))
-		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
+	for i, changed := range all[:min(maxContents, len(all))] {
+		title, text := changeTitle(changed), r.changeText(i, s)
+		if c.text.Len()+len(title)+len(text) > maxChanges {
+			c.dropped, text = true, ""
+		}
+		if text == "" {
+			c.add(title + "\n\n")
+			continue
+		}
+		c.fold(title, text)
 	}
-	if rest := len(r.Changes.Contents) - maxContents; rest > 0 {
-		fmt.Fprintf(&b, "and %s\n\n", markdown.Count(rest, "more object"))
+	if rest := len(all) - maxContents; rest > 0 {
+		c.add(fmt.Sprintf("and %s\n\n", markdown.Count(rest, "more object")))
 	}
-	return b.String()
 }
 
-// fieldsText formats the differences of the fields of an object.
-func fieldsText(c forecast.ContentChange) string {
-	details := c.Fields()
+// changeTitle says which fields of which object change on how many clusters, in HTML.
+func changeTitle(c forecast.ContentChange) string {
+	code := func(text string) string {
+		return "<code>" + html.EscapeString(shortened(markdown.Plain(text))) + "</code>"
+	}
+	text := fmt.Sprintf("%s of %s%s on %s", code(c.After.ID.String()), code(c.Placement.String()), c.Note(), markdown.Count(len(c.Clusters), "cluster"))
+	paths := c.Paths()
+	for i, path := range paths[:min(len(paths), maxPaths)] {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + code(path)
+	}
+	if rest := len(paths) - maxPaths; rest > 0 {
+		text += ", and " + markdown.Count(rest, "more field")
+	}
+	return text
+}
+
+// changeText has the line of a changed object in the head, its clusters and its difference.
+func (r *Result) changeText(i int, s subject) string {
+	c := r.Changes.Contents[i]
 	var b strings.Builder
-	for _, d := range details[:min(maxFields, len(details))] {
-		fmt.Fprintf(&b, "  %s\n", shortened(markdown.Plain(d.Path)))
-		if d.ValueInHub != "" {
-			fmt.Fprintf(&b, "- %s\n", shortened(markdown.Plain(d.ValueInHub)))
+	if at := c.After.Origin; at.Path != "" {
+		if i < len(r.contentLines) && r.contentLines[i] > 0 {
+			at.Line = r.contentLines[i]
 		}
-		if d.ValueInMember != "" {
-			fmt.Fprintf(&b, "+ %s\n", shortened(markdown.Plain(d.ValueInMember)))
-		}
+		fmt.Fprintf(&b, "[%s](%s) on ", markdown.Code(shortened(at.String())), s.lineURL(s.head, at.Path, at.Line))
 	}
-	if rest := len(details) - maxFields; rest > 0 {
-		fmt.Fprintf(&b, "  and %d more\n", rest)
+	b.WriteString(firstNames(c.Clusters) + "\n\n")
+	lines := slices.Collect(strings.Lines(c.Diff()))
+	if len(lines) == 0 {
+		return b.String() + c.NoDiff() + "\n"
 	}
-	if len(details) == 0 {
-		b.WriteString("  only what gitfleet does not compare, such as its own annotations\n")
+	var d strings.Builder
+	for _, line := range lines[:min(len(lines), maxLines)] {
+		d.WriteString(shortened(markdown.Plain(strings.TrimSuffix(line, "\n"))) + "\n")
 	}
-	return b.String()
+	if rest := len(lines) - maxLines; rest > 0 {
+		fmt.Fprintf(&d, "# and %s\n", markdown.Count(rest, "more line"))
+	}
+	return b.String() + markdown.CodeBlock("diff", d.String())
 }
 
 // clustersText says what changes on which clusters: first the most common changes, then the

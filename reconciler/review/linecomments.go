@@ -27,26 +27,34 @@ const (
 	maxLineRetries = 4
 )
 
-// locate gives problems their lines in the head of a pull request, and notes which of these lines
-// it adds. Those of a merge may be others, if the base has changed the same file.
+// locate gives problems and changed objects their lines in the head of a pull request, and notes which problems are on
+// lines that it adds. Those of a merge may be others, if the base has changed the same file.
 func (v *Reviewer) locate(ctx context.Context, pr forge.PullRequest, merged fs.FS, r *Result) {
 	r.Problems = slices.Clone(r.Problems)
 	listed := r.Problems[:min(maxProblems, len(r.Problems))]
-	if len(listed) == 0 {
-		return
+	contents := r.Changes.Contents[:min(maxContents, len(r.Changes.Contents))]
+	var positions []gitsource.Position
+	for _, p := range listed {
+		positions = append(positions, gitsource.Position{Path: p.Path, Line: p.Line})
 	}
-	positions := make([]gitsource.Position, len(listed))
-	for i, p := range listed {
-		positions[i] = gitsource.Position{Path: p.Path, Line: p.Line}
+	for _, c := range contents {
+		positions = append(positions, gitsource.Position{Path: c.After.Origin.Path, Line: c.After.Origin.Line})
+	}
+	if len(positions) == 0 {
+		return
 	}
 	lines, err := v.cfg.Source.HeadLines(ctx, v.tip, pr.Head, merged, positions)
 	if err != nil {
 		if ctx.Err() == nil {
-			v.cfg.Log.Warn("lines of problems not found in a pull request", "url", pr.URL, "commit", pr.Head, "err", err)
+			v.cfg.Log.Warn("lines not found in a pull request", "url", pr.URL, "commit", pr.Head, "err", err)
 		}
 		return
 	}
 	for i, line := range lines {
+		if i >= len(listed) {
+			r.contentLines = append(r.contentLines, line.Line)
+			continue
+		}
 		if line.Line > 0 {
 			listed[i].Line = line.Line
 		}

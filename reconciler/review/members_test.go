@@ -88,7 +88,7 @@ func TestMembersAnswerAfterTheComment(t *testing.T) {
 	if body := f.comments[1][0].Body; !strings.Contains(body, want) || strings.Contains(body, "theirs-1") || strings.Contains(body, "10.0.0.1") || f.writes != 2 {
 		t.Errorf("after %d writes the comment is\n%s", f.writes, body)
 	}
-	statuses := []string{"pending: 6 changes on 3 clusters; asking members", "failure: 2 objects refused on the members"}
+	statuses := []string{"pending: 2 objects on 3 clusters; asking members", "failure: 2 objects refused on the members"}
 	if got := f.of(hash("1"), planContext); !slices.Equal(got, statuses) {
 		t.Errorf("statuses are %q, want %q", got, statuses)
 	}
@@ -116,7 +116,7 @@ func TestAnswersToAnOutdatedPlan(t *testing.T) {
 	s.step(v)
 	v.recordAnswers(<-v.tried)
 	s.stepTwice(v)
-	want := []string{"pending: 3 changes on 3 clusters; asking members", "pending: stale: main or the fleet has changed since; planned again soon", "pending: 3 changes on 3 clusters; asking members", "success: 3 changes on 3 clusters"}
+	want := []string{"pending: 1 object on 3 clusters; asking members", "pending: stale: main or the fleet has changed since; planned again soon", "pending: 1 object on 3 clusters; asking members", "success: 1 object on 3 clusters"}
 	if got := f.of(f.open[0].Head, planContext); !slices.Equal(got, want) {
 		t.Errorf("statuses\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -264,7 +264,7 @@ func TestMembersDoNotHoldUpTheReviewer(t *testing.T) {
 			t.Errorf("the preview has %+v, %v", p, err)
 		}
 		synctest.Wait()
-		if got := f.of(f.open[0].Head, planContext); len(got) != 2 || got[1] != "success: 3 changes on 3 clusters" {
+		if got := f.of(f.open[0].Head, planContext); len(got) != 2 || got[1] != "success: 1 object on 3 clusters" {
 			t.Errorf("in the end the statuses are %q", got)
 		}
 		s.commit(hash("c"), files(t, small+"namespace other\n"))

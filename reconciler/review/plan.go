@@ -103,6 +103,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
+	r.held = heldDrifts(v.report)
 	v.locate(ctx, pr, files, r)
 	if v.cfg.Try != nil && !r.Failed() {
 		r.trials, r.untried = planTrials(v.report, v.fleet, f, r)

@@ -28,7 +28,7 @@ func TestRecreationsAreTold(t *testing.T) {
 			ID: id, Placement: web, Effect: member.Recreates, Diffs: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/image"}}},
 		}}}}},
 	}
-	if text := r.contentsText(); !strings.Contains(text, "`Job.batch/web/once` of `crp/web`, recreated on 1 cluster: `a`\n") {
+	if text := changeTitle(r.Changes.Contents[0]); !strings.Contains(text, "<code>Job.batch/web/once</code> of <code>crp/web</code>, recreated on 1 cluster: <code>spec.image</code>") {
 		t.Errorf("the comment says\n%s", text)
 	}
 	if got, want := r.groups()[0].changes, []string{"! Job.batch/web/once (crp/web), recreated"}; !slices.Equal(got, want) {

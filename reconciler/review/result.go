@@ -10,7 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A Result has the effects of merging a pull request.
@@ -33,6 +35,10 @@ type Result struct {
 	// them.
 	trials  []Trial
 	untried int
+	// held are the drifts that clusters hold: what a change may find there already.
+	held map[heldAt]*status.Drift
+	// contentLines are the lines of the first changed objects in the head, by their index; shorter if they are not known.
+	contentLines []int
 	// onAddedLines are the first Problems that are at lines that the head adds, by their index.
 	onAddedLines []int
 }
@@ -46,36 +52,60 @@ func (r *Result) Deletions() []forecast.Deletion {
 	return all
 }
 
-// totals are the numbers of operations on objects, and of clusters with any.
+// totals are the numbers of objects with each operation, each counted once however many clusters have it, and of
+// clusters with any.
 type totals struct {
 	created, changed, deleted, held, released, passed int
-	clusters                                          int
+	objects, clusters                                 int
+	// there and thereOn are the objects and clusters on which somebody has made the change already. all says that this
+	// is so for all changes.
+	there, thereOn int
+	all            bool
 }
 
-func (t totals) operations() int { return t.created + t.changed + t.deleted + t.released + t.passed }
-
 func (r *Result) totals() totals {
-	var t totals
-	touched := map[string]bool{}
+	t := totals{all: true}
+	known := map[*int]map[string]bool{}
+	count := func(n *int, what string) {
+		if known[n] == nil {
+			known[n] = map[string]bool{}
+		}
+		known[n][what] = true
+		*n = len(known[n])
+	}
+	operation := func(n *int, id api.ID, cluster string, isThere bool) {
+		count(n, id.String())
+		count(&t.objects, id.String())
+		count(&t.clusters, cluster)
+		if t.all = t.all && isThere; isThere {
+			count(&t.there, id.String())
+			count(&t.thereOn, cluster)
+		}
+	}
 	for _, c := range r.Changes.Clusters {
-		t.created += len(c.Gained)
-		t.deleted += len(c.Deleted)
-		t.released += len(c.Released)
-		t.passed += len(c.Passed)
-		touched[c.Cluster] = true
+		count(&t.clusters, c.Cluster)
+		for _, o := range c.Gained {
+			operation(&t.created, o.ID(), c.Cluster, false)
+		}
 		for _, d := range c.Deleted {
+			operation(&t.deleted, d.ID(), c.Cluster, r.isDeleted(d))
 			if d.Held != "" {
-				t.held++
+				count(&t.held, d.ID().String())
 			}
+		}
+		for _, o := range c.Released {
+			operation(&t.released, o.ID(), c.Cluster, false)
+		}
+		for _, o := range c.Passed {
+			operation(&t.passed, o.ID(), c.Cluster, false)
 		}
 	}
 	for _, c := range r.Changes.Contents {
-		t.changed += len(c.Clusters)
+		fields := c.Fields()
 		for _, name := range c.Clusters {
-			touched[name] = true
+			operation(&t.changed, c.After.ID, name, r.isChanged(c, fields, name))
 		}
 	}
-	t.clusters = len(touched)
 	return t
 }
 
@@ -114,8 +144,20 @@ func (r *Result) Status() (forge.StatusState, string) {
 	case r.None():
 		return forge.StatusSuccess, "no changes"
 	}
-	n := t.operations() + len(r.Changes.Placements)
-	text := fmt.Sprintf("%s on %s", markdown.Count(n, "change"), markdown.Count(t.clusters, "cluster"))
+	var parts []string
+	if n := len(r.Changes.Placements); n > 0 {
+		parts = append(parts, markdown.Count(n, "placement"))
+	}
+	if t.objects > 0 || len(parts) == 0 {
+		parts = append(parts, markdown.Count(t.objects, "object"))
+	}
+	text := fmt.Sprintf("%s on %s", strings.Join(parts, " and "), markdown.Count(t.clusters, "cluster"))
+	switch {
+	case t.there > 0 && t.all:
+		text += ", already there"
+	case t.there > 0:
+		text += fmt.Sprintf(", %d of them already there on %s", t.there, markdown.Count(t.thereOn, "cluster"))
+	}
 	if t.held > 0 {
 		text += fmt.Sprintf(", %s held", markdown.Count(t.held, "deletion"))
 	}

@@ -66,7 +66,7 @@ func TestAPlanIsOfNow(t *testing.T) {
 	first := f.comments[1][0].Body
 	s.commit(hash("c"), files(t, small+"namespace other\n"))
 	s.step(v)
-	want := []string{"success: 3 changes on 3 clusters", "pending: stale: main or the fleet has changed since; planned again soon", "success: 3 changes on 3 clusters"}
+	want := []string{"success: 1 object on 3 clusters", "pending: stale: main or the fleet has changed since; planned again soon", "success: 1 object on 3 clusters"}
 	if got := f.of(hash("1"), planContext); !slices.Equal(got, want) {
 		t.Errorf("statuses\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -323,7 +323,7 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, text := p.Status(); text != "3 changes on 3 clusters" || p.Head != hash("1") || p.Base != hash("b") {
+	if _, text := p.Status(); text != "1 object on 3 clusters" || p.Head != hash("1") || p.Base != hash("b") {
 		t.Errorf("%s of %s and %s", text, p.Base, p.Head)
 	}
 	f.open[0].Base = "other"

@@ -185,20 +185,25 @@ func TestListsOfACommentAreCut(t *testing.T) {
 	}
 	var groups comment
 	r.clustersText(&groups)
+	var changes comment
+	r.contentsText(&changes, subject{})
+	long := &Result{Changes: forecast.Changes{Contents: []forecast.ContentChange{content(maxLines)}}}
 	for name, test := range map[string]struct{ text, want string }{
 		"problems":   {r.problemsText(subject{}), "\n- and 1 more\n"},
-		"objects":    {r.contentsText(), "\nand 2 more objects\n"},
+		"objects":    {changes.text.String(), "\nand 2 more objects\n"},
 		"placements": {r.placementsText(), "\n- and 3 more\n"},
 		"rollouts":   {r.rolloutsText(), "\n- and 3 more\n"},
 		"deletions":  {r.heldText(), "\n- and 4 more\n"},
 		"groups":     {groups.text.String(), "\nand 5 more groups of clusters\n"},
-		"fields":     {fieldsText(content(maxFields + 6)), "\n  and 6 more\n"},
+		"fields":     {changeTitle(content(maxPaths + 6)), ", and 6 more fields"},
+		"lines":      {long.changeText(0, subject{}), "\n# and 106 more lines\n"},
 	} {
 		if !strings.Contains(test.text, test.want) {
 			t.Errorf("%s: no %q in\n%s", name, test.want, test.text)
 		}
 	}
-	if got := fieldsText(content(0)); got != "  only what gitfleet does not compare, such as its own annotations\n" {
+	none := &Result{Changes: forecast.Changes{Contents: []forecast.ContentChange{content(0)}}}
+	if got := none.changeText(0, subject{}); got != "`a`\n\nonly what gitfleet does not compare, such as its own annotations\n" {
 		t.Errorf("an object without a difference is %q", got)
 	}
 }
@@ -206,7 +211,7 @@ func TestListsOfACommentAreCut(t *testing.T) {
 // The description of the status says the worst that is known.
 func TestTheStatusOfAPlan(t *testing.T) {
 	failure := problem.List{{Severity: problem.Failure, Message: "x"}, {Severity: problem.Warning, Message: "y"}}
-	deleted := forecast.Changes{Clusters: []forecast.ClusterChange{{Cluster: "a", Deleted: []forecast.Deletion{{Held: "too many"}, {}}}}}
+	deleted := forecast.Changes{Clusters: []forecast.ClusterChange{{Cluster: "a", Deleted: []forecast.Deletion{{Held: "too many", Object: forecast.Object{Name: "one"}}, {}}}}}
 	denied := &Answers{Members: []Answer{{Changes: []member.Change{{Effect: member.Fails}}}}}
 	for want, r := range map[string]*Result{
 		"failure: cannot be merged: x.yaml":                {Conflict: "x.yaml", Refused: "no placement"},
@@ -214,7 +219,7 @@ func TestTheStatusOfAPlan(t *testing.T) {
 		"failure: 1 problem":                               {Problems: failure, Answers: denied},
 		"failure: 1 object refused on the members":         {Changes: deleted, Answers: denied},
 		"success: no changes":                              {Problems: failure[1:]},
-		"success: 2 changes on 1 cluster, 1 deletion held": {Changes: deleted},
+		"success: 2 objects on 1 cluster, 1 deletion held": {Changes: deleted},
 	} {
 		state, text := r.Status()
 		if got := string(state) + ": " + text; got != want || r.Failed() != (state == forge.StatusFailure) {

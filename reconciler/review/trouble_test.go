@@ -134,7 +134,7 @@ func TestAPassingErrorIsTriedAgain(t *testing.T) {
 	for range 3 {
 		s.step(v)
 	}
-	want := []string{"error: not planned: the reason is in the log of gitfleet; trying again", "success: 3 changes on 3 clusters"}
+	want := []string{"error: not planned: the reason is in the log of gitfleet; trying again", "success: 1 object on 3 clusters"}
 	if got := f.of(head, planContext); !slices.Equal(got, want) {
 		t.Errorf("statuses are %q", got)
 	}

@@ -66,22 +66,28 @@ func Changes(b *strings.Builder, c forecast.Changes, deletions []forecast.Deleti
 	}
 }
 
-// printContents writes the objects whose content changes, with their fields.
+// mostLines is the maximum number of lines of the difference of an object; the JSON has all of them.
+const mostLines = 60
+
+// printContents writes the objects whose content changes, with their differences.
 func printContents(b *strings.Builder, all []forecast.ContentChange) {
 	for i, c := range all {
 		if i == 0 {
 			fmt.Fprintln(b, "Changed objects:")
 		}
 		fmt.Fprintf(b, "  ~ %s  (%s) on %s%s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters), c.Note())
-		fields := c.Fields()
-		for _, d := range fields[:min(len(fields), mostRows)] {
-			fmt.Fprintf(b, "      %s: %s → %s\n", output.Escape(d.Path), output.Escape(cmp.Or(d.ValueInHub, "<none>")), output.Escape(cmp.Or(d.ValueInMember, "<none>")))
+		if at := c.After.Origin; at.Path != "" {
+			fmt.Fprintf(b, "    %s\n", output.Escape(at.String()))
 		}
-		switch rest := len(fields) - mostRows; {
+		lines := slices.Collect(strings.Lines(c.Diff()))
+		for _, line := range lines[:min(len(lines), mostLines)] {
+			fmt.Fprintf(b, "    %s\n", output.Escape(strings.TrimSuffix(line, "\n")))
+		}
+		switch rest := len(lines) - mostLines; {
 		case rest > 0:
-			fmt.Fprintf(b, "      and %s more\n", output.Count(rest, "field"))
-		case len(fields) == 0:
-			fmt.Fprintln(b, "      only what gitfleet does not compare, such as its own annotations")
+			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", output.Count(rest, "line"))
+		case len(lines) == 0:
+			fmt.Fprintf(b, "    %s\n", c.NoDiff())
 		}
 	}
 	if len(all) > 0 {
@@ -320,9 +326,9 @@ func printObjects(b *strings.Builder, objects []forecast.Object) {
 	}
 }
 
-// Deletions counts deletions, and says how to allow those that would be held.
+// Deletions counts the objects that are deleted, each once however many clusters have it, and says how to allow those that would be held.
 func Deletions(all []forecast.Deletion) string {
-	text := fmt.Sprintf("%s on %s would be deleted", output.Count(len(all), "object"), output.Count(len(clustersOf(all)), "cluster"))
+	text := fmt.Sprintf("%s on %s would be deleted", output.Count(forecast.CountObjects(all), "object"), output.Count(len(clustersOf(all)), "cluster"))
 	held := heldOf(all)
 	if len(held) == 0 {
 		return text + "; none of that would be held."
@@ -332,5 +338,5 @@ func Deletions(all []forecast.Deletion) string {
 		placements[d.Placement] = true
 	}
 	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
-		text, len(held), status.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
+		text, forecast.CountObjects(held), status.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
 }

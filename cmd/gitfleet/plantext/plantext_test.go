@@ -76,9 +76,14 @@ func TestChanges(t *testing.T) {
 		}}}, nil, `
 Changed objects:
   ~ ConfigMap/web/one  (crp/web) on ams, ber
-      /data/value: a → b
+    @@ -1,4 +1,4 @@
+     apiVersion: v1
+     data:
+    -  value: a
+    +  value: b
+     kind: ConfigMap
   ~ ConfigMap/web/one  (crp/web) on chi
-      only what gitfleet does not compare, such as its own annotations
+    only what gitfleet does not compare, such as its own annotations
 
 `},
 		"only names are known": {forecast.Changes{Compared: true}, nil, "No cluster gains or loses an object. Only the names of the earlier objects are known, so what they contain is not compared: compare two commits, as REPO@FROM..TO.\n\n"},
@@ -142,7 +147,7 @@ Changes:
 Changes:
   a
 
-12 objects on 7 clusters would be deleted; 12 would be held until the message of a commit has the trailer
+2 objects on 7 clusters would be deleted; 2 would be held until the message of a commit has the trailer
   Gitfleet-Allow-Delete: crp/web
 Held deletions:
   crp/web on a, b, c, d, e and 1 more: too many
@@ -161,7 +166,7 @@ Held deletions:
 Changes:
   chi
 
-7 objects on 3 clusters would be deleted; 6 would be held until the message of a commit has the trailer
+5 objects on 3 clusters would be deleted; 4 would be held until the message of a commit has the trailer
   Gitfleet-Allow-Delete: crp/web
 Held deletions:
   crp/web on ams, ber: too many
@@ -193,7 +198,7 @@ func TestDeletions(t *testing.T) {
 			[]forecast.Deletion{
 				deletion("ams", "one", "crp/web", "why"), deletion("ams", "two", "crp/free", ""), deletion("ber", "one", "crp/web", "why"), deletion("ber", "two", "crp/api", "why"),
 			},
-			"4 objects on 2 clusters would be deleted; 3 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/api, crp/web",
+			"2 objects on 2 clusters would be deleted; 2 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/api, crp/web",
 		},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, Deletions(test.all), test.want) })
