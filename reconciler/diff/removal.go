@@ -49,7 +49,7 @@ type Request struct {
 // that others own too: whoever applied the same manifest, or created the object before it was
 // taken over. Whoever owns a part of a removed field with the same content had that field for the
 // same reason, and owns its defaults too, so that everything of theirs in it goes. The same goes for a part of
-// what was applied that somebody has changed, and that gitfleet no longer owns. A field of somebody
+// what was applied that somebody has changed or applied with another value, and that gitfleet no longer owns. A field of somebody
 // who owns nothing of what gitfleet applied stays. before are fields of earlier applies
 // that may still be there; nil if there are none.
 func RemovedFrom(r Request, before *fieldpath.Set) Removal {
@@ -72,6 +72,43 @@ func RenamedIn(r Request, share float64) Removal {
 	s, p := r.search()
 	s.renamed(p, r.Live.Object, r.Desired.Object, share)
 	return s.Removal
+}
+
+// A LastApply is what is known of the last apply of an object; the zero value if gitfleet never applied it.
+type LastApply struct {
+	// Applied says that gitfleet has applied it, and Superseded that the desired object is another one now.
+	Applied, Superseded bool
+	// Managed is its ApplyHash after that.
+	Managed string
+	// Left are the fields that Git had removed and that were still there.
+	Left Left
+}
+
+// Removed returns what has to go from the live object with an apply, and would not by itself: the fields that
+// Git has removed, and the list items that somebody has put in the place of ours since the last apply.
+func Removed(r Request, last LastApply) Removal {
+	gone := RemovedFrom(r, last.Left.Fields())
+	if !last.Applied || ApplyHash(r.Live.GetManagedFields(), r.Manager) == last.Managed {
+		return gone
+	}
+	share := 1.0
+	if last.Superseded { // Git has changed the item too
+		share = 0.5
+	}
+	return gone.Union(RenamedIn(r, share))
+}
+
+// Stayed returns what of a removal, and of what had stayed before, somebody owns in the object that an apply
+// has stored.
+func (r Removal) Stayed(before Left, stored *unstructured.Unstructured) Left {
+	return r.All().And(before).Owned(stored)
+}
+
+// Opposed returns what has to go from the live object after the server has refused to apply the desired one
+// beside it: also what others have added to a field that Git has removed, whoever owns it.
+func Opposed(r Request) Removal {
+	r.Whole, r.KeepShared = true, false
+	return RemovedFrom(r, nil).Union(RenamedIn(r, 0))
 }
 
 // Surplus returns the fields that nobody has applied and that contradict the desired object, such
@@ -234,12 +271,12 @@ func (s *search) remove(p position, f part) {
 	for i, o := range s.others {
 		theirs := p.theirs[i]
 		shared := p.shares(theirs, f.e)
-		edited := !shared && !o.applies && (p.changed(theirs, f.e) || s.Whole && holds(theirs, f.e))
+		edited := !shared && (p.changed(theirs, f.e) || s.Whole && !o.applies && holds(theirs, f.e))
 		switch {
 		case !shared && !edited:
 		case o.contract:
 			return
-		case !s.Force, shared && s.KeepShared:
+		case !s.Force, s.KeepShared && (shared || o.applies):
 			kept = true
 		default:
 			claimed, claims = true, claims.Union(only(theirs, f.e))

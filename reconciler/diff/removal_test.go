@@ -196,6 +196,8 @@ func TestRemovedFieldsThatOthersHaveChanged(t *testing.T) {
 	}
 	value := edit(func(o map[string]any) { variable(o)["value"] = "slow" })
 	seconds := edit(func(o map[string]any) { set(t, o, int64(8), "spec", "minReadySeconds") })
+	const only = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n"
+	applied := func(s *server) { s.apply("flux", only+"  minReadySeconds: 8\n") }
 	const probed = "        livenessProbe: {httpGet: {path: /live, port: 80}, periodSeconds: 5}\n"
 	const waiting = "  minReadySeconds: 5\n"
 	const mode = "        env:\n        - {name: MODE, value: fast}\n"
@@ -221,7 +223,14 @@ func TestRemovedFieldsThatOthersHaveChanged(t *testing.T) {
 		"a scalar that the control plane has": {do: func(s *server) {
 			s.update("kube-controller-manager", "", func(o map[string]any) { set(t, o, int64(8), "spec", "minReadySeconds") })
 		}, removed: waiting, stays: "minReadySeconds\":8"},
-		"a field that somebody applied instead": {do: func(s *server) { s.apply("kubectl", strings.Replace(before, "value: fast", "value: slow", 1)) }, removed: mode, keepShared: true, stays: "slow", kept: "env"},
+		"a field that somebody applied instead":             {do: func(s *server) { s.apply("kubectl", strings.Replace(before, "value: fast", "value: slow", 1)) }, removed: mode, keepShared: true, stays: "slow", kept: "env"},
+		"a scalar that somebody applied with another value": {do: applied, removed: waiting, goes: "minReadySeconds\":8"},
+		"the same scalar, reported":                         {do: applied, removed: waiting, keepShared: true, stays: "minReadySeconds\":8", kept: "minReadySeconds"},
+		"the same scalar, without force":                    {do: applied, removed: waiting, keepOwned: true, stays: "minReadySeconds\":8", kept: "minReadySeconds"},
+		"the same scalar, after a restart":                  {do: applied, removed: waiting, forgotten: true, stays: "minReadySeconds\":8"},
+		"a probe that somebody applied with another path": {do: func(s *server) {
+			s.apply("flux", only+"  template: {spec: {containers: [{name: web, livenessProbe: {httpGet: {path: /other, port: 80}}}]}}\n")
+		}, removed: probed, goes: "livenessProbe"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

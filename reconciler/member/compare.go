@@ -262,16 +262,9 @@ func (x *executor) removal(t task, saw snapshot) diff.Removal {
 	if saw.live == nil || t.item == nil {
 		return diff.Removal{}
 	}
-	r := x.request(t, saw)
-	var renamed diff.Removal
-	if t.item.Hash != "" && diff.ApplyHash(saw.live.GetManagedFields(), api.FieldManager) != t.item.Managed {
-		share := 1.0
-		if t.item.Hash != t.manifest.Hash { // Git has changed the item too
-			share = 0.5
-		}
-		renamed = diff.RenamedIn(r, share)
-	}
-	return diff.RemovedFrom(r, t.item.Left.Fields()).Union(renamed)
+	return diff.Removed(x.request(t, saw), diff.LastApply{
+		Applied: t.item.Hash != "", Superseded: t.item.Hash != t.manifest.Hash, Managed: t.item.Managed, Left: t.item.Left,
+	})
 }
 
 // contradicting returns what contradicts the desired object on the member, after the server has refused it.

@@ -301,7 +301,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		o.stored = stored
 	}
 	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
-	x.recordLeft(&o, removal.All().And(t.item.Left).Owned(stored), stored)
+	x.recordLeft(&o, removal.Stayed(t.item.Left, stored), stored)
 	o.additions = x.additions(t, stored, entries, *o.left)
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time

@@ -74,8 +74,7 @@ func Refused(err error) bool {
 // creates the object under another name in a dry run. body is what is created. The result is
 // empty if the desired object is invalid by itself.
 func (t Target) Contradicting(ctx context.Context, r diff.Request, body []byte, refusal error) diff.Removal {
-	r.Whole, r.KeepShared = true, false
-	removal := diff.RemovedFrom(r, nil).Union(diff.RenamedIn(r, 0))
+	removal := diff.Opposed(r)
 	if diff.Surplus(r, nil, func(string) bool { return true }).Empty() {
 		return removal
 	}
