@@ -1,10 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 )
 
 // An agent applies works to a host for one daemon, as a real one does: it writes the inventory,
@@ -39,6 +40,10 @@ type agent struct {
 	passStart time.Time
 	// wrote are the placements of which an object was written since their last report.
 	wrote map[api.PlacementKey]bool
+	// lastApplied are the manifests that it has applied or found applied.
+	lastApplied map[api.ID]*work.Manifest
+	// waves are the deletions of the current pass.
+	waves *deletion.Waves
 	// announced says that the inventories have the objects of the pass.
 	announced bool
 	passAgain bool
@@ -202,7 +207,9 @@ func (a *agent) finish() {
 		a.abortPass()
 		return
 	}
+	a.endDeletions()
 	a.changeIgnoredFields()
+	a.changeParts()
 	for _, do := range a.steps() {
 		do()
 	}
@@ -244,7 +251,7 @@ func (a *agent) steps() []func() {
 	}
 	wanted := map[api.ID]api.PlacementKey{}
 	sent := map[api.PlacementKey]work.Work{}
-	var apply, prune, settle []func()
+	var apply, settle []func()
 	for _, w := range a.pass {
 		sent[w.Placement] = w
 		for _, m := range w.Manifests {
@@ -261,26 +268,47 @@ func (a *agent) steps() []func() {
 			}
 		}
 	}
-	for _, key := range a.keys() {
-		w, isSent := sent[key]
-		if !isSent || w.Keep || w.Strategy.Type == api.ReportDiff {
-			continue
-		}
-		for _, id := range slices.SortedFunc(maps.Keys(a.inventories[key].items), api.ID.Compare) {
-			by, isWanted := wanted[id]
-			switch taken := isWanted && writes(sent[by]); {
-			case isWanted && by == key || w.SuspendedReason(id) != "":
-			case taken:
-				prune = append(prune, func() { a.prune(w, id, true) })
-			default:
-				prune = append(prune, func() { a.handOver(w, id, sent) })
-			}
-		}
-	}
+	a.waves = a.newWaves(wanted, sent)
 	for _, w := range a.pass {
 		settle = append(settle, func() { a.writeInventory(w) })
 	}
-	return slices.Concat(apply, prune, settle)
+	return slices.Concat(apply, a.pruneWrites(wanted, sent), settle)
+}
+
+// pruneWrites returns the writes for objects that placements no longer have, in the order of deletion.
+func (a *agent) pruneWrites(wanted map[api.ID]api.PlacementKey, sent map[api.PlacementKey]work.Work) (prune []func()) {
+	type stale struct {
+		key api.PlacementKey
+		id  api.ID
+	}
+	var stales []stale
+	for _, key := range a.keys() {
+		if !prunes(sent, key) {
+			continue
+		}
+		for id := range a.inventories[key].items {
+			stales = append(stales, stale{key, id})
+		}
+	}
+	slices.SortFunc(stales, func(a, b stale) int { return cmp.Or(work.DeleteOrder(a.id, b.id), byKey(a.key, b.key)) })
+	for _, s := range stales {
+		w := sent[s.key]
+		by, isWanted := wanted[s.id]
+		switch taken := isWanted && writes(sent[by]); {
+		case isWanted && by == s.key || w.SuspendedReason(s.id) != "":
+		case taken:
+			prune = append(prune, func() { a.prune(w, s.id, true) })
+		default:
+			prune = append(prune, func() { a.handOver(w, s.id, sent) })
+		}
+	}
+	return prune
+}
+
+// prunes reports whether objects are removed that a placement no longer has.
+func prunes(sent map[api.PlacementKey]work.Work, key api.PlacementKey) bool {
+	w, isSent := sent[key]
+	return isSent && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
 // writes reports whether the manifests of a work are applied.
@@ -289,7 +317,12 @@ func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.Repor
 func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	value := valueOf(m.Object.Content)
 	old := a.objects[m.ID]
-	if old != nil && old.ours && old.hash == m.Hash && old.by == key {
+	switch {
+	case old == nil:
+	case !old.goneAt.IsZero():
+		return // it is created again once it is gone
+	case old.ours && old.hash == m.Hash && old.by == key && !old.drifted(m):
+		a.lastApplied[m.ID] = m
 		return
 	}
 	a.wrote[key] = true
@@ -301,12 +334,8 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 		next.since, next.unavailableUntil = old.since, time.Now().Add(a.blipTime())
 	}
 	a.d.w.checkWrite(a, key, m.ID)
-	if m.ID.Kind == ingressKind.Kind {
-		var stored *unstructured.Unstructured
-		if old != nil {
-			stored = old.stored
-		}
-		if next.stored = a.d.w.applyIngress(a.name, m, stored); next.stored == nil {
+	if _, managed := managedKinds[m.ID.Namespace]; managed {
+		if !a.applyManaged(m, old, next) {
 			return
 		}
 		next.value = valueOf(next.stored)
@@ -316,8 +345,8 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 }
 
 func valueOf(u *unstructured.Unstructured) string {
-	if u.GetKind() == ingressKind.Kind {
-		return strings.TrimPrefix(ingressPath(u)["path"].(string), "/")
+	if k, managed := managedKinds[u.GetNamespace()]; managed {
+		return k.value(u)
 	}
 	value, _, _ := unstructured.NestedString(u.Object, "data", "value")
 	return value
@@ -333,15 +362,16 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 	case t == nil || !t.ours:
 	case inv.abandon && w.Remove:
 		a.d.w.checkWrite(a, w.Placement, id)
-		t.ours = false
+		t.release()
 		a.d.w.logf("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
-	case w.Held(id, a.deletedNamespaces(w)) != "":
+	case !t.goneAt.IsZero() || w.Held(id, a.deletedNamespaces(w)) != "" || a.waits(w, id):
 		return
 	default:
 		a.d.w.checkWrite(a, w.Placement, id)
 		a.d.w.checkDeletion(a, w, id)
-		delete(a.objects, id)
-		a.d.w.logf("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
+		if !a.deleteObject(w.Placement, id) {
+			return
+		}
 	}
 	delete(inv.items, id)
 }
@@ -429,7 +459,7 @@ func (a *agent) complete(w work.Work) bool {
 
 func (a *agent) applied(w work.Work, m *work.Manifest) bool {
 	t := a.objects[m.ID]
-	return !writes(w) || t != nil && t.ours && t.hash == m.Hash && t.by == w.Placement
+	return !writes(w) || t != nil && t.ours && t.hash == m.Hash && t.by == w.Placement && t.goneAt.IsZero()
 }
 
 // leaveWrites returns the writes for a cluster that leaves the fleet.
@@ -438,7 +468,7 @@ func (a *agent) leaveWrites() []func() {
 	for _, key := range a.keys() {
 		for _, id := range slices.SortedFunc(maps.Keys(a.inventories[key].items), api.ID.Compare) {
 			if t := a.objects[id]; t != nil {
-				steps = append(steps, func() { a.d.w.checkHolder(a, title(id)); t.ours = false })
+				steps = append(steps, func() { a.d.w.checkHolder(a, title(id)); t.release() })
 			}
 		}
 		steps = append(steps, func() { a.deleteInventory(key) })

@@ -77,7 +77,7 @@ func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconci
 	if old := d.agent(c.Name); old != nil {
 		old.stop()
 	}
-	a := &agent{host: h, name: c.Name, d: d, report: report, wrote: map[api.PlacementKey]bool{}}
+	a := &agent{host: h, name: c.Name, d: d, report: report, wrote: map[api.PlacementKey]bool{}, lastApplied: map[api.ID]*work.Manifest{}}
 	d.agents = append(d.agents, a)
 	a.after(h.halfPass, a.connect)
 	return a

@@ -16,8 +16,10 @@ import (
 // product. It is immutable once it was pushed.
 type desired struct {
 	clusters map[string]cluster
-	// configMaps are the values of the ConfigMaps of each namespace, by name. Those of one namespace are Ingresses.
+	// configMaps are the values of the ConfigMaps of each namespace, by name. Those of some namespaces are of other kinds;
+	// see managedKinds. parts says that their manifests have parts that depend on the value.
 	configMaps map[string]map[string]string
+	parts      bool
 	placements map[string]placementSpec
 	overrides  map[api.ID]override
 	unreadable bool
@@ -54,7 +56,7 @@ type override struct{ value, region string }
 func (d *desired) clone() *desired {
 	out := &desired{
 		clusters: maps.Clone(d.clusters), configMaps: make(map[string]map[string]string, len(d.configMaps)),
-		placements: maps.Clone(d.placements), overrides: maps.Clone(d.overrides),
+		placements: maps.Clone(d.placements), overrides: maps.Clone(d.overrides), parts: d.parts,
 	}
 	for name, values := range d.configMaps {
 		out.configMaps[name] = maps.Clone(values)
@@ -126,7 +128,7 @@ func (p placementSpec) text() string {
 // files returns the files of the commit.
 func (d *desired) files(t testing.TB) fstest.MapFS {
 	out := hubs.Files(t, d.text())
-	d.putIngresses(out)
+	d.putManaged(out)
 	d.putContexts(out)
 	if d.unreadable {
 		out["broken.yaml"] = &fstest.MapFile{Data: []byte("kind: [\n")}
@@ -170,8 +172,8 @@ func (d *desired) unmatched(name string) []string {
 func namespaceID(name string) api.ID { return api.ID{Kind: "Namespace", Name: name} }
 
 func objectID(space, name string) api.ID {
-	if space == ingressNamespace {
-		return api.ID{Group: ingressKind.Group, Kind: ingressKind.Kind, Namespace: space, Name: name}
+	if k, managed := managedKinds[space]; managed {
+		return api.ID{Group: k.Group, Kind: k.Kind, Namespace: space, Name: name}
 	}
 	return api.ID{Kind: "ConfigMap", Namespace: space, Name: name}
 }

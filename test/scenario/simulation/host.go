@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
 // A host is a simulated cluster. It outlives daemons and agents, and may be declared under several names
@@ -30,7 +31,7 @@ type host struct {
 	failingWrites map[api.ID]bool
 	halfPass      time.Duration
 	random, blips *rand.Rand
-	others        *rand.Rand // of what others write
+	others        *rand.Rand // of what others write, and of finalizers
 	// otherFleet is the ID of another fleet that holds it too; empty if there is none.
 	// otherFleetAdopted says that a user has adopted that fleet.
 	otherFleet        string
@@ -54,8 +55,16 @@ type liveObject struct {
 	since time.Time        // of its present value
 	// unavailableUntil is when it is available again, whatever its value says; zero if it is.
 	unavailableUntil time.Time
-	// stored is the whole of an object with ignored fields; nil for others.
-	stored *unstructured.Unstructured
+	// stored is the whole of an object of a managedKind; nil for others. managed and left are what the inventory lists of its
+	// last apply; see diff.LastApply.
+	stored  *unstructured.Unstructured
+	managed string
+	left    diff.Left
+	// applied are the parts that are there and that gitfleet has applied, edited those that others have changed since its
+	// last apply.
+	applied, edited partSet
+	// goneAt is when the finalizers of a deleted object are executed; zero if it is not deleted.
+	goneAt time.Time
 }
 
 // An inventory has what a placement owns on a cluster.

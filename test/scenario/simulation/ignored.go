@@ -4,16 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"testing/fstest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
 // The objects of one namespace are not ConfigMaps but Ingresses with two fields that are left to others: their class, and a
@@ -43,21 +38,6 @@ func ingressOverride(name string, o override) string {
 		"jsonPatchOverrides: [{op: replace, path: /spec/rules/0/http/paths/0/path, value: /%[4]s}]}]}}}\n", name, ingressNamespace, o.region, o.value)
 }
 
-// putIngresses replaces the files of the ConfigMaps that are Ingresses, and of their overrides.
-func (d *desired) putIngresses(files fstest.MapFS) {
-	put := func(kind, name, text string) {
-		files[kind+"-"+ingressNamespace+"-"+name+".yaml"] = &fstest.MapFile{Data: []byte(text)}
-	}
-	for name, value := range d.configMaps[ingressNamespace] {
-		put("configmap", name, ingress(name, value))
-	}
-	for id, o := range d.overrides {
-		if id.Namespace == ingressNamespace {
-			put("override", id.Name, ingressOverride(id.Name, o))
-		}
-	}
-}
-
 // ingressPath returns the only path of an Ingress, not a copy.
 func ingressPath(u *unstructured.Unstructured) map[string]any {
 	rules := u.Object["spec"].(map[string]any)["rules"].([]any)
@@ -76,49 +56,11 @@ func ignoredFieldsOf(u *unstructured.Unstructured) (f ignoredFields) {
 	return f
 }
 
-func (w *world) fieldManager() *managedfields.FieldManager {
-	m, err := simulated.FieldManager(ingressKind)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return m
-}
-
-// applyIngress returns what a host stores after an Ingress was applied, as a member does it, and as an API server carries
-// it out; nil if the member does not apply it. old is nil for a new object.
-func (w *world) applyIngress(on string, m *work.Manifest, old *unstructured.Unstructured) *unstructured.Unstructured {
-	pointers, err := diff.IgnoredFields(m.Object.Content)
-	if err != nil {
-		w.t.Error(err)
-	}
-	sent, err := diff.Leave(m.Object.Content, old, pointers, api.FieldManager)
-	if err != nil {
-		w.logf("cluster %s does not apply %s: %v", on, title(m.ID), err)
-		return nil
-	}
-	before := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": m.Object.Content.GetAPIVersion(), "kind": m.ID.Kind, "metadata": map[string]any{"name": m.ID.Name, "namespace": m.ID.Namespace},
-	}}
-	if old != nil {
-		before = old.DeepCopy()
-	}
-	out, err := w.fieldManager().Apply(before, sent.DeepCopy(), api.FieldManager, true)
-	if err != nil {
-		w.t.Error(err)
-		return nil
-	}
-	now := out.(*unstructured.Unstructured)
-	if old != nil && ignoredFieldsOf(now) != ignoredFieldsOf(old) {
-		w.violate(invariantIgnored, "%s applies %s, and what was %+v is %+v", on, title(m.ID), ignoredFieldsOf(old), ignoredFieldsOf(now))
-	}
-	return now
-}
-
 // changeIgnoredFields has others change the ignored fields of some objects on a host, or remove them.
 func (a *agent) changeIgnoredFields() {
 	for _, id := range slices.SortedFunc(maps.Keys(a.objects), api.ID.Compare) {
 		t := a.objects[id]
-		if t.stored == nil || a.others.IntN(2) == 0 {
+		if id.Kind != ingressKind.Kind || t.stored == nil || a.others.IntN(2) == 0 {
 			continue
 		}
 		next := t.stored.DeepCopy()
@@ -133,7 +75,7 @@ func (a *agent) changeIgnoredFields() {
 			service := ingressPath(next)["backend"].(map[string]any)["service"].(map[string]any)
 			service["port"] = map[string]any{"number": 8000 + a.others.Int64N(10)}
 		}
-		out, err := a.d.w.fieldManager().Update(t.stored.DeepCopy(), next, pick(a.others, []string{"canary", "kubectl-edit"}))
+		out, err := a.d.w.fieldManager(ingressKind).Update(t.stored.DeepCopy(), next, pick(a.others, []string{"canary", "kubectl-edit"}))
 		if err != nil {
 			a.d.w.t.Error(err)
 			continue

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -24,6 +25,9 @@ type Mutant struct {
 	Joins func(*ledger.Membership)
 	// Notices changes what a member reports of its cluster.
 	Notices func(*ledger.ClusterSeen)
+	// Removes changes what has to go from an object with an apply. Hurries says that no deletion waits for another one.
+	Removes func(diff.Removal) diff.Removal
+	Hurries bool
 	// Updates replaces an update of the Secrets of replicas.
 	Updates func(s *secrets, name string, value []byte, version string) (string, error)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -119,6 +120,8 @@ var mutants = map[string]Mutant{
 		}
 		return works
 	}},
+	invariantRemoved:   {Removes: func(diff.Removal) diff.Removal { return diff.Removal{} }},
+	invariantWaves:     {Hurries: true},
 	invariantConverges: {Applies: func([]work.Work) []work.Work { return nil }},
 	invariantSaved: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {

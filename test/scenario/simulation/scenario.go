@@ -25,6 +25,8 @@ type Scenario struct {
 	Names bool
 	// Restores says that clusters are restored from backups.
 	Restores bool
+	// Removals says that commits remove parts of objects, and objects with finalizers.
+	Removals bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
@@ -43,7 +45,7 @@ func NewScenario(seed uint64) Scenario {
 	if r.IntN(8) == 0 {
 		steps += 10 + r.IntN(24) // some scenarios are long
 	}
-	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3, Names: seed%namesShare == 5, Restores: seed%restoresShare == 7}
+	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3, Names: seed%namesShare == 5, Restores: seed%restoresShare == 7, Removals: seed%removalsShare == 11}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -60,6 +62,9 @@ func NewScenario(seed uint64) Scenario {
 		}
 		if sc.Restores && r.IntN(3) == 0 {
 			sc.Steps[i].kind = restoreStep
+		}
+		if sc.Removals && r.IntN(2) == 0 {
+			sc.Steps[i].kind = removalStep
 		}
 	}
 	return sc
@@ -78,7 +83,7 @@ type Outcome struct {
 func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
+			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, removals: sc.Removals, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
 			contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 		}
@@ -97,7 +102,11 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		r := rand.New(rand.NewPCG(sc.Seed, 2))
 		w.reportsDuringTurns = r.IntN(4) > 0
 		w.blips = sc.Seed%4 > 0
-		w.runEvent(func() { w.push("the beginning", firstCommit(r)) })
+		first := firstCommit(r)
+		if sc.Removals {
+			first.addRemovals()
+		}
+		w.runEvent(func() { w.push("the beginning", first) })
 		w.wake()
 		for _, s := range sc.Steps {
 			if !w.fine() {
@@ -153,8 +162,9 @@ var kinds = []kind{
 	{4, (*world).suspendStopped}, {5, (*world).changeFleets},
 	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // with replicas only
 	{6, (*world).loseAvailability},
-	{0, (*world).changeNames}, // with names only
-	{0, (*world).restoreHost}, // with restores only
+	{0, (*world).changeNames},    // with names only
+	{0, (*world).restoreHost},    // with restores only
+	{0, (*world).changeRemovals}, // with removals only
 }
 
 // killStep is the kind of step that kills the daemon, resumeStep the kind in which a user
@@ -361,6 +371,7 @@ func (w *world) converge(r *rand.Rand) {
 	if why := w.waitUntilSettled(); why != "" {
 		w.violate(invariantConverges, "%s", why)
 	}
+	w.checkRemoved()
 }
 
 const invariantConverges = "once all faults end, the fleet becomes what the commit says"

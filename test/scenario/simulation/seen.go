@@ -72,11 +72,20 @@ func (a *agent) workSeen(w work.Work) (o ledger.WorkSeen, changes time.Time) {
 			o.Exceptions = append(o.Exceptions, state)
 			continue
 		}
-		switch a.objects[m.ID].health(now) {
-		case untracked:
+		stays, named := a.objects[m.ID].stays(m)
+		if named {
+			stays.ID, stays.Version, stays.Envelope = state.ID, state.Version, state.Envelope
+			state = stays
+		}
+		h := a.objects[m.ID].health(now)
+		if h == untracked {
 			o.Untrackable++
-			continue
-		case healthy:
+		}
+		switch h {
+		case healthy, untracked:
+			if state.Available.OK = true; named {
+				o.Exceptions = append(o.Exceptions, state)
+			}
 			continue
 		case pending:
 			if at := a.objects[m.ID].changesAt(now); changes.IsZero() || at.Before(changes) {

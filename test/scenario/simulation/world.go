@@ -31,6 +31,7 @@ type world struct {
 	names   bool // see Scenario
 	// restores says that clusters are restored; see Scenario.
 	restores bool
+	removals bool // see Scenario
 
 	// mu protects the following fields: they are used by the goroutine of the scenario, and by
 	// calls of the loop.
