@@ -50,6 +50,7 @@ contested or foreign), 2 error.`,
 func newDriftList() *cobra.Command {
 	var at client.Connection
 	var cluster string
+	var all bool
 	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "list [PLACEMENT]",
@@ -70,9 +71,13 @@ func newDriftList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !all {
+				drifts = slices.DeleteFunc(drifts, func(d status.Drift) bool { return d.State == api.DriftEnded })
+			}
 			return endDrifts(drifts, listDrifts(cmd.OutOrStdout(), r.At, drifts, out))
 		}),
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "also drift that has ended without a correction")
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	out.Bind(cmd.Flags(), "table", "wide")
 	at.Bind(cmd.Flags())
