@@ -113,14 +113,17 @@ func (t *liveObject) noteApplied(content *unstructured.Unstructured) {
 	t.applied, t.edited = (t.applied|partsOf(content))&partsOf(t.stored), 0
 }
 
-// release makes an object one that gitfleet has never applied.
+// release makes an object one that gitfleet has never applied. No other applier has an alternative in it, which would
+// have a takeover refused.
 func (t *liveObject) release() {
 	t.ours = false
 	if t.stored == nil {
 		return
 	}
 	t.stored = t.stored.DeepCopy()
-	t.stored.SetManagedFields(slices.DeleteFunc(t.stored.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == api.FieldManager }))
+	t.stored.SetManagedFields(slices.DeleteFunc(t.stored.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == api.FieldManager || e.Manager == otherApplier
+	}))
 	t.managed, t.left, t.applied, t.edited = "", "", 0, 0
 }
 
@@ -166,6 +169,8 @@ func (a *agent) editPart(t *liveObject, i int) {
 	a.d.w.logf("somebody edits %s of %s on cluster %s", strings.Join(p.path, "."), title(api.IDOf(t.stored)), a.name)
 }
 
+const otherApplier = "flux"
+
 // applyParts has another server-side applier apply some parts of an object, instead of those that it has applied before.
 func (a *agent) applyParts(t *liveObject) {
 	sent := &unstructured.Unstructured{Object: object("apiVersion", t.stored.GetAPIVersion(), "kind", t.stored.GetKind(),
@@ -175,7 +180,7 @@ func (a *agent) applyParts(t *liveObject) {
 	kind := managedKinds[t.stored.GetNamespace()]
 	for i, p := range kind.parts {
 		switch n := a.others.IntN(6); {
-		case n < 3:
+		case n < 3 || kind.isAlternative(i) && !t.ours: // a takeover would be refused as long as the other applier has one
 			continue
 		case n == 5 && !kind.isAlternative(i): // the server would refuse another one until they give it up
 			putPart(sent.Object, p.path, p.edited)
@@ -185,7 +190,7 @@ func (a *agent) applyParts(t *liveObject) {
 		}
 		said = append(said, strings.Join(p.path, "."))
 	}
-	out, err := a.d.w.applyAs("flux", sent, t.stored)
+	out, err := a.d.w.applyAs(otherApplier, sent, t.stored)
 	if err != nil {
 		return // the server refuses it
 	}
