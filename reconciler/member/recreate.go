@@ -161,7 +161,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 		terminating.Terminating = true
 		a.live.Put(id, &terminating)
 	}
-	a.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","))})
+	a.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ",")), leaving: true})
 	return t, false
 }
 

@@ -168,6 +168,9 @@ func TestRecreation(t *testing.T) {
 			if state.Applied.OK != (test.message == "") || !strings.Contains(state.Applied.Message, test.message) {
 				t.Errorf("applied: %t %s\nwant %q", state.Applied.OK, state.Applied.Message, test.message)
 			}
+			if going := strings.Contains(test.message, "is being deleted"); state.Pending != going {
+				t.Errorf("pending: %t, want %t", state.Pending, going)
+			}
 			if held := s.brake.braked[id].why != ""; held != strings.Contains(test.message, "held") {
 				t.Errorf("held: %t", held)
 			}

@@ -105,6 +105,8 @@ type outcome struct {
 	accepted *observed.Object
 	// immutable says that the server refused it because of immutable fields only.
 	immutable bool
+	// leaving says that the object is being deleted, and is created anew once it is gone.
+	leaving bool
 	// gone says that somebody deleted the object and that it is not created again for now.
 	gone bool
 	// additions are what others have added beside what the manifest sets; nil if that was not looked at.
@@ -212,7 +214,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
 		// An apply now would be lost with the object.
-		a.fail(outcome{task: t, cond: beingDeleted(l.Finalizers)})
+		a.fail(outcome{task: t, cond: beingDeleted(l.Finalizers), leaving: true})
 		return t, false
 	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
@@ -338,13 +340,13 @@ func (a *applier) fail(o outcome) {
 }
 
 // passes reports whether the reason why an object was not applied will pass by itself: its
-// definition or namespace is placed here too, or an API server or admission webhook does not
+// definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
 // respond.
 func (a *applier) passes(o outcome) bool {
 	var coming *pendingDefinition
 	switch {
 	case o.err == nil:
-		return false
+		return o.leaving
 	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
 		return true
 	case connection.ForbiddenByNamespace(o.err):

@@ -257,8 +257,8 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		commit, says string
 		code         int
 	}{
-		{second, "crp/web: 0/0", 1},
-		{first, "crp/web: 0/0", 1}, // in force below the second
+		{second, "crp/web is not applied: the commit has no MemberCluster", 1},
+		{first, "crp/web is not applied: the commit has no MemberCluster", 1}, // in force below the second
 		{strings.Repeat("0", 40), "is not in force yet", 1},
 	} {
 		if out, code := p.cli("wait crp/web --for=applied --timeout 1ms --commit " + test.commit); code != test.code || !strings.Contains(out, test.says) {

@@ -69,6 +69,9 @@ func (a *agent) workSeen(w work.Work) (o ledger.WorkSeen, changes time.Time) {
 		}
 		if !a.applied(w, m) {
 			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server refuses it"}
+			if t := a.objects[m.ID]; t != nil && !t.goneAt.IsZero() {
+				state.Applied.Message, state.Pending = "it is being deleted", true
+			}
 			o.Exceptions = append(o.Exceptions, state)
 			continue
 		}
