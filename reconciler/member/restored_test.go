@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,7 +148,7 @@ func TestMissingInventoriesAreReportedOnce(t *testing.T) {
 	tests := map[string]struct {
 		suspended, value string
 		serial           uint64 // that is reported in the end
-		searches         int
+		searches         int64
 	}{
 		"suspended": {"by a person", "one", 7, 1},
 		"empty":     {"", "", 0, 1},
@@ -156,12 +157,14 @@ func TestMissingInventoriesAreReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cluster := simulated.New(simulated.Options{}).Cluster("east")
-				next, searches, down := cluster.RoundTripper(), 0, false
+				next := cluster.RoundTripper()
+				var searches atomic.Int64
+				var down atomic.Bool
 				a := &watched{t: t, config: &rest.Config{Host: cluster.Config().Host, QPS: -1, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 					if r.URL.Path == "/api/v1/secrets" && r.URL.Query().Get("watch") == "" {
-						searches++
+						searches.Add(1)
 					}
-					if down {
+					if down.Load() {
 						return nil, errors.New("down")
 					}
 					return next.RoundTrip(r)
@@ -173,16 +176,16 @@ func TestMissingInventoriesAreReportedOnce(t *testing.T) {
 				defer a.stop()
 				time.Sleep(20 * time.Minute)
 				for range 2 {
-					down = true // so that a probe doubts the versions that are known
+					down.Store(true) // so that a probe doubts the versions that are known
 					time.Sleep(time.Minute)
-					down = false
+					down.Store(false)
 					time.Sleep(20 * time.Minute)
 				}
 				if n := len(a.restores()); n != 1 {
 					t.Errorf("reported %d restores: %v", n, a.restores())
 				}
-				if searches != test.searches || a.seen.Inventory != test.serial {
-					t.Errorf("searched %d times, want %d; the serial number is %d, want %d", searches, test.searches, a.seen.Inventory, test.serial)
+				if searches.Load() != test.searches || a.seen.Inventory != test.serial {
+					t.Errorf("searched %d times, want %d; the serial number is %d, want %d", searches.Load(), test.searches, a.seen.Inventory, test.serial)
 				}
 			})
 		})

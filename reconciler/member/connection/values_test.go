@@ -127,8 +127,8 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 	requests.Wait()
-	if most != maxLarge {
-		t.Errorf("%d large answers at the same time, want %d", most, maxLarge)
+	if most == 0 || most > maxLarge {
+		t.Errorf("%d large answers at the same time, want at most %d", most, maxLarge)
 	}
 }
 
