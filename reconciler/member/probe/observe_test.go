@@ -36,29 +36,29 @@ func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/version":
 		json.NewEncoder(w).Encode(map[string]any{"major": "1", "gitVersion": "v1.35.2"})
 	case "/api/v1/nodes":
-		c.page(w, r, c.nodes)
+		c.page(w, r, c.nodes, func(int) {})
 	case "/api/v1/pods":
 		if got := r.URL.Query().Get("fieldSelector"); got != "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed" {
 			apiserver.Refuse(w, http.StatusBadRequest, "asked for "+got)
 			return
 		}
-		c.page(w, r, c.pods)
+		c.page(w, r, c.pods, func(int) {})
 	case "/api/v1/namespaces":
 		if !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
 			apiserver.Refuse(w, http.StatusBadRequest, "asked for more than metadata")
 			return
 		}
-		var items []map[string]any
-		for _, n := range c.namespaces {
-			items = append(items, map[string]any{"metadata": map[string]any{"name": n, "uid": "uid of " + n}})
-		}
-		c.page(w, r, items)
+		items := make([]map[string]any, len(c.namespaces))
+		c.page(w, r, items, func(i int) {
+			items[i] = map[string]any{"metadata": map[string]any{"name": c.namespaces[i], "uid": "uid of " + c.namespaces[i]}}
+		})
 	default:
 		apiserver.Refuse(w, http.StatusNotFound, r.URL.Path)
 	}
 }
 
-func (c *census) page(w http.ResponseWriter, r *http.Request, items []map[string]any) {
+// page answers with a page of items, of which fill makes each that is on it.
+func (c *census) page(w http.ResponseWriter, r *http.Request, items []map[string]any, fill func(i int)) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil {
@@ -66,6 +66,9 @@ func (c *census) page(w http.ResponseWriter, r *http.Request, items []map[string
 		return
 	}
 	to := min(len(items), from+min(limit, c.perPage))
+	for i := from; i < to; i++ {
+		fill(i)
+	}
 	meta := map[string]any{}
 	if to < len(items) {
 		meta["continue"] = strconv.Itoa(to)

@@ -180,7 +180,8 @@ func (a *agent) applyParts(t *liveObject) {
 	kind := managedKinds[t.stored.GetNamespace()]
 	for i, p := range kind.parts {
 		switch n := a.others.IntN(6); {
-		case n < 3 || kind.isAlternative(i) && !t.ours: // a takeover would be refused as long as the other applier has one
+		case n < 3 || kind.isAlternative(i) && (!t.ours || t.stored.GetName() == reportedName):
+			// What gitfleet takes over, or leaves drift in, is refused as long as the other applier has another alternative.
 			continue
 		case n == 5 && !kind.isAlternative(i): // the server would refuse another one until they give it up
 			putPart(sent.Object, p.path, p.edited)
