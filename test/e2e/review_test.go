@@ -131,7 +131,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	for _, want := range []string{
 		"`crp/all`: its policy changes from `PickAll` to `PickN 2`; leaves 1 cluster",
 		"Gitfleet-Allow-Delete: crp/old\n", "- Namespace/" + p.name + "-old (crp/old), held\n",
-		"- registry.example/app:1\n+ registry.example/app:2\n",
+		"\n-      - image: registry.example/app:1\n+      - image: registry.example/app:2\n",
 		"`ConfigMap/" + p.name + "/theirs` of `crp/all` on ", ": it exists already and is taken over, with other values: ",
 	} {
 		if !strings.Contains(comment, want) {
