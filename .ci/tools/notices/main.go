@@ -61,7 +61,9 @@ func run(in io.Reader, out io.Writer) error {
 		if name == "" {
 			continue
 		}
-		licensed[name] = licensed[name] // also a module without any file
+		if !licensed[name] {
+			licensed[name] = false // also a module without any file
+		}
 		for dir := p.Dir; ; dir = filepath.Dir(dir) {
 			if rel, err := filepath.Rel(root, dir); err != nil || strings.HasPrefix(rel, "..") {
 				break
