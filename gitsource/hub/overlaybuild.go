@@ -314,13 +314,19 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 	a.items[slices.Index(a.items, u.it)] = known.item
 }
 
-// warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster.
+// warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster. An overlay of which no
+// cluster uses any is an error: its path is probably mistyped, and what it no longer builds would be deleted.
 func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
 	if len(a.overlayClusters()) == 0 {
 		return
 	}
 	for _, u := range o.uses {
 		field := validation.OverlayPath(u.it.overlay)
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(u.existing)), func(dir string) bool { return o.dirs[dir] }) {
+			at := u.it.at(field)
+			a.problem(problem.Error, at, field, "no cluster of the commit uses a directory of it, as none exists for the names, labels and declared properties of any; correct the path or the clusters, or remove the overlay")
+			continue
+		}
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
 			if !u.existing[dir] || o.dirs[dir] || u.literal[dir] {
 				continue

@@ -91,7 +91,7 @@ func (s *boltStore) connect(timeout time.Duration, readOnly bool) (err error) {
 	case ofFileSystem(err):
 		return err
 	}
-	return damaged("%v", err)
+	return faultOf(s.path, err)
 }
 
 // prepare checks the file before anything is read or written, fills a new one, and migrates one

@@ -37,8 +37,12 @@ func (v *Reviewer) observeFork(ctx context.Context, pr forge.PullRequest, known 
 		return fork{allowed: pr.Head}, nil
 	}
 	existing, err := v.cfg.Forge.FindComment(ctx, pr.Number, marker(v.cfg.Fleet))
-	if err != nil {
+	if err != nil && forge.IsGeneral(err) {
 		return known, err
+	}
+	if err != nil { // of this pull request alone, whose head stays without a plan
+		v.cfg.Log.Warn("comments of a pull request from a fork cannot be read; it is not planned", "url", pr.URL, "commit", pr.Head, "err", err)
+		return known, nil
 	}
 	if existing != nil {
 		// What is below the title may quote the pull request.

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -290,5 +291,26 @@ func TestRepositoryEvents(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A member that another fleet or member holds cannot be used until somebody acts, although it answers.
+func TestReachOfAMember(t *testing.T) {
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       fulfilment.Reach
+	}{
+		"it answers":               {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionTrue}}, fulfilment.Usable},
+		"another fleet holds it":   {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterForeign}}, fulfilment.Refused},
+		"it has a second name":     {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterDuplicate}}, fulfilment.Refused},
+		"permissions are missing":  {[]metav1.Condition{{Type: api.PermissionsGranted, Status: metav1.ConditionFalse}}, fulfilment.Refused},
+		"it has not joined so far": {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionUnknown}}, fulfilment.Usable},
+	} {
+		c := &api.MemberCluster{}
+		c.Status.Conditions = test.conditions
+		c.Status.AgentStatus = []api.AgentStatus{{Type: api.MemberAgent, Conditions: []metav1.Condition{{Type: api.Healthy, Status: metav1.ConditionTrue}}}}
+		if got := ReachOf(c); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
 	}
 }

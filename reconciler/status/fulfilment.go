@@ -47,12 +47,18 @@ func NewJudge(r *Report, goal Goal) *Judge {
 // ReachOf returns whether a member can be used.
 func ReachOf(c *api.MemberCluster) fulfilment.Reach {
 	switch {
+	case isHeldByOthers(c), MissingPermissions(c) != nil:
+		return fulfilment.Refused
 	case IsHealthy(c):
 		return fulfilment.Usable
-	case MissingPermissions(c) != nil:
-		return fulfilment.Refused
 	}
 	return fulfilment.Unanswered
+}
+
+// isHeldByOthers reports whether another fleet or member holds the cluster. It may be healthy all the same.
+func isHeldByOthers(c *api.MemberCluster) bool {
+	joined := meta.FindStatusCondition(c.Status.Conditions, api.Joined)
+	return joined != nil && joined.Status == metav1.ConditionFalse && (joined.Reason == api.MemberClusterForeign || joined.Reason == api.MemberClusterDuplicate)
 }
 
 // MissingPermissions returns the condition with the permissions that a member lacks; nil if
