@@ -62,7 +62,7 @@ func Additions(x Extended) []api.Difference {
 	found.Iterate(func(path fieldpath.Path) {
 		at, value, there := locate(x.Live.Object, path)
 		_, wanted, set := locate(manifest.Object, path)
-		if !there || set && wanted != nil || hasAbove(found, path) || !isAddition(path, value) || left(at, path) {
+		if !there || set && wanted != nil || hasAbove(found, path) || !isAddition(path, value) || fillsPlaceholder(manifest, path) || left(at, path) {
 			return
 		}
 		_, visible, _ := locate(shown, path)
@@ -110,8 +110,8 @@ func (x *Extended) counts(e *metav1.ManagedFieldsEntry, group string) bool {
 	switch {
 	case e.Subresource != "" || controlPlane[e.Manager] || strings.HasPrefix(e.Manager, x.Manager) || controllers.AddsByContract(e.Manager):
 		return false
-	case !api.BuiltInGroup(group) && !strings.HasPrefix(e.Manager, "kubectl"):
-		return false // operators extend their own resources
+	case (!api.BuiltInGroup(group) || group == "admissionregistration.k8s.io") && !strings.HasPrefix(e.Manager, "kubectl"):
+		return false // operators extend their own resources, and the configurations of their webhooks
 	}
 	return e.Time == nil || !e.Time.Time.Before(x.Since.Truncate(time.Second)) || x.knows(actor(e))
 }
@@ -187,6 +187,20 @@ func isAddition(path fieldpath.Path, value any) bool {
 		return !strings.Contains(key, "gitfleet.dev/") && !strings.Contains(key, "kubernetes-fleet.io/") && !controllers.AddedByContract(field, key)
 	}
 	return false
+}
+
+// fillsPlaceholder reports whether a field is a key of an object that has no data in Git: whoever uses it fills it, such as
+// an operator that keeps its certificate there.
+func fillsPlaceholder(manifest *unstructured.Unstructured, path fieldpath.Path) bool {
+	if path[0].FieldName == nil || !dataFields[*path[0].FieldName] {
+		return false
+	}
+	for field := range dataFields {
+		if data, _ := manifest.Object[field].(map[string]any); len(data) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // hasAbove reports whether a set has something above a path.

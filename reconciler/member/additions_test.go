@@ -73,7 +73,7 @@ func TestAdditionsAreReportedAndLeft(t *testing.T) {
 	run("ignored", api.AdditionsIgnore, "", 0, edit(add))
 	run("an annotation", api.AdditionsReport, "", 0, edit(`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}`))
 	run("a second one", api.AdditionsReport, "added 2 times: /data/last=x, /data/more=theirs by kubectl-edit", 0, then(edit(add), edit(`{"data":{"last":"x"}}`)))
-	run("another value", api.AdditionsReport, "added 2 times: /data/more=other by kubectl-edit", 0, then(edit(add), edit(`{"data":{"more":"other"}}`)))
+	run("another value", api.AdditionsReport, "added once: /data/more=other by kubectl-edit", 0, then(edit(add), edit(`{"data":{"more":"other"}}`)))
 	run("removed", api.AdditionsReport, "ended once: /data/more=theirs by kubectl-edit", 0, then(edit(add), edit(`{"data":{"more":null}}`)))
 	run("with a change", api.AdditionsReport, "repaired once: /data/key=theirs by kubectl-edit; "+added, 1, edit(`{"data":{"key":"theirs","more":"theirs"}}`))
 	run("before a change", api.AdditionsReport, "repaired once: /data/key=theirs by kubectl-edit; "+added, 1, then(edit(add), edit(`{"data":{"key":"theirs"}}`)))

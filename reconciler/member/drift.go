@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -396,12 +397,16 @@ const additionsMessage = "added beside what the manifest sets, and left as it is
 func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.Difference) bool {
 	p, id := t.placement, t.manifest.ID
 	was, shown := dr.additions[p][id], drift.Shorten(found)
-	known := func(d api.Difference) bool {
-		return was.State == api.DriftAdded && slices.ContainsFunc(was.Paths, func(k api.Difference) bool { return k.ValueInMember == d.ValueInMember && k.Path == d.Path })
+	// A key whose value changes is no other addition; the paths of new items, which end in "-", do not tell these apart.
+	known := func(same func(a, b api.Difference) bool) bool {
+		return was.State == api.DriftAdded && !slices.ContainsFunc(shown, func(d api.Difference) bool {
+			return !slices.ContainsFunc(was.Paths, func(k api.Difference) bool { return k.Path == d.Path && same(k, d) })
+		})
 	}
-	anew := slices.ContainsFunc(shown, func(d api.Difference) bool { return !known(d) })
+	sameValue := func(a, b api.Difference) bool { return a.ValueInMember == b.ValueInMember }
+	anew := !known(func(a, b api.Difference) bool { return sameValue(a, b) || !strings.HasSuffix(a.Path, "/-") })
 	now := ledger.Drift{Addition: true, Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
-	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, !anew && len(shown) == len(was.Paths), anew) {
+	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, known(sameValue) && len(shown) == len(was.Paths), anew) {
 		return false
 	}
 	if anew {
