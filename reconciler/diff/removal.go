@@ -276,7 +276,7 @@ func (s *search) remove(p position, f part) {
 		case !shared && !edited:
 		case o.contract:
 			return
-		case !s.Force, s.KeepShared && (shared || o.applies):
+		case !s.Force, s.KeepShared && (shared || o.applies), edited && o.applies && p.isReplicas(f.e):
 			kept = true
 		default:
 			claimed, claims = true, claims.Union(only(theirs, f.e))
@@ -288,6 +288,12 @@ func (s *search) remove(p position, f part) {
 	case claimed:
 		s.add(p, root, claims)
 	}
+}
+
+// isReplicas reports whether a part is the number of replicas. To remove that means to scale down to the default, so that
+// it is left to whoever applies another number: Git hands it over.
+func (p position) isReplicas(e fieldpath.PathElement) bool {
+	return len(p.path) == 1 && p.path[0].FieldName != nil && *p.path[0].FieldName == "spec" && e.FieldName != nil && *e.FieldName == "replicas"
 }
 
 // forgotten reports whether a part that nobody owns is there only because it was applied, and no

@@ -228,6 +228,7 @@ func TestRemovedFieldsThatOthersHaveChanged(t *testing.T) {
 		"the same scalar, reported":                         {do: applied, removed: waiting, keepShared: true, stays: "minReadySeconds\":8", kept: "minReadySeconds"},
 		"the same scalar, without force":                    {do: applied, removed: waiting, keepOwned: true, stays: "minReadySeconds\":8", kept: "minReadySeconds"},
 		"the same scalar, after a restart":                  {do: applied, removed: waiting, forgotten: true, stays: "minReadySeconds\":8"},
+		"replicas that somebody applied":                    {do: func(s *server) { s.apply("keda", only+"  replicas: 8\n") }, removed: "  replicas: 3\n", stays: "replicas\":8", kept: "replicas"},
 		"a probe that somebody applied with another path": {do: func(s *server) {
 			s.apply("flux", only+"  template: {spec: {containers: [{name: web, livenessProbe: {httpGet: {path: /other, port: 80}}}]}}\n")
 		}, removed: probed, goes: "livenessProbe"},
