@@ -4,9 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // overlay returns member as it would be after a forced apply of manifest. It replaces a dry run
@@ -158,8 +159,8 @@ func (w overlayPosition) sameQuantity(want, have any) bool {
 	if !quantities[w.parent] && !quantity[w.key] {
 		return false
 	}
-	a, errA := resource.ParseQuantity(Text(want))
-	b, errB := resource.ParseQuantity(Text(have))
+	a, errA := api.ParseQuantity(Text(want))
+	b, errB := api.ParseQuantity(Text(have))
 	return errA == nil && errB == nil && a.Cmp(b) == 0
 }
 

@@ -177,6 +177,10 @@ func TestStructuralComparisonWithoutManagedFields(t *testing.T) {
 		"a quantity in another way": {
 			"{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, resources: {limits: {cpu: 1000m, memory: 1024Mi}, requests: {cpu: 0.5}}}]}}",
 			"{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, resources: {limits: {cpu: '1', memory: 1Gi}, requests: {cpu: 500m}}}]}}", nil},
+		"a quantity that takes hours to compute": {
+			"{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, resources: {limits: {cpu: '1'}}}]}}",
+			"{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, resources: {limits: {cpu: '1e2147483647'}}}]}}",
+			[]string{"/spec/containers/0/resources/limits/cpu"}},
 		"a quantity of a custom resource": {
 			"{apiVersion: x/v1, kind: A, spec: {limits: {cpu: 1000m}}}",
 			"{apiVersion: x/v1, kind: A, spec: {limits: {cpu: '1'}}}",

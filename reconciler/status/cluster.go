@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -156,7 +155,7 @@ func properties(s *api.MemberClusterStatus, seen *ledger.Cluster) {
 		}
 		of, kind, _ := strings.Cut(rest, "-")
 		list := lists[of]
-		q, err := resource.ParseQuantity(value)
+		q, err := api.ParseQuantity(value)
 		if list == nil || err != nil {
 			continue
 		}

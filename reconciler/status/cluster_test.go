@@ -149,7 +149,7 @@ func TestMemberClusterProperties(t *testing.T) {
 		c.Namespaces = []string{"a", "b"}
 		c.Properties = map[string]string{
 			"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12", "resources.kubernetes-fleet.io/allocatable-memory": "7Gi",
-			"resources.kubernetes-fleet.io/available-nvidia.com/gpu": "1", "resources.kubernetes-fleet.io/total-memory": "much", "resources.kubernetes-fleet.io/used-cpu": "1",
+			"resources.kubernetes-fleet.io/available-nvidia.com/gpu": "1", "resources.kubernetes-fleet.io/total-memory": "much", "resources.kubernetes-fleet.io/available-memory": "1e2147483647", "resources.kubernetes-fleet.io/used-cpu": "1",
 		}
 	})
 	s := east(seen).object(noon).Status
