@@ -7,6 +7,7 @@
 package hub
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -48,6 +49,15 @@ type Snapshot struct {
 	Uses []listitem.Use
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
+}
+
+// Object returns the object of Objects with an ID; nil if there is none.
+func (s *Snapshot) Object(id api.ID) *api.Object {
+	i, found := slices.BinarySearchFunc(s.Objects, id, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
+	if !found {
+		return nil
+	}
+	return s.Objects[i]
 }
 
 // A Placement is a ClusterResourcePlacement or a ResourcePlacement with defaults.

@@ -92,9 +92,8 @@ func (t *overrideTargets) find(id api.ID) []*api.Object {
 		}
 		return out
 	}
-	i, found := slices.BinarySearchFunc(t.snapshot.Objects, id, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
-	if found {
-		return t.snapshot.Objects[i : i+1]
+	if o := t.snapshot.Object(id); o != nil {
+		return []*api.Object{o}
 	}
 	if t.wrapped == nil {
 		t.wrapped = map[api.ID][]*api.Object{}

@@ -94,9 +94,9 @@ func (a *attempt) built(files []FileChange, source *api.Object) any {
 	if err != nil || checkOthersUnchanged(a.Head, after, affected(a)) != nil {
 		return nil
 	}
-	object := objectOf(after, source.ID)
+	object := after.Object(source.ID)
 	if e := a.manifest.Envelope; e != nil && e.Type.IsOverlay() {
-		if object = objectOf(after, e.ID()); object != nil && object.Overlay != nil {
+		if object = after.Object(e.ID()); object != nil && object.Overlay != nil {
 			object = builtBy(object, position{source.ID, source.Origin.Kustomization})
 		}
 	}

@@ -77,15 +77,7 @@ func (r *rendering) holder(m *work.Manifest) *api.Object {
 	if e := m.Envelope; e != nil {
 		id = e.ID()
 	}
-	return objectOf(r.snapshot, id)
-}
-
-func objectOf(s *hub.Snapshot, id api.ID) *api.Object {
-	i, found := slices.BinarySearchFunc(s.Objects, id, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
-	if !found {
-		return nil
-	}
-	return s.Objects[i]
+	return r.snapshot.Object(id)
 }
 
 // source returns the object of the repository that contains a manifest: the object itself, also if an overlay builds it,
