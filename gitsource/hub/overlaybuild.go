@@ -281,7 +281,7 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 	field := validation.OverlayPath(u.it.overlay)
 	built := &api.BuiltOverlay{Spec: *u.it.overlay, At: u.it.at(field), Hub: o.hub, Properties: map[string]map[string]string{}, Builds: map[string]*api.OverlayBuild{}}
 	h := sha256.New()
-	for _, c := range a.overlayClusters() {
+	for _, c := range o.clusters {
 		if len(c.Properties) > 0 {
 			built.Properties[c.Name] = c.Properties
 			fmt.Fprintf(h, "%q %q\n", c.Name, fmt.Sprint(c.Properties))
@@ -317,14 +317,17 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 // warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster. An overlay of which no
 // cluster uses any is an error: its path is probably mistyped, and what it no longer builds would be deleted.
 func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
-	if len(a.overlayClusters()) == 0 {
+	if len(o.clusters) == 0 {
 		return
 	}
 	for _, u := range o.uses {
 		field := validation.OverlayPath(u.it.overlay)
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(u.existing)), func(dir string) bool { return o.dirs[dir] }) {
-			at := u.it.at(field)
-			a.problem(problem.Error, at, field, "no cluster of the commit uses a directory of it, as none exists for the names, labels and declared properties of any; correct the path or the clusters, or remove the overlay")
+		used := false
+		for dir := range u.existing {
+			used = used || o.dirs[dir]
+		}
+		if !used {
+			a.problem(problem.Error, u.it.at(field), field, "no cluster of the commit uses a directory of it, as none exists for the names, labels and declared properties of any; correct the path or the clusters, or remove the overlay")
 			continue
 		}
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {

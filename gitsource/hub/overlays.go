@@ -18,6 +18,8 @@ import (
 type overlays struct {
 	// hub is the directory that paths are relative to.
 	hub string
+	// clusters are those of the commit, by name.
+	clusters []overlay.Cluster
 	// uses are those of the overlays, in the order of their IDs.
 	uses []*overlayUse
 	// dirs are the directories that have a kustomization and that a path may mean, and whether one does so for a
@@ -73,7 +75,7 @@ func (o *overlays) loose(manifests []string) []string {
 func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 	o.uses = nil
 	dirs := map[string]bool{}
-	clusters := a.overlayClusters()
+	o.clusters = a.overlayClusters()
 	for _, it := range a.items {
 		if it.overlay == nil {
 			continue
@@ -84,7 +86,7 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 				return false, err
 			}
 		}
-		for _, c := range clusters {
+		for _, c := range o.clusters {
 			dir, err := overlay.Choose(it.overlay, o.hub, c, func(dir string) bool { _, is := use.existing[dir]; return is })
 			if err == nil && dir != "" {
 				use.chosen[dir] = append(use.chosen[dir], c.Name)
