@@ -367,9 +367,12 @@ func (dr *driftRecorder) recordIgnored(t task, generation int64, ignored []api.D
 	default:
 		return false
 	}
-	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
+	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, sameDetail)
 	return recordWhilePresent(dr.memory, t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
+
+// sameDetail reports whether two differences have the same path and values, whoever made them.
+func sameDetail(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail }
 
 // recordWhilePresent records drift in a memory while it has paths, and ends it once it has none. It
 // reports whether the record has changed. unchanged says that the paths are those of the record; for anew
@@ -398,15 +401,14 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 	p, id := t.placement, t.manifest.ID
 	was, shown := dr.additions[p][id], drift.Shorten(found)
 	// A key whose value changes is no other addition; the paths of new items, which end in "-", do not tell these apart.
-	known := func(same func(a, b api.Difference) bool) bool {
-		return was.State == api.DriftAdded && !slices.ContainsFunc(shown, func(d api.Difference) bool {
-			return !slices.ContainsFunc(was.Paths, func(k api.Difference) bool { return k.Path == d.Path && same(k, d) })
+	known := func(d api.Difference) bool {
+		return was.State == api.DriftAdded && slices.ContainsFunc(was.Paths, func(k api.Difference) bool {
+			return k.Path == d.Path && (k.ValueInMember == d.ValueInMember || !strings.HasSuffix(k.Path, "/-"))
 		})
 	}
-	sameValue := func(a, b api.Difference) bool { return a.ValueInMember == b.ValueInMember }
-	anew := !known(func(a, b api.Difference) bool { return sameValue(a, b) || !strings.HasSuffix(a.Path, "/-") })
+	anew := slices.ContainsFunc(shown, func(d api.Difference) bool { return !known(d) })
 	now := ledger.Drift{Addition: true, Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
-	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, known(sameValue) && len(shown) == len(was.Paths), anew) {
+	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, slices.EqualFunc(shown, was.Paths, sameDetail), anew) {
 		return false
 	}
 	if anew {
