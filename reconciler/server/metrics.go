@@ -272,15 +272,12 @@ func (p *scrape) members() {
 	}
 	for _, m := range p.report.Clusters {
 		up := 0.0
-		if status.IsHealthy(m) {
+		if status.IsHealthy(m) && !status.IsHeldByOthers(m) {
 			up = 1
 		}
 		for _, c := range m.Status.Conditions {
 			if problem := problems[c.Reason]; problem != "" && c.Status == metav1.ConditionFalse {
 				p.gauge(memberProblems, 1, m.Name, problem)
-				if c.Type == api.Joined { // somebody else holds it
-					up = 0
-				}
 			}
 		}
 		p.gauge(memberUp, up, m.Name)

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 )
 
-// An Absence is a member cluster that the policy of a placement asks for and that cannot be chosen
-// now, with the reason.
+// An Absence is a member cluster that a placement would choose if it could be used, with the reason why it
+// cannot be.
 type Absence struct {
 	Cluster string `json:"cluster"`
 	Reason  string `json:"reason"`
@@ -47,7 +47,7 @@ func NewJudge(r *Report, goal Goal) *Judge {
 // ReachOf returns whether a member can be used.
 func ReachOf(c *api.MemberCluster) fulfilment.Reach {
 	switch {
-	case isHeldByOthers(c), MissingPermissions(c) != nil:
+	case IsHeldByOthers(c), MissingPermissions(c) != nil:
 		return fulfilment.Refused
 	case IsHealthy(c):
 		return fulfilment.Usable
@@ -55,8 +55,8 @@ func ReachOf(c *api.MemberCluster) fulfilment.Reach {
 	return fulfilment.Unanswered
 }
 
-// isHeldByOthers reports whether another fleet or member holds the cluster. It may be healthy all the same.
-func isHeldByOthers(c *api.MemberCluster) bool {
+// IsHeldByOthers reports whether another fleet or another member holds the cluster, which may be healthy all the same.
+func IsHeldByOthers(c *api.MemberCluster) bool {
 	joined := meta.FindStatusCondition(c.Status.Conditions, api.Joined)
 	return joined != nil && joined.Status == metav1.ConditionFalse && (joined.Reason == api.MemberClusterForeign || joined.Reason == api.MemberClusterDuplicate)
 }

@@ -59,7 +59,7 @@ type Source struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	Failures    int       `json:"failures"`
 	Error       string    `json:"error,omitempty"`
-	// NextPoll is when the repository is tried again after a failure.
+	// NextPoll is the time of the next attempt to read the repository after a failed one; zero if the last one succeeded.
 	NextPoll time.Time `json:"nextPoll,omitzero"`
 	// Steps are what is being done now with what the repository has sent.
 	Steps []gitsource.Step `json:"steps,omitempty"`
@@ -309,10 +309,8 @@ func Absence(c *api.MemberCluster) Member {
 	for _, a := range c.Status.AgentStatus {
 		conditions = append(slices.Clone(a.Conditions), conditions...)
 	}
-	for _, cond := range conditions {
-		if cond.Type == api.Joined && (cond.Reason == api.MemberClusterForeign || cond.Reason == api.MemberClusterDuplicate) {
-			m.State = foreign
-		}
+	if status.IsHeldByOthers(c) {
+		m.State = foreign
 	}
 	if m.State == Available {
 		return m
