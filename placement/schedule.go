@@ -40,18 +40,19 @@ type Outcome struct {
 	// Found is how many clusters are selected, and Wanted how many the policy requests; for
 	// PickAll they are equal.
 	Found, Wanted int
-	// Absent are the clusters that the policy asks for and that cannot be chosen now, by name: see
-	// Absence. A placement without clusters that has none wants nothing.
+	// Absent are the clusters that would be chosen if they could be used, sorted by name. If a
+	// placement has no clusters and none is absent, its policy asks for none.
 	Absent []Absence
 	// Notes are remarks for the user that belong to no decision: a property that no cluster
 	// reports, a name that does not exist, an invalid value.
 	Notes []string
 }
 
-// An Absence is a cluster that would be chosen if it could be used, or might be: of PickN while
-// too few are found, of PickFixed if it is named. A property or namespace of a cluster that cannot be used
-// counts as one that the policy asks for unless it is known to be another. Of a placement in a
-// namespace that no selected cluster has, the clusters that lack it are absent as well.
+// An Absence is a cluster that would be chosen, or might be, if it could be used, with the reason why it
+// cannot be: for PickAll each one that matches, for PickFixed each one that is named, for PickN each one
+// that matches while too few are found. A property or namespace that is not known of an unusable
+// cluster counts as a match. If no cluster with the namespace of a ResourcePlacement is selected, the
+// clusters that match and lack it are absent, too.
 type Absence struct{ Cluster, Reason string }
 
 // Schedule selects the clusters of a placement.

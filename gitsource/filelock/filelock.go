@@ -9,8 +9,8 @@ import (
 // ErrInUse says that another process has locked the file.
 var ErrInUse = errors.New("another gitfleet uses this state directory")
 
-// Open opens a file as os.OpenFile does, and locks it. The error is ErrInUse if it is locked. The operating system releases the lock when
-// the file is closed or the process ends, for whatever reason.
+// Open opens a file as os.OpenFile does, and locks it. The error is ErrInUse if another process has the lock. The
+// operating system releases the lock when the file is closed or the process ends, for whatever reason.
 func Open(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {

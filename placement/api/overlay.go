@@ -69,8 +69,8 @@ type BuiltOverlay struct {
 	Hub string
 	// Properties are the declared properties of the clusters of the commit, by the cluster's name.
 	Properties map[string]map[string]string
-	// Builds are the directories that exist and that a path may mean for some cluster. A directory
-	// that no cluster of the commit uses is not built: its value is nil.
+	// Builds are the results by directory: those of every existing directory that a path may mean, also
+	// if no cluster of the commit uses it.
 	Builds map[string]*OverlayBuild
 }
 

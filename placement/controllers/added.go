@@ -82,13 +82,13 @@ var (
 	labels      = []string{"labels"}
 )
 
-// AddsByContract reports whether a field manager belongs to a program that adds items by contract.
+// AddsByContract reports whether a field manager is that of one of the Adders.
 func AddsByContract(manager string) bool {
 	return slices.ContainsFunc(Adders, func(a Adder) bool { return matchesAny(a.Managers, manager) })
 }
 
-// AddedByContract reports whether an item of a list, or a key of a map, is one that a program adds by
-// contract. field is the name of the list or map.
+// AddedByContract reports whether one of the Adders adds an item or key of this name to the list or map that is called
+// field.
 func AddedByContract(field, name string) bool {
 	return slices.ContainsFunc(Adders, func(a Adder) bool {
 		return slices.ContainsFunc(a.Items, func(i Added) bool { return slices.Contains(i.Fields, field) && matchesAny(i.Names, name) })

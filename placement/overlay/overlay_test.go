@@ -14,7 +14,7 @@ var east = Cluster{
 	Properties: map[string]string{"size": "large", "bad": "a/b", "dots": ".."},
 }
 
-// A path means one directory for each cluster, or the error says what to write.
+// The variables of a path are replaced by the values of a cluster. If the cluster lacks one, the error says how to add it.
 func TestPathFor(t *testing.T) {
 	for text, want := range map[string]string{
 		"apps/shop":                                         "apps/shop",

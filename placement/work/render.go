@@ -200,6 +200,7 @@ func (v *variant) override(out *Rendered, applied []application) error {
 	return nil
 }
 
-// Manifests returns the manifests before any override, in canonical order. Clusters get no
-// others, but possibly with other content, and of overlays not all.
+// Manifests returns the manifests before any override, in canonical order. No cluster gets an object that is not
+// among them. Overrides may change or leave out objects on a cluster, and it gets only the build of an overlay that is for
+// it.
 func (r *Renderer) Manifests() []*Manifest { return r.whole.base.Manifests }

@@ -23,7 +23,7 @@ type Extended struct {
 	// an object that was taken over, is no addition. Writes of Known count too, whenever they were.
 	Since time.Time
 	Known []api.Actor
-	// Left are fields that Git has removed and that are still there, which are no additions either.
+	// Left are fields of the live object that Git has removed. They are no additions.
 	Left Left
 }
 

@@ -1,5 +1,5 @@
-// Package fulfilment decides whether a placement is as Git asks for: with its newest content, applied and
-// available, on every cluster that its policy asks for.
+// Package fulfilment decides whether a placement has its newest content, applied and available, on every cluster that its
+// policy asks for.
 //
 // It is the one rule of gitfleet wait, sync --wait and status, of the end of a rollout in the metrics, and of the
 // statuses of commits. What is not there does not count as done: a cluster that the policy asks for and that cannot be

@@ -142,8 +142,8 @@ func TestUnlistedObjectsAreDeleted(t *testing.T) {
 	})
 }
 
-// A missing inventory is reported once, although it stays missing: that of a
-// suspended placement, and that of a placement which has nothing to write.
+// A restore is reported once for an inventory that stays missing, as it does while its placement is
+// suspended or has no objects.
 func TestMissingInventoriesAreReportedOnce(t *testing.T) {
 	tests := map[string]struct {
 		suspended, value string

@@ -96,7 +96,7 @@ type Placement struct {
 	// Unanswered is how many clusters have not answered since the ledger was lost. It is set if fewer clusters than
 	// wanted are selected because those may hold the placement.
 	Unanswered int
-	// Absent are the clusters that the policy asks for and that cannot be chosen now, by name. NoMembers says that the
+	// Absent are the clusters that would be chosen if they could be used, sorted by name. NoMembers says that the
 	// commit declares no member clusters at all.
 	Absent    []Absence
 	NoMembers bool
@@ -123,7 +123,7 @@ type Placement struct {
 	Forget  bool
 }
 
-// An Absence is a cluster that a policy asks for and that cannot be chosen now, and whether it could be used.
+// An Absence is an absent cluster of a placement, with whether it becomes usable by itself.
 type Absence struct {
 	placement.Absence
 	Reach fulfilment.Reach

@@ -116,7 +116,7 @@ type Detail struct {
 	// Rollout is that of the newest content; nil before the first one, and if there was nothing to roll out.
 	Rollout  *Rollout        `json:"rollout,omitempty"`
 	Clusters []ClusterDetail `json:"clusters,omitempty"` // that it holds, by name
-	// Absent are the clusters that its policy asks for and that cannot be chosen now, by name. NoMembers says that the commit
+	// Absent are the clusters that would be chosen if they could be used, sorted by name. NoMembers says that the commit
 	// declares no member clusters at all.
 	Absent    []Absence `json:"absent,omitempty"`
 	NoMembers bool      `json:"noMembers,omitempty"`

@@ -162,7 +162,7 @@ func keyOf(getenv func(string) string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// sign writes the signature of a file beside it.
+// sign signs the file at a path and writes the signature to path.minisig.
 func sign(path string, key minisign.PrivateKey, comment string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -96,8 +96,8 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	}
 }
 
-// A replica counts as the leader only while its fence is open, since another one may lead although
-// this one has not stopped everything yet. A daemon without other replicas leads while it runs.
+// A replica counts as the leader only while its fence is open: after that another one may lead, even if this one is
+// still stopping. A daemon without other replicas always leads.
 func TestLeadsForCertain(t *testing.T) {
 	f := simulated.New(simulated.Options{})
 	f.Cluster("management")

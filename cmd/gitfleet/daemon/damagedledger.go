@@ -82,7 +82,7 @@ func resetShared(ctx context.Context, cfg replica.Config, force bool) (aside str
 // leaseWatch is how long a Lease is watched that does not seem to be renewed.
 const leaseWatch = 3 * time.Second
 
-// checkNobodyLeads returns an error that names the replica that leads.
+// checkNobodyLeads returns an error if a replica holds the Lease, which it names, or if that cannot be found out.
 func checkNobodyLeads(ctx context.Context, cfg replica.Config) error {
 	found, err := replica.Inspector{Config: cfg, Now: time.Now, Watch: leaseWatch}.Inspect(ctx)
 	switch {

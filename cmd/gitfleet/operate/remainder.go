@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A remainder says what of a report is not done yet.
+// A remainder finds what keeps the placements of a report from reaching a goal, and describes it for people.
 type remainder struct {
 	judge    *status.Judge
 	statuses map[string]*api.PlacementStatus

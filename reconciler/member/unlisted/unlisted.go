@@ -27,9 +27,9 @@ type Object struct {
 
 // Find lists the objects of every kind that have the label of a fleet and fields that our field manager
 // has applied. The label alone shows nothing, since controllers copy labels to what they create. Kinds
-// that may not be listed are left out, and named by the error, as are those that are not answered for at
-// the moment; the result is valid nevertheless, unless connection.IsExceeded says otherwise of the error. again says that another try may find more. timeout bounds
-// the discovery.
+// that may not be listed, or that the API server does not answer for at the moment, are left out and named
+// by the error. With an error of connection.IsExceeded there is no result; with any other one, what was
+// found is valid. again says that another try may find more. timeout bounds the discovery.
 func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time.Duration) (out []Object, again bool, err error) {
 	kinds, err := listable(ctx, conn, timeout)
 	if connection.IsExceeded(err) {
