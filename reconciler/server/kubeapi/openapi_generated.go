@@ -385,7 +385,7 @@ func schema_gitfleet_gitfleet_placement_api_BuiltOverlay(ref common.ReferenceCal
 					},
 					"Builds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Builds are the directories that exist and that a path may mean for some cluster. A directory that no cluster of the commit uses is not built: its value is nil.",
+							Description: "Builds are the results by directory: those of every existing directory that a path may mean, also if no cluster of the commit uses it.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
