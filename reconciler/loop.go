@@ -255,7 +255,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		if r.inForce != nil && r.inForce.Commit.Hash == l.commit.Hash {
 			return
 		}
-		if why := cmp.Or(plan.RemovesEverything(l.snapshot, r.ledger), plan.StopsBuilding(l.snapshot, r.inForce)); why != "" && !l.resumed {
+		if why := cmp.Or(plan.RemovesEverything(l.snapshot, r.ledger), plan.StopsBuilding(l.snapshot, r.inForce), plan.Drops(l.snapshot, r.inForce)); why != "" && !l.resumed {
 			r.source.LoadError, err = why, errors.New(why)
 		}
 	}

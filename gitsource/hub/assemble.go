@@ -23,7 +23,10 @@ type assembly struct {
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 	unused  []string
-	uses    []listitem.Use
+	// excluded is what is no part of the hub, and unusedOverlays what overlays build for no cluster.
+	excluded       []Exclusion
+	unusedOverlays []string
+	uses           []listitem.Use
 	// size is the approximate memory of the items. full says that a limit is exceeded, so that the
 	// rest of the commit is not read.
 	size int64
@@ -74,7 +77,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items)+a.built > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources, Unused: a.unused, Uses: a.uses}
+	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources, Unused: a.unused, Uses: a.uses, Excluded: a.excluded, UnusedOverlays: a.unusedOverlays}
 	a.checkScopes(s.Namespaced)
 	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()

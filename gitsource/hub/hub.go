@@ -45,6 +45,11 @@ type Snapshot struct {
 	// Unused are the sorted kustomization files of components and bases that no kustomization uses
 	// and that are therefore not built.
 	Unused []string
+	// Excluded are the directories and files, of those below the configured path, that are no part of the hub. What is
+	// below one of them is not listed.
+	Excluded []Exclusion
+	// UnusedOverlays are the sorted directories that overlays could build, and that are for no cluster of the commit.
+	UnusedOverlays []string
 	// Uses are the indexes by which patches of kustomizations address items of lists.
 	Uses []listitem.Use
 	// Warnings do not refuse the commit; some of them are Failures.

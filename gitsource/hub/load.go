@@ -169,6 +169,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 		a.problems = append(a.problems, a.grants.CheckReference(r)...)
 	}
 	a.problems = append(a.problems, g.Problems()...)
+	a.exclude(w, o)
 	return a.finish(commit)
 }
 
@@ -259,6 +260,7 @@ func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *asse
 		if owner, listed := g.Owner(name); owner != "" {
 			if !listed {
 				a.problems = append(a.problems, a.grants.CheckRead(owner, name)...)
+				a.excluded = append(a.excluded, Exclusion{name, owner + " is the kustomization of its directory and does not list it"})
 				a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 			}
 			continue

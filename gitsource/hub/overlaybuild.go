@@ -322,11 +322,7 @@ func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
 	}
 	for _, u := range o.uses {
 		field := validation.OverlayPath(u.it.overlay)
-		used := false
-		for dir := range u.existing {
-			used = used || o.dirs[dir]
-		}
-		if !used {
+		if len(u.chosen) == 0 {
 			a.problem(problem.Error, u.it.at(field), field, "no cluster of the commit uses a directory of it, as none exists for the names, labels and declared properties of any; correct the path or the clusters, or remove the overlay")
 			continue
 		}

@@ -62,6 +62,24 @@ func (o *overlays) problems(all problem.List) problem.List {
 	return append(rest, o.misplaced...)
 }
 
+// exclude records what is no part of the hub: what was not walked, and what overlays build.
+func (a *assembly) exclude(w *walk, o *overlays) {
+	a.excluded = append(a.excluded, w.excluded...)
+	for _, dir := range slices.Sorted(maps.Keys(o.dirs)) {
+		by := o.builderOf(dir)
+		a.excluded = append(a.excluded, Exclusion{dir, by.id.String() + " (" + positionText(by.origin) + ") builds it for clusters"})
+		if !o.dirs[dir] {
+			a.unusedOverlays = append(a.unusedOverlays, dir)
+		}
+	}
+}
+
+// builderOf is the first overlay that may build a directory.
+func (o *overlays) builderOf(dir string) *item {
+	i := slices.IndexFunc(o.uses, func(u *overlayUse) bool { return u.existing[dir] })
+	return o.uses[max(i, 0)].it
+}
+
 // loose returns the manifests that are not in directories of overlays.
 func (o *overlays) loose(manifests []string) []string {
 	if len(o.dirs) == 0 {
@@ -196,8 +214,7 @@ func (o *overlays) checkMisplaced(a *assembly) {
 		if dir == "" {
 			continue
 		}
-		i := slices.IndexFunc(o.uses, func(u *overlayUse) bool { return u.existing[dir] })
-		by := o.uses[max(i, 0)].it
+		by := o.builderOf(dir)
 		o.misplaced = append(o.misplaced, problem.Problem{Origin: it.origin, Severity: problem.Error,
 			Message: it.id.String() + " is in " + dir + ", which " + by.id.String() + " (" + positionText(by.origin) + ") builds for clusters, so that it would be no part of the hub; move it to another directory"})
 	}

@@ -81,7 +81,30 @@ func (w *walk) configuredRoots(root string) ([]string, error) {
 		}
 	}
 	w.checkUnread(name, root, outer)
-	return outer, nil
+	return outer, w.exclude(name, root, outer)
+}
+
+// exclude records what the roots of a ConfigFile leave out: the entries of each directory above them that lead to none.
+func (w *walk) exclude(by, dir string, roots []string) error {
+	l, err := w.tree.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range l {
+		name := path.Join(dir, e.Name())
+		switch {
+		case slices.ContainsFunc(roots, func(r string) bool { return r == "." || grant.Below(r, name) }):
+		case e.IsDir() && slices.ContainsFunc(roots, func(r string) bool { return grant.Below(name, r) }):
+			err = w.exclude(by, name, roots)
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir() || document.IsManifest(name):
+			w.excluded = append(w.excluded, Exclusion{name, "the roots in " + by + " do not have it"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readRoots reads the document of a ConfigFile.

@@ -30,6 +30,9 @@ type walk struct {
 	kustomizations []string
 	problems       problem.List
 
+	// excluded are directories and files that are not read, and why.
+	excluded []Exclusion
+
 	files int
 	names int // number of entries, including ignored ones
 }
@@ -138,6 +141,9 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 			w.problems = append(w.problems, w.grants.CheckRead(by, name)...)
 		}
 		if skip {
+			if e.IsDir() || document.IsManifest(name) {
+				w.excluded = append(w.excluded, Exclusion{name, by + " lists it"})
+			}
 			continue
 		}
 		if err := w.entry(name, e, ignored, depth); err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 // An Object is an object of the repository that can be placed. It is immutable and shared.
+// +k8s:openapi-gen=false
 type Object struct {
 	ID ID
 	// Content is the manifest without the fields that only a server sets.
@@ -31,6 +32,7 @@ func (o *Object) Identifier() ResourceIdentifier {
 }
 
 // An Origin is a position in the repository.
+// +k8s:openapi-gen=false
 type Origin struct {
 	// Path is slash-separated and relative to the repository's root.
 	Path string
@@ -51,6 +53,7 @@ func (o Origin) String() string {
 }
 
 // A PlacementKey identifies a placement of either kind. It is comparable.
+// +k8s:openapi-gen=false
 type PlacementKey struct {
 	// Namespace is empty for a ClusterResourcePlacement and never empty for a
 	// ResourcePlacement.
@@ -83,6 +86,7 @@ type GroupKind = schema.GroupKind
 
 // An ID identifies an object, regardless of the version of its manifest. It is comparable, and
 // the zero ID identifies nothing.
+// +k8s:openapi-gen=false
 type ID struct {
 	Group, Kind, Namespace, Name string
 }

@@ -61,6 +61,7 @@ const (
 
 // A BuiltOverlay is what an Overlay or a ClusterOverlay has for the clusters of a commit. It is
 // immutable.
+// +k8s:openapi-gen=false
 type BuiltOverlay struct {
 	// Spec has the defaults set, and At is the position of its path or paths.
 	Spec OverlaySpec
@@ -75,6 +76,7 @@ type BuiltOverlay struct {
 }
 
 // An OverlayBuild is the result of building one directory.
+// +k8s:openapi-gen=false
 type OverlayBuild struct {
 	// File is the kustomization file.
 	File string

@@ -212,7 +212,8 @@ func (o *Forecast) work(key api.PlacementKey, cluster string) *work.Work {
 }
 
 // Refusal returns why the daemon would refuse the commit: no placement or no cluster of the earlier plan would be left,
-// or a kustomization would not be built any more. It is empty if the daemon would accept it.
+// a kustomization would not be built any more, or something deployed would be no part of the hub any more. It is empty if
+// the daemon would accept it.
 func (o *Forecast) Refusal() string {
 	if o.before == nil {
 		return ""
@@ -224,5 +225,5 @@ func (o *Forecast) Refusal() string {
 	for _, c := range o.before.Clusters {
 		l.Fold(ledger.ClusterSeen{Cluster: c.Name, Healthy: true})
 	}
-	return cmp.Or(plan.RemovesEverything(o.Snapshot, l), plan.StopsBuilding(o.Snapshot, o.inForce))
+	return cmp.Or(plan.RemovesEverything(o.Snapshot, l), plan.StopsBuilding(o.Snapshot, o.inForce), plan.Drops(o.Snapshot, o.inForce))
 }

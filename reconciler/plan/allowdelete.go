@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -34,6 +35,22 @@ func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
 		return "the commit has no placement left, and would remove everything from every cluster" + hint
 	}
 	return ""
+}
+
+// Drops returns why a snapshot is refused after the one in force, which may be nil: something is deployed whose file or
+// directory is no part of the hub any more. Most likely that was not meant, as with a directory that is missing under the
+// roots or that the path of an overlay means by chance, and what was deployed would be deleted. The result is empty if the
+// snapshot is acceptable.
+func Drops(next, inForce *hub.Snapshot) string {
+	if inForce == nil || slices.Contains(api.AllowedDeletions(next.Commit.Message), "*") {
+		return ""
+	}
+	d := next.Drops(inForce)
+	if d == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is no part of the hub any more, since %s, so %s (%s) of the commit in force would be removed; correct that, or if it is intended, add the trailer \"%s: *\" to the message of a commit",
+		d.Exclusion.Path, d.Exclusion.Why, d.What, d.Origin, api.AllowTrailer)
 }
 
 // StopsBuilding returns why a snapshot is refused after the one in force, which may be nil: it does not build a kustomization

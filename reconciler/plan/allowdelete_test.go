@@ -105,3 +105,22 @@ func TestStopsBuilding(t *testing.T) {
 		t.Errorf("everything is removed: %q", got)
 	}
 }
+
+// A commit that takes what is deployed out of the hub is refused with what decides that, unless its trailer allows all
+// deletions.
+func TestDrops(t *testing.T) {
+	inForce := &hub.Snapshot{Placements: []*hub.Placement{{Key: api.PlacementKey{Name: "web"}, Origin: api.Origin{Path: "apps/web.yaml", Line: 1}}}}
+	next := &hub.Snapshot{Excluded: []hub.Exclusion{{Path: "apps", Why: "the roots in .gitfleet.yaml do not have it"}}}
+	const want = "apps is no part of the hub any more, since the roots in .gitfleet.yaml do not have it, so crp/web (apps/web.yaml:1) of the commit in force would be removed; " +
+		`correct that, or if it is intended, add the trailer "Gitfleet-Allow-Delete: *" to the message of a commit`
+	if got := Drops(next, inForce); got != want {
+		t.Errorf("got %s", got)
+	}
+	if got := Drops(next, nil); got != "" {
+		t.Errorf("no commit is in force: %s", got)
+	}
+	next.Commit.Message = "Leave it\n\nGitfleet-Allow-Delete: *"
+	if got := Drops(next, inForce); got != "" {
+		t.Errorf("all deletions are allowed: %s", got)
+	}
+}

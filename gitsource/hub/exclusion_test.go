@@ -1,0 +1,76 @@
+package hub
+
+import (
+	"maps"
+	"testing"
+)
+
+// What a commit takes out of the hub is found, unless an overlay builds it for a cluster, it is elsewhere now, or its file
+// was removed.
+func TestDrops(t *testing.T) {
+	files := map[string]string{
+		"fleet/cluster.yaml":      "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east, labels: {env: prod}}}\n",
+		"fleet/placement.yaml":    "{apiVersion: placement.kubernetes-fleet.io/v1, kind: ClusterResourcePlacement, metadata: {name: web}, spec: {resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {placementType: PickAll}}}\n",
+		"web/prod/ns.yaml":        "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n",
+		"blog/kustomization.yaml": "resources: [blog.yaml]\n",
+		"blog/blog.yaml":          "{apiVersion: v1, kind: ConfigMap, metadata: {name: blog, namespace: web}}\n",
+		"apps/dev/ns.yaml":        "{apiVersion: v1, kind: Namespace, metadata: {name: dev}}\n",
+	}
+	for name, test := range map[string]struct {
+		changes map[string]string // an empty text removes the file
+		want    string
+	}{
+		"nothing": {},
+		"roots that forget a directory": {map[string]string{".gitfleet.yaml": "roots: [fleet, web]\n"},
+			"Namespace/dev: apps, the roots in .gitfleet.yaml do not have it"},
+		"roots that forget the placements": {map[string]string{".gitfleet.yaml": "roots: [fleet/cluster, web, blog, apps]\n", "fleet/cluster/c.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n", "fleet/cluster.yaml": ""},
+			"crp/web: fleet/placement.yaml, the roots in .gitfleet.yaml do not have it"},
+		"roots without the directory of a kustomization": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps]\n"},
+			"ConfigMap/web/blog: blog, the roots in .gitfleet.yaml do not have it"},
+		"roots without a directory that is removed as well": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps]\n", "blog/kustomization.yaml": "", "blog/blog.yaml": ""}, ""},
+		"roots without it, and its objects moved":           {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps]\n", "web/prod/blog.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: blog, namespace: web}}\n"}, ""},
+		"a variable path means another directory by chance": {map[string]string{
+			"fleet/o.yaml":                     "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {paths: ['${cluster.labels.env}', 'overlays/prod', '${cluster.name}']}}\n",
+			"overlays/prod/kustomization.yaml": "resources: [ns.yaml]\n", "overlays/prod/ns.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n",
+		}, "ConfigMap/web/blog: blog, ClusterOverlay.gitfleet.dev/o (fleet/o.yaml:1) builds it for clusters"},
+		"an overlay builds it for a cluster": {map[string]string{
+			"fleet/o.yaml": "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {path: 'blog'}}\n"}, ""},
+		"an overlay builds it under another name": {map[string]string{
+			"fleet/o.yaml":            "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {path: 'blog'}}\n",
+			"blog/kustomization.yaml": "resources: [blog.yaml]\nnamePrefix: my-\n"}, ""},
+		"a file beside what an overlay builds": {map[string]string{
+			"fleet/o.yaml":                "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {path: 'web/${cluster.labels.env}'}}\n",
+			"web/prod/kustomization.yaml": "namePrefix: a-\nresources: [other.yaml]\n", "web/prod/other.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n",
+		}, "Namespace/web: web/prod, ClusterOverlay.gitfleet.dev/o (fleet/o.yaml:1) builds it for clusters"},
+		"a pattern of an ignore file": {map[string]string{".gitfleetignore": "dev*\n"}, "Namespace/dev: apps/dev, .gitfleetignore lists it"},
+		"a kustomization that does not list its neighbours": {map[string]string{"apps/dev/kustomization.yaml": "resources: [other.yaml]\n", "apps/dev/other.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n"},
+			"Namespace/dev: apps/dev/ns.yaml, apps/dev/kustomization.yaml is the kustomization of its directory and does not list it"},
+		"a kustomization that lists it":        {map[string]string{"apps/dev/kustomization.yaml": "resources: [ns.yaml]\nnamePrefix: a-\n"}, ""},
+		"a kustomization lists a file no more": {map[string]string{"blog/kustomization.yaml": "resources: [other.yaml]\n", "blog/other.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLoader(Options{})
+			before, err := l.Load(Commit{Hash: "before"}, newMemoryTree(files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := maps.Clone(files)
+			for name, text := range test.changes {
+				if changed[name] = text; text == "" {
+					delete(changed, name)
+				}
+			}
+			next, err := l.Load(Commit{Hash: "next"}, newMemoryTree(changed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if d := next.Drops(before); d != nil {
+				got = d.What + ": " + d.Exclusion.Path + ", " + d.Exclusion.Why
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
