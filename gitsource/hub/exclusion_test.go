@@ -21,7 +21,7 @@ func TestDrops(t *testing.T) {
 		want    string
 	}{
 		"nothing": {},
-		"roots that forget a directory": {map[string]string{".gitfleet.yaml": "roots: [fleet, web]\n"},
+		"roots that forget a directory": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, blog]\n"},
 			"Namespace/dev: apps, the roots in .gitfleet.yaml do not have it"},
 		"roots that forget the placements": {map[string]string{".gitfleet.yaml": "roots: [fleet/cluster, web, blog, apps]\n", "fleet/cluster/c.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n", "fleet/cluster.yaml": ""},
 			"crp/web: fleet/placement.yaml, the roots in .gitfleet.yaml do not have it"},

@@ -20,7 +20,6 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.Affinity":                       schema_gitfleet_gitfleet_placement_api_Affinity(ref),
 		"github.com/gitfleet/gitfleet/placement/api.AgentStatus":                    schema_gitfleet_gitfleet_placement_api_AgentStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ApplyStrategy":                  schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref),
-		"github.com/gitfleet/gitfleet/placement/api.BuiltOverlay":                   schema_gitfleet_gitfleet_placement_api_BuiltOverlay(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Ciphertext":                     schema_gitfleet_gitfleet_placement_api_Ciphertext(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterAffinity":                schema_gitfleet_gitfleet_placement_api_ClusterAffinity(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterOverlay":                 schema_gitfleet_gitfleet_placement_api_ClusterOverlay(ref),
@@ -40,24 +39,19 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.DriftedResourcePlacement":       schema_gitfleet_gitfleet_placement_api_DriftedResourcePlacement(ref),
 		"github.com/gitfleet/gitfleet/placement/api.EnvelopeIdentifier":             schema_gitfleet_gitfleet_placement_api_EnvelopeIdentifier(ref),
 		"github.com/gitfleet/gitfleet/placement/api.FailedResourcePlacement":        schema_gitfleet_gitfleet_placement_api_FailedResourcePlacement(ref),
-		"github.com/gitfleet/gitfleet/placement/api.ID":                             schema_gitfleet_gitfleet_placement_api_ID(ref),
 		"github.com/gitfleet/gitfleet/placement/api.JSONPatchOverride":              schema_gitfleet_gitfleet_placement_api_JSONPatchOverride(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Kind":                           schema_gitfleet_gitfleet_placement_api_Kind(ref),
 		"github.com/gitfleet/gitfleet/placement/api.MemberCluster":                  schema_gitfleet_gitfleet_placement_api_MemberCluster(ref),
 		"github.com/gitfleet/gitfleet/placement/api.MemberClusterSpec":              schema_gitfleet_gitfleet_placement_api_MemberClusterSpec(ref),
 		"github.com/gitfleet/gitfleet/placement/api.MemberClusterStatus":            schema_gitfleet_gitfleet_placement_api_MemberClusterStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.NamespacedName":                 schema_gitfleet_gitfleet_placement_api_NamespacedName(ref),
-		"github.com/gitfleet/gitfleet/placement/api.Object":                         schema_gitfleet_gitfleet_placement_api_Object(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ObjectName":                     schema_gitfleet_gitfleet_placement_api_ObjectName(ref),
-		"github.com/gitfleet/gitfleet/placement/api.Origin":                         schema_gitfleet_gitfleet_placement_api_Origin(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Overlay":                        schema_gitfleet_gitfleet_placement_api_Overlay(ref),
-		"github.com/gitfleet/gitfleet/placement/api.OverlayBuild":                   schema_gitfleet_gitfleet_placement_api_OverlayBuild(ref),
 		"github.com/gitfleet/gitfleet/placement/api.OverlaySpec":                    schema_gitfleet_gitfleet_placement_api_OverlaySpec(ref),
 		"github.com/gitfleet/gitfleet/placement/api.OverridePolicy":                 schema_gitfleet_gitfleet_placement_api_OverridePolicy(ref),
 		"github.com/gitfleet/gitfleet/placement/api.OverrideRule":                   schema_gitfleet_gitfleet_placement_api_OverrideRule(ref),
 		"github.com/gitfleet/gitfleet/placement/api.PatchDetail":                    schema_gitfleet_gitfleet_placement_api_PatchDetail(ref),
 		"github.com/gitfleet/gitfleet/placement/api.PerClusterPlacementStatus":      schema_gitfleet_gitfleet_placement_api_PerClusterPlacementStatus(ref),
-		"github.com/gitfleet/gitfleet/placement/api.PlacementKey":                   schema_gitfleet_gitfleet_placement_api_PlacementKey(ref),
 		"github.com/gitfleet/gitfleet/placement/api.PlacementPolicy":                schema_gitfleet_gitfleet_placement_api_PlacementPolicy(ref),
 		"github.com/gitfleet/gitfleet/placement/api.PlacementRef":                   schema_gitfleet_gitfleet_placement_api_PlacementRef(ref),
 		"github.com/gitfleet/gitfleet/placement/api.PlacementReference":             schema_gitfleet_gitfleet_placement_api_PlacementReference(ref),
@@ -329,80 +323,6 @@ func schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.ServerSideApplyConfig"},
-	}
-}
-
-func schema_gitfleet_gitfleet_placement_api_BuiltOverlay(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "A BuiltOverlay is what an Overlay or a ClusterOverlay has for the clusters of a commit. It is immutable.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"Spec": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Spec has the defaults set, and At is the position of its path or paths.",
-							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.OverlaySpec"),
-						},
-					},
-					"At": {
-						SchemaProps: spec.SchemaProps{
-							Default: map[string]interface{}{},
-							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.Origin"),
-						},
-					},
-					"Hub": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Hub is the directory that the paths are relative to.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Properties": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Properties are the declared properties of the clusters of the commit, by the cluster's name.",
-							Type:        []string{"object"},
-							AdditionalProperties: &spec.SchemaOrBool{
-								Allows: true,
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Type: []string{"object"},
-										AdditionalProperties: &spec.SchemaOrBool{
-											Allows: true,
-											Schema: &spec.Schema{
-												SchemaProps: spec.SchemaProps{
-													Type:   []string{"string"},
-													Format: "",
-												},
-											},
-										},
-									},
-								},
-							},
-						},
-					},
-					"Builds": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Builds are the results by directory: those of every existing directory that a path may mean, also if no cluster of the commit uses it.",
-							Type:        []string{"object"},
-							AdditionalProperties: &spec.SchemaOrBool{
-								Allows: true,
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/gitfleet/gitfleet/placement/api.OverlayBuild"),
-									},
-								},
-							},
-						},
-					},
-				},
-				Required: []string{"Spec", "At", "Hub", "Properties", "Builds"},
-			},
-		},
-		Dependencies: []string{
-			"github.com/gitfleet/gitfleet/placement/api.Origin", "github.com/gitfleet/gitfleet/placement/api.OverlayBuild", "github.com/gitfleet/gitfleet/placement/api.OverlaySpec"},
 	}
 }
 
@@ -1284,48 +1204,6 @@ func schema_gitfleet_gitfleet_placement_api_FailedResourcePlacement(ref common.R
 	}
 }
 
-func schema_gitfleet_gitfleet_placement_api_ID(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "An ID identifies an object, regardless of the version of its manifest. It is comparable, and the zero ID identifies nothing.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"Group": {
-						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
-						},
-					},
-					"Kind": {
-						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
-						},
-					},
-					"Namespace": {
-						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
-						},
-					},
-					"Name": {
-						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
-						},
-					},
-				},
-				Required: []string{"Group", "Kind", "Namespace", "Name"},
-			},
-		},
-	}
-}
-
 func schema_gitfleet_gitfleet_placement_api_JSONPatchOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1646,54 +1524,6 @@ func schema_gitfleet_gitfleet_placement_api_NamespacedName(ref common.ReferenceC
 	}
 }
 
-func schema_gitfleet_gitfleet_placement_api_Object(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "An Object is an object of the repository that can be placed. It is immutable and shared.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"ID": {
-						SchemaProps: spec.SchemaProps{
-							Default: map[string]interface{}{},
-							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.ID"),
-						},
-					},
-					"Content": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Content is the manifest without the fields that only a server sets.",
-							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1/unstructured.Unstructured"),
-						},
-					},
-					"Hash": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted. That of an overlay identifies what it has for all clusters as well.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Origin": {
-						SchemaProps: spec.SchemaProps{
-							Default: map[string]interface{}{},
-							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.Origin"),
-						},
-					},
-					"Overlay": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Overlay is what an Overlay or a ClusterOverlay has for each cluster; nil for other objects.",
-							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.BuiltOverlay"),
-						},
-					},
-				},
-				Required: []string{"ID", "Content", "Hash", "Origin", "Overlay"},
-			},
-		},
-		Dependencies: []string{
-			"github.com/gitfleet/gitfleet/placement/api.BuiltOverlay", "github.com/gitfleet/gitfleet/placement/api.ID", "github.com/gitfleet/gitfleet/placement/api.Origin", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured.Unstructured"},
-	}
-}
-
 func schema_gitfleet_gitfleet_placement_api_ObjectName(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1727,52 +1557,6 @@ func schema_gitfleet_gitfleet_placement_api_ObjectName(ref common.ReferenceCallb
 					},
 				},
 				Required: []string{"Kind", "Namespace", "Name"},
-			},
-		},
-	}
-}
-
-func schema_gitfleet_gitfleet_placement_api_Origin(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "An Origin is a position in the repository.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"Path": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Path is slash-separated and relative to the repository's root.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Line": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Line counts from 1; zero if it is not known.",
-							Default:     0,
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"Document": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Document counts the YAML documents of the file from 1.",
-							Default:     0,
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"Kustomization": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Kustomization is the file of the kustomization that was built; empty for a plain manifest.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"Path", "Line", "Document", "Kustomization"},
 			},
 		},
 	}
@@ -1818,59 +1602,6 @@ func schema_gitfleet_gitfleet_placement_api_Overlay(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.OverlaySpec", v1.ObjectMeta{}.OpenAPIModelName()},
-	}
-}
-
-func schema_gitfleet_gitfleet_placement_api_OverlayBuild(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "An OverlayBuild is the result of building one directory.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"File": {
-						SchemaProps: spec.SchemaProps{
-							Description: "File is the kustomization file.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Objects": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Objects are sorted by ID.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/gitfleet/gitfleet/placement/api.Object"),
-									},
-								},
-							},
-						},
-					},
-					"Hash": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Hash identifies the content.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Err": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Err says why there are no objects; empty if they could be built.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"File", "Objects", "Hash", "Err"},
-			},
-		},
-		Dependencies: []string{
-			"github.com/gitfleet/gitfleet/placement/api.Object"},
 	}
 }
 
@@ -2133,36 +1864,6 @@ func schema_gitfleet_gitfleet_placement_api_PerClusterPlacementStatus(ref common
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.DiffedResourcePlacement", "github.com/gitfleet/gitfleet/placement/api.DriftedResourcePlacement", "github.com/gitfleet/gitfleet/placement/api.FailedResourcePlacement", "github.com/gitfleet/gitfleet/placement/api.NamespacedName", v1.Condition{}.OpenAPIModelName()},
-	}
-}
-
-func schema_gitfleet_gitfleet_placement_api_PlacementKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "A PlacementKey identifies a placement of either kind. It is comparable.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"Namespace": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is empty for a ClusterResourcePlacement and never empty for a ResourcePlacement.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Name": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is empty for a ClusterResourcePlacement and never empty for a ResourcePlacement.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"Namespace", "Name"},
-			},
-		},
 	}
 }
 
