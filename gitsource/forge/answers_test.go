@@ -188,3 +188,29 @@ func TestTypes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of an error response only the beginning is looked at, and headers, which are cached with a response, are
+// small.
+func TestRefusalsOfAForgeAreBounded(t *testing.T) {
+	for _, kind := range forge.Types {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			io.WriteString(w, `{"message":[{}`+strings.Repeat(",{}", 1<<20)+`,"the end"]}`) //nolint:errcheck // the test would see it
+		}))
+		defer server.Close()
+		_, err := newClient(t, kind, server.URL, "a/b", "token").PullRequest(t.Context(), 1)
+		if err == nil || !strings.Contains(err.Error(), "422") || strings.Contains(err.Error(), "the end") || len(err.Error()) > 1000 {
+			t.Errorf("%s: %v", kind, err)
+		}
+		verbose := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("ETag", strings.Repeat("x", 1<<20))
+			io.WriteString(w, "{}") //nolint:errcheck // the test would see it
+		}))
+		defer verbose.Close()
+		if _, err := newClient(t, kind, verbose.URL, "a/b", "token").PullRequest(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "header") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}

@@ -224,7 +224,12 @@ const (
 	pageSize = 50
 	// mostPages is the maximum number of pages of a list that are read.
 	mostPages = 40
+	// mostText is the maximum size of the titles and bodies of a list, in bytes.
+	mostText = 32 << 20
 )
+
+// errMuchText is the error of a list with too much text.
+var errMuchText = fmt.Errorf("more than %d MiB of text", mostText>>20)
 
 // pages reads a list page by page. next is false for the last page.
 func pages[T any](what string, read func(page int) (entries []T, next bool, err error)) ([]T, error) {
@@ -235,11 +240,29 @@ func pages[T any](what string, read func(page int) (entries []T, next bool, err 
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		out = append(out, entries...)
+		if len(out) > mostPages*pageSize {
+			break // the forge sends longer pages than it was asked for
+		}
 		if !next {
 			return out, nil
 		}
 	}
 	return nil, fmt.Errorf("%s: more than %d", what, mostPages*pageSize)
+}
+
+// ownOf returns the entries of a page that are our own: those of others, who may write many and long ones,
+// are not kept.
+func ownOf[T any](page []T, isOwn func(T) (bool, error)) (own []T, err error) {
+	for _, entry := range page {
+		is, err := isOwn(entry)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			own = append(own, entry)
+		}
+	}
+	return own, nil
 }
 
 // The limits of a list of pull requests.
@@ -260,6 +283,7 @@ var pageSizes = []int{pageSize, 25, 5, 1}
 type lister struct {
 	read    func(page, size int) (entries []PullRequest, next bool, err error)
 	list    []PullRequest
+	text    int // the size of the titles and bodies of list
 	leftOut int
 }
 
@@ -287,9 +311,17 @@ func (l *lister) page(page int, sizes []int) (next bool, err error) {
 			pr.Body = Shorten(pr.Body, mostForkBody)
 		}
 		l.list = append(l.list, pr)
+		if l.text += len(pr.Title) + len(pr.Body); l.text > mostText {
+			return false, errMuchText
+		}
+	}
+	if len(l.list) > mostPullRequests {
+		return false, errManyPullRequests // the forge sends longer pages than it was asked for
 	}
 	return next, nil
 }
+
+var errManyPullRequests = fmt.Errorf("more than %d are open", mostPullRequests)
 
 // listPullRequests reads a list of pull requests, and sorts it by number.
 func listPullRequests(read func(page, size int) (entries []PullRequest, next bool, err error)) ([]PullRequest, error) {
@@ -300,10 +332,11 @@ func listPullRequests(read func(page, size int) (entries []PullRequest, next boo
 		next, err = l.page(page, pageSizes)
 	}
 	switch {
+	case next && err == nil:
+		err = errManyPullRequests
+		fallthrough
 	case err != nil:
 		return nil, fmt.Errorf("list pull requests: %w", err)
-	case next:
-		return nil, fmt.Errorf("list pull requests: more than %d are open", mostPullRequests)
 	}
 	list := l.list
 	slices.SortFunc(list, func(a, b PullRequest) int { return cmp.Compare(a.Number, b.Number) })

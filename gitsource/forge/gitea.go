@@ -295,7 +295,11 @@ func (g *giteaClient) FindLineComments(ctx context.Context, number int64, marker
 	c := g.api(ctx)
 	what := fmt.Sprintf("list the reviews of pull request %d", number)
 	reviews, err := countedPages(what, func(page gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
-		return c.ListPullReviews(g.owner, g.name, number, gitea.ListPullReviewsOptions{ListOptions: page})
+		list, resp, err := c.ListPullReviews(g.owner, g.name, number, gitea.ListPullReviewsOptions{ListOptions: page})
+		for _, r := range list {
+			r.Body = "" // anybody may write long ones, and none is read
+		}
+		return list, resp, err
 	})
 	if err != nil {
 		return nil, err

@@ -175,19 +175,16 @@ func (g *githubClient) FindComment(ctx context.Context, number int64, marker str
 		list, resp, err := g.api.Issues.ListComments(ctx, g.owner, g.name, int(number), &github.IssueListCommentsOptions{
 			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
 		})
-		return list, err == nil && resp.NextPage != 0, err
+		if err != nil {
+			return nil, false, err
+		}
+		own, err := ownOf(list, func(c *github.IssueComment) (bool, error) { return g.isOwn(ctx, c.GetUser(), c.GetBody(), marker) })
+		return own, resp.NextPage != 0, err
 	})
-	if err != nil {
+	if err != nil || len(comments) == 0 {
 		return nil, err
 	}
-	for _, c := range comments {
-		if own, err := g.isOwn(ctx, c.GetUser(), c.GetBody(), marker); err != nil {
-			return nil, err
-		} else if own {
-			return &Comment{c.GetID(), c.GetBody()}, nil
-		}
-	}
-	return nil, nil
+	return &Comment{comments[0].GetID(), comments[0].GetBody()}, nil
 }
 
 // isOwn reports whether a comment has a marker and was written by the user of the token.
@@ -248,18 +245,20 @@ func (g *githubClient) FindLineComments(ctx context.Context, number int64, marke
 		list, resp, err := g.api.PullRequests.ListComments(ctx, g.owner, g.name, int(number), &github.PullRequestListCommentsOptions{
 			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
 		})
-		return list, err == nil && resp.NextPage != 0, err
+		if err != nil {
+			return nil, false, err
+		}
+		own, err := ownOf(list, func(c *github.PullRequestComment) (bool, error) {
+			return g.isOwn(ctx, c.GetUser(), c.GetBody(), marker)
+		})
+		return own, resp.NextPage != 0, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	var found []string
 	for _, c := range list {
-		if own, err := g.isOwn(ctx, c.GetUser(), c.GetBody(), marker); err != nil {
-			return nil, err
-		} else if own {
-			found = append(found, c.GetBody())
-		}
+		found = append(found, c.GetBody())
 	}
 	return found, nil
 }

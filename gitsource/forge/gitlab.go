@@ -146,29 +146,22 @@ func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker str
 // ownNotes returns the comments on a merge request that have a marker in them and were written by
 // the user of the token, the oldest first.
 func (g *gitlabClient) ownNotes(ctx context.Context, number int64, marker string) ([]*gitlab.Note, error) {
-	notes, err := pages(fmt.Sprintf("list the comments on merge request %d", number), func(page int) ([]*gitlab.Note, bool, error) {
+	return pages(fmt.Sprintf("list the comments on merge request %d", number), func(page int) ([]*gitlab.Note, bool, error) {
 		list, resp, err := g.api.Notes.ListMergeRequestNotes(g.project, number, &gitlab.ListMergeRequestNotesOptions{
 			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, Sort: new("asc"),
 		}, gitlab.WithContext(ctx))
-		return list, err == nil && resp.NextPage != 0, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var own []*gitlab.Note
-	for _, n := range notes {
-		if n.System || !strings.Contains(n.Body, marker) {
-			continue
-		}
-		self, err := g.self(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if n.Author.ID == self {
-			own = append(own, n)
-		}
-	}
-	return own, nil
+		own, err := ownOf(list, func(n *gitlab.Note) (bool, error) {
+			if n.System || !strings.Contains(n.Body, marker) {
+				return false, nil
+			}
+			self, err := g.self(ctx)
+			return err == nil && n.Author.ID == self, err
+		})
+		return own, resp.NextPage != 0, err
+	})
 }
 
 // self returns the ID of the user of the token.

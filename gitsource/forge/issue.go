@@ -41,8 +41,8 @@ const (
 // listIssues reads the issues with a label page by page, the newest first.
 func listIssues(label string, read func(page int) (entries []Issue, next bool, err error)) ([]Issue, error) {
 	var list []Issue
-	next := true
-	for page := 1; next && page <= mostIssues/issuesPageSize; page++ {
+	next, text := true, 0
+	for page := 1; next && page <= mostIssues/issuesPageSize && len(list) < mostIssues; page++ {
 		var entries []Issue
 		var err error
 		if entries, next, err = read(page); err != nil {
@@ -51,6 +51,10 @@ func listIssues(label string, read func(page int) (entries []Issue, next bool, e
 		for _, i := range entries {
 			if slices.Contains(i.Labels, label) { // Gitea ignores a label that the repository does not have
 				list = append(list, i)
+				text += len(i.Title) + len(i.Body)
+			}
+			if text > mostText {
+				return nil, fmt.Errorf("list issues: %w", errMuchText)
 			}
 		}
 	}

@@ -104,3 +104,24 @@ func TestTooLargeAnswersAreAskedForInParts(t *testing.T) {
 		}
 	}
 }
+
+// What is kept of a list is limited, also if the forge sends longer pages than it was asked for.
+func TestListsOfAForgeAreBounded(t *testing.T) {
+	var long, many []map[string]any
+	for i := range 200 {
+		long = append(long, giteaPullRequest(i+1, 1, "topic", strings.Repeat("x", 200<<10)))
+	}
+	for i := range 6000 {
+		many = append(many, giteaPullRequest(i+1, 1, "topic", ""))
+	}
+	all := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(many) //nolint:errcheck // the test would see it
+	}))
+	defer all.Close()
+	for url, want := range map[string]string{giteaList(t, long).URL: "more than 32 MiB of text", all.URL: "more than 5000 are open"} {
+		if list, err := newClient(t, forge.Gitea, url, "a/b", "1").ListOpen(t.Context(), "main"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d pull requests, %v, want %q", len(list), err, want)
+		}
+	}
+}

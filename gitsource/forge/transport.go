@@ -22,6 +22,10 @@ const (
 	requestTimeout = 30 * time.Second
 	mostAnswer     = 8 << 20
 	mostMessage    = 300
+	// mostRefusal is how much of an error response is looked at, and mostHeader the maximum size of the
+	// headers of a response, which are cached with it.
+	mostRefusal = 64 << 10
+	mostHeader  = 64 << 10
 )
 
 // The limits of the delay that a forge may ask for.
@@ -85,6 +89,9 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	if success && (len(body) > mostAnswer || manyValues(body)) {
 		return nil, errTooLarge
 	}
+	if !success {
+		body = body[:min(len(body), mostRefusal)]
+	}
 	if !success || mask.IsPage(kind, body) {
 		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage), reason: mask.Line(credentials.Mask(plainReason(body)), mostMessage)}
 		if resp.StatusCode >= 400 {
@@ -130,6 +137,7 @@ func retryAfter(e *StatusError, h http.Header, now time.Time) time.Duration {
 // in addition to the system's, and follows no redirects.
 func newHTTPClient(cfg Config, scheme string) (*http.Client, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxResponseHeaderBytes = mostHeader
 	if cfg.CABundle != "" {
 		pem, err := os.ReadFile(cfg.CABundle)
 		if err != nil {
