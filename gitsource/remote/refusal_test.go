@@ -53,3 +53,33 @@ func TestRetryAfterIsBounded(t *testing.T) {
 		t.Errorf("left alone for %v", refused)
 	}
 }
+
+// A server can neither fill an error with text nor redirect without end.
+func TestServersAreNotQuotedAtLength(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/turning") {
+			http.Redirect(w, r, "/turning"+r.URL.Path+"?service=git-upload-pack", http.StatusFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		io.WriteString(w, "fff0ERR "+strings.Repeat("no!\r\n", 1<<14)[:65512]) //nolint:errcheck // the test would see it
+	}))
+	defer server.Close()
+	for path, want := range map[string]string{"/repo.git": "no! no!", "/turning/repo.git": "more than 10 redirects"} {
+		where, err := ParseLocation(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := New(Config{Limits: Limits{ListBytes: 1 << 20, FetchBytes: 1 << 20}}, where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := r.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.List(t.Context()); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 2*maxText {
+			t.Errorf("%s: %d bytes, want %q: %.300v", path, len(err.Error()), want, err)
+		}
+	}
+}

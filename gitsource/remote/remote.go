@@ -214,8 +214,26 @@ func (m *meter) explain(err error) error {
 	if m.err != nil && !errors.Is(err, m.err) {
 		err = m.err
 	}
-	return m.credentials.Error(err)
+	return shortened(m.credentials.Error(err))
 }
+
+// shortened returns err if its text is short. Otherwise it returns an error that wraps err and has the
+// beginning of its text, on one line. The library puts what a server says into errors, and a line of the
+// protocol has up to 64 KiB.
+func shortened(err error) error {
+	if err == nil || len(err.Error()) <= maxText {
+		return err
+	}
+	return &shortenedError{oneLine(err.Error()), err}
+}
+
+type shortenedError struct {
+	text string
+	err  error
+}
+
+func (e *shortenedError) Error() string { return e.text }
+func (e *shortenedError) Unwrap() error { return e.err }
 
 // metered counts the bytes that are read from a stream.
 type metered struct {
