@@ -42,7 +42,7 @@ func (k *cache) load(path string) (*clientcmdapi.Config, error) {
 		}
 		delete(k.read, path)
 	}
-	cfg, err := clientcmd.LoadFromFile(path)
+	cfg, err := decodeFile(f, path)
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(cfg)
 	}

@@ -142,7 +142,10 @@ func (s Sources) fromSecret(ctx context.Context, name, contextName string) (*fou
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s-kubeconfig: %w", name, err)
 	}
-	cfg, err := clientcmd.Load(secret.Data["value"])
+	cfg, err := decode(secret.Data["value"], maxSecret)
+	if tooLarge, ok := errors.AsType[*sizeError](err); ok {
+		return nil, fmt.Errorf("read Secret %s-kubeconfig: its key \"value\" cannot be used: %w", name, tooLarge)
+	}
 	if err != nil || len(secret.Data["value"]) == 0 {
 		return nil, fmt.Errorf("read Secret %s-kubeconfig: its key \"value\" holds no kubeconfig", name)
 	}

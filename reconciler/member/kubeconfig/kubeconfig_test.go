@@ -2,6 +2,7 @@ package kubeconfig
 
 import (
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -388,4 +389,32 @@ func TestOtherContextsAreNotJudged(t *testing.T) {
 	}
 	_, err := c.Config(t.Context(), "west", "")
 	expect(t, err, runsProgram)
+}
+
+// A kubeconfig that is large, or becomes large once its YAML aliases are expanded, is refused before it is
+// decoded. Small aliases may be used.
+func TestLargeKubeconfigsAreRefused(t *testing.T) {
+	long := "x: &long " + strings.Repeat("a", 100_000) + "\ny: [" + strings.Repeat("*long,", 100_000) + "]\n"
+	nested := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := range 9 {
+		nested += fmt.Sprintf("a%[2]d: &a%[2]d [%[3]s]\n", i, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
+	}
+	for name, test := range map[string]struct{ more, want string }{
+		"a large one":           {"# " + strings.Repeat("a", maxSecret), "larger than 1 MiB"},
+		"a long text, repeated": {long, "with its YAML aliases expanded"},
+		"nested aliases":        {nested, "with its YAML aliases expanded"},
+		"an endless alias":      {"a: &a [*a]\n", "with its YAML aliases expanded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := configOf("a", "a") + test.more
+			_, err := sources{secrets: map[string]string{"east-kubeconfig": text}}.credentials(t).Config(t.Context(), "east", "")
+			expect(t, err, test.want)
+		})
+	}
+	_, err := sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a") + long}}.credentials(t).Config(t.Context(), "east", "")
+	expect(t, err, "with its YAML aliases expanded")
+	small := "apiVersion: v1\nkind: Config\ncurrent-context: &m m\nclusters: [{name: *m, cluster: {server: 'https://m.example:6443'}}]\nusers: [{name: *m, user: {token: x}}]\ncontexts: [{name: *m, context: {cluster: *m, user: *m}}]\n"
+	if cfg, err := (sources{secrets: map[string]string{"east-kubeconfig": small}}).credentials(t).Config(t.Context(), "east", ""); err != nil || cfg.Host != "https://m.example:6443" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
 }
