@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/fulfilment", "reconciler/ledger"},
 	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/fulfilment", "reconciler/ledger", "reconciler/plan"},
 	"reconciler/member":              {"placement", "placement/api", "placement/controllers", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/autoscaler", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/content", "reconciler/member/deletion", "reconciler/member/discovery", "reconciler/member/drift", "reconciler/member/immutable", "reconciler/member/inventory", "reconciler/member/observed", "reconciler/member/permission", "reconciler/member/pods", "reconciler/member/probe", "reconciler/member/rbac", "reconciler/member/removal", "reconciler/member/retry", "reconciler/member/unlisted", "reconciler/member/watch"},
-	"reconciler/member/account":      {"placement/api", "reconciler/member/rbac"},
+	"reconciler/member/account":      {"placement/api", "reconciler/member/connection", "reconciler/member/rbac"},
 	"reconciler/member/immutable":    {},
 	"reconciler/member/retry":        {},
 	"reconciler/member/autoscaler":   {"placement/api", "placement/controllers", "reconciler/diff", "reconciler/member/connection"},

@@ -11,11 +11,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A Target is a cluster with the access that a user has to it.
 type Target struct {
-	// Config has the user's credentials.
+	// Config has the user's credentials. Its clients limit what the cluster may answer.
 	Config  *rest.Config
 	cluster clientcmdapi.Cluster // with embedded certificates
 }
@@ -68,7 +70,7 @@ func Find(kubeconfigs []string, context string) (*Target, error) {
 	if cluster == nil {
 		return nil, errors.New("context " + context + ": it names no cluster")
 	}
-	return &Target{cfg, *cluster}, nil
+	return &Target{connection.Bounded(cfg), *cluster}, nil
 }
 
 // Kubeconfig returns a kubeconfig for the same cluster with a token. Its only context has the

@@ -1,12 +1,17 @@
 package account
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 const personal = `apiVersion: v1
@@ -54,5 +59,25 @@ func TestKubeconfigOfAMember(t *testing.T) {
 	}
 	if _, err := Find([]string{file}, "none"); err == nil || !strings.Contains(err.Error(), `no context "none"; it has paris-admin`) {
 		t.Errorf("an unknown context: %v", err)
+	}
+}
+
+// A cluster cannot fill the memory of a command that uses a person's credentials.
+func TestClientsOfACommandAreBounded(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.Copy(w, io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))) //nolint:errcheck // the client stops reading
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(strings.ReplaceAll(personal, "https://paris.example:6443", server.URL), ", certificate-authority: ca.crt", "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target, err := Find([]string{file}, "paris-admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Account{Name: "gitfleet"}).Apply(t.Context(), target.Config); err == nil || !strings.Contains(err.Error(), "more than 16 MiB") {
+		t.Errorf("%v, want the answer to be given up", err)
 	}
 }
