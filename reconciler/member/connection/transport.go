@@ -37,10 +37,16 @@ const (
 	// server may send before it is read, over one connection.
 	largestHeader = 256 << 10
 	receiveBuffer = 16 << 20
+	// bulkBuffer is the part of receiveBuffer that one response may take. watchBuffer is that where
+	// watches and small requests share a connection: watches wait for each other, so that many may be
+	// unread at once, and together they must not fill the connection, over which others then get no answer.
+	bulkBuffer  = receiveBuffer / 16
+	watchBuffer = receiveBuffer / 128
 )
 
-// newTransport returns a transport with separate connections.
-func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Duration) *http.Transport {
+// newTransport returns a transport with separate connections, over which one response may be unread up to
+// buffer bytes.
+func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Duration, buffer int) *http.Transport {
 	dial := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	if cfg.DialHolder != nil {
 		dial = cfg.DialHolder.Dial
@@ -59,7 +65,7 @@ func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Durati
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: min(pingAfter, idle), PingTimeout: pingTimeout,
 			MaxEncoderHeaderTableSize: headerTableSize, MaxDecoderHeaderTableSize: headerTableSize,
-			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer / 16,
+			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: buffer,
 		},
 	}
 }
@@ -91,8 +97,8 @@ func newHTTPClients(cfg *rest.Config, shared *quota) (client, bulk *http.Client,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	lasting := newTransport(settings, tlsConfig, idleTimeout)
-	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout) }}
+	lasting := newTransport(settings, tlsConfig, idleTimeout, watchBuffer)
+	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout, bulkBuffer) }}
 	if client, err = newClient(settings, lasting, shared); err != nil {
 		return nil, nil, nil, err
 	}

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
@@ -169,4 +170,46 @@ func TestAClosedBulkConnectionIsFreed(t *testing.T) {
 		}
 	}
 	t.Error("the transport of a closed connection is still in memory")
+}
+
+// Many watches that nobody reads at the moment, since they wait for each other, do not delay small requests
+// over the same connection.
+func TestUnreadWatchesDelayNothing(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			w.Header().Set("Content-Type", "application/json")
+			w.Write([]byte("{}")) //nolint:errcheck // the test would see it
+			return
+		}
+		event := bytes.Repeat([]byte("x"), 64<<10)
+		for r.Context().Err() == nil {
+			if _, err := w.Write(event); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c, err := newClients(apiserver.Config(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for range 50 {
+		watch, err := c.rest.Get().AbsPath("api/v1/pods").Param("watch", "true").Stream(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { watch.Close() })
+	}
+	for range 200 { // meanwhile the watches are filled
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err := c.rest.Patch(types.ApplyPatchType).AbsPath("api").Body([]byte("{}")).MaxRetries(0).Do(ctx).Error()
+		cancel()
+		if err != nil {
+			t.Fatalf("a small request behind unread watches: %v", err)
+		}
+	}
 }
