@@ -28,8 +28,9 @@ type Object struct {
 // Find lists the objects of every kind that have the label of a fleet and fields that our field manager
 // has applied. The label alone shows nothing, since controllers copy labels to what they create. Kinds
 // that may not be listed, or that the API server does not answer for at the moment, are left out and named
-// by the error. With an error of connection.IsExceeded there is no result; with any other one, what was
-// found is valid. again says that another try may find more. timeout bounds the discovery.
+// by the error, and likewise up to maxExceeded kinds whose lists exceed the budget of a member. With an
+// error of connection.IsExceeded there is no result; with any other one, what was found is valid. again says
+// that another try may find more. timeout bounds the discovery.
 func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time.Duration) (out []Object, again bool, err error) {
 	kinds, err := listable(ctx, conn, timeout)
 	if connection.IsExceeded(err) {
@@ -37,9 +38,14 @@ func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time
 	}
 	problems := []error{err}
 	again = err != nil
+	exceeded := 0
 	for _, k := range kinds {
 		found, err := find(ctx, conn, k, fleet)
 		out = append(out, found...)
+		if connection.IsExceeded(err) && exceeded < maxExceeded {
+			exceeded++
+			err = errors.New(connection.Plain(err).Error()) // such a kind is no reason to give the member up
+		}
 		if err != nil && !connection.NotFound(err) {
 			problems = append(problems, fmt.Errorf("list %s: %w", k.gvr.GroupResource(), connection.Plain(err)))
 			again = again || !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err)
@@ -56,6 +62,10 @@ func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time
 	}
 	return out, again, errors.Join(problems...)
 }
+
+// maxExceeded is the maximum number of kinds whose lists may exceed the budget: a server may serve one kind
+// badly, such as an aggregated API, but reading many endless lists would take forever.
+const maxExceeded = 3
 
 // A kind is one that can be listed, in the version that the server prefers.
 type kind struct {
