@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -30,7 +32,7 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := newUnpacking().unpack(raw); !connection.IsExceeded(err) {
+			if _, err := newUnpacking(t.Context()).unpack(raw); !connection.IsExceeded(err) {
 				t.Errorf("%d bytes: %v", len(raw), err)
 			}
 		})
@@ -50,11 +52,24 @@ func TestInventoriesOfManyObjectsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := newUnpacking().unpack(raw)
+	got, err := newUnpacking(t.Context()).unpack(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Items.Map) != connection.MaxKeptItems || got.Placement != inv.Placement {
 		t.Errorf("read %d of %d objects of %s", len(got.Items.Map), connection.MaxKeptItems, got.Placement)
+	}
+}
+
+// A daemon that stops does not decompress inventories to their end, and takes none of them for damaged.
+func TestUnpackingEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	raw, _, err := held(10).pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newUnpacking(ctx).unpack(raw); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want it to end with its context", err)
 	}
 }

@@ -53,7 +53,7 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		}
 	}
 	var all []Holding
-	left := newUnpacking()
+	left := newUnpacking(ctx)
 	for _, first := range chunks {
 		if first.GetLabels()[label] != "0" {
 			continue

@@ -9,6 +9,7 @@ package inventory
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -136,11 +137,15 @@ func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
 	return at.Keep(len(o.GetName()) + len(text))
 }
 
-// An unpacking is what the inventories of a cluster may still decompress to.
-type unpacking struct{ bytes, items, text int }
+// An unpacking is what the inventories of a cluster may still decompress to. It ends with its context, since
+// that may take a while.
+type unpacking struct {
+	ctx                context.Context
+	bytes, items, text int
+}
 
-func newUnpacking() *unpacking {
-	return &unpacking{connection.MaxUnpacked, connection.MaxKeptItems, connection.MaxKeptText}
+func newUnpacking(ctx context.Context) *unpacking {
+	return &unpacking{ctx, connection.MaxUnpacked, connection.MaxKeptItems, connection.MaxKeptText}
 }
 
 // unpack decodes an inventory. It refuses one that exceeds what is left. The text is not kept as a whole:
@@ -150,7 +155,7 @@ func (u *unpacking) unpack(raw []byte) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain := &unpackedReader{Reader: zip, all: &u.bytes, value: largestValue}
+	plain := &unpackedReader{Reader: zip, of: u, value: largestValue}
 	inv, err := u.decode(plain)
 	if err == nil {
 		plain.value = largestValue
@@ -163,18 +168,20 @@ func (u *unpacking) unpack(raw []byte) (*Inventory, error) {
 // white space again and again.
 const largestValue = 1 << 20
 
-// An unpackedReader reads a decompressed text of which all may still be read, and value until value is set
-// again.
+// An unpackedReader reads a decompressed text of which value bytes may be read until value is set again.
 type unpackedReader struct {
 	io.Reader
-	all   *int
+	of    *unpacking
 	value int
 }
 
 // Read implements io.Reader.
 func (r *unpackedReader) Read(p []byte) (int, error) {
+	if err := r.of.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := r.Reader.Read(p)
-	if *r.all -= n; *r.all < 0 {
+	if r.of.bytes -= n; r.of.bytes < 0 {
 		return 0, connection.Exceeded(connection.MaxUnpacked>>20, "MiB of decompressed inventories")
 	}
 	if r.value -= n; r.value < 0 {

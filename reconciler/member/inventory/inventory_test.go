@@ -138,7 +138,7 @@ func TestInventoryIsPackedAndUnpacked(t *testing.T) {
 		if err != nil || !bytes.Equal(raw, again) || digest != digestAgain {
 			t.Fatalf("packed twice: %d and %d bytes, %s and %s, %v", len(raw), len(again), digest, digestAgain, err)
 		}
-		back, err := newUnpacking().unpack(raw)
+		back, err := newUnpacking(t.Context()).unpack(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,12 +355,12 @@ func TestUnpackRefusesGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range len(raw) {
-		if inv, err := newUnpacking().unpack(raw[:n]); err == nil {
+		if inv, err := newUnpacking(t.Context()).unpack(raw[:n]); err == nil {
 			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.Items.Map))
 		}
 	}
 	for _, text := range []string{"", "x", "\x1f\x8b", strings.Repeat("\x00", 100)} {
-		if _, err := newUnpacking().unpack([]byte(text)); err == nil {
+		if _, err := newUnpacking(t.Context()).unpack([]byte(text)); err == nil {
 			t.Errorf("%q is an inventory", text)
 		}
 	}

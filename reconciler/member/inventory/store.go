@@ -105,7 +105,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		st.setClaim(o)
 		owners = append(owners, st.claim.owner)
 	}
-	all, left := map[api.PlacementKey]*Inventory{}, newUnpacking()
+	all, left := map[api.PlacementKey]*Inventory{}, newUnpacking(ctx)
 	for i := range list {
 		first := &list[i]
 		if first.GetLabels()[label] != "0" {
@@ -114,6 +114,9 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		inv, err := join(first, chunks, left)
 		if connection.IsExceeded(err) {
 			return nil, fmt.Errorf("read inventories: %w", err)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // which is no damage
 		}
 		if err != nil {
 			st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
