@@ -48,11 +48,13 @@ func template(t *testing.T, values string) (string, error) {
 	return helm(t, "template", "gitfleet", chart, "--namespace", "gitfleet", "--values", file)
 }
 
-const chartValues = `
+const bareValues = `
 image: {tag: latest}
 config:
   source: {url: "https://git.example.com/org/fleet"}
 `
+
+const chartValues = bareValues + "  members: {secretNamespace: gitfleet-members}\n"
 
 // The chart renders the same objects as the kustomizations, for one replica and for two, except
 // for Helm's labels. A real API server accepts them.
@@ -169,7 +171,8 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"quantity":              {chartValues + "persistence: {size: large}\n", "at '/persistence/size'"},
 		"port":                  {chartValues + "networkPolicy: {egressPorts: [70000]}\n", "at '/networkPolicy/egressPorts/0'"},
 		"no certificate":        {chartValues + "secrets: {tls: \"\"}\n", "at '/secrets/tls'"},
-		"no digest":             {"image: {digest: latest}\nconfig: {source: {url: x}}\n", "at '/image/digest'"},
+		"no members":            {bareValues, "config.members.secretNamespace: name the namespace"},
+		"no digest":             {"image: {digest: latest}\nconfig: {source: {url: x}, members: {secretNamespace: x}}\n", "at '/image/digest'"},
 		"interval of Monitor":   {chartValues + "serviceMonitor: {interval: 15}\n", "at '/serviceMonitor/interval'"},
 		"access mode of claims": {chartValues + "persistence: {accessModes: [ReadOnlyMany]}\n", "at '/persistence/accessModes/0'"},
 	} {
@@ -189,7 +192,7 @@ func TestChartValues(t *testing.T) {
 image: {repository: registry.example/team/gitfleet, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
 config:
   source: {url: "ssh://git@git.example.com/org/fleet", sshKeyFile: /etc/gitfleet/ssh/key, sshKnownHosts: /etc/gitfleet/ssh/known_hosts}
-  members: {probeInterval: 5s}
+  members: {probeInterval: 5s, secretNamespace: gitfleet}
 secrets: {git: ""}
 extraVolumes: [{name: ssh, secret: {secretName: deploy-key}}]
 extraVolumeMounts: [{name: ssh, mountPath: /etc/gitfleet/ssh, readOnly: true}]
@@ -243,8 +246,8 @@ func TestChartValuesForReplicas(t *testing.T) {
 	}{
 		"one replica":       {chartValues, []string{"type: Recreate", "claimName: gitfleet-state"}, []string{"highAvailability", "gitfleet-leader", "podAntiAffinity"}},
 		"own namespace":     {chartValues, []string{"secretNamespace: gitfleet-members", "name: gitfleet-members\n  namespace: gitfleet-members\n"}, []string{"name: gitfleet-members\n  namespace: gitfleet\n"}},
-		"Secrets elsewhere": {chartValues + "  members: {secretNamespace: fleet}\n", []string{"secretNamespace: fleet", "name: gitfleet-members\n  namespace: fleet\n"}, []string{"namespace: gitfleet-members"}},
-		"no Secrets":        {chartValues + "  members: {secretNamespace: \"\", kubeconfigDir: /members}\n", []string{"kubeconfigDir: /members"}, []string{"name: gitfleet-members"}},
+		"Secrets elsewhere": {bareValues + "  members: {secretNamespace: fleet}\n", []string{"secretNamespace: fleet", "name: gitfleet-members\n  namespace: fleet\n"}, []string{"namespace: gitfleet-members"}},
+		"no Secrets":        {bareValues + "  members: {kubeconfigDir: /members}\n", []string{"kubeconfigDir: /members"}, []string{"name: gitfleet-members"}},
 		"own Lease":         {chartValues + lease, []string{role, "resourceNames: [\"fleet-a\"]", "emptyDir: {sizeLimit: 10Gi}", "replicas: 1"}, []string{"type: Recreate", "kind: PersistentVolumeClaim"}},
 		"Lease elsewhere":   {chartValues + "  highAvailability: {kubeconfig: /etc/gitfleet/ha/kubeconfig}\nreplicas: 3\n", []string{"replicas: 3", "name: gitfleet\n        namespace: gitfleet\n"}, []string{"gitfleet-leader"}},
 		"size":              {chartValues + "replicas: 2\npersistence: {enabled: false, size: 30Gi}\n", []string{"emptyDir: {sizeLimit: 30Gi}"}, nil},
@@ -311,32 +314,6 @@ func TestChartKeepsTheLedger(t *testing.T) {
 				t.Errorf("%v, want %q in\n%s", err, test.refusal, out)
 			}
 		})
-	}
-}
-
-// Helm refuses to look for the kubeconfigs of an earlier installation in another namespace than they are,
-// unless the values say where.
-func TestChartFindsTheMembersOfAnEarlierOne(t *testing.T) {
-	t.Parallel()
-	for values, refusal := range map[string]string{
-		"": "the kubeconfigs of the members are in the namespace default",
-		"  members: {secretNamespace: default}\n":         "",
-		"  members: {secretNamespace: default-members}\n": "",
-	} {
-		server := httptest.NewServer(simulated.New(simulated.Options{}).Cluster("management"))
-		defer server.Close()
-		resp, err := http.Post(server.URL+"/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "application/yaml", strings.NewReader("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: gitfleet-members, namespace: default, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: gitfleet, meta.helm.sh/release-namespace: default}}\n"))
-		if err != nil || resp.StatusCode != http.StatusCreated {
-			t.Fatal(resp, err)
-		}
-		file := filepath.Join(t.TempDir(), "values.yaml")
-		if err := os.WriteFile(file, []byte(chartValues+values), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, err := helm(t, "template", "gitfleet", chart, "--namespace", "default", "--values", file, "--dry-run=server", "--disable-openapi-validation", "--kube-apiserver", server.URL)
-		if (err == nil) != (refusal == "") || !strings.Contains(out, refusal) {
-			t.Errorf("%s: %v, want %q in\n%s", values, err, refusal, out)
-		}
 	}
 }
 

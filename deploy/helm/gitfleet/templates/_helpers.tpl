@@ -41,7 +41,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "listen" "0.0.0.0:8443"
   "server" (dict "certFile" "/etc/gitfleet/tls/tls.crt" "keyFile" "/etc/gitfleet/tls/tls.key" "delegated" true)
   "source" dict
-  "members" (dict "secretNamespace" (printf "%s-members" .Release.Namespace))
 -}}
 {{- if or (gt (int .Values.replicas) 1) .Values.config.highAvailability -}}
 {{- $_ := set $config "highAvailability" (dict "lease" (dict "name" (include "gitfleet.name" .) "namespace" .Release.Namespace)) -}}
@@ -52,16 +51,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toYaml -}}
 {{- end -}}
 
-{{/* The namespace of the members' kubeconfigs, as the configuration has it; empty if it has none. Fails
-where an upgrade would move it away from the Secrets: earlier charts had them in the namespace of the
-release. "helm template" finds no Role. */}}
+{{/* The namespace of the members' kubeconfigs, as the configuration has it; empty if they are in files. It
+has no default, which an upgrade could move away from the Secrets: earlier charts had them in the namespace
+of the release, and what renders a chart without the cluster, such as Argo CD, cannot look there. */}}
 {{- define "gitfleet.membersNamespace" -}}
-{{- $role := printf "%s-members" (include "gitfleet.name" .) -}}
-{{- if and (not (hasKey (.Values.config.members | default dict) "secretNamespace")) (lookup "rbac.authorization.k8s.io/v1" "Role" .Release.Namespace $role) -}}
-{{- fail (printf "the kubeconfigs of the members are in the namespace %[1]s, and gitfleet now expects them in %[1]s-members: move the Secrets there and set config.members.secretNamespace to %[1]s-members, or set it to %[1]s to leave them where they are" .Release.Namespace) -}}
+{{- $members := .Values.config.members | default dict -}}
+{{- if not (or (hasKey $members "secretNamespace") $members.kubeconfigDir $members.kubeconfig) -}}
+{{- fail (printf "config.members.secretNamespace: name the namespace of the Secrets with the kubeconfigs of the members: %[1]s-members, which has to exist, for a new installation; %[1]s for one whose Secrets are there already, as with earlier charts" .Release.Namespace) -}}
 {{- end -}}
-{{- $config := include "gitfleet.config" . | fromYaml -}}
-{{- dig "members" "secretNamespace" "" $config -}}
+{{- $members.secretNamespace | default "" -}}
 {{- end -}}
 
 {{/* The Lease of the replicas, as the configuration has it; empty if there is none. */}}

@@ -1,0 +1,64 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// The Role of the daemon for the Secrets of members, and with the component that of replicas for their
+// ledger, are in namespaces that have nothing else, and the settings name these.
+func TestSecretsAreReadInNamespacesOfTheirOwn(t *testing.T) {
+	for name, want := range map[string][]string{
+		"resources: [../kubernetes]\n": {"gitfleet-members"},
+		"resources: [../high-availability]\ncomponents: [../high-availability/lease-namespace]\n": {"gitfleet-lease", "gitfleet-members"},
+	} {
+		deployed, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(deployed, os.DirFS("../../deploy")); err != nil {
+			t.Fatal(err)
+		}
+		overlay := filepath.Join(deployed, "overlay")
+		if err := os.Mkdir(overlay, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), overlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var readable, namespaces []string
+		for _, r := range built.Resources() {
+			if r.GetKind() == "Namespace" {
+				namespaces = append(namespaces, r.GetName())
+			}
+			var role rbacv1.Role
+			if raw := r.MustYaml(); r.GetKind() == "Role" || r.GetKind() == "ClusterRole" {
+				if err := yaml.Unmarshal([]byte(raw), &role); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.Resources, "secrets") && len(rule.ResourceNames) == 0 {
+					readable = append(readable, role.Namespace)
+				}
+			}
+		}
+		if slices.Sort(readable); !slices.Equal(readable, want) {
+			t.Errorf("%sthe daemon may read the Secrets of %v, want %v", name, readable, want)
+		}
+		if slices.Sort(namespaces); !slices.Equal(namespaces, append([]string{"gitfleet"}, want...)) {
+			t.Errorf("%screates the namespaces %v", name, namespaces)
+		}
+	}
+}
