@@ -127,9 +127,6 @@ func (h *HTTP) connections() (*http.Transport, error) {
 // configured one. A redirect to https on the same host is allowed.
 func stayOnHost(req *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, req.URL
-	if len(via) >= maxRedirects {
-		return fmt.Errorf("refused to follow more than %d redirects", maxRedirects)
-	}
 	same := strings.EqualFold(from.Scheme, to.Scheme) && strings.EqualFold(from.Host, to.Host)
 	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == "" &&
 		strings.EqualFold(from.Hostname(), to.Hostname())
@@ -140,12 +137,8 @@ func stayOnHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// maxRedirects is the maximum number of redirects of one request, and maxHeader the maximum size of the
-// headers of a response.
-const (
-	maxRedirects = 10
-	maxHeader    = 256 << 10
-)
+// maxHeader is the maximum size of the headers of a response.
+const maxHeader = 256 << 10
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 

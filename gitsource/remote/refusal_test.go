@@ -65,7 +65,7 @@ func TestServersAreNotQuotedAtLength(t *testing.T) {
 		io.WriteString(w, "fff0ERR "+strings.Repeat("no!\r\n", 1<<14)[:65512]) //nolint:errcheck // the test would see it
 	}))
 	defer server.Close()
-	for path, want := range map[string]string{"/repo.git": "no! no!", "/turning/repo.git": "more than 10 redirects"} {
+	for path, want := range map[string]string{"/repo.git": "no! no!", "/turning/repo.git": "too many redirects"} {
 		where, err := ParseLocation(server.URL + path)
 		if err != nil {
 			t.Fatal(err)

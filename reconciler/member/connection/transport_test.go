@@ -145,7 +145,7 @@ func TestAClosedBulkConnectionIsFreed(t *testing.T) {
 	freed := make(chan struct{})
 	bulk := &bulkTransport{newTransport: func() *http.Transport {
 		tlsConfig := server.Client().Transport.(*http.Transport).TLSClientConfig
-		tr := newTransport(&transport.Config{}, tlsConfig, bulkIdleTimeout)
+		tr := newTransport(&transport.Config{}, tlsConfig, bulkIdleTimeout, bulkBuffer)
 		runtime.AddCleanup(tr, func(int) { close(freed) }, 0)
 		return tr
 	}}
@@ -197,14 +197,14 @@ func TestUnreadWatchesDelayNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	for range 50 {
+	for range 20 {
 		watch, err := c.rest.Get().AbsPath("api/v1/pods").Param("watch", "true").Stream(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { watch.Close() })
 	}
-	for range 200 { // meanwhile the watches are filled
+	for range 20 { // meanwhile the watches are filled
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		err := c.rest.Patch(types.ApplyPatchType).AbsPath("api").Body([]byte("{}")).MaxRetries(0).Do(ctx).Error()
 		cancel()
