@@ -285,7 +285,8 @@ func (a *Agent) lost(ctx context.Context, err error, wait time.Duration) {
 	}
 	a.answers(err)
 	seen := ledger.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: err.Error()}
-	if _, ok := errors.AsType[*ForbiddenError](err); ok {
+	// A session that gives its connection up has had answers until then: the permissions are missing all the same.
+	if _, ok := errors.AsType[*ForbiddenError](err); ok || errors.Is(err, errReconnect) {
 		seen.Forbidden = a.access.Forbidden()
 	}
 	a.config.Report(seen)
