@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
@@ -64,6 +67,39 @@ func TestProgressOfARollout(t *testing.T) {
 				report.Clusters = append(report.Clusters, reports.MemberCluster(name, true))
 			}
 			s := r.status(report, "new")
+			if got := string(s.State) + ": " + s.Description; got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What fulfilment does not count as done is no success, although no cluster changes: nothing is decided while inventories are
+// awaited, or selectors are invalid.
+func TestUndecidedPlacementsAreNoSuccess(t *testing.T) {
+	before := status.ClusterDetail{Cluster: "a", Commit: "old", Applied: true, Available: true}
+	finished := &status.Rollout{Finished: reports.Noon}
+	for name, test := range map[string]struct {
+		scheduled metav1.ConditionStatus
+		detail    status.Detail
+		want      string
+	}{
+		"inventories are awaited":        {metav1.ConditionUnknown, status.Detail{}, "pending: 0 of 0 clusters; crp/web: the reason"},
+		"a selector is invalid":          {metav1.ConditionFalse, status.Detail{Rollout: finished, Clusters: []status.ClusterDetail{before}}, "pending: 0 of 0 clusters; crp/web: the reason"},
+		"one of a new placement is":      {metav1.ConditionFalse, status.Detail{}, "pending: 0 of 0 clusters; crp/web: the reason"},
+		"scheduled and as it was":        {metav1.ConditionTrue, status.Detail{Rollout: finished, Clusters: []status.ClusterDetail{before}}, "success: no cluster changes"},
+		"scheduled, and asks for none":   {metav1.ConditionTrue, status.Detail{}, "success: no cluster changes"},
+		"never there, and cannot be yet": {metav1.ConditionTrue, status.Detail{Absent: []status.Absence{{Cluster: "b", Reason: "it does not answer"}}}, "pending: 0 of 1 cluster; crp/web: not on b: it does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rollout{cfg: &Config{}}
+			test.detail.Placement = "crp/web"
+			web := &api.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			web.Status.Conditions = []metav1.Condition{{Type: "ClusterResourcePlacement" + api.Scheduled, Status: test.scheduled, Message: "the reason"}}
+			s := r.status(&status.Report{
+				Details: []*status.Detail{&test.detail}, Placements: []*api.ClusterResourcePlacement{web},
+				Clusters: []*api.MemberCluster{reports.MemberCluster("a", true)},
+			}, "new")
 			if got := string(s.State) + ": " + s.Description; got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}

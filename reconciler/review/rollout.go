@@ -162,7 +162,7 @@ type progress struct {
 	held      int
 	suspended int
 	failure   string
-	// missing is the first reason why a placement whose rollout is not finished is not on all clusters that its policy asks for.
+	// missing is the first reason why a placement is not scheduled as its policy asks for, or not on all clusters during its rollout.
 	missing string
 }
 
@@ -190,7 +190,7 @@ func progressOf(r *status.Report, commit string) *progress {
 	p := &progress{clusters: map[string]bool{}}
 	judge, statuses, suspended := status.NewJudge(r, status.ToBeAvailable), status.PlacementStatuses(r), map[string]bool{}
 	for _, d := range r.Details {
-		_, verdicts := judge.Placement(d)
+		missing, verdicts := judge.Placement(d)
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
 			p.held += len(c.Braked)
@@ -207,8 +207,10 @@ func progressOf(r *status.Report, commit string) *progress {
 				p.failure = fmt.Sprintf("%s on %s: %s", d.Placement, c.Cluster, why)
 			}
 		}
-		if d.Rollout != nil && d.Rollout.Finished.IsZero() {
-			p.addMissing(d, status.ScheduleTrouble(d, statuses[d.Placement]))
+		// A cluster that is only absent since the end of the rollout misses nothing of this commit.
+		why := status.ScheduleTrouble(d, statuses[d.Placement])
+		if !missing.Fulfilled() && (why != "" || d.Rollout == nil || d.Rollout.Finished.IsZero()) {
+			p.addMissing(d, why)
 		}
 	}
 	for _, ready := range p.clusters {
