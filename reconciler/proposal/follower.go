@@ -153,7 +153,8 @@ func (f *follower) track(now time.Time) {
 // changesByAge are the changes that are offered or will be, the oldest first.
 func (f *follower) changesByAge() []*change {
 	return slices.SortedStableFunc(slices.Values(f.known.offers), func(a, b *change) int {
-		return f.states[a.hash].since.Compare(f.states[b.hash].since)
+		// After a restart all have been followed for the same time.
+		return cmp.Or(f.states[a.hash].since.Compare(f.states[b.hash].since), a.first().Compare(b.first()))
 	})
 }
 

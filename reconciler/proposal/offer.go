@@ -162,6 +162,9 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 		f.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
 	f.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", c.id.String())
+	if f.cfg.Opened != nil {
+		f.cfg.Opened()
+	}
 	return &pr, nil
 }
 

@@ -86,6 +86,8 @@ type Config struct {
 	MinAge time.Duration
 	// Record adds what people decided to the history.
 	Record func(...history.Entry)
+	// Opened, if set, is called after a pull request was opened. It never blocks.
+	Opened func()
 	// MaxOpen is the maximum number of pull requests and issues of the fleet that are open at
 	// once.
 	MaxOpen int

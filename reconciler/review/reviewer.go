@@ -11,7 +11,6 @@ import (
 	"context"
 	"io/fs"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,8 +97,6 @@ const (
 	// wakeSpacing is the minimum time between two lists of open pull requests, however often
 	// Wake is called.
 	wakeSpacing = 5 * time.Second
-	// maxMarks is the maximum number of pull requests that are marked as stale in one pass.
-	maxMarks = 10
 )
 
 // A Reviewer writes plans and statuses to a forge. All state is on the forge: the comment with
@@ -128,9 +125,10 @@ type Reviewer struct {
 	// listed is when the open pull requests were last listed. woken requests another list.
 	listed time.Time
 	woken  bool
-	// planned is when the last plan was started.
-	planned time.Time
-	rollout rollout
+	// planned is when the last plan was started. newestFirst says that it was that of the newest head, before others.
+	planned     time.Time
+	newestFirst bool
+	rollout     rollout
 	// trying says that trials are running.
 	trying bool
 	// forge is the backoff of requests about pull requests.
@@ -147,7 +145,9 @@ type review struct {
 	// key identifies the last plan, if it is not stale. shown is the status of the commit.
 	key   string
 	shown forge.Status
-	// marked says that an outdated plan is shown as stale.
+	// tried is when it was last planned; zero if it never was.
+	tried time.Time
+	// marked says that the status shows that the plan is awaited, or outdated.
 	marked bool
 	// trialsRunning says that trials of the plan are running. answered is the plan with their results;
 	// nil until they have finished.
@@ -289,15 +289,24 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	if err := v.writeAnswers(ctx, now); err != nil {
 		return 0, err
 	}
-	waiting := v.outdated(now)
-	if err := v.markOutdated(ctx, waiting, now); err != nil || len(waiting) == 0 || v.trying {
-		return v.cfg.Interval, err
+	waiting, wait := v.outdated(now), v.planned.Add(v.cfg.Pause).Sub(now)
+	var next *review
+	if len(waiting) > 0 && !v.trying && wait <= 0 {
+		next = waiting[0]
 	}
-	if wait := v.planned.Add(v.cfg.Pause).Sub(now); wait > 0 {
+	switch more, err := v.markOutdated(ctx, waiting, next, now); {
+	case err != nil, len(waiting) == 0:
+		return v.cfg.Interval, err
+	case next == nil && more:
+		return v.cfg.Pause, nil
+	case v.trying:
+		return v.cfg.Interval, nil
+	case next == nil:
 		return wait, nil
 	}
-	v.planned = now
-	if err := v.recordError(ctx, waiting[0], v.plan(ctx, waiting[0], now), now); err != nil {
+	v.newestFirst = len(waiting) > 1 && next == v.newest(waiting)
+	v.planned, next.tried = now, now
+	if err := v.recordError(ctx, next, v.plan(ctx, next, now), now); err != nil {
 		return 0, err
 	}
 	if len(waiting) > 1 {
@@ -382,57 +391,6 @@ func (v *Reviewer) isPlanned(pr forge.PullRequest) bool {
 // effects, so that its plan is only a status.
 func openedByGitfleet(pr forge.PullRequest) bool {
 	return !pr.Fork && strings.HasPrefix(pr.Branch, ownBranches)
-}
-
-// outdated returns the pull requests that have to be planned and may be tried now: those with
-// the fewest failures first, and then the newest heads.
-func (v *Reviewer) outdated(now time.Time) []*review {
-	var out []*review
-	for _, r := range v.reviews {
-		if r.key != v.key(r.pr) && r.retry.Wait(now) <= 0 {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, func(a, b *review) int {
-		return cmp.Or(a.retry.Failures()-b.retry.Failures(), b.headOrder-a.headOrder, int(b.pr.Number-a.pr.Number))
-	})
-	return out
-}
-
-// markOutdated shows outdated plans of pull requests as stale, also those written before a restart.
-func (v *Reviewer) markOutdated(ctx context.Context, outdated []*review, now time.Time) error {
-	marks := 0
-	for _, r := range outdated {
-		if r.marked {
-			continue
-		}
-		if marks++; marks > maxMarks {
-			return nil
-		}
-		if err := v.recordError(ctx, r, v.markStale(ctx, r), now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *Reviewer) markStale(ctx context.Context, r *review) error {
-	stale := r.key != ""
-	if !stale {
-		existing, err := v.cfg.Forge.FindComment(ctx, r.pr.Number, marker(v.cfg.Fleet))
-		if err != nil {
-			return err
-		}
-		stale = existing != nil && strings.Contains(existing.Body, keyMarkerOf(r.pr.Head)) && !strings.Contains(existing.Body, keyMarker(v.key(r.pr)))
-	}
-	if stale {
-		text := "stale: " + v.cfg.Base + " or the fleet has changed since; planned again soon"
-		if err := v.setPlanStatus(ctx, r, forge.StatusPending, text); err != nil {
-			return err
-		}
-	}
-	r.marked, r.key = true, ""
-	return nil
 }
 
 // key identifies a plan: the two commits and the fleet.

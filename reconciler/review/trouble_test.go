@@ -261,3 +261,43 @@ func TestRolloutStatusesAreBounded(t *testing.T) {
 		t.Errorf("next in %s, statuses %v", wait, f.statuses)
 	}
 }
+
+// In a burst each pull request is shown as awaited at once. The newest is planned first, then the others, the oldest first, and
+// none starves although the base moves before all are planned.
+func TestABurstOfPullRequests(t *testing.T) {
+	numbers := []int64{1, 2, 3, 4, 5, 6}
+	s, f, source := planned(t, numbers...)
+	f.open[2].Branch = "gitfleet/drift/3"
+	v := newReviewer(f, source)
+	v.cfg.Rollouts = false
+	s.step(v)
+	for _, pr := range f.open[:5] {
+		if got := f.of(pr.Head, planContext); len(got) != 1 || got[0] != "pending: not planned yet: other pull requests come first" {
+			t.Errorf("%d has %q", pr.Number, got)
+		}
+	}
+	order := func() (numbers []int64) {
+		for _, status := range f.statuses {
+			for _, pr := range f.open {
+				if pr.Head == status.Commit && status.State != forge.StatusPending {
+					numbers = append(numbers, pr.Number)
+				}
+			}
+		}
+		return numbers
+	}
+	s.step(v)
+	s.step(v)
+	if got := order(); !slices.Equal(got, []int64{6, 1, 2}) {
+		t.Errorf("planned in the order %d", got)
+	}
+	for i := range 6 { // the base moves after every second plan
+		if i%2 == 0 {
+			s.commit(hash(string(rune('c'+i))), files(t, small+fmt.Sprintf("namespace other%d\n", i)))
+		}
+		s.step(v)
+	}
+	if got := order(); !slices.Equal(got, []int64{6, 1, 2, 3, 4, 5, 6, 1, 2}) {
+		t.Errorf("while the base moves they are planned in the order %d", got)
+	}
+}
