@@ -97,6 +97,8 @@ func (c Cluster) Of() (Degree, Reason) {
 type Placement struct {
 	// Undecided says that nothing is decided yet, and Unscheduled that it is not scheduled as its policy asks for.
 	Undecided, Unscheduled bool
+	// Short is how many clusters of the number that the policy asks for are not selected.
+	Short int
 	// Absent are the members that the policy asks for and that cannot be chosen.
 	Absent []Reach
 	// NoMembers says that the commit declares no member clusters at all.
@@ -111,8 +113,16 @@ func (p Placement) Of() Tally {
 	for _, d := range p.Clusters {
 		t.Add(d)
 	}
+	mayCome := 0
 	for _, reach := range p.Absent {
-		if reach == Refused {
+		if reach != Refused {
+			mayCome++
+		}
+	}
+	// Too few are left to come: those that do change nothing.
+	never := p.Unscheduled && mayCome < max(1, p.Short)
+	for _, reach := range p.Absent {
+		if reach == Refused || never {
 			t.Add(Blocked)
 		} else {
 			t.Add(Unknown)
@@ -121,7 +131,7 @@ func (p Placement) Of() Tally {
 	switch {
 	case p.Undecided:
 		t.Add(Progressing)
-	case p.NoMembers, p.Unscheduled && len(p.Absent) == 0:
+	case p.NoMembers, never && len(p.Absent) == 0:
 		t.Add(Blocked)
 	}
 	return t

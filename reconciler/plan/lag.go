@@ -33,7 +33,7 @@ func (pl *placementPlanner) finishRollout(p *Placement) {
 
 // missing returns what is not fulfilled of the policy, without the clusters that the placement holds.
 func (p *Placement) missing() fulfilment.Tally {
-	f := fulfilment.Placement{Unscheduled: !p.Schedule.Fulfilled, NoMembers: p.NoMembers}
+	f := fulfilment.Placement{Unscheduled: !p.Schedule.Fulfilled, Short: p.Schedule.Wanted - p.Schedule.Found, NoMembers: p.NoMembers}
 	for _, a := range p.Absent {
 		f.Absent = append(f.Absent, a.Reach)
 	}

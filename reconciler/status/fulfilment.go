@@ -81,7 +81,7 @@ type Verdict struct {
 // details.
 func (j *Judge) Placement(d *Detail) (fulfilment.Tally, []Verdict) {
 	s := j.statuses[d.Placement]
-	f := fulfilment.Placement{NoMembers: d.NoMembers}
+	f := fulfilment.Placement{NoMembers: d.NoMembers, Short: d.Short}
 	if c := Unscheduled(s); c != nil {
 		f.Undecided, f.Unscheduled = c.Status == metav1.ConditionUnknown, c.Status == metav1.ConditionFalse
 	}
