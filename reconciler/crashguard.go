@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
+
+	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
 )
 
 // maxCrashes is the number of crashes during the load of a commit after which the commit is not loaded again. A single
@@ -107,25 +110,12 @@ func (g *CrashGuard) save() {
 	}
 	raw, err := json.Marshal(g.begun)
 	if err == nil {
-		err = replaceFile(g.path, raw)
+		err = atomicfile.Write(g.path, func(w io.Writer) error {
+			_, err := w.Write(raw)
+			return err
+		})
 	}
 	if err != nil {
 		g.log.Warn("the record of commits being loaded cannot be written", "path", g.path, "err", err)
 	}
-}
-
-// replaceFile replaces a file once its new content is on the disk.
-func replaceFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

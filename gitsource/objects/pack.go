@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
 )
 
 // Limits limit a pack.
@@ -33,19 +35,19 @@ func (s *Store) AddPack(ctx context.Context, r io.Reader, limits Limits) error {
 func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) (name string, err error) {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
-		return "", err
+		return "", atomicfile.About(err, s.packDir())
 	}
 	entries, checksum, err := write(f)
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = atomicfile.About(errors.Join(err, f.Sync(), f.Close()), s.packDir())
 	index := f.Name() + ".idx"
 	name = "pack-" + checksum.String()
 	if err == nil {
-		err = writeFile(index, encodeIndex(entries, checksum))
+		err = atomicfile.About(writeFile(index, encodeIndex(entries, checksum)), s.packDir())
 	}
 	if err == nil {
 		err = s.install(f.Name(), index, name)
 	}
-	return name, errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index))
+	return name, atomicfile.About(errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index)), s.packDir())
 }
 
 // install moves a pack and its index into the store, unless it is there already.
@@ -102,17 +104,8 @@ func listPacks(dir string) ([]string, error) {
 
 // writeFile replaces a file atomically.
 func writeFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(content)
 		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }

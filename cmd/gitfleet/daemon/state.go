@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
@@ -58,7 +59,7 @@ is read instead; the daemon that uses it must be stopped.`,
 			if file == "" {
 				return export(output.Raw(cmd.OutOrStdout()))
 			}
-			return output.WriteFile(file, export)
+			return atomicfile.Write(file, export)
 		},
 	}
 	at.Bind(cmd.Flags())

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
@@ -211,7 +212,7 @@ func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, content 
 		return err
 	}
 	file := filepath.Join(j.kubeconfigDir, name+".kubeconfig")
-	if err := output.WriteFile(file, func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
+	if err := atomicfile.Write(file, func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
 		return err
 	}
 	_, err := kubeconfig.Sources{Dir: j.kubeconfigDir}.Config(ctx, name, "")
