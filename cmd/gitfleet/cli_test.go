@@ -109,8 +109,9 @@ func TestWrongArguments(t *testing.T) {
 const referenceHead = `<!-- written by go test ./cmd/gitfleet -update, from what the commands say of themselves -->
 # The command line
 
-The commands that ask a daemon find it at ` + "`--server`" + ` or ` + "`$GITFLEET_SERVER`" + `. Which of them answers
-which question is in [Reading status](reading-status.md).
+The commands that ask a daemon find it at ` + "`--server`" + ` or ` + "`$GITFLEET_SERVER`" + `. If neither is set, and the working
+directory has a ` + "`gitfleet.yaml`" + `, a daemon of another fleet than that one is refused, with the address of the right one.
+Which of them answers which question is in [Reading status](reading-status.md).
 
 | Exit code | Meaning |
 |---|---|

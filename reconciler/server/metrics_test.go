@@ -229,12 +229,12 @@ func TestMetricOfPlacementProblems(t *testing.T) {
 // Every series names the fleet, also before its first report, and the labels are sorted.
 func TestMetricsNameTheFleet(t *testing.T) {
 	s := New(prometheus.NewRegistry())
-	s.SetFleet("assumed")
+	s.SetFleet("assumed", "")
 	askFor(t.Context(), s, "/healthz")
 	if got := page(t, s); !strings.Contains(got, `gitfleet_http_requests_total{code="200",fleet="assumed",handler="GET /healthz"} 1`) {
 		t.Errorf("before the first report:\n%s", got)
 	}
-	s.SetFleet("prod")
+	s.SetFleet("prod", "")
 	s.Publish(measured())
 	for range 2 { // the labels do not pile up
 		got := page(t, s)
@@ -346,7 +346,7 @@ func TestSeriesAreBounded(t *testing.T) {
 func BenchmarkScrape(b *testing.B) {
 	registry := prometheus.NewRegistry()
 	s := New(registry)
-	s.SetFleet("prod")
+	s.SetFleet("prod", "")
 	s.Publish(largest(1000, 100))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,7 @@ type Server struct {
 	routes  map[string]http.Handler
 	metrics *httpMetrics
 	scrapes *fleetGatherer
+	fleet   atomic.Pointer[fleetIdentity] // nil until it is known
 	// leads reports whether this replica certainly leads; nil if it always does.
 	leads func() bool
 
@@ -67,8 +69,12 @@ func New(registry *prometheus.Registry) *Server {
 // Mount adds a handler for a path. It must not be called after the server has started.
 func (s *Server) Mount(path string, h http.Handler) { s.routes[path] = h }
 
-// SetFleet sets the name of the fleet, which all metrics have as a label.
-func (s *Server) SetFleet(name string) { s.scrapes.fleet.Store(&name) }
+// SetFleet sets the name of the fleet, which all metrics have as a label, and the repository that it follows. Requests for
+// another fleet are refused.
+func (s *Server) SetFleet(name, source string) {
+	s.scrapes.fleet.Store(&name)
+	s.fleet.Store(&fleetIdentity{name, source})
+}
 
 // SetLeads sets the function that reports whether this replica certainly leads. While it does not,
 // the gauges of the fleet are not exported, as on a standby. SetLeads must not be called after the
@@ -133,7 +139,7 @@ func (s *Server) Handler() http.Handler {
 	for path, h := range s.routes {
 		mux.Handle(path, s.metrics.measured(path, h))
 	}
-	return mux
+	return s.ofFleet(mux)
 }
 
 // Patterns returns the sorted patterns of all handlers: a path, with a method before it unless

@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
@@ -32,6 +31,8 @@ const ServerEnv = "GITFLEET_SERVER"
 // binds one, and creates its client from it.
 type Connection struct {
 	Address, TokenFile, CAFile, CertFile, KeyFile string
+	// Config is the daemon's configuration file, if the command names one. A daemon of another fleet is refused.
+	Config string
 }
 
 // An option is a flag of the connection, and the environment variable that stands for it.
@@ -42,7 +43,7 @@ type option struct {
 
 func (c *Connection) options() []option {
 	return []option{
-		{"server", ServerEnv, "address of the daemon", "http://" + settings.Default().Listen, &c.Address},
+		{"server", ServerEnv, "address of the daemon", standardAddress(), &c.Address},
 		{"token-file", "GITFLEET_TOKEN_FILE", "file with the token to authenticate with", "", &c.TokenFile},
 		{"ca-file", "GITFLEET_CA_FILE", "file with the CA certificates that verify the daemon's certificate", "", &c.CAFile},
 		{"client-cert", "GITFLEET_CLIENT_CERT", "file with the client certificate", "", &c.CertFile},
@@ -116,13 +117,14 @@ func (c *Connection) Client() (*Client, error) {
 	}
 	// The token must be sent only to the daemon that was named.
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{Address: strings.TrimSuffix(c.Address, "/"), http: httpClient}, nil
+	return &Client{Address: strings.TrimSuffix(c.Address, "/"), http: httpClient, wanted: c.wantedFleet()}, nil
 }
 
 // A Client sends requests to a daemon.
 type Client struct {
 	Address string
 	http    *http.Client
+	wanted  wantedFleet
 }
 
 // An UnreachableError says that no daemon answers at an address.
@@ -163,6 +165,9 @@ func (e *ResponseError) isUnknownName() bool {
 // IsRefusal reports whether an error is a response that rejects the request itself as wrong or
 // not allowed, so that repeating it is of no use.
 func IsRefusal(err error) bool {
+	if _, another := errors.AsType[*AnotherFleetError](err); another {
+		return true
+	}
 	answer, ok := errors.AsType[*ResponseError](err)
 	return ok && answer.Code/100 == 4 && answer.Code != http.StatusTooManyRequests
 }
@@ -192,6 +197,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	c.wanted.ask(req.Header)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
@@ -205,6 +211,9 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, longestError))
+		if resp.StatusCode == http.StatusMisdirectedRequest {
+			return nil, &AnotherFleetError{c.Address, strings.TrimSpace(string(text)), c.wanted}
+		}
 		return nil, &ResponseError{resp.StatusCode, strings.TrimSpace(string(text))}
 	}
 	return resp, nil

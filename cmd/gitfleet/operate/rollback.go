@@ -63,7 +63,7 @@ credentials of the configuration, which must be allowed to write.`,
 	f.StringVar(&r.author, "author", "", "author of the commit, as \"NAME <ADDRESS>\"; by default the Git user of the clone")
 	f.BoolVar(&r.shared, "include-shared", false, "also revert files that other placements or MemberClusters use")
 	f.BoolVar(&r.push, "push", false, "push the branch to the repository of the configuration")
-	f.StringVar(&r.config, "config", "", "the daemon's configuration, for --push")
+	f.StringVar(&r.at.Config, "config", "", "the daemon's configuration, for --push")
 	return cmd
 }
 
@@ -75,7 +75,6 @@ type rollback struct {
 	path, branch string
 	to, base     string
 	author       string
-	config       string
 	shared, push bool
 
 	clone     *gitsource.Clone
@@ -104,7 +103,7 @@ func (r *rollback) placement(ctx context.Context, text string) (api.PlacementKey
 }
 
 func (r *rollback) run(ctx context.Context, out io.Writer) error {
-	if r.push && r.config == "" {
+	if r.push && r.at.Config == "" {
 		return errors.New("--push needs --config, the daemon's configuration with the repository and its credentials; without --push the branch is created in the clone, and you push it yourself")
 	}
 	if err := r.find(ctx); err != nil {
@@ -240,7 +239,7 @@ func (r *rollback) who() (name, email string, err error) {
 }
 
 func (r *rollback) pushTo(ctx context.Context, commit string) error {
-	cfg, err := settings.Read(r.config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	cfg, err := settings.Read(r.at.Config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -70,7 +71,7 @@ func TestRollbackNeedsToKnowWhereToPush(t *testing.T) {
 	if err := r.run(t.Context(), &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), "--push needs --config") {
 		t.Errorf("without --config: %v", err)
 	}
-	r = &rollback{push: true, config: "gitfleet.yaml", path: t.TempDir()}
+	r = &rollback{push: true, at: client.Connection{Config: "gitfleet.yaml"}, path: t.TempDir()}
 	if err := r.run(t.Context(), &strings.Builder{}); err == nil || strings.HasPrefix(err.Error(), "--push") {
 		t.Errorf("outside of a clone: %v", err)
 	}

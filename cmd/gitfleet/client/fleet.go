@@ -1,0 +1,69 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// configFile is the configuration that counts if a command names none and is run in its directory.
+const configFile = "gitfleet.yaml"
+
+// A wantedFleet is the fleet of the configuration at hand. The zero value stands for any fleet.
+type wantedFleet struct {
+	file string
+	// name is empty if the configuration names no fleet; then the source decides.
+	name, source string
+	// address is where the daemon of the configuration listens.
+	address string
+}
+
+// wantedFleet returns the fleet of the configuration that the command names or, if nobody has chosen the daemon, of the one in
+// the working directory. A configuration that cannot be read stands for any fleet: no request depends on it.
+func (c *Connection) wantedFleet() wantedFleet {
+	file := c.Config
+	if file == "" && c.Address == standardAddress() && os.Getenv(ServerEnv) == "" {
+		file = configFile
+	}
+	if file == "" {
+		return wantedFleet{}
+	}
+	cfg, err := settings.Read(file, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil || cfg.Source.URL == "" {
+		return wantedFleet{}
+	}
+	return wantedFleet{file, cfg.FleetName, cfg.Source.Identity(), cfg.LocalAddress()}
+}
+
+func standardAddress() string { return "http://" + settings.Default().Listen }
+
+// ask asks the daemon to refuse a request if it is of another fleet.
+func (w wantedFleet) ask(header http.Header) {
+	if w.file != "" {
+		header.Set(server.FleetHeader, w.name)
+		header.Set(server.SourceHeader, w.source)
+	}
+}
+
+// String returns the name of the fleet and its source.
+func (w wantedFleet) String() string { return server.DescribeFleet(w.name, w.source) }
+
+// An AnotherFleetError says that the daemon at an address is of another fleet than the configuration at hand.
+type AnotherFleetError struct {
+	Address string
+	text    string // the response
+	wanted  wantedFleet
+}
+
+func (e *AnotherFleetError) Error() string {
+	text := fmt.Sprintf("the daemon at %s is of another fleet: it is %s, and %s is of %s\nSet the address of the right daemon with --server or $%s", e.Address, e.text, e.wanted.file, e.wanted, ServerEnv)
+	if e.wanted.address != e.Address {
+		text += fmt.Sprintf("; the one of %s listens at %s", e.wanted.file, e.wanted.address)
+	}
+	return text + "."
+}
