@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -82,6 +83,9 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	daemon := server.New(prometheus.NewRegistry())
 	daemon.Publish(r)
 	daemon.Mount("GET /history", server.HistoryHandler(record))
+	daemon.Mount("GET /debug/log", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "level=WARN msg=\"apply failed\" err=\"token="+canary+"\"\n")
+	}))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 
@@ -104,6 +108,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	for f, want := range map[string]string{
 		"versions.txt": "client gitfleet", "gitfleet.yaml": "kubeconfigDir: /etc/members", "report.json": `"crp/web"`,
 		"metrics.txt": "gitfleet_commit_info", "goroutines.txt": "goroutine profile", "history.jsonl": `"event":"refused"`,
+		"log.txt": "apply failed",
 	} {
 		if !strings.Contains(files[f], want) {
 			t.Errorf("%s has no %s:\n%.500s", f, want, files[f])

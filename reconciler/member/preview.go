@@ -419,6 +419,9 @@ func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change
 
 func heldText(why string) string { return "held until a commit allows it: " + why }
 
+// Expiries returns when the credentials of the cluster, and what verifies its server, end.
+func (p *Preview) Expiries() []connection.Expiry { return p.s.conn.Expiries() }
+
 // MissingPermissions reviews all permissions that some works need, and describes those that the
 // cluster does not grant.
 func (p *Preview) MissingPermissions(ctx context.Context, works []work.Work) ([]string, error) {

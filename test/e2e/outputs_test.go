@@ -31,7 +31,7 @@ func (d *daemon) outputs(commands ...string) map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
 	for _, path := range []string{
-		"/report", "/overview", "/metrics", "/history", "/state", "/names", "/proposals", "/debug/goroutines",
+		"/report", "/overview", "/metrics", "/history", "/state", "/names", "/proposals", "/debug/goroutines", "/debug/log",
 		"/explain?placement=crp/drift", "/explain?placement=crp/refused&cluster=member-1",
 	} {
 		out[path] = d.page(path)

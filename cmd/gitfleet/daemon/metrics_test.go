@@ -39,7 +39,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := serve(ctx, cfg, slog.New(slog.NewTextHandler(t.Output(), nil))); err != nil {
+		if err := serve(ctx, cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), &logTail{}); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -22,13 +22,13 @@ import (
 // NewBugReport returns the command bugreport.
 func NewBugReport() *cobra.Command {
 	var at client.Connection
-	var config, file string
+	var file string
 	cmd := &cobra.Command{
 		Use:   "bugreport",
 		Short: "Collect diagnostics in a tar.gz, without secrets",
 		Long: `Write a tar.gz for a bug report: the daemon's status, metrics, goroutines,
-recent history and versions, and, with --config, its configuration. What could
-not be collected is listed in errors.txt.
+recent history, the newest lines of its log and versions, and, with --config, its
+configuration. What could not be collected is listed in errors.txt.
 
 Values of Secrets are never included, and what looks like a credential is taken
 out. Names of objects, clusters and people are included: look through the file
@@ -40,7 +40,7 @@ before you share it.`,
 			if file == "" {
 				file = "gitfleet-" + now.UTC().Format("20060102-150405") + ".tar.gz"
 			}
-			b := &bundle{config: config, redactor: &redactor{}}
+			b := &bundle{config: at.Config, redactor: &redactor{}}
 			for _, own := range []string{at.TokenFile, at.KeyFile} {
 				if text, err := os.ReadFile(own); err == nil {
 					b.redactor.add(text)
@@ -58,7 +58,7 @@ before you share it.`,
 		}),
 	}
 	at.Bind(cmd.Flags())
-	cmd.Flags().StringVar(&config, "config", "", "configuration file of the daemon")
+	cmd.Flags().StringVar(&at.Config, "config", "", "configuration file of the daemon")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default gitfleet-TIME.tar.gz)")
 	return cmd
 }
@@ -100,6 +100,7 @@ func (b *bundle) gather(ctx context.Context, c *client.Client) {
 	}
 	for _, f := range []struct{ name, path string }{
 		{"report.json", "/report"}, {"metrics.txt", "/metrics"}, {"goroutines.txt", "/debug/goroutines"}, {"history.jsonl", "/history?newest=" + newestEntries},
+		{"log.txt", "/debug/log"},
 	} {
 		text, err := fetch(ctx, c, f.path)
 		b.add(f.name, text, err)

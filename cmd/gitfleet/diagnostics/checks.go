@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,9 +18,11 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 const (
@@ -29,31 +33,26 @@ const (
 )
 
 // checkFiles checks that the files that the configuration names can be read, and that the
-// certificate of the server is valid.
+// certificates in them are valid.
 func checkFiles(c settings.Config) []check {
 	var all []check
-	for _, named := range c.Named("File") {
-		if f, err := os.Open(named.Name); err != nil {
+	for _, named := range slices.Concat(c.Named("File"), c.Named("caBundle")) {
+		content, err := os.ReadFile(named.Name)
+		if err != nil {
 			all = append(all, check{"config", named.Key, checkFail, err.Error(), "create the file, or let the daemon's user read it"})
-		} else {
-			f.Close()
+		} else if e, ok := connection.CAExpiry(content); ok && (strings.HasSuffix(named.Key, "CAFile") || strings.HasSuffix(named.Key, "caBundle")) {
+			all = append(all, expiryChecks("config", named.Key, []connection.Expiry{e}, time.Now())...)
 		}
 	}
-	if c.Server.CertFile == "" || c.Server.KeyFile == "" || len(all) > 0 {
+	if c.Server.CertFile == "" || c.Server.KeyFile == "" || slices.ContainsFunc(all, func(c check) bool { return c.State == checkFail }) {
 		return all
 	}
 	pair, err := tls.LoadX509KeyPair(c.Server.CertFile, c.Server.KeyFile)
 	if err != nil {
 		return append(all, check{"server", c.Server.CertFile, checkFail, err.Error(), "give it a certificate and the key that belongs to it"})
 	}
-	found := check{"server", c.Server.CertFile, checkOK, "certificate is valid until " + pair.Leaf.NotAfter.Format(time.DateOnly), ""}
-	switch left := time.Until(pair.Leaf.NotAfter); {
-	case left <= 0:
-		found.State, found.Message, found.Fix = checkFail, "certificate has expired on "+pair.Leaf.NotAfter.Format(time.DateOnly), "replace it; it is read again when the file changes"
-	case left < certificateNotice:
-		found.State, found.Fix = checkWarn, "replace it; it is read again when the file changes"
-	}
-	return append(all, found)
+	until := pair.Leaf.NotAfter
+	return append(all, expiryChecks("server", c.Server.CertFile, []connection.Expiry{{What: "certificate", Until: until, Due: until.Add(-certificateNotice)}}, time.Now())...)
 }
 
 // checkState checks that the state directory can be written and has room.
@@ -114,10 +113,10 @@ func fileSystemFix(err error) string {
 func checkWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".gitfleet-doctor-")
 	if err != nil {
-		return err
+		return atomicfile.About(err, dir)
 	}
 	_, err = f.Write(make([]byte, 64<<10))
-	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+	return atomicfile.About(errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())), dir)
 }
 
 // checkRepository reads the newest commit into a temporary clone. The snapshot is nil if it

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
@@ -196,5 +198,24 @@ func TestBundle(t *testing.T) {
 	}
 	if err := b.write(file, time.Now()); !errors.Is(err, os.ErrExist) {
 		t.Errorf("it replaces the file: %v", err)
+	}
+}
+
+// The end of each certificate of a CA and of all credentials is shown, and is a warning once they are due for renewal.
+func TestDoctorSaysWhenCredentialsEnd(t *testing.T) {
+	for valid, want := range map[time.Duration]string{365 * 24 * time.Hour: checkOK, 7 * 24 * time.Hour: checkWarn, -time.Hour: checkFail} {
+		got := checkFiles(settings.Config{Server: settings.ServerConfig{ClientCAFile: certificateFor(t, valid).CertFile}})
+		if len(got) != 1 || got[0].State != want || !strings.HasPrefix(got[0].Message, "its CA certificate ") || got[0].Subject != "server.clientCAFile" {
+			t.Errorf("valid for another %s: %+v, want %s", valid, got, want)
+		}
+	}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	got := expiryChecks("member", "east", []connection.Expiry{{What: "token", Until: now.Add(time.Hour), Due: now.Add(-time.Minute)}, {What: "client certificate", Until: now.AddDate(1, 0, 0), Due: now.AddDate(0, 11, 0)}}, now)
+	want := []check{
+		{"member", "east", checkWarn, "its token is valid until 2026-03-01", renew},
+		{"member", "east", checkOK, "its client certificate is valid until 2027-03-01", ""},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // tolerableSkew is the tolerated difference of a member's clock. It is read from the header
@@ -109,8 +110,26 @@ func checkMember(ctx context.Context, name string, works []work.Work, cfg member
 		found.State, found.Message = checkWarn, fmt.Sprintf("%s; its clock differs by %s from this machine's", found.Message, skew.Round(time.Second))
 		found.Fix = synchronizeClocks
 	}
-	return []check{found}, seen
+	return append([]check{found}, expiryChecks("member", name, preview.Expiries(), time.Now())...), seen
 }
+
+// expiryChecks returns a check for each end of credentials or certificates. They count as due for renewal when the alert
+// GitfleetMemberCredentialsExpire does.
+func expiryChecks(what, subject string, all []connection.Expiry, now time.Time) (out []check) {
+	for _, e := range all {
+		found := check{what, subject, checkOK, fmt.Sprintf("its %s is valid until %s", e.What, e.Until.UTC().Format(time.DateOnly)), ""}
+		switch {
+		case !now.Before(e.Until):
+			found.State, found.Message, found.Fix = checkFail, fmt.Sprintf("its %s has expired on %s", e.What, e.Until.UTC().Format(time.DateOnly)), renew
+		case !now.Before(e.Due):
+			found.State, found.Fix = checkWarn, renew
+		}
+		out = append(out, found)
+	}
+	return out
+}
+
+const renew = "replace it; it is read again when the file changes"
 
 func grantPermissions(name string) string {
 	return "grant them: gitfleet member join " + name + ", or gitfleet member rbac"

@@ -24,6 +24,52 @@ func (v validity) due() time.Time {
 	return v.until.Add(-min(renewalNotice, v.until.Sub(v.from)/10))
 }
 
+// An Expiry is the end of something that a connection depends on, and when it is due for renewal.
+type Expiry struct {
+	What       string
+	Until, Due time.Time
+}
+
+// Expiries returns what has a known end: the client certificate, the token, and the certificates of the CA that verify the
+// server.
+func (c *Conn) Expiries() []Expiry {
+	cfg := c.clients().cfg
+	return expiriesOf(cfg.CertData, cfg.BearerToken, cfg.CAData)
+}
+
+func expiriesOf(certificate []byte, token string, ca []byte) []Expiry {
+	var all []Expiry
+	for _, found := range []struct {
+		what string
+		validity
+	}{{"client certificate", certificateValidity(certificate)}, {"token", tokenValidity(token)}, {"CA certificate", caValidity(ca)}} {
+		if !found.until.IsZero() {
+			all = append(all, Expiry{found.what, found.until, found.due()})
+		}
+	}
+	return all
+}
+
+// CAExpiry returns the end of the certificates of a CA in PEM data; ok is false if it has none.
+func CAExpiry(data []byte) (e Expiry, ok bool) {
+	v := caValidity(data)
+	return Expiry{"CA certificate", v.until, v.due()}, !v.until.IsZero()
+}
+
+// caValidity returns the validity of the certificate that ends last: earlier ones are left in a file while a CA is replaced.
+func caValidity(data []byte) (last validity) {
+	for {
+		block, rest := pem.Decode(data)
+		if block == nil {
+			return last
+		}
+		if v := certificateValidity(pem.EncodeToMemory(block)); v.until.After(last.until) {
+			last = v
+		}
+		data = rest
+	}
+}
+
 // validityOf returns the validity of a client configuration into which the files that it names were
 // read. If it has a certificate and a token, that is the validity of the one that ends first.
 func validityOf(cfg *rest.Config) validity {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,5 +84,32 @@ func TestExpiryIsExported(t *testing.T) {
 	open("opaque")
 	if n := testutil.CollectAndCount(m.Expiry) + testutil.CollectAndCount(m.RenewalDue); n != 0 {
 		t.Errorf("%d series of credentials without an end", n)
+	}
+}
+
+// Everything with a known end is listed; of the certificates of a CA the one that ends last counts, since earlier ones are left
+// while a CA is replaced.
+func TestExpiries(t *testing.T) {
+	const day = 24 * time.Hour
+	began := time.Unix(1_800_000_000, 0)
+	old, next := certificate(t, began, began.Add(10*day)), certificate(t, began, began.Add(365*day))
+	all := expiriesOf(certificate(t, began, began.Add(30*day)), token(`{"iat":1800000000,"exp":1800003600}`), slices.Concat(old, next))
+	want := []struct {
+		what       string
+		until, due time.Duration
+	}{{"client certificate", 30 * day, 27 * day}, {"token", time.Hour, 54 * time.Minute}, {"CA certificate", 365 * day, 351 * day}}
+	if len(all) != len(want) {
+		t.Fatalf("%+v", all)
+	}
+	for i, e := range all {
+		if e.What != want[i].what || !e.Until.Equal(began.Add(want[i].until)) || !e.Due.Equal(began.Add(want[i].due)) {
+			t.Errorf("%+v, want %+v", e, want[i])
+		}
+	}
+	if none := expiriesOf(nil, "opaque", []byte("none")); len(none) != 0 {
+		t.Errorf("without an end: %+v", none)
+	}
+	if _, ok := CAExpiry([]byte("none")); ok {
+		t.Error("a file without certificates has an end")
 	}
 }
