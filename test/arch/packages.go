@@ -36,7 +36,8 @@ var mayImport = map[string][]string{
 
 	"gitsource":                {"gitsource/filelock", "gitsource/hub/grant", "gitsource/objects", "gitsource/remote", "gitsource/signature", "placement/api"},
 	"gitsource/filelock":       {},
-	"gitsource/objects":        {},
+	"gitsource/atomicfile":     {},
+	"gitsource/objects":        {"gitsource/atomicfile"},
 	"gitsource/remote":         {"gitsource/mask", "gitsource/objects", "gitsource/retryafter"},
 	"gitsource/mask":           {},
 	"gitsource/retryafter":     {},
@@ -62,6 +63,7 @@ var mayImport = map[string][]string{
 	"reconciler/fulfilment":          {},
 	"reconciler/health":              {"placement/api"},
 	"reconciler/history":             {},
+	"reconciler/history/recent":      {"reconciler/history", "reconciler/ledger"},
 	"reconciler/ledger":              {"gitsource/filelock", "placement", "placement/api"},
 	"reconciler/printer":             {"placement/api", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/fulfilment", "reconciler/ledger"},
@@ -89,7 +91,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/rbac":         {"placement/api"},
 	"reconciler/member/removal":      {"placement/api", "reconciler/diff", "reconciler/member/connection"},
 	"reconciler": {
-		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
+		"gitsource", "gitsource/hub", "gitsource/atomicfile", "placement", "placement/api", "placement/work",
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
 	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/remote", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/difftext", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/history/recent"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
@@ -24,6 +25,7 @@ type candidate struct {
 	replica *replica.Replica // nil if there are no other replicas
 	shared  *ledger.Shared   // nil if there are no other replicas
 	store   ledger.Archive
+	recent  *recent.Store // nil if there are no other replicas
 	reset   ledgerReset
 	config  replica.Config
 	// active is the running loop of the leader or the standby.
@@ -52,7 +54,7 @@ func newCandidate(c settings.Config, m *metrics, log *slog.Logger) (*candidate, 
 		return nil, err
 	}
 	shared := ledger.OpenShared(secrets, cfg.Identity, r.Depose)
-	return &candidate{replica: r, shared: shared, store: shared, reset: reset, config: cfg}, nil
+	return &candidate{replica: r, shared: shared, store: shared, recent: recent.Open(secrets, log), reset: reset, config: cfg}, nil
 }
 
 // fleet returns the fleet in the ledger.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/history/recent"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/review"
@@ -46,9 +48,10 @@ func NewRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log := cfg.Logger(cmd.ErrOrStderr())
+			tail := &logTail{}
+			log := cfg.Logger(io.MultiWriter(tail, cmd.ErrOrStderr()))
 			logLibraries(log)
-			err = serve(cmd.Context(), cfg, log)
+			err = serve(cmd.Context(), cfg, log, tail)
 			if err != nil && cfg.LogsJSON() {
 				log.Error("the daemon has ended", "err", err)
 				return exit.Failed
@@ -80,8 +83,8 @@ type daemon struct {
 	leader, standby *reconciler.Reconciler
 }
 
-// serve connects the packages and runs them until ctx is done.
-func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err error) {
+// serve connects the packages and runs them until ctx is done. tail has the newest lines of the log.
+func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *logTail) (err error) {
 	memory := limitMemory(ctx, memlimit.FromCgroup, log)
 	registry := prometheus.NewRegistry()
 	d := &daemon{cfg: cfg, log: log}
@@ -104,10 +107,11 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	if err != nil {
 		return err
 	}
+	d.srv.Mount("GET /debug/log", tail)
 	defer runHistory(d.record)()
 	d.srv.SetLeads(d.candidate.leadsForCertain)
 	assumed, _ := cfg.Fleet(ledger.Fleet{}) // until the ledger, which may have another name, is read
-	d.srv.SetFleet(assumed.Name)
+	d.srv.SetFleet(assumed.Name, assumed.Source)
 	saved, err := savedFleet(ctx, d.candidate.fleet, d.srv, listener, log)
 	if ctx.Err() != nil {
 		return nil
@@ -121,7 +125,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	}
 	configuredName := cfg.FleetName // empty if derived: commit statuses then have no fleet in their names
 	d.cfg.FleetName = fleet.Name
-	d.srv.SetFleet(fleet.Name)
+	d.srv.SetFleet(fleet.Name, fleet.Source)
 	var traces *tracing.Tracer
 	if cfg.Tracing.Endpoint != "" {
 		if traces, err = tracing.New(ctx, cfg.Tracing.Endpoint, fleet.Name, version.String(), log); err != nil {
@@ -132,7 +136,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	if d.members, err = newMembers(d.cfg, d.repo, log, d.metrics.members); err != nil {
 		return err
 	}
-	d.members.record, d.members.fence = d.record.Add, d.candidate.fence()
+	d.members.record, d.members.fence = d.recordEntries, d.candidate.fence()
 	if err := d.connectForge(configuredName); err != nil {
 		return err
 	}
@@ -141,7 +145,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	git := d.repo.Status()
 	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", git.URL, "ref", git.Ref, "listen", listener.Addr().String(), "memoryLimit", memory)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.candidate.run(ctx, d.standby, d.leader, d.runPullRequests) })
+	group.Go(func() error { return d.candidate.run(ctx, d.standby, d.leader, d.runLeaderTasks) })
 	group.Go(func() error { return d.srv.Serve(ctx, listener) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -174,7 +178,7 @@ func (d *daemon) connectForge(statusFleet string) error {
 		return err
 	}
 	decided := func(all map[string]ledger.DriftDecisions) { d.leader.SetDriftDecisions(all) }
-	if d.proposals, err = newProposer(d.cfg, d.repo, shared, d.candidate.mayWrite, decided, d.record.Add, d.log); err != nil {
+	if d.proposals, err = newProposer(d.cfg, d.repo, shared, d.candidate.mayWrite, decided, d.recordEntries, func() { d.reviews.Wake() }, d.log); err != nil {
 		return err
 	}
 	d.reviews = newReviewer(d.cfg, d.repo, shared, statusFleet, d.members.try, d.log)
@@ -191,7 +195,7 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 	standby := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(), Past: d.cfg.Loader(), Store: d.candidate.store,
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
-		Member: d.members.agent, Publish: publish, Record: d.record.Add, Log: d.log,
+		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
 		RepairAfter: d.cfg.Rollout.RepairAfter.Duration,
 		Metrics:     d.metrics.loop, Traces: traces,
@@ -215,9 +219,39 @@ func (d *daemon) mount() {
 	d.srv.MountContains(d.repo.Contains)
 }
 
-// runPullRequests runs what only the leader does on the forge.
-func (d *daemon) runPullRequests(ctx context.Context) error {
+// recordEntries adds entries to the history of this replica, and to that which the replicas share.
+func (d *daemon) recordEntries(entries ...history.Entry) {
+	now := time.Now()
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if entries[i].Time.IsZero() {
+			entries[i].Time = now
+		}
+	}
+	d.record.Add(entries...)
+	if d.candidate.recent != nil {
+		d.candidate.recent.Add(entries...)
+	}
+}
+
+// restoreHistory adds what other replicas have recorded to the history of this one.
+func (d *daemon) restoreHistory(ctx context.Context, entries []history.Entry) {
+	missing, err := recent.Missing(ctx, entries, d.record)
+	if err != nil {
+		d.log.Warn("the history of other replicas is not taken over", "err", err)
+		return
+	}
+	d.record.Add(missing...)
+}
+
+// runLeaderTasks runs what only the leader does beside the loop: on the forge, and for the history.
+func (d *daemon) runLeaderTasks(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	if d.candidate.recent != nil {
+		group.Go(func() error {
+			return d.candidate.recent.Run(ctx, func(entries []history.Entry) { d.restoreHistory(ctx, entries) })
+		})
+	}
 	group.Go(func() error { return d.proposals.Run(ctx) })
 	if d.reviews != nil {
 		group.Go(func() error { return d.reviews.Run(ctx) })

@@ -26,14 +26,14 @@ import (
 
 // newProposer returns the proposer, which decides about held drift, and offers it as pull
 // requests and issues if a forge is configured. Nothing is pushed while mayWrite returns an
-// error.
-func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), log *slog.Logger) (*proposal.Proposer, error) {
+// error. opened is called after each pull request that was opened.
+func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
 	loader := c.Loader() // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Load:     func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
-		Contains: repo.Contains, SetDriftDecisions: decided, Record: record, Log: log,
+		Contains: repo.Contains, SetDriftDecisions: decided, Record: record, Opened: opened, Log: log,
 	}
 	if !c.AsksForge() {
 		return proposal.New(cfg), nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,6 +127,8 @@ func (q *historyQuery) answer(ctx context.Context, c *client.Client, f output.Fo
 		revisions, err = askRevisions(ctx, c, query)
 	} else {
 		entries, err = historyEntries(ctx, c, query)
+		// What a new leader has taken over stands behind what it had recorded itself.
+		slices.SortStableFunc(entries, func(a, b history.Entry) int { return a.Time.Compare(b.Time) })
 	}
 	all := len(revisions) + len(entries)
 	if err == nil && all == 0 {
