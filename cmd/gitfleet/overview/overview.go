@@ -5,6 +5,7 @@ package overview
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -247,7 +248,8 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates
 	}
 	out.Trouble = status.ScheduleTrouble(d, s)
 	for _, a := range d.Absent {
-		out.Absent = AddReason(out.Absent, a.Cluster, a.Reason)
+		reason, _, _ := strings.Cut(a.Reason, " (last received at ") // which the members below have
+		out.Absent = AddReason(out.Absent, a.Cluster, reason)
 	}
 	out.Missing = max(out.Missing, len(d.Absent))
 	for i := range d.Clusters {
@@ -406,7 +408,8 @@ func (p *Placement) Sentence() string {
 	}{{failed, p.Failed}, {progressing, p.Progressing}, {waiting, p.Waiting}} {
 		if len(of.reasons) > 0 {
 			first := of.reasons[0]
-			return fmt.Sprintf("%s; %s: %s: %s", text, of.State, forecast.FewOf(first.Clusters), first.Reason)
+			text += fmt.Sprintf("; %s: %s: %s", of.State, forecast.FewOf(first.Clusters), first.Reason)
+			break
 		}
 	}
 	if p.Trouble != "" {
@@ -416,6 +419,11 @@ func (p *Placement) Sentence() string {
 		text += "; " + AbsentText(a)
 	}
 	return text
+}
+
+// Unexplained reports whether Sentence has no reason.
+func (p *Placement) Unexplained() bool {
+	return len(p.Failed)+len(p.Progressing)+len(p.Waiting)+len(p.Absent) == 0 && p.Trouble == ""
 }
 
 // AbsentText says which members a policy asks for and cannot select.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -117,5 +118,32 @@ func TestStatusNamesProposals(t *testing.T) {
 				t.Errorf("want %q and not %q in\n%s", test.want, test.absent, text)
 			}
 		})
+	}
+}
+
+// A reason that several clusters share is said once, with all of them, and since when at most.
+func TestAReasonIsSaidOnce(t *testing.T) {
+	o := &Overview{
+		Members: Members{Total: 4, NotReady: []Member{
+			{"ams", reports.Ago(time.Hour).Time, "connection refused", Unreachable}, {"ber", reports.Ago(time.Minute).Time, "connection refused", Unreachable},
+			{"chi", reports.Ago(time.Minute).Time, "connection refused", foreign}, {"dal", reports.Ago(time.Minute).Time, "timeout", Unreachable},
+		}},
+		HeldDeletions: []Deletions{{"crp/web", "ams", []string{"ConfigMap/web/a: x"}}, {"crp/web", "ber", []string{"ConfigMap/web/a: x"}}, {"crp/web", "chi", []string{"ConfigMap/web/b: x"}}},
+		Lingering:     []Deletions{{"crp/api", "ams", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}, {"crp/api", "ber", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}},
+		Drifts: []Drift{
+			{Placement: "crp/web", Cluster: "ams", Object: "ConfigMap/web/a", State: "held", By: []string{"kubectl"}, Since: reports.Noon.Add(-time.Hour)},
+			{Placement: "crp/web", Cluster: "ber", Object: "ConfigMap/web/a", State: "held", By: []string{"kubectl"}, Since: reports.Noon.Add(-time.Hour)},
+			{Placement: "crp/web", Cluster: "chi", Object: "ConfigMap/web/a", State: "held", By: []string{"helm"}, Since: reports.Noon.Add(-time.Minute)},
+		},
+	}
+	text := strings.Join(o.Text(output.Page{Width: 80}, reports.Noon, false), "\n")
+	for _, want := range []string{
+		"\n  ams, ber unreachable for up to 60m: connection refused\n", "\n  chi not ready for 60s: connection refused\n", "\n  dal unreachable for 60s: timeout\n",
+		" for 1 on ams, ber: ConfigMap/web/a: x\n", " for 1 on chi: ConfigMap/web/b: x\n", "\n  crp/api on ams, ber: ConfigMap/web/a (and 1 more; see gitfleet describe\n",
+		"Drift: 3 objects not as in Git\n  ConfigMap/web/a on ams, ber, held for 60m by kubectl\n  ConfigMap/web/a on chi, held for 60s by helm\n",
+	} {
+		if !strings.Contains(text+"\n", want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
 	}
 }

@@ -37,11 +37,11 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	t.placements(o.Placements)
 	t.members(o.Members)
 	const more = "clusters; see gitfleet status --all"
-	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", o.HeldDeletions, more, heldDeletion)
-	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", o.FailedDeletions, more, unfinishedDeletion)
-	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), o.Lingering, more, unfinishedDeletion)
+	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", deletionsTogether(o.HeldDeletions), more, heldDeletion)
+	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", deletionsTogether(o.FailedDeletions), more, unfinishedDeletion)
+	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), deletionsTogether(o.Lingering), more, unfinishedDeletion)
 	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, "subjects; see gitfleet status --all", t.suspension)
-	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", o.Drifts, "objects; see gitfleet drift", t.drift)
+	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", driftsTogether(o.Drifts), "objects; see gitfleet drift", t.drift)
 	t.proposals(o.Drifts)
 	return t.lines
 }
@@ -265,23 +265,28 @@ func (t *textWriter) members(m Members) {
 	}
 	t.line("")
 	t.line("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
-	t.few(len(m.NotReady), "members; see gitfleet status --all", func(i int) {
-		state := string(m.NotReady[i].State)
-		if m.NotReady[i].State == foreign {
+	away, outdated := membersTogether(m.NotReady), membersTogether(m.Outdated)
+	t.few(len(away), "reasons; see gitfleet status --all", func(i int) {
+		state := string(away[i].of.State)
+		if away[i].of.State == foreign {
 			state = "not ready"
 		}
-		t.member(m.NotReady[i], state)
+		t.member(away[i], state)
 	})
-	t.few(len(m.Outdated), "members; see gitfleet status --all", func(i int) { t.member(m.Outdated[i], "credentials outdated") })
+	t.few(len(outdated), "reasons; see gitfleet status --all", func(i int) { t.member(outdated[i], "credentials outdated") })
 }
 
-// member writes the state of a member, since when and why.
-func (t *textWriter) member(m Member, state string) {
-	text := m.Reason
-	if !m.Since.IsZero() {
-		text = "for " + t.span(m.Since) + ": " + m.Reason
+// member writes the state of members, since when and why.
+func (t *textWriter) member(m group[Member], state string) {
+	text := m.of.Reason
+	if !m.since.IsZero() {
+		text = "for " + t.lasting(m.since, m.differ) + ": " + text
 	}
-	t.indented(output.Yellow, m.Name+" "+state+" ", text)
+	if len(m.clusters) == 1 {
+		t.indented(output.Yellow, m.names()+" "+state+" ", text)
+		return
+	}
+	t.indented(output.Yellow, "", m.names()+" "+state+" "+text)
 }
 
 // section writes a heading and a line for each of the first items; nothing if there are none.
@@ -294,14 +299,14 @@ func section[T any](t *textWriter, heading string, all []T, more string, line fu
 	t.few(len(all), more, func(i int) { t.indented(output.Plain, "", line(all[i])) })
 }
 
-func heldDeletion(d Deletions) string {
-	return fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(d.Placement), len(d.Objects), d.Cluster, d.Objects[0])
+func heldDeletion(d group[Deletions]) string {
+	return fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(d.of.Placement), len(d.of.Objects), d.names(), d.of.Objects[0])
 }
 
-func unfinishedDeletion(d Deletions) string {
-	text := fmt.Sprintf("%s on %s: %s", d.Placement, d.Cluster, d.Objects[0])
-	if n := len(d.Objects) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more; see gitfleet describe %s)", n, d.Placement)
+func unfinishedDeletion(d group[Deletions]) string {
+	text := fmt.Sprintf("%s on %s: %s", d.of.Placement, d.names(), d.of.Objects[0])
+	if n := len(d.of.Objects) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more; see gitfleet describe %s)", n, d.of.Placement)
 	}
 	return text
 }
@@ -314,13 +319,13 @@ func (t *textWriter) suspension(s status.Suspension) string {
 	return text + " by " + s.By + ": " + s.Reason
 }
 
-func (t *textWriter) drift(d Drift) string {
-	text := fmt.Sprintf("%s on %s, %s for %s", d.Object, d.Cluster, d.State, t.span(d.Since))
-	if len(d.By) > 0 {
-		text += " by " + strings.Join(d.By, ", ")
+func (t *textWriter) drift(d group[Drift]) string {
+	text := fmt.Sprintf("%s on %s, %s for %s", d.of.Object, d.names(), d.of.State, t.lasting(d.since, d.differ))
+	if len(d.of.By) > 0 {
+		text += " by " + strings.Join(d.of.By, ", ")
 	}
-	if d.State == api.DriftHeld && d.Message != "" {
-		text += ": " + d.Message
+	if d.of.State == api.DriftHeld && d.of.Message != "" {
+		text += ": " + d.of.Message
 	}
 	return text
 }
