@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -33,10 +35,22 @@ func listening(t *testing.T, reports ...*status.Report) (*server.Server, string)
 	for _, r := range reports {
 		daemon.Publish(r)
 	}
-	srv := httptest.NewServer(daemon.Handler())
+	handler := daemon.Handler()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(ageless{w}, req) }))
 	t.Cleanup(srv.Close)
 	return daemon, srv.URL
 }
+
+// An ageless response does not say how old the report is, so that the times in the output of a command do not depend on how
+// long the machine took to run it.
+type ageless struct{ http.ResponseWriter }
+
+func (w ageless) Write(body []byte) (int, error) {
+	w.Header().Del("Age")
+	return w.ResponseWriter.Write(body)
+}
+
+func (w ageless) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // The output of get. Scripts may read it, so that it must change only on purpose.
 func TestGet(t *testing.T) {
@@ -295,6 +309,41 @@ spec:
 		code := run([]string{"plan", dir, "--clusters", file}, &out, &errOut)
 		if code == exit.Failed || !strings.Contains(out.String(), "east") {
 			t.Errorf("from %s: exit code %d: %s%s", output, code, &out, &errOut)
+		}
+	}
+}
+
+// No output shows a time that is not known as the year one.
+func TestNoZeroTimeIsPrinted(t *testing.T) {
+	suspended := reports.Settled(t)
+	suspended.In.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1", Since: reports.Noon})
+	suspended.Turn(time.Second)
+	before := reports.New(t) // no commit yet
+	before.Report = &status.Report{At: reports.Noon, Source: status.Source{Git: status.Git{URL: "https://git.example.com/fleet", Failures: 2, Error: "refused"}}}
+	for name, s := range map[string]*reports.Fleet{
+		"settled": reports.Settled(t), "troubled": reports.Troubled(t), "away": reports.Away(t, true), "suspended": suspended, "before": before,
+	} {
+		_, address := listening(t, s.Report)
+		for _, command := range []string{
+			"status", "status --verbose", "get crp", "get clusters", "get suspensions", "describe crp web", "describe cluster ams", "tree crp/web",
+			"events", "explain crp/web", "drift list --all", "drift show crp/web", "wait crp/web --timeout 1ms",
+		} {
+			for _, format := range []string{"", "-o json", "-o yaml"} {
+				var out bytes.Buffer
+				transcribe(&out, append(strings.Fields(command+" "+format), "--server", address)...)
+				if strings.Contains(out.String(), "0001-01-01") {
+					t.Errorf("%s: gitfleet %s %s prints\n%s", name, command, format, &out)
+				}
+			}
+		}
+		resp, err := http.Get(address + "/report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || bytes.Contains(body, []byte("0001-01-01")) {
+			t.Errorf("%s: the report has %s, %v", name, body, err)
 		}
 	}
 }

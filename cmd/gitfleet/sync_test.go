@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -71,6 +72,41 @@ func TestSyncWaits(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, args...)
 			if got := out.String(); got != test.want && !(name == "too late" && strings.Contains(got, test.want) && strings.HasSuffix(got, "exit code 1\n")) {
+				t.Errorf("it prints\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// A report from before the commit, as another replica may have it, is not taken for the result, although everything in it is
+// available. Its commit may have the same time.
+func TestSyncWaitsForItsCommit(t *testing.T) {
+	for name, test := range map[string]struct {
+		descends bool
+		err      error
+		want     string
+	}{
+		"an ancestor":            {true, nil, "commit b2b2b2b2 is not in force yet: a1a1a1a1 is\nnot available after 1ms\nexit code 1\n"},
+		"a replica that lags":    {false, errors.New("there is no such commit"), "commit b2b2b2b2 is not in force yet: a1a1a1a1 is\nnot available after 1ms\nexit code 1\n"},
+		"of a rewritten history": {false, nil, "commit a1a1a1a1 is applied and available\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			daemon := server.New(nil)
+			daemon.Publish(reports.Settled(t).Report)
+			daemon.MountAction("sync", func(context.Context, string, []byte) (any, error) {
+				return server.ActionResult{Message: "done", Commit: reports.SecondCommit}, nil
+			})
+			daemon.MountContains(func(_ context.Context, head, commit string) (bool, error) {
+				if head != reports.SecondCommit || commit != reports.FirstCommit {
+					t.Errorf("asked whether %s contains %s", head, commit)
+				}
+				return test.descends, test.err
+			})
+			srv := httptest.NewServer(daemon.Handler())
+			t.Cleanup(srv.Close)
+			var out bytes.Buffer
+			transcribe(&out, "sync", "crp/web", "--wait", "--timeout", "1ms", "--server", srv.URL)
+			if got := out.String(); !strings.HasSuffix(got, test.want) {
 				t.Errorf("it prints\n%s\nwant\n%s", got, test.want)
 			}
 		})

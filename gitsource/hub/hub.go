@@ -20,7 +20,7 @@ type Commit struct {
 	Hash    string
 	Author  string
 	Subject string
-	Time    time.Time
+	Time    time.Time `json:",omitzero"`
 	// Message is the whole message, with trailers.
 	Message string
 }

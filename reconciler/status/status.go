@@ -35,10 +35,11 @@ type Git struct {
 	Head     string // the newest accepted commit of the reference; empty if there is none
 	// LastPoll is the time of the last poll, LastSuccess that of the last successful one,
 	// NextPoll that of the next.
-	LastPoll, LastSuccess time.Time
-	NextPoll              time.Time
-	Failures              int    // failed polls since the last success
-	Error                 string // why the last poll failed
+	LastPoll    time.Time `json:",omitzero"`
+	LastSuccess time.Time `json:",omitzero"`
+	NextPoll    time.Time `json:",omitzero"`
+	Failures    int       // failed polls since the last success
+	Error       string    // why the last poll failed
 }
 
 // A Source is the state of the repository.
@@ -48,7 +49,7 @@ type Source struct {
 	// be loaded, which is planned and applied. Since is when it came into force.
 	Newest  hub.Commit
 	InForce hub.Commit
-	Since   time.Time
+	Since   time.Time `json:",omitzero"`
 	// Problems are the reasons why Newest is not in force; LoadError is set if it could not be
 	// read at all. Warnings are those of the commit in force, and about overrides that select
 	// nothing.
@@ -120,6 +121,8 @@ type Detail struct {
 	// declares no member clusters at all.
 	Absent    []Absence `json:"absent,omitempty"`
 	NoMembers bool      `json:"noMembers,omitempty"`
+	// Short is how many clusters of the number that the policy asks for are not selected.
+	Short int `json:"short,omitempty"`
 }
 
 // A Rollout is the state of the rollout of a placement's newest content.
@@ -252,7 +255,7 @@ func detail(p *plan.Placement) *Detail {
 	if p.Spec == nil {
 		return d
 	}
-	d.Origin, d.NoMembers = p.Spec.Origin.String(), p.NoMembers
+	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		d.Absent = append(d.Absent, Absence{a.Cluster, a.Reason, a.Reach == fulfilment.Refused})
 	}
@@ -309,7 +312,7 @@ func lingeringText(seen *ledger.WorkSeen, id api.ID) string {
 	var notes []string
 	at := slices.IndexFunc(seen.Terminating, func(t ledger.Terminating) bool { return t.ID == id })
 	if at >= 0 {
-		notes = append(notes, "since "+seen.Terminating[at].Since.Format(time.RFC3339))
+		notes = append(notes, "since "+seen.Terminating[at].Since.UTC().Format(time.RFC3339))
 	}
 	if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
 		notes = append(notes, "finalizers: "+seen.Finalizing[i].Finalizers)

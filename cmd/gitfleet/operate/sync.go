@@ -3,6 +3,7 @@ package operate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -98,8 +99,12 @@ func placementsOf(ctx context.Context, c *client.Client, args []string) ([]strin
 // the result to out.
 func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placements []string, commit string, timeout time.Duration) error {
 	var lines []string
-	v, _, err := waitFor(ctx, c.Reports(client.Subject{}), timeout, errOut, func(r *status.Report) (v outcome, now string) {
-		v, lines, now = progressOf(r, placements, commit)
+	v, _, err := waitFor(ctx, syncReports(c, commit), timeout, errOut, func(r *syncReport) (v outcome, now string) {
+		if r.before {
+			lines = []string{"commit " + output.ShortHash(commit) + " is not in force yet: " + cmp.Or(output.ShortHash(r.Source.InForce.Hash), "<none>") + " is"}
+			return pending, lines[0]
+		}
+		v, lines, now = progressOf(r.Report, placements, commit)
 		return v, now
 	})
 	if err != nil {
@@ -115,6 +120,41 @@ func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placeme
 		fmt.Fprintf(out, "not available after %s\n", timeout)
 	}
 	return exit.Attention
+}
+
+// A syncReport is a report, which may be from before the commit that is waited for.
+type syncReport struct {
+	*status.Report
+	// before says that the newest commit of the report is an ancestor of the one that is waited for: another replica may
+	// have answered.
+	before bool
+}
+
+// syncReports returns a feed of reports. Commits are compared, not their times: two may be pushed within a second.
+func syncReports(c *client.Client, commit string) client.Feed[syncReport] {
+	ancestors := map[string]bool{} // whether a commit is an ancestor of the one that is waited for
+	return func(ctx context.Context, after string) (*syncReport, string, error) {
+		r, number, err := c.Reports(client.Subject{})(ctx, after)
+		if err != nil {
+			return nil, "", err
+		}
+		newest := r.Source.Newest.Hash
+		if newest == "" || newest == commit || r.Source.InForce.Hash == commit {
+			return &syncReport{Report: r}, number, nil
+		}
+		before, known := ancestors[newest]
+		if !known {
+			before, err = c.Contains(ctx, commit, newest)
+			if _, answered := errors.AsType[*client.ResponseError](err); answered {
+				return &syncReport{r, true}, number, nil // it does not have the commit yet
+			}
+			if err != nil {
+				return nil, "", err
+			}
+			ancestors[newest] = before
+		}
+		return &syncReport{r, before}, number, nil
+	}
 }
 
 // progressOf returns whether a commit, or a newer one, is available, for some placements, or for all
@@ -147,8 +187,7 @@ func progressOf(r *status.Report, placements []string, commit string) (v outcome
 		case of.Fulfilled():
 			done = append(done, d)
 		case of.Continues() && now == "":
-			o := overview.NewPlacement(d, w.statuses[d.Placement], w.members)
-			now = o.Sentence() + absences(d, r)
+			now = w.progress(d, r, left)
 		default:
 			more++
 		}

@@ -291,8 +291,7 @@ func (w *condition) evaluatePlacement(left *remainder, d *status.Detail, r *stat
 	lines, missing := left.of(d)
 	switch nothing := wantsNothing(d); {
 	case missing.Continues() || missing.Failed > 0:
-		o := overview.NewPlacement(d, left.statuses[d.Placement], left.members)
-		return pending, o.Sentence() + absences(d, r)
+		return pending, left.progress(d, r, lines)
 	case !missing.Fulfilled():
 		why := strings.TrimPrefix(strings.TrimPrefix(lines[0], d.Placement), ":")
 		return impossible, fmt.Sprintf("%s is not %s:%s", d.Placement, w.state, why)
