@@ -191,7 +191,7 @@ func TestRefusedCommentsOnLines(t *testing.T) {
 				return
 			}
 			for number, head := range map[int64]string{1: hash("1"), 2: hash("2")} {
-				if got := f.of(head, planContext); len(got) != 1 || got[0] != "failure: 1 problem" {
+				if got := withoutAwaited(f.of(head, planContext)); len(got) != 1 || got[0] != "failure: 1 problem" {
 					t.Errorf("%d: statuses %q", number, got)
 				}
 				if len(f.comments[number]) != 1 || !strings.Contains(f.comments[number][0].Body, "a.yaml:1") {

@@ -186,7 +186,7 @@ func TestAPanicFailsOnePlan(t *testing.T) {
 		s.step(v)
 	}
 	for i, want := range []string{"error: not planned: it crashed gitfleet before", "error: not planned: internal error of gitfleet; see its log"} {
-		if got := f.of(f.open[i].Head, planContext); len(got) != 1 || got[0] != want {
+		if got := withoutAwaited(f.of(f.open[i].Head, planContext)); len(got) != 1 || got[0] != want {
 			t.Errorf("number %d has %q, want %q", i+1, got, want)
 		}
 	}

@@ -271,3 +271,8 @@ func (s *stage) step(v *Reviewer) {
 }
 
 func files(t testing.TB, text string) fstest.MapFS { return world.Files(t, text) }
+
+// withoutAwaited leaves out the statuses of plans that were awaited.
+func withoutAwaited(statuses []string) []string {
+	return slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return strings.HasPrefix(s, "pending: not planned yet") })
+}

@@ -203,7 +203,7 @@ func TestBundle(t *testing.T) {
 
 // The end of each certificate of a CA and of all credentials is shown, and is a warning once they are due for renewal.
 func TestDoctorSaysWhenCredentialsEnd(t *testing.T) {
-	for valid, want := range map[time.Duration]string{365 * 24 * time.Hour: checkOK, 7 * 24 * time.Hour: checkWarn, -time.Hour: checkFail} {
+	for valid, want := range map[time.Duration]string{365 * 24 * time.Hour: checkOK, 2 * 24 * time.Hour: checkWarn, -time.Hour: checkFail} {
 		got := checkFiles(settings.Config{Server: settings.ServerConfig{ClientCAFile: certificateFor(t, valid).CertFile}})
 		if len(got) != 1 || got[0].State != want || !strings.HasPrefix(got[0].Message, "its CA certificate ") || got[0].Subject != "server.clientCAFile" {
 			t.Errorf("valid for another %s: %+v, want %s", valid, got, want)

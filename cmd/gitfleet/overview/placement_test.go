@@ -68,7 +68,7 @@ func TestSentence(t *testing.T) {
 		"nothing else":               {Placement{}, share},
 		"failed":                     {Placement{Failed: because("denied"), Progressing: because("starting"), Waiting: because("later")}, share + "; failed: east, west: denied"},
 		"progressing":                {Placement{Progressing: because("starting"), Waiting: because("later")}, share + "; progressing: east, west: starting"},
-		"waiting":                    {Placement{Waiting: because("later"), Trouble: "too few"}, share + "; waiting: east, west: later"},
+		"waiting":                    {Placement{Waiting: because("later"), Trouble: "too few"}, share + "; waiting: east, west: later; too few"},
 		"not scheduled as it should": {Placement{Trouble: "too few"}, share + "; too few"},
 	} {
 		t.Run(name, func(t *testing.T) {
