@@ -27,8 +27,8 @@ func NewBugReport() *cobra.Command {
 		Use:   "bugreport",
 		Short: "Collect diagnostics in a tar.gz, without secrets",
 		Long: `Write a tar.gz for a bug report: the daemon's status, metrics, goroutines,
-recent history, the newest lines of its log and versions, and, with --config, its
-configuration. What could not be collected is listed in errors.txt.
+recent history, the newest lines of its log and versions, and, with --config,
+its configuration. What could not be collected is listed in errors.txt.
 
 Values of Secrets are never included, and what looks like a credential is taken
 out. Names of objects, clusters and people are included: look through the file

@@ -51,8 +51,8 @@ func NewDoctor() *cobra.Command {
 		Long: `Doctor checks what a daemon with this configuration depends on, with its own
 credentials, whether it runs or not:
 
-  - the configuration and the files that it names, and until when the certificates
-    in them are valid,
+  - the configuration and the files that it names, and until when the
+    certificates in them are valid,
   - the repository: that it can be read, and that its newest commit loads,
   - the forge, if one is used: that it accepts the token, that the repository is
     found, and that the user may write to it,
@@ -61,8 +61,8 @@ credentials, whether it runs or not:
   - with highAvailability: the Lease, who leads, the permissions of a replica,
     and that the ledger in the Secrets can be read,
   - each member: that it is reachable, its version, its clock, all permissions
-    that the newest commit needs there, and until when its client certificate, its
-    token and the certificates of its CA are valid.
+    that the newest commit needs there, and until when its client certificate,
+    its token and the certificates of its CA are valid.
 
 It writes nothing but a temporary file in the state directory.
 

@@ -60,8 +60,9 @@ func (w *remainder) of(d *status.Detail) (lines []string, missing fulfilment.Tal
 // progress describes in one line what a placement waits for. lines are those of of.
 func (w *remainder) progress(d *status.Detail, r *status.Report, lines []string) string {
 	o := overview.NewPlacement(d, w.statuses[d.Placement], w.members)
-	text := o.Sentence() + absences(d, r)
-	if o.Unexplained() && len(lines) > 0 { // such as a deletion that does not end
+	away := absences(d, r)
+	text := o.Sentence() + away
+	if o.Unexplained() && away == "" && len(lines) > 0 { // such as a deletion that does not end
 		text += ";" + strings.TrimPrefix(strings.TrimPrefix(lines[0], d.Placement), ":")
 	}
 	return text
