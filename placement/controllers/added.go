@@ -67,7 +67,7 @@ var Adders = []Adder{
 	{Owner: "the token controller", Items: []Added{{[]string{"secrets"}, []string{"*-token-*"}}}},
 	{Owner: "Reloader", Managers: []string{"Reloader", "reloader"}, Items: []Added{{env, []string{"STAKATER_*"}}}},
 	{Owner: "cert-manager and trust-manager", Managers: []string{"cert-manager*", "cainjector", "trust-manager*"}},
-	{Owner: "External Secrets and replicators of Secrets", Managers: []string{"external-secrets*", "externalsecrets.external-secrets.io/*", "kubernetes-replicator", "kubernetes-reflector"}},
+	{Owner: "External Secrets and replicators of Secrets", Managers: []string{"external-secrets*", "externalsecrets.external-secrets.io/*", "vault-secrets-operator", "kubernetes-replicator", "kubernetes-reflector"}},
 	{Owner: "Flagger, Argo Rollouts and KEDA", Managers: []string{"flagger", "rollouts-controller", "keda*"}},
 	{Owner: "policy engines", Managers: []string{"kyverno*", "gatekeeper*"}},
 	{Owner: "Rancher", Managers: []string{"rancher", "fleetagent"}, Items: []Added{{labels, []string{"field.cattle.io/*"}}}},

@@ -36,7 +36,7 @@ type Options struct {
 // Compare returns the differences between hub and member: the operations that turn hub into
 // member, in the order of their paths. The objects differ if and only if the list is not empty.
 // Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are not compared, and
-// neither are fields that belong to controllers, or that hub does not set and somebody owns through
+// neither are fields that belong to controllers, placeholders that they have filled, or fields that hub does not set and somebody owns through
 // a subresource. Values of Secrets are masked.
 //
 // For a partial comparison hub is the result of a dry run of the manifest, or the manifest
@@ -70,7 +70,7 @@ func compare(hub, member *unstructured.Unstructured, opt Options) []change {
 	if hub == nil || member == nil {
 		return nil
 	}
-	left := controllers.Pointers(hub) // before Normalize, since a value may show that it is to be left
+	left := append(controllers.Pointers(hub), Filled(hub, member)...) // before Normalize, since a value may show that it is to be left
 	hub, secrets := Normalize(hub), SecretsOf(hub, member)
 	h, m := comparable(hub), comparable(member)
 	entries := member.GetManagedFields()

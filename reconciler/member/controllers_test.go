@@ -352,3 +352,40 @@ func TestInjectedBundleIsHandedOver(t *testing.T) {
 		})
 	}
 }
+
+const certificate = `{apiVersion: v1, kind: Secret, metadata: {name: web, namespace: default, labels: {v: "1"}}, type: kubernetes.io/tls, data: {tls.crt: "", tls.key: ""}}`
+
+// A Secret that a program by contract has filled stays filled: also after a renewal, with new content and after
+// a restart. What anybody else writes into it is reverted.
+func TestFilledSecretIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		c.start(placed(t, "web", certificate))
+		defer func() { c.stop() }()
+		secrets := c.of("", "v1", "secrets")
+		expect := func(when, value string) {
+			t.Helper()
+			c.settle()
+			if got, _, _ := unstructured.NestedString(c.live(secrets, "web").Object, "data", "tls.crt"); got != value {
+				t.Errorf("%s, tls.crt is %q", when, got)
+			}
+		}
+		fill := func(manager, value string) { c.patch(secrets, "web", manager, `{"data":{"tls.crt":"`+value+`"}}`) }
+		expect("created", "")
+		fill("cert-manager-certificates-issuing", "Yg==")
+		expect("after it was issued", "Yg==")
+		fill("cert-manager-certificates-issuing", "Yw==")
+		expect("after it was renewed", "Yw==")
+		c.set(placed(t, "web", strings.Replace(certificate, `"1"`, `"2"`, 1)))
+		expect("with new content", "Yw==")
+		c.stop()
+		c.start(placed(t, "web", certificate))
+		expect("after a restart", "Yw==")
+		if v := c.live(secrets, "web").GetLabels()["v"]; v != "1" {
+			t.Errorf("the label is %q", v)
+		}
+		c.expectNoDrift()
+		fill("kubectl-edit", "YQ==")
+		expect("after somebody wrote it", "")
+	})
+}

@@ -115,7 +115,7 @@ func (x *executor) foundOperation(t task) diff.Operation {
 
 // leavesFields reports whether a manifest leaves fields to others, of which we may own live values.
 func leavesFields(m *work.Manifest) bool {
-	return ignoresFields(m) || controllers.MayKeep(m.Object.Content) || len(controllers.Pointers(m.Object.Content)) > 0
+	return ignoresFields(m) || controllers.MayKeep(m.Object.Content) || diff.MayBeFilled(m.Object.Content) || len(controllers.Pointers(m.Object.Content)) > 0
 }
 
 // ignoresFields reports whether the annotation of a manifest lists fields.
@@ -361,9 +361,10 @@ func (x *executor) toSend(t task, saw snapshot) (*unstructured.Unstructured, err
 }
 
 // leftFields returns JSON pointers to all fields that are left to others: those of the annotation, of
-// controllers and of the autoscalers of the live object.
+// controllers, the placeholders that they have filled, and those of the autoscalers of the live object.
 func leftFields(t task, saw snapshot, ignored []string) []string {
-	return slices.Concat(ignored, controllers.Pointers(t.manifest.Object.Content), autoscaler.Paths(saw.rivals))
+	content := t.manifest.Object.Content
+	return slices.Concat(ignored, controllers.Pointers(content), diff.Filled(content, saw.live), autoscaler.Paths(saw.rivals))
 }
 
 // clientSide are the field managers of kubectl's client-side apply.
