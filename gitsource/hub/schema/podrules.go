@@ -51,6 +51,9 @@ func checkPod(c *comparison, spec *corev1.PodSpec, p *document.FieldPath) {
 			c.report(at.Child("operator"), "must be Exists if there is no key")
 		}
 	}
+	if spec.NodeName != "" {
+		c.r.Warnf(p.Child("nodeName"), "binds the Pod to a node of this name, past the scheduler, and a cluster that has no such node deletes it; remove it, or use a nodeSelector")
+	}
 	if spec.ServiceAccountName != "" {
 		c.invalid(p.Child("serviceAccountName"), "name of a ServiceAccount", spec.ServiceAccountName, validation.IsDNS1123Subdomain(spec.ServiceAccountName))
 	}

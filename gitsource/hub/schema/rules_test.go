@@ -35,6 +35,7 @@ func TestRulesOfAPIServers(t *testing.T) {
 		"finalizer twice":                   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, finalizers: [x/y, x/y]}}", "metadata.finalizers[1]: is the same as item 0"},
 		"container of both kinds":           {pod("initContainers: [{name: web, image: web}]"), "initContainers[0].name: a container is named"},
 		"no such volume":                    {container("volumeMounts: [{name: v, mountPath: /a}]"), `volumeMounts[0].name: there is no volume "v"`},
+		"a node":                            {pod("nodeName: worker-1"), "spec.nodeName: binds the Pod to a node of this name"},
 		"a word in lower case":              {container("imagePullPolicy: always"), "imagePullPolicy: must be one of Always, IfNotPresent, Never"},
 		"no image":                          {"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: w}]}}", "image: required, and missing"},
 		"a misspelt image":                  {"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: w, imag: x}]}}", "imag: unknown field"},
