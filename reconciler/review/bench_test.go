@@ -103,6 +103,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 	})
 	b.Run("of=pull-request", func(b *testing.B) {
 		brake := member.Brake{Percent: 30, Objects: 10}
+		of := subject{lineURL: func(commit, path string, line int) string { return fmt.Sprint(commit, "/", path, "#L", line) }}
 		loader = hub.NewLoader(hub.Options{}) // a daemon has one for pull requests
 		fleet := forecast.NewRunning(head, s.report.Plan(), s.now)
 		if _, _, err := planMerge(fleet, load(b, base, hash("c")), brake); err != nil {
@@ -111,10 +112,10 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			merged := load(b, withChange(b, base, -n), fmt.Sprintf("%040x", 1<<40+n))
 			r, _, err := planMerge(fleet, merged, brake)
-			if err != nil || r.totals().changed != 100 {
-				b.Fatal(r, err)
+			if t := r.totals(); err != nil || t.changed != 1 || t.clusters != 100 {
+				b.Fatalf("%+v, %v", t, err)
 			}
-			r.body(subject{})
+			r.body(of)
 		}
 	})
 }
