@@ -54,6 +54,10 @@ const (
 	// decrypts them.
 	CiphertextAnnotation = "gitfleet.dev/ciphertext"
 	CiphertextApply      = "apply"
+	// MissingReferencesAnnotation, on an object or a placement, with the value
+	// MissingReferencesIgnore says that what it refers to need not be in the repository.
+	MissingReferencesAnnotation = "gitfleet.dev/missing-references"
+	MissingReferencesIgnore     = "ignore"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// OnFailureAnnotation, on a placement, is what a failed update of a cluster does to the

@@ -110,10 +110,11 @@ func Of(in Input) (*Forecast, error) {
 	return o, nil
 }
 
-// addMoved adds the indexes that mean other items than in the earlier snapshot to the warnings.
+// addMoved adds the indexes that mean other items than in the earlier snapshot to the warnings, and objects that are missing
+// where others refer to them.
 func (o *Forecast) addMoved() {
 	o.Moved = MovedItems(func() *hub.Snapshot { return o.inForce }, o.Snapshot)
-	o.Warnings = append(slices.Clone(o.Warnings), o.Moved...)
+	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan))
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on

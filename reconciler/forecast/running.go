@@ -212,7 +212,7 @@ func (o *Forecast) withSettings(changes []PlacementChange) []PlacementChange {
 // commit, and problems that prevent placements from doing what their specs say.
 func (r *Running) NewProblems(o *Forecast) problem.List {
 	before := map[problem.Problem]bool{}
-	for _, p := range problemsOf(r.inForce.Warnings, r.plan) {
+	for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, missingReferences(r.inForce, r.plan)), r.plan) {
 		before[withoutLine(p)] = true
 	}
 	out := slices.Clone(o.Unknown)

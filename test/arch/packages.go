@@ -24,11 +24,12 @@ func topLevel(t *tree, report report) {
 // mayImport lists the packages of the product, and which packages of this module each may import.
 // A new package needs a row here and a line in docs/architecture.md.
 var mayImport = map[string][]string{
-	"placement/api":     {},
-	"placement":         {"placement/api"},
-	"placement/rollout": {"placement", "placement/api"},
-	"placement/work":    {"placement", "placement/api", "placement/listitem", "placement/overlay"},
-	"placement/overlay": {"placement/api"},
+	"placement/api":       {},
+	"placement":           {"placement/api"},
+	"placement/rollout":   {"placement", "placement/api"},
+	"placement/work":      {"placement", "placement/api", "placement/listitem", "placement/overlay"},
+	"placement/overlay":   {"placement/api"},
+	"placement/reference": {"placement/api"},
 
 	"placement/controllers": {"placement/api"},
 	"placement/listitem":    {"placement/api"},
@@ -59,7 +60,7 @@ var mayImport = map[string][]string{
 	"reconciler/diff":                {"placement/api", "placement/controllers"},
 	"reconciler/faults":              {},
 	"reconciler/difftext":            {"placement/api", "placement/listitem", "reconciler/diff"},
-	"reconciler/forecast":            {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/diff", "reconciler/difftext", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
+	"reconciler/forecast":            {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/listitem", "placement/reference", "placement/work", "reconciler/diff", "reconciler/difftext", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
 	"reconciler/fulfilment":          {},
 	"reconciler/health":              {"placement/api"},
 	"reconciler/history":             {},

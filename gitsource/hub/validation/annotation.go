@@ -32,6 +32,7 @@ var objectAnnotations = []annotationRule{
 		return "", err
 	}},
 	driftRule,
+	missingRule,
 	{api.PruneAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		if value != api.PruneDisabled {
 			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)
@@ -60,6 +61,13 @@ var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.Gro
 	return "", err
 }}
 
+var missingRule = annotationRule{api.MissingReferencesAnnotation, func(value string, _ api.GroupKind) (string, error) {
+	if value != api.MissingReferencesIgnore {
+		return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.MissingReferencesIgnore)
+	}
+	return "", nil
+}}
+
 // placementAnnotations are those of placements. An invalid value would otherwise be treated as
 // the default.
 var placementAnnotations = []annotationRule{
@@ -76,6 +84,7 @@ var placementAnnotations = []annotationRule{
 		return "", nil
 	}},
 	driftRule,
+	missingRule,
 }
 
 // CheckAnnotations validates gitfleet's annotations of the object at p, and reports whether they

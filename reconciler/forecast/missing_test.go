@@ -1,0 +1,34 @@
+package forecast
+
+import (
+	"strings"
+	"testing"
+)
+
+// A commit warns of what workloads need and clusters would not get, in one warning for all these clusters, unless somebody has
+// said that it comes from elsewhere.
+func TestMissingReferencesAreWarnedOf(t *testing.T) {
+	const fleet = "clusters a b\nnamespace web\nplace web on a,b\n"
+	pod := func(annotations string) string {
+		return `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: web, annotations: {` + annotations + `}}, spec: {containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}}` + "\n"
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"missing": {fleet + pod(""), "Pod/web/p refers to Secret/web/db, which a, b would not get: the commit has no such object"},
+		"made":    {fleet + pod("") + "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: db, namespace: web}}\n", ""},
+		"ignored": {fleet + pod("gitfleet.dev/missing-references: ignore"), ""},
+	} {
+		o, err := Of(Input{Snapshot: snapshot(t, "v1", test.text), Now: noon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, w := range o.Warnings {
+			if strings.Contains(w.Message, "refers to") {
+				got += w.Message
+			}
+		}
+		if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
