@@ -61,6 +61,7 @@ func TestWaves(t *testing.T) {
 		"ClusterRole.rbac.authorization.k8s.io": 2, "RoleBinding.rbac.authorization.k8s.io": 3,
 		"Deployment.apps": 4, "CronJob.batch": 4, "HorizontalPodAutoscaler.autoscaling": 4, "Service": 4,
 		"APIService.apiregistration.k8s.io": 5, "MutatingWebhookConfiguration.admissionregistration.k8s.io": 5,
+		"SecretStore.external-secrets.io": StoreWave, "ClusterIssuer.cert-manager.io": StoreWave, "ExternalSecret.external-secrets.io": LastWave, "SecretStore.example.com": LastWave,
 		"Service.serving.knative.dev": LastWave, "Widget.example.com": LastWave, "CSIDriver.storage.k8s.io": LastWave, "Namespace.example.com": LastWave,
 	}
 	for kind, want := range tests {

@@ -7,8 +7,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// LastWave is the wave of all kinds that are not in the table, such as custom resources.
-const LastWave = 999
+// LastWave is the wave of all kinds that are not in the table, such as custom resources. StoreWave is that of the custom
+// resources that others need before they can do anything.
+const (
+	StoreWave = LastWave - 1
+	LastWave  = 999
+)
+
+// stores are the kinds of StoreWave: where Secrets and certificates come from.
+var stores = map[api.GroupKind]bool{
+	{Group: "external-secrets.io", Kind: "SecretStore"}: true, {Group: "external-secrets.io", Kind: "ClusterSecretStore"}: true,
+	{Group: "cert-manager.io", Kind: "Issuer"}: true, {Group: "cert-manager.io", Kind: "ClusterIssuer"}: true,
+}
+
+// IsCustom reports whether a kind is a custom resource, or another one that an extension may serve.
+func IsCustom(gk api.GroupKind) bool { return Wave(gk) >= StoreWave }
 
 // waves are KubeFleet's, except that CustomResourceDefinitions are in the wave of namespaces,
 // so that they are established before their objects are applied.
@@ -37,6 +50,9 @@ var waveGroups = map[string]bool{
 // CustomResourceDefinitions, which should be established before the next wave.
 func Wave(gk api.GroupKind) int {
 	wave := slices.IndexFunc(waves, func(kinds []string) bool { return slices.Contains(kinds, gk.Kind) })
+	if stores[gk] {
+		return StoreWave
+	}
 	if wave < 0 || !waveGroups[gk.Group] {
 		return LastWave
 	}

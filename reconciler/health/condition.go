@@ -5,6 +5,8 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A condition has the fields of a status condition that the rules use; zero if there is none.
@@ -59,9 +61,19 @@ func custom(live *unstructured.Unstructured) Health {
 		return f.first(f.stale("Ready", ready))
 	case available.Status != "":
 		return f.first(f.stale("Available", available), messageIf(available.Status != "True", "not available%s", available.why()))
+	case alwaysReady[live.GroupVersionKind().GroupKind()]:
+		return Health{State: NotAvailableYet, Message: "no condition Ready yet: " + unseen}
 	default:
 		return Health{State: NotTrackable}
 	}
+}
+
+// alwaysReady are the custom kinds whose controller always sets the condition Ready: without it, it has not seen the object.
+var alwaysReady = map[api.GroupKind]bool{
+	{Group: "external-secrets.io", Kind: "ExternalSecret"}:        true,
+	{Group: "external-secrets.io", Kind: "ClusterExternalSecret"}: true,
+	{Group: "external-secrets.io", Kind: "SecretStore"}:           true,
+	{Group: "external-secrets.io", Kind: "ClusterSecretStore"}:    true,
 }
 
 // stale returns a message if a condition was set for an older spec, or "".

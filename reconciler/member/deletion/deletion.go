@@ -86,9 +86,7 @@ var workloads = map[api.GroupKind]bool{
 
 func byWave(a, b Object) int { return work.DeleteOrder(a.ID, b.ID) }
 
-// isCustom reports whether an object is a custom resource, or of another kind that an extension may
-// serve.
-func isCustom(id api.ID) bool { return work.Wave(id.GroupKind()) == work.LastWave }
+func isCustom(id api.ID) bool { return work.IsCustom(id.GroupKind()) }
 
 // Before returns an object that has to be gone before another one is deleted; false if there is none.
 func (w *Waves) Before(o Object) (first Object, found bool) {
@@ -101,7 +99,7 @@ func (w *Waves) Before(o Object) (first Object, found bool) {
 	if len(list) > 0 && work.Wave(list[0].ID.GroupKind()) > wave {
 		return list[0], true
 	}
-	if wave == work.LastWave {
+	if isCustom(o.ID) {
 		return Object{}, false
 	}
 	i := slices.IndexFunc(w.custom, func(c Object) bool { return c.Placement != o.Placement && w.mayOperate(o, c) && w.exists(c) })
