@@ -25,10 +25,10 @@ import (
 func NewRender() *cobra.Command {
 	var r offline.Reader
 	var show renderer
-	var clusters string
+	var clusters, to string
 	cmd := &cobra.Command{
 		Use:   "render PATH|REPO@REF",
-		Short: "Print the manifests that each cluster would get; offline",
+		Short: "Print or write the manifests that each cluster would get; offline",
 		Long: `Print, as YAML, the manifests that each cluster gets once every rollout is
 over: kustomizations built, envelopes opened, overrides applied. A comment
 before each document names its file and its placement. PATH and REPO@REF are as
@@ -38,12 +38,19 @@ Left out are the label ` + api.ManagedByLabel + ` and the annotations of
 gitfleet, which the daemon adds. Values of Secrets are masked unless
 --show-secrets is set.
 
+With --to, each object is written into a file of its own instead:
+DIR/CLUSTER/NAMESPACE/KIND.NAME.yaml, for cluster-scoped objects
+DIR/CLUSTER/KIND.NAME.yaml. The directory of a cluster is replaced as a whole,
+or kept if a part of its content cannot be rendered; that of a cluster which is
+gone is removed. Nothing else in DIR is touched.
+
 Exit codes: 0 printed, 1 there is no such cluster, 2 error, also if a manifest
 would not be sent.`,
 		Example: `  gitfleet render . --cluster member-1
   gitfleet get clusters -o yaml > ../clusters.yaml
   gitfleet render . --clusters ../clusters.yaml
-  gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -`,
+  gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -
+  gitfleet render . --to ../rendered && git -C ../rendered add -A`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			snapshot, err := r.Read(cmd.Context(), cmd.Flags(), args[0])
@@ -63,11 +70,15 @@ would not be sent.`,
 			}
 			show.cluster = api.ClusterName(show.cluster)
 			show.out, show.notes = output.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()
+			if to != "" {
+				return show.writeTo(to, o.Plan)
+			}
 			return show.print(o.Plan)
 		},
 	}
 	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print only the manifests of this member cluster")
 	cmd.Flags().BoolVar(&show.secrets, "show-secrets", false, "print the values of Secrets")
+	cmd.Flags().StringVar(&to, "to", "", "write one file per object below this `DIR` instead of printing them")
 	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
 	r.Bind(cmd.Flags())
 	return cmd
@@ -84,25 +95,45 @@ type renderer struct {
 }
 
 func (r *renderer) print(p *plan.Plan) error {
+	names, err := r.clusters(p)
+	if err != nil {
+		return err
+	}
+	r.invalid(p)
+	for _, name := range names {
+		if err := r.section(p, name); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return r.finish(p)
+}
+
+// clusters are the names of the clusters to render, in order.
+func (r *renderer) clusters(p *plan.Plan) ([]string, error) {
 	var names []string
 	for _, m := range p.Members {
 		names = append(names, m.Name)
 	}
 	if err := lookup.Name("MemberCluster", r.cluster, names); err != nil {
-		return err
+		return nil, err
 	}
+	if r.cluster != "" {
+		names = []string{r.cluster}
+	}
+	return names, nil
+}
+
+// invalid reports placements that select nothing since they are invalid.
+func (r *renderer) invalid(p *plan.Plan) {
 	for _, pl := range p.Placements {
 		if pl.Selection.Invalid != "" {
 			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Origin, pl.Key, pl.Selection.Invalid))
 		}
 	}
-	for _, name := range names {
-		if r.cluster == "" || r.cluster == name {
-			if err := r.section(p, name); err != nil {
-				return fmt.Errorf("write: %w", err)
-			}
-		}
-	}
+}
+
+// finish reports what was left out.
+func (r *renderer) finish(p *plan.Plan) error {
 	offline.PrintUnknownSelections(r.notes, p)
 	if r.masked > 0 {
 		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", output.Count(r.masked, "document"))
@@ -167,6 +198,16 @@ func (r *renderer) problem(text string) {
 }
 
 func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
+	text, err := r.text(m)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.out, "---\n# %s\n%s", output.Escape(provenance(m.Origin.String(), p, m)), text)
+	return err
+}
+
+// text returns an object as YAML, without secret values unless they are to be shown.
+func (r *renderer) text(m *work.Manifest) ([]byte, error) {
 	object := diff.Normalize(m.Object.Content)
 	if !r.secrets {
 		// the placeholder is not valid base64, so that no cluster accepts the object
@@ -178,15 +219,14 @@ func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
 	}
 	text, err := yaml.Marshal(object.Object)
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.ID, err)
+		return nil, fmt.Errorf("%s: %w", m.ID, err)
 	}
-	_, err = fmt.Fprintf(r.out, "---\n# %s\n%s", output.Escape(provenance(p, m)), text)
-	return err
+	return text, nil
 }
 
-// provenance returns the file and the placement of a document.
-func provenance(p *plan.Placement, m *work.Manifest) string {
-	text := fmt.Sprintf("%s, placement %s", m.Origin, p.Key)
+// provenance returns the file or position and the placement of a document.
+func provenance(from string, p *plan.Placement, m *work.Manifest) string {
+	text := fmt.Sprintf("%s, placement %s", from, p.Key)
 	if k := m.Origin.Kustomization; k != "" && k != m.Origin.Path {
 		text += ", built by " + k
 	}
