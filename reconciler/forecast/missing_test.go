@@ -8,14 +8,15 @@ import (
 // A commit warns of what workloads need and clusters would not get, in one warning for all these clusters, unless somebody has
 // said that it comes from elsewhere.
 func TestMissingReferencesAreWarnedOf(t *testing.T) {
-	const fleet = "clusters a b\nnamespace web\nplace web on a,b\n"
-	pod := func(annotations string) string {
-		return `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: web, annotations: {` + annotations + `}}, spec: {containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}}` + "\n"
+	const fleet = "clusters a b\nnamespace web\n" +
+		`{apiVersion: placement.kubernetes-fleet.io/v1, kind: ClusterResourcePlacement, metadata: {name: web}, spec: {policy: {placementType: PickAll}, resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]}}` + "\n"
+	workload := func(annotations string) string {
+		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: web, annotations: {` + annotations + `}}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}}}}` + "\n"
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"missing": {fleet + pod(""), "Pod/web/p refers to Secret/web/db, which a, b would not get: the commit has no such object"},
-		"made":    {fleet + pod("") + "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: db, namespace: web}}\n", ""},
-		"ignored": {fleet + pod("gitfleet.dev/missing-references: ignore"), ""},
+		"missing": {fleet + workload(""), "Deployment.apps/web/d refers to Secret/web/db, which a, b would not get: the commit has no such object"},
+		"made":    {fleet + workload("") + "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: db, namespace: web}}\n", ""},
+		"ignored": {fleet + workload("gitfleet.dev/missing-references: ignore"), ""},
 	} {
 		o, err := Of(Input{Snapshot: snapshot(t, "v1", test.text), Now: noon})
 		if err != nil {
