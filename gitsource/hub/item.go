@@ -24,6 +24,8 @@ type item struct {
 	wrapped []wrapped
 	// overlay is what an Overlay or a ClusterOverlay builds; nil for other objects.
 	overlay *api.OverlaySpec
+	// chart is what a HelmChart or a ClusterHelmChart renders; nil for other objects.
+	chart *api.ChartSpec
 	// scope is the scope that a CustomResourceDefinition declares; nil for other kinds.
 	scope *declaredScope
 	// custom says that the object's kind is not built in.
@@ -54,8 +56,11 @@ func (it *item) at(field string) api.Origin {
 	return origin
 }
 
+// isBuilder reports whether the item is an overlay or a chart.
+func (it *item) isBuilder() bool { return it.overlay != nil || it.chart != nil }
+
 // built reports whether the item was built by kustomize, which sets a namespace on objects of
-// kinds that it does not know.
+// kinds that it does not know, or from a chart.
 func (it *item) built() bool { return it.origin.Kustomization != "" }
 
 func (it *item) isConfiguration() bool {

@@ -148,7 +148,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &overlays{hub: l.opts.Path, dirs: map[string]bool{}}
+	o := newOverlays(l.opts.Path)
 	a, err := l.assemble(t, w, g, o)
 	if err != nil {
 		return nil, err
@@ -160,6 +160,9 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 		return nil, err
 	}
 	if err := l.buildOverlays(t, g, a, o); err != nil {
+		return nil, err
+	}
+	if err := l.renderCharts(t, g, a, o); err != nil {
 		return nil, err
 	}
 	if a.full {

@@ -33,6 +33,8 @@ type buildKey struct {
 	dir, namespace string
 	// namespaced says that only objects of the namespace are allowed.
 	namespaced bool
+	// kind is that of the overlay or chart, without Cluster.
+	kind string
 }
 
 // An overlayBuild is the result of building one directory.
@@ -42,6 +44,8 @@ type overlayBuild struct {
 	// sources are the files of the build, and fingerprint identifies their content.
 	sources     []string
 	fingerprint string
+	// clusters are those that a rendering of a chart is for.
+	clusters []string
 }
 
 // buildOverlays builds what the overlays have for the clusters, each directory once, and sets the content of the
@@ -86,7 +90,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 }
 
 func (u *overlayUse) key(dir string) buildKey {
-	return buildKey{dir, u.it.overlay.Namespace, u.it.id.Namespace != ""}
+	return buildKey{dir, u.it.overlay.Namespace, u.it.id.Namespace != "", "Overlay"}
 }
 
 func (k buildKey) compare(o buildKey) int {
@@ -159,6 +163,11 @@ func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scope
 		b.Err = errors.Sort().Summary()
 	}
 	problems := own.problems.Failures()
+	for i := range problems {
+		if len(b.clusters) > 0 && problems[i].Severity == problem.Failure {
+			problems[i].Message += ", for " + listed(b.clusters)
+		}
+	}
 	if !used {
 		problems = own.problems.Warnings()
 	}
@@ -190,7 +199,7 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 	if !it.custom || it.id.Namespace != "" || key.namespace == "" {
 		return it
 	}
-	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced {
+	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced && (key.kind != chartKind || strings.HasPrefix(it.id.Kind, "Cluster")) {
 		return it
 	}
 	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {
@@ -208,13 +217,16 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 func (a *assembly) checkBuilt(it *item, key buildKey, hub *assembly) bool {
 	_, ours := api.ManifestKinds[it.id.GroupKind()]
 	switch {
-	case it.isConfiguration() || it.overlay != nil:
-		hub.problem(problem.Error, it.origin, "", "%s is in %s, which an overlay builds for clusters, so that it would be no part of the hub; move it to another directory", it.id, key.dir)
+	case it.isConfiguration() || it.isBuilder():
+		hub.problem(problem.Error, it.origin, "", "%s is in %s, which is built for clusters, so that it would be no part of the hub; move it to another directory", it.id, key.dir)
 	case ours:
-		a.problem(problem.Error, it.origin, "", "%s is an envelope, which cannot be in an overlay; list its objects in the kustomization themselves", it.id)
+		a.problem(problem.Error, it.origin, "", "%s is an envelope, which cannot be in an overlay or a chart; write its objects there themselves", it.id)
 	}
 	return !ours && it.object != nil
 }
+
+// withArticle are the kinds that have objects of their own namespace only.
+var withArticle = map[string]string{"Overlay": "an Overlay", chartKind: "a " + chartKind}
 
 // checkBuiltNamespace reports an object in a namespace in which its overlay may have none.
 func (a *assembly) checkBuiltNamespace(it *item, key buildKey) {
@@ -226,9 +238,9 @@ func (a *assembly) checkBuiltNamespace(it *item, key buildKey) {
 	}
 	switch {
 	case key.namespaced && id.Namespace == "":
-		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and an Overlay has objects of its own namespace only; use a ClusterOverlay", id)
+		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and %s has objects of its own namespace only; use a Cluster%s", id, withArticle[key.kind], key.kind)
 	case key.namespaced && id.Namespace != key.namespace:
-		a.problem(problem.Error, it.origin, "metadata.namespace", "%s is in another namespace than %s, that of the Overlay; use a ClusterOverlay, or remove the namespace", id, key.namespace)
+		a.problem(problem.Error, it.origin, "metadata.namespace", "%s is in another namespace than %s, that of the %s; use a Cluster%s, or remove the namespace", id, key.namespace, key.kind, key.kind)
 	case api.ReservedNamespace(name) && !(key.namespaced && name != api.Namespace):
 		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is reserved%s", id, name, api.ReservedHint(name))
 	}

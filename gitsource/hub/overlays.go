@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
-// overlays are what the Overlays and ClusterOverlays of a commit refer to.
+// overlays are what the overlays and charts of a commit refer to.
 type overlays struct {
 	// hub is the directory that paths are relative to.
 	hub string
@@ -25,6 +26,10 @@ type overlays struct {
 	// dirs are the directories that have a kustomization and that a path may mean, and whether one does so for a
 	// cluster of the commit. They, and all below them, are no part of the hub.
 	dirs map[string]bool
+	// charts are those of the commit, in the order of their IDs. Their directories and their files of values are no part
+	// of the hub either.
+	charts              []*chartUse
+	chartDirs, valuesOf map[string]bool
 	// misplaced are the configuration of the fleet in such directories.
 	misplaced problem.List
 }
@@ -40,16 +45,28 @@ type overlayUse struct {
 	chosen map[string][]string
 }
 
-// has reports whether a file or directory is in a directory that is built by an overlay.
+// newOverlays returns what nothing refers to.
+func newOverlays(hub string) *overlays {
+	return &overlays{hub: hub, dirs: map[string]bool{}, chartDirs: map[string]bool{}, valuesOf: map[string]bool{}}
+}
+
+// size is the number of directories and files that are referred to.
+func (o *overlays) size() int { return len(o.dirs) + len(o.chartDirs) + len(o.valuesOf) }
+
+// has reports whether a file or directory is in a directory that is built by an overlay or a chart.
 func (o *overlays) has(name string) bool { return o.within(name) != "" }
 
-// within returns the directory of an overlay that a file or directory is in; empty if there is none.
+// within returns the directory of an overlay or a chart that a file or directory is in, or the file itself if it has
+// values; empty if there is none.
 func (o *overlays) within(name string) string {
-	if len(o.dirs) == 0 {
+	switch {
+	case o.size() == 0:
 		return ""
+	case o.valuesOf[name]:
+		return name
 	}
 	for dir := name; dir != "."; dir = path.Dir(dir) {
-		if _, is := o.dirs[dir]; is {
+		if _, is := o.dirs[dir]; is || o.chartDirs[dir] {
 			return dir
 		}
 	}
@@ -72,17 +89,15 @@ func (a *assembly) exclude(w *walk, o *overlays) {
 			a.unusedOverlays = append(a.unusedOverlays, dir)
 		}
 	}
-}
-
-// builderOf is the first overlay that may build a directory.
-func (o *overlays) builderOf(dir string) *item {
-	i := slices.IndexFunc(o.uses, func(u *overlayUse) bool { return u.existing[dir] })
-	return o.uses[max(i, 0)].it
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.chartDirs)), slices.Sorted(maps.Keys(o.valuesOf))) {
+		by := o.builderOf(name)
+		a.excluded = append(a.excluded, Exclusion{name, by.id.String() + " (" + positionText(by.origin) + ") renders it for clusters"})
+	}
 }
 
 // loose returns the manifests that are not in directories of overlays.
 func (o *overlays) loose(manifests []string) []string {
-	if len(o.dirs) == 0 {
+	if o.size() == 0 {
 		return manifests
 	}
 	return slices.DeleteFunc(slices.Clone(manifests), o.has)
@@ -91,10 +106,16 @@ func (o *overlays) loose(manifests []string) []string {
 // find finds what the overlays of an assembly refer to. It reports whether directories were found that belong to the
 // hub so far.
 func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
-	o.uses = nil
+	o.uses, o.charts = nil, nil
 	dirs := map[string]bool{}
+	known := o.size()
 	o.clusters = a.overlayClusters()
 	for _, it := range a.items {
+		if it.chart != nil {
+			if err := o.addChart(t, a, it); err != nil {
+				return false, err
+			}
+		}
 		if it.overlay == nil {
 			continue
 		}
@@ -118,15 +139,15 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 		o.uses = append(o.uses, use)
 	}
 	slices.SortFunc(o.uses, func(x, y *overlayUse) int { return x.it.id.Compare(y.it.id) })
-	known := len(o.dirs)
+	slices.SortFunc(o.charts, func(x, y *chartUse) int { return x.it.id.Compare(y.it.id) })
 	for dir := range o.dirs {
 		o.dirs[dir] = false
 	}
 	maps.Copy(o.dirs, dirs) // the graph has the same map
-	if len(o.dirs) > known {
+	if o.size() > known {
 		o.checkMisplaced(a)
 	}
-	return len(o.dirs) > known, nil
+	return o.size() > known, nil
 }
 
 // overlayClusters are the clusters of the commit, by name.
@@ -157,32 +178,15 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 	if err != nil {
 		return nil // reported when the overlay was decoded
 	}
-	dirs := []string{hub}
-	for _, pattern := range p.Patterns() {
-		var next []string
-		for _, dir := range dirs {
-			if pattern == ".." {
-				if dir != "." {
-					next = append(next, path.Dir(dir))
-				}
-				continue
-			}
-			l, err := t.List(dir)
-			if err != nil {
-				return err
-			}
-			for _, e := range l {
-				if ok, _ := path.Match(pattern, e.Name()); ok && e.IsDir() {
-					next = append(next, path.Join(dir, e.Name()))
-				}
-			}
-		}
-		if dirs = next; len(dirs) > a.limits.Builds {
-			field := validation.OverlayPath(u.it.overlay)
-			a.full = true
-			a.problem(problem.Error, u.it.at(field), field, "%q may mean more than %d directories; write a path with fewer variables, or raise limits.builds", text, a.limits.Builds)
-			return nil
-		}
+	dirs, err := expand(t, a, hub, p, fs.FileMode.IsDir)
+	if err != nil {
+		return err
+	}
+	if len(dirs) > a.limits.Builds {
+		field := validation.OverlayPath(u.it.overlay)
+		a.full = true
+		a.problem(problem.Error, u.it.at(field), field, "%q may mean more than %d directories; write a path with fewer variables, or raise limits.builds", text, a.limits.Builds)
+		return nil
 	}
 	for _, dir := range dirs {
 		built := false
@@ -199,11 +203,45 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 	return nil
 }
 
+// expand returns the entries of a type that a path may mean. If these are more than a commit may build, others are missing.
+func expand(t *tree.Tree, a *assembly, hub string, p overlay.Path, is func(fs.FileMode) bool) ([]string, error) {
+	names := []string{hub}
+	patterns := p.Patterns()
+	for i, pattern := range patterns {
+		var next []string
+		for _, dir := range names {
+			if pattern == ".." {
+				if dir != "." {
+					next = append(next, path.Dir(dir))
+				}
+				continue
+			}
+			l, err := t.List(dir)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range l {
+				wanted := e.IsDir()
+				if i == len(patterns)-1 {
+					wanted = is(e.Type())
+				}
+				if ok, _ := path.Match(pattern, e.Name()); ok && wanted {
+					next = append(next, path.Join(dir, e.Name()))
+				}
+			}
+		}
+		if names = next; len(names) > a.limits.Builds {
+			break
+		}
+	}
+	return names, nil
+}
+
 // checkMisplaced reports what configures the fleet and is in a directory that an overlay builds: it would not be
 // read any more.
 func (o *overlays) checkMisplaced(a *assembly) {
 	for _, it := range a.items {
-		if !it.isConfiguration() && it.overlay == nil {
+		if !it.isConfiguration() && !it.isBuilder() {
 			continue
 		}
 		file := it.origin.Path
@@ -218,4 +256,19 @@ func (o *overlays) checkMisplaced(a *assembly) {
 		o.misplaced = append(o.misplaced, problem.Problem{Origin: it.origin, Severity: problem.Error,
 			Message: it.id.String() + " is in " + dir + ", which " + by.id.String() + " (" + positionText(by.origin) + ") builds for clusters, so that it would be no part of the hub; move it to another directory"})
 	}
+}
+
+// builderOf is the first overlay or chart that refers to a directory or file.
+func (o *overlays) builderOf(name string) *item {
+	for _, u := range o.uses {
+		if u.existing[name] {
+			return u.it
+		}
+	}
+	for _, u := range o.charts {
+		if u.dir == name || u.files[name] {
+			return u.it
+		}
+	}
+	return o.uses[0].it
 }

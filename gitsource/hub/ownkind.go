@@ -47,6 +47,10 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		it.overlay = newOverlay(r, it, &o.Spec)
 	case *api.Overlay:
 		it.overlay = newOverlay(r, it, &o.Spec)
+	case *api.ClusterHelmChart:
+		it.chart = newChart(r, it, &o.Spec)
+	case *api.HelmChart:
+		it.chart = newChart(r, it, &o.Spec)
 	}
 	it.lines = r.Lines
 	return !r.Problems[before:].HasErrors()
@@ -63,6 +67,13 @@ func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
 func newOverlay(r *document.Report, it *item, spec *api.OverlaySpec) *api.OverlaySpec {
 	validation.DefaultOverlay(it.id, spec)
 	validation.CheckOverlay(r, it.id, spec)
+	return spec
+}
+
+// newChart validates a chart and sets its defaults.
+func newChart(r *document.Report, it *item, spec *api.ChartSpec) *api.ChartSpec {
+	validation.DefaultChart(it.id, spec)
+	validation.CheckChart(r, it.id, spec)
 	return spec
 }
 

@@ -124,7 +124,7 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		return err
 	}
 	if isFile(l, dir, "Chart.yaml", ignored) {
-		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, and charts are not rendered; commit the output of helm template, or list the directory in %s", tree.IgnoreFile)
+		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is rendered only if a HelmChart or a ClusterHelmChart refers to it; add one, or list the directory in %s", tree.IgnoreFile)
 		return nil
 	}
 	if w.names += len(l); w.names > 10*w.limits.Files {

@@ -36,7 +36,7 @@ func TestWalk(t *testing.T) {
 		"a path that is a link":    {"apps/prod", map[string]string{"apps": "link"}, "", "", []string{"apps" + link}},
 		"kustomizations":           {".", map[string]string{"a/kustomization.yaml": "", "b/Kustomization": "", "c/kustomization.yml": "", "a/d.yaml": ""}, "a/d.yaml", "a b c", nil},
 		"two in one directory":     {".", map[string]string{"a/kustomization.yaml": "", "a/Kustomization": ""}, "", "a", []string{"a/Kustomization: the directory has also kustomization.yaml; keep one of them"}},
-		"a chart":                  {".", map[string]string{"a/Chart.yaml": "", "a/templates/b.yaml": "", "c.yaml": ""}, "c.yaml", "", []string{"a/Chart.yaml: this is a Helm chart, and charts are not rendered; commit the output of helm template, or list the directory in .gitfleetignore"}},
+		"a chart":                  {".", map[string]string{"a/Chart.yaml": "", "a/templates/b.yaml": "", "c.yaml": ""}, "c.yaml", "", []string{"a/Chart.yaml: this is a Helm chart, which is rendered only if a HelmChart or a ClusterHelmChart refers to it; add one, or list the directory in .gitfleetignore"}},
 		"ignored":                  {".", map[string]string{".gitfleetignore": "a/\n*.json\n", "a/b.yaml": "", "c.json": "", "d.yaml": "", "e/.gitfleetignore": "!f.json\n", "e/f.json": ""}, "d.yaml e/f.json", "", nil},
 		"ignored above the path":   {"apps", map[string]string{".gitfleetignore": "b.yaml\n", "apps/b.yaml": "", "apps/c.yaml": ""}, "apps/c.yaml", "", nil},
 		"an ignored kustomization": {".", map[string]string{".gitfleetignore": "a/kustomization.yaml\n", "a/kustomization.yaml": "", "a/b.yaml": ""}, "a/b.yaml", "", nil},

@@ -56,6 +56,12 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: OverlayGroup, Kind: "Overlay"}: {
 		Kind: "Overlay", Plural: "overlays", Namespaced: true,
 		Versions: []string{"v1alpha1"}, Content: true, typ: reflect.TypeFor[Overlay]()},
+	{Group: OverlayGroup, Kind: "ClusterHelmChart"}: {
+		Kind: "ClusterHelmChart", Plural: "clusterhelmcharts",
+		Versions: []string{"v1alpha1"}, Content: true, typ: reflect.TypeFor[ClusterHelmChart]()},
+	{Group: OverlayGroup, Kind: "HelmChart"}: {
+		Kind: "HelmChart", Plural: "helmcharts", Namespaced: true,
+		Versions: []string{"v1alpha1"}, Content: true, typ: reflect.TypeFor[HelmChart]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
 		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},

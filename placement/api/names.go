@@ -60,6 +60,8 @@ const (
 	MissingReferencesIgnore     = "ignore"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
+	// KubeVersionProperty is the declared property that charts take for the version of the cluster.
+	KubeVersionProperty = "kubernetes-version"
 	// OnFailureAnnotation, on a placement, is what a failed update of a cluster does to the
 	// rollout: it stops, unless the value is OnFailureContinue.
 	OnFailureAnnotation = "gitfleet.dev/on-failure"

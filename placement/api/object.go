@@ -16,10 +16,10 @@ type Object struct {
 	// Content is the manifest without the fields that only a server sets.
 	Content *unstructured.Unstructured
 	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted. That of an overlay
-	// identifies what it has for all clusters as well.
+	// or a chart identifies what it has for all clusters as well.
 	Hash   string
 	Origin Origin
-	// Overlay is what an Overlay or a ClusterOverlay has for each cluster; nil for other objects.
+	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.
 	Overlay *BuiltOverlay
 }
 
@@ -40,7 +40,8 @@ type Origin struct {
 	Line int
 	// Document counts the YAML documents of the file from 1.
 	Document int
-	// Kustomization is the file of the kustomization that was built; empty for a plain manifest.
+	// Kustomization is the file of the kustomization, or the Chart.yaml of the chart, that was built;
+	// empty for a plain manifest.
 	Kustomization string
 }
 

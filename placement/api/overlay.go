@@ -2,7 +2,7 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OverlayGroup is the API group of Overlay and ClusterOverlay, which KubeFleet does not have.
+// OverlayGroup is the API group of overlays and charts, which KubeFleet does not have.
 const OverlayGroup = "gitfleet.dev"
 
 // An Overlay is an envelope whose content is built for the cluster that gets it: a kustomization
@@ -59,8 +59,7 @@ const (
 	WhenMissingIgnore WhenMissing = "Ignore"
 )
 
-// A BuiltOverlay is what an Overlay or a ClusterOverlay has for the clusters of a commit. It is
-// immutable.
+// A BuiltOverlay is what an overlay or a chart has for the clusters of a commit. It is immutable.
 // +k8s:openapi-gen=false
 type BuiltOverlay struct {
 	// Spec has the defaults set, and At is the position of its path or paths.
@@ -71,14 +70,25 @@ type BuiltOverlay struct {
 	// Properties are the declared properties of the clusters of the commit, by the cluster's name.
 	Properties map[string]map[string]string
 	// Builds are the results by directory: those of every existing directory that a path may mean, also
-	// if no cluster of the commit uses it.
+	// if no cluster of the commit uses it. Those of a chart are by the inputs of the rendering.
 	Builds map[string]*OverlayBuild
+	// Chart says which build of a chart is for which cluster; nil for an overlay.
+	Chart map[string]ChartChoice
+	// Selectors identify what decides which clusters have which values of a chart.
+	Selectors string
 }
 
-// An OverlayBuild is the result of building one directory.
+// A ChartChoice is what a chart has for one cluster.
+// +k8s:openapi-gen=false
+type ChartChoice struct {
+	// Build is the key of a build. Err says why there is none; empty if there is one.
+	Build, Err string
+}
+
+// An OverlayBuild is the result of building one directory, or of rendering a chart with some values.
 // +k8s:openapi-gen=false
 type OverlayBuild struct {
-	// File is the kustomization file.
+	// File is the kustomization file, or the Chart.yaml.
 	File string
 	// Objects are sorted by ID.
 	Objects []*Object

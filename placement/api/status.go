@@ -43,7 +43,7 @@ type EnvelopeIdentifier struct {
 	Name string `json:"name"`
 	// Namespace is the namespace of the envelope; empty for a cluster-scoped one.
 	Namespace string `json:"namespace,omitempty"`
-	// Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay or Overlay.
+	// Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay, Overlay, ClusterHelmChart or HelmChart.
 	Type EnvelopeType `json:"type,omitempty"`
 }
 
@@ -57,16 +57,23 @@ const (
 	ResourceEnvelopeType        EnvelopeType = "ResourceEnvelope"
 	ClusterOverlayType          EnvelopeType = "ClusterOverlay"
 	OverlayType                 EnvelopeType = "Overlay"
+	ClusterHelmChartType        EnvelopeType = "ClusterHelmChart"
+	HelmChartType               EnvelopeType = "HelmChart"
 )
 
-// IsOverlay reports whether the content of such an envelope is built.
-func (t EnvelopeType) IsOverlay() bool { return t == ClusterOverlayType || t == OverlayType }
+// IsBuilt reports whether the content of such an envelope is built: by kustomize or from a chart.
+func (t EnvelopeType) IsBuilt() bool {
+	return t == ClusterOverlayType || t == OverlayType || t.IsChart()
+}
+
+// IsChart reports whether the content of such an envelope is rendered from a chart.
+func (t EnvelopeType) IsChart() bool { return t == ClusterHelmChartType || t == HelmChartType }
 
 // ID returns the ID of the envelope itself.
 func (e EnvelopeIdentifier) ID() ID {
 	id := ID{Kind: string(e.Type), Namespace: e.Namespace, Name: e.Name}
 	switch {
-	case e.Type.IsOverlay():
+	case e.Type.IsBuilt():
 		id.Group = OverlayGroup
 	case e.Type != ConfigMapEnvelopeType:
 		id.Group = PlacementGroup

@@ -1,4 +1,4 @@
-// Package expression evaluates CEL expressions that say whether an object is available.
+// Package expression evaluates CEL expressions that say whether an object is available, or a cluster selected.
 //
 // An expression can read only the object and change nothing. The sizes of its text, its patterns
 // and the object are limited, and so is the cost of an evaluation. Every byte that is read or
@@ -40,7 +40,8 @@ const (
 
 // An Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
-	program cel.Program
+	program  cel.Program
+	variable string
 	// likely is the estimated maximum cost for an ordinary object.
 	likely uint64
 }
@@ -48,6 +49,16 @@ type Expression struct {
 // Compile compiles an expression, in which object is the live object on the member. The error is
 // one line with the position and the reason.
 func Compile(text string) (*Expression, error) {
+	return compile(text, "object", "the object is available")
+}
+
+// CompileSelector compiles an expression that selects clusters, in which cluster has name, labels and properties.
+func CompileSelector(text string) (*Expression, error) {
+	return compile(text, "cluster", "the cluster is selected")
+}
+
+// compile compiles an expression over a variable. It is true if meaning holds.
+func compile(text, variable, meaning string) (*Expression, error) {
 	if len(text) > Longest {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), Longest)
 	}
@@ -57,7 +68,7 @@ func Compile(text string) (*Expression, error) {
 	if n := strings.Count(text, "optMap") + strings.Count(text, "optFlatMap"); n > mostOptMaps {
 		return nil, fmt.Errorf("it uses optMap and optFlatMap %d times, more than %d", n, mostOptMaps)
 	}
-	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.OptionalTypes())
+	env, err := cel.NewEnv(cel.Variable(variable, cel.DynType), cel.OptionalTypes())
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +84,7 @@ func Compile(text string) (*Expression, error) {
 		return nil, first(issues)
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("it gives a %s, and must give a bool: true if the object is available", t)
+		return nil, fmt.Errorf("it gives a %s, and must give a bool: true if %s", t, meaning)
 	}
 	estimate, err := env.EstimateCost(tree, ordinary{states})
 	if err != nil {
@@ -87,7 +98,7 @@ func Compile(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expression{program, estimate.Max}, nil
+	return &Expression{program, variable, estimate.Max}, nil
 }
 
 // first returns the first of several issues, since the others often result from it.
@@ -131,7 +142,7 @@ func (e *Expression) Holds(object map[string]any) (bool, error) {
 	if size(types.DefaultTypeAdapter.NativeToValue(object), LargestObject) > LargestObject {
 		return false, errSize
 	}
-	answer, _, err := e.program.Eval(map[string]any{"object": object})
+	answer, _, err := e.program.Eval(map[string]any{e.variable: object})
 	switch {
 	case err != nil && strings.Contains(err.Error(), "actual cost limit exceeded"):
 		return false, errCost

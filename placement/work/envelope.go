@@ -101,7 +101,7 @@ func envelopeType(o *api.Object) api.EnvelopeType {
 
 func (o *opener) unwrap(envelope *api.Object) {
 	id := &api.EnvelopeIdentifier{Name: envelope.ID.Name, Namespace: envelope.ID.Namespace, Type: envelopeType(envelope)}
-	if id.Type.IsOverlay() {
+	if id.Type.IsBuilt() {
 		o.addBuilt(envelope, id)
 		return
 	}

@@ -41,8 +41,19 @@ func (r *Renderer) variantFor(c placement.Cluster) *variant {
 	return r.variants[key]
 }
 
-// directory returns the directory that an overlay builds for a cluster; empty if it has nothing for the cluster.
+// directory returns the directory that an overlay builds for a cluster, or the key of the build of a chart; empty if it has
+// nothing for the cluster.
 func directory(o *api.BuiltOverlay, c placement.Cluster) (string, error) {
+	if o.Chart != nil {
+		choice, known := o.Chart[c.Name]
+		switch {
+		case !known:
+			return "", errors.New("the commit has no MemberCluster " + c.Name + ", so that nothing is rendered for it")
+		case choice.Err != "":
+			return "", errors.New(choice.Err)
+		}
+		return choice.Build, nil
+	}
 	values := overlay.Cluster{Name: c.Name, Labels: c.Labels, Properties: o.Properties[c.Name]}
 	return overlay.Choose(&o.Spec, o.Hub, values, func(dir string) bool { return o.Builds[dir] != nil })
 }
@@ -79,7 +90,7 @@ func everyBuild(o *api.Object) ([]*api.Object, error) {
 // cluster gets which of them.
 func (r *Renderer) hashOfOverlays(decision bool) string {
 	h := sha256.New()
-	rest := slices.DeleteFunc(slices.Clone(r.whole.base.Manifests), func(m *Manifest) bool { return m.Envelope != nil && m.Envelope.Type.IsOverlay() })
+	rest := slices.DeleteFunc(slices.Clone(r.whole.base.Manifests), func(m *Manifest) bool { return m.Envelope != nil && m.Envelope.Type.IsBuilt() })
 	writeField(h, hashOf(rest, r.whole.base.Refused))
 	for _, o := range r.overlays {
 		writeField(h, o.ID.String())
@@ -90,7 +101,7 @@ func (r *Renderer) hashOfOverlays(decision bool) string {
 			writeField(h, o.Overlay.Builds[dir].Hash)
 		}
 		if decision {
-			for _, text := range append(o.Overlay.Spec.All(), string(o.Overlay.Spec.WhenMissing)) {
+			for _, text := range append(o.Overlay.Spec.All(), string(o.Overlay.Spec.WhenMissing), o.Overlay.Selectors) {
 				writeField(h, text)
 			}
 		}

@@ -99,3 +99,28 @@ func TestOverlays(t *testing.T) {
 		t.Errorf("%d objects may be placed, want 2", names)
 	}
 }
+
+// A cluster gets the rendering of a chart that the commit has for it, whatever its labels are.
+func TestCharts(t *testing.T) {
+	chart := func(choices map[string]api.ChartChoice, selectors string) *Renderer {
+		o := overlayOf("", map[string][]string{"small": {"a"}, "large": {"a", "b"}})
+		o.ID.Kind = "ClusterHelmChart"
+		o.Overlay.Chart, o.Overlay.Selectors = choices, selectors
+		return NewRenderer(api.PlacementKey{Name: "shop"}, []*api.Object{o}, nil, nil, nil)
+	}
+	choices := map[string]api.ChartChoice{"one": {Build: "small"}, "two": {Build: "large"}, "three": {Err: "chart.yaml:3: no values"}}
+	r := chart(choices, "by label")
+	small, _ := r.For(placement.Cluster{Name: "one"})
+	large, _ := r.For(inEnv("two", "prod"))
+	if len(small.Manifests) != 1 || len(large.Manifests) != 2 || small.Hash == large.Hash || small.Manifests[0].Envelope.Type != api.ClusterHelmChartType {
+		t.Errorf("got %d and %d objects", len(small.Manifests), len(large.Manifests))
+	}
+	for name, want := range map[string]string{"three": "chart.yaml:3: no values", "four": "the commit has no MemberCluster four"} {
+		if _, err := r.For(placement.Cluster{Name: name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	if r.Fingerprint() != chart(choices, "by label").Fingerprint() || r.Fingerprint() == chart(choices, "by name").Fingerprint() {
+		t.Error("the fingerprint does not identify the content and what decides about it")
+	}
+}

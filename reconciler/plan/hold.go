@@ -34,6 +34,8 @@ var envelopeKinds = []api.GroupKind{
 	{Group: api.PlacementGroup, Kind: "ResourceEnvelope"},
 	{Group: api.OverlayGroup, Kind: "ClusterOverlay"},
 	{Group: api.OverlayGroup, Kind: "Overlay"},
+	{Group: api.OverlayGroup, Kind: "ClusterHelmChart"},
+	{Group: api.OverlayGroup, Kind: "HelmChart"},
 	{Kind: "ConfigMap"},
 }
 

@@ -100,7 +100,7 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 // inOverlay makes the change in the overlay that builds the object, if it is that of the clusters that have the change and of
 // no others. It returns nil if it is not.
 func inOverlay(a *attempt) *Result {
-	if e := a.manifest.Envelope; e == nil || !e.Type.IsOverlay() {
+	if e := a.manifest.Envelope; e == nil || !e.Type.IsBuilt() {
 		return nil
 	}
 	files, err := a.source()
@@ -272,6 +272,9 @@ func newProblem(before, after *hub.Snapshot) error {
 
 // source makes the change in the files that the object comes from.
 func (a *attempt) source() ([]FileChange, error) {
+	if e := a.manifest.Envelope; e != nil && e.Type.IsChart() {
+		return nil, fmt.Errorf("%s is rendered from a chart by %s, whose values or templates no edit is derived from; change them, or write an override", a.manifest.Origin, e.ID())
+	}
 	if a.Deleted {
 		return a.remove()
 	}

@@ -16,7 +16,7 @@ import (
 // inEnvelope converts edits of an object in an envelope into edits of the envelope. Edits
 // of an object that is not in an envelope, or that an overlay builds, are returned unchanged.
 func inEnvelope(source *api.Object, m *work.Manifest, edits []FieldEdit) ([]FieldEdit, error) {
-	if m.Envelope == nil || m.Envelope.Type.IsOverlay() {
+	if m.Envelope == nil || m.Envelope.Type.IsBuilt() {
 		return edits, nil
 	}
 	at, entry, err := envelopeEntry(source, m.ID)

@@ -95,7 +95,7 @@ func (a *attempt) built(files []FileChange, source *api.Object) any {
 		return nil
 	}
 	object := after.Object(source.ID)
-	if e := a.manifest.Envelope; e != nil && e.Type.IsOverlay() {
+	if e := a.manifest.Envelope; e != nil && e.Type.IsBuilt() {
 		if object = after.Object(e.ID()); object != nil && object.Overlay != nil {
 			object = builtBy(object, position{source.ID, source.Origin.Kustomization})
 		}

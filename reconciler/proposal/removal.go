@@ -22,7 +22,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 	if source == nil {
 		return nil, errors.New("the commit in force does not have the object")
 	}
-	if e := a.manifest.Envelope; e != nil && !e.Type.IsOverlay() {
+	if e := a.manifest.Envelope; e != nil && !e.Type.IsBuilt() {
 		at, _, err := envelopeEntry(source, a.ID)
 		if err != nil {
 			return nil, err

@@ -138,10 +138,14 @@ func checkOthersUnchanged(a, b *hub.Snapshot, except map[position]bool) error {
 				add(position{id: o.ID}, o.Hash)
 				continue
 			}
-			for _, b := range o.Overlay.Builds {
-				add(position{o.ID, b.File}, b.Err)
+			for key, b := range o.Overlay.Builds {
+				file := b.File
+				if o.Overlay.Chart != nil {
+					file = key // all renderings of a chart have the same file
+				}
+				add(position{o.ID, file}, b.Err)
 				for _, built := range b.Objects {
-					add(position{built.ID, b.File}, built.Hash)
+					add(position{built.ID, file}, built.Hash)
 				}
 			}
 		}

@@ -24,6 +24,11 @@ var libraryRules = []libraryRule{
 		"only gitsource/hub/build builds kustomizations",
 	},
 	{
+		[]string{"helm.sh/helm", "github.com/Masterminds/sprig"},
+		[]string{"gitsource/hub/chart"},
+		"only gitsource/hub/chart renders charts",
+	},
+	{
 		[]string{"k8s.io/client-go/kubernetes/scheme"},
 		[]string{"gitsource/hub/schema"},
 		"only gitsource/hub/schema compares manifests with Kubernetes' types",

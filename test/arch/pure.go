@@ -29,7 +29,7 @@ var forbidden = []struct {
 	},
 	{
 		[]string{
-			"gitsource/hub", "gitsource/hub/build", "gitsource/hub/document", "gitsource/hub/limit", "gitsource/hub/problem",
+			"gitsource/hub", "gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/limit", "gitsource/hub/problem",
 			"gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation",
 		},
 		[]string{"context", "log", "math/rand", "crypto/rand", "net", "os", "syscall"},

@@ -17,6 +17,7 @@ import (
 //	envelope web/box holds docks/one        a ConfigMap in another
 //	overlay web/shop eu one [broken]        an Overlay, and a ConfigMap shop in it
 //	                                        with a value for clusters of a region
+//	chart web/shop eu one [broken]          the same from a HelmChart
 //	widget web/one                          of a kind without a definition
 //	override web/one to value on eu         for clusters of a region; [gone] in
 //	      [for web]                         place of a value, and of a placement
@@ -50,6 +51,8 @@ func Files(t testing.TB, text string) fstest.MapFS {
 				name, namespace, configMap(words[3], "wrapped")))
 		case "overlay":
 			overlay(out, words[1], words[2], words[3], len(words) > 4)
+		case "chart":
+			chart(out, words[1], words[2], words[3], len(words) > 4)
 		case "widget":
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
@@ -96,6 +99,15 @@ func overlay(out fstest.MapFS, id, region, value string, broken bool) {
 	}
 	out[name+"/"+region+"/kustomization.yaml"] = &fstest.MapFile{Data: []byte("resources: " + resources + "\n")}
 	out[name+"/"+region+"/one.yaml"] = &fstest.MapFile{Data: []byte(configMap(id, value) + "\n")}
+}
+
+// chart adds a HelmChart with one file of values for each region. Broken means that the chart refuses those of a region.
+func chart(out fstest.MapFS, id, region, value string, broken bool) {
+	namespace, name, _ := strings.Cut(id, "/")
+	put(out, "chart", id, fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: HelmChart, metadata: {name: %[1]s, namespace: %[2]s}, spec: {chart: {path: %[1]s}, valuesFiles: ['%[1]s-${cluster.labels.region}.yaml']}}", name, namespace))
+	out[name+"/Chart.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n")}
+	out[name+"/templates/one.yaml"] = &fstest.MapFile{Data: []byte("{{ if .Values.broken }}{{ fail \"broken\" }}{{ end }}\n" + configMap(id, "{{ .Values.value }}") + "\n")}
+	out[name+"-"+region+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, "{value: %q, broken: %t}\n", value, broken)}
 }
 
 func override(t testing.TB, words []string) string {

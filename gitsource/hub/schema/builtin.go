@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
 
@@ -13,9 +14,18 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kubernetesVersion is the version of the Kubernetes libraries with whose types manifests are
+// KubernetesVersion is the version of the Kubernetes libraries with whose types manifests are
 // compared.
-const kubernetesVersion = "1.37"
+const KubernetesVersion = "1.37"
+
+// builtin has Kubernetes' own kinds. The scheme that all packages share may have others.
+var builtin = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := kubernetes.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
+}()
 
 // CheckBuiltin compares the object at p with the Go type of its kind, if the kind is built into
 // Kubernetes, and warns of unknown fields, invalid values and whatever else every API server
@@ -28,13 +38,13 @@ func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]a
 	if err != nil || kind == "" {
 		return
 	}
-	c := &comparison{r: r, by: "Kubernetes " + kubernetesVersion, secret: gv.Group == "" && kind == "Secret"}
-	t, known := kubernetes.Scheme.AllKnownTypes()[gv.WithKind(kind)]
+	c := &comparison{r: r, by: "Kubernetes " + KubernetesVersion, secret: gv.Group == "" && kind == "Secret"}
+	t, known := builtin.AllKnownTypes()[gv.WithKind(kind)]
 	switch {
 	case known:
 		c.value(object, schemaOf(t), p, nil)
 		c.checkNames(gv.WithKind(kind).GroupKind(), object, p)
-	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
+	case builtin.IsGroupRegistered(gv.Group):
 		checkUnknownKind(r, p, gv.WithKind(kind))
 	default: // every kind has the same metadata
 		c.value(object["metadata"], schemaOf(reflect.TypeFor[metav1.ObjectMeta]()), p.Child("metadata"), nil)
@@ -46,7 +56,7 @@ func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]a
 // Kubernetes.
 func checkUnknownKind(r *document.Report, p *document.FieldPath, gvk schema.GroupVersionKind) {
 	var kinds, versions []string
-	for k := range kubernetes.Scheme.AllKnownTypes() {
+	for k := range builtin.AllKnownTypes() {
 		if k.Group != gvk.Group {
 			continue
 		}
@@ -60,11 +70,11 @@ func checkUnknownKind(r *document.Report, p *document.FieldPath, gvk schema.Grou
 	if len(versions) > 0 {
 		slices.Sort(versions)
 		r.Warnf(p.Child("apiVersion"), "Kubernetes %s has no %s in %s; it has it in %s",
-			kubernetesVersion, gvk.Kind, gvk.GroupVersion(), strings.Join(versions, ", "))
+			KubernetesVersion, gvk.Kind, gvk.GroupVersion(), strings.Join(versions, ", "))
 		return
 	}
 	slices.Sort(kinds)
 	if best := api.Closest(gvk.Kind, slices.Compact(kinds)); best != "" {
-		r.Warnf(p.Child("kind"), "Kubernetes %s has no such kind in %s; did you mean %s?", kubernetesVersion, gvk.GroupVersion(), best)
+		r.Warnf(p.Child("kind"), "Kubernetes %s has no such kind in %s; did you mean %s?", KubernetesVersion, gvk.GroupVersion(), best)
 	}
 }

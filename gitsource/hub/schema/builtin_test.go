@@ -119,8 +119,8 @@ func TestKubernetesVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("k8s.io/api v0%s.", strings.TrimPrefix(kubernetesVersion, "1"))
+	want := fmt.Sprintf("k8s.io/api v0%s.", strings.TrimPrefix(KubernetesVersion, "1"))
 	if !strings.Contains(string(text), want) {
-		t.Errorf("kubernetesVersion is %s, and go.mod requires another: no line with %q", kubernetesVersion, want)
+		t.Errorf("KubernetesVersion is %s, and go.mod requires another: no line with %q", KubernetesVersion, want)
 	}
 }

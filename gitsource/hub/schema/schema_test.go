@@ -174,7 +174,7 @@ func TestDecodeCorrects(t *testing.T) {
 
 // Of built-in kinds unknown fields and wrong types are warned of, and nothing is refused.
 func TestCheckBuiltinWarns(t *testing.T) {
-	const by = " (checked against Kubernetes " + kubernetesVersion + ") (warning)"
+	const by = " (checked against Kubernetes " + KubernetesVersion + ") (warning)"
 	deployment := func(spec string) string {
 		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: " + spec + "}"
 	}
@@ -209,11 +209,11 @@ func TestCheckBuiltinWarns(t *testing.T) {
 		"a field of a Secret":                           {"{apiVersion: v1, kind: Secret, metadata: {name: web}, dta: {}}", []string{"dta: unknown field; did you mean data?" + by}},
 		"a value for a field of a Secret is not quoted": {"{apiVersion: v1, kind: Secret, metadata: {name: web}, 'hunter2!xyz': 1}", []string{"unknown field" + by}},
 		"a kind that is misspelled": {"{apiVersion: apps/v1, kind: Deploymnt, metadata: {name: web}}", []string{
-			"kind: Kubernetes " + kubernetesVersion + " has no such kind in apps/v1; did you mean Deployment? (warning)",
+			"kind: Kubernetes " + KubernetesVersion + " has no such kind in apps/v1; did you mean Deployment? (warning)",
 		}},
 		"a kind that may be of a newer one": {"{apiVersion: apps/v1, kind: Zzz, metadata: {name: web}}", nil},
 		"a version that is gone": {"{apiVersion: policy/v9, kind: PodDisruptionBudget, metadata: {name: web}}", []string{
-			"apiVersion: Kubernetes " + kubernetesVersion + " has no PodDisruptionBudget in policy/v9; it has it in policy/v1, policy/v1beta1 (warning)",
+			"apiVersion: Kubernetes " + KubernetesVersion + " has no PodDisruptionBudget in policy/v9; it has it in policy/v1, policy/v1beta1 (warning)",
 		}},
 		"metadata of any kind":             {"{apiVersion: example.com/v1, kind: Widget, metadata: {name: web, label: {}}, any: 1}", []string{"metadata.label: unknown field; did you mean labels?" + by}},
 		"nothing without a kind":           {"{apiVersion: v1, metadata: []}", nil},

@@ -59,6 +59,10 @@ func checkProperty(r *document.Report, key, value string) {
 	if msg := propertyNameFault(name); msg != "" {
 		r.Rulef(p, "%s", msg)
 	}
+	if name == api.KubeVersionProperty {
+		checkKubeVersion(r, p, value)
+		return
+	}
 	if _, err := api.ParseQuantity(value); err != nil {
 		r.Warnf(p, "%q is not a quantity such as 4 or 0.25 or 16Gi, so placements cannot compare it", value)
 	}

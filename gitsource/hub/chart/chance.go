@@ -1,0 +1,144 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// chance stands for what differs from rendering to rendering: random values, keys and the time. Each call of such a function has one
+// of two results. If the output is the same with both, it depends on none of them; otherwise the chart cannot be rendered.
+type chance struct {
+	*budget
+	// calls are the names of the functions that were called.
+	calls []string
+	// other says which calls have the other result.
+	other func(call int) bool
+	// failAt is the call that fails; negative for none.
+	failAt int
+}
+
+// errChance is the error of the call that makes output differ.
+type errChance struct{ function string }
+
+func (e errChance) Error() string {
+	return fmt.Sprintf("%s has another result each time, so that the object would never be as Git says; set the value that the chart makes up otherwise, refer to a Secret that exists "+
+		"(many charts have existingSecret), or commit the object itself", e.function)
+}
+
+// draw records a call and reports which result it has.
+func (c *chance) draw(function string) (other bool, err error) {
+	call := len(c.calls)
+	c.calls = append(c.calls, function)
+	if call == c.failAt {
+		return false, errChance{function}
+	}
+	return c.other(call), c.step(1)
+}
+
+var moments = map[bool]time.Time{
+	false: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
+	true:  time.Date(2034, 11, 12, 13, 14, 15, 0, time.UTC),
+}
+
+// A certificate has the fields that those of sprig have.
+type certificate struct{ Cert, Key string }
+
+// functions are those whose result differs.
+func (c *chance) functions() template.FuncMap {
+	one := func(name string, results map[bool]string) func(...any) (string, error) {
+		return func(...any) (string, error) {
+			other, err := c.draw(name)
+			return results[other], err
+		}
+	}
+	letters := func(name, first, second string) func(int) (string, error) {
+		return func(n int) (string, error) {
+			if err := c.make(int64(max(n, 0))); err != nil {
+				return "", err
+			}
+			other, err := c.draw(name)
+			if other {
+				first = second
+			}
+			return strings.Repeat(first, max(n, 0)), err
+		}
+	}
+	cert := func(name string) func(...any) (certificate, error) {
+		return func(...any) (certificate, error) {
+			other, err := c.draw(name)
+			return certificate{fmt.Sprint("certificate ", other), fmt.Sprint("key ", other)}, err
+		}
+	}
+	all := template.FuncMap{
+		"now": func() (time.Time, error) { other, err := c.draw("now"); return moments[other], err },
+		"randInt": func(least, end int) (int, error) {
+			other, err := c.draw("randInt")
+			if other {
+				return end - 1, err
+			}
+			return least, err
+		},
+		"shuffle": func(text string) (string, error) {
+			other, err := c.draw("shuffle")
+			if other {
+				runes := []rune(text)
+				for i := range len(runes) / 2 {
+					runes[i], runes[len(runes)-1-i] = runes[len(runes)-1-i], runes[i]
+				}
+				text = string(runes)
+			}
+			return text, err
+		},
+		"ago":           one("ago", map[bool]string{false: "1h0m0s", true: "2h0m0s"}),
+		"uuidv4":        one("uuidv4", map[bool]string{false: "6c7d4a4f-3a0c-4a3e-9a55-0d1c7c1d6a01", true: "f0b6e2d8-91c4-4f27-8b0e-52a7e9c3d402"}),
+		"randAlphaNum":  letters("randAlphaNum", "a", "b"),
+		"randAlpha":     letters("randAlpha", "a", "b"),
+		"randAscii":     letters("randAscii", "a", "b"),
+		"randNumeric":   letters("randNumeric", "1", "2"),
+		"randBytes":     letters("randBytes", "a", "b"),
+		"durationRound": c.durationRound,
+	}
+	for name := range strings.FieldsSeq("bcrypt htpasswd encryptAES genPrivateKey") {
+		all[name] = one(name, map[bool]string{false: name + " 1", true: name + " 2"})
+	}
+	for name := range strings.FieldsSeq("genCA genCAWithKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey") {
+		all[name] = cert(name)
+	}
+	c.addDates(all)
+	return all
+}
+
+// addDates adds the functions that take the time of the call if they get no other, and the time zone of the machine.
+func (c *chance) addDates(all template.FuncMap) {
+	format := sprig.TxtFuncMap()["dateInZone"].(func(string, any, string) string)
+	dateInZone := func(name string) func(string, any, string) (string, error) {
+		return func(layout string, date any, zone string) (string, error) {
+			switch date.(type) {
+			case time.Time, *time.Time, int64, int, int32:
+				return format(layout, date, zone), nil
+			}
+			other, err := c.draw(name)
+			return format(layout, moments[other], zone), err
+		}
+	}
+	all["date"] = func(layout string, date any) (string, error) { return dateInZone("date")(layout, date, "UTC") }
+	all["htmlDate"] = func(date any) (string, error) { return dateInZone("htmlDate")("2006-01-02", date, "UTC") }
+	all["dateInZone"] = dateInZone("dateInZone")
+	all["date_in_zone"] = all["dateInZone"]
+	all["htmlDateInZone"] = func(date any, zone string) (string, error) {
+		return dateInZone("htmlDateInZone")("2006-01-02", date, zone)
+	}
+}
+
+// durationRound is that of sprig, for which a time means the duration since then.
+func (c *chance) durationRound(d any) (string, error) {
+	if _, isTime := d.(time.Time); isTime {
+		other, err := c.draw("durationRound")
+		return map[bool]string{false: "1h", true: "2h"}[other], err
+	}
+	return sprig.TxtFuncMap()["durationRound"].(func(any) string)(d), nil
+}

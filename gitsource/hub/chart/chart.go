@@ -1,0 +1,274 @@
+// Package chart renders Helm charts of a commit.
+//
+// Read reads the files of a chart from the commit, and Chart.Render renders them with values, as
+// helm template does, from these files alone: no template can reach a cluster, the network or the
+// file system, and no result depends on the time or on chance. Helm's own engine has no limits.
+// Therefore the charts, their values and their dependencies are Helm's, while the templates are
+// executed here, with limits on steps, memory and output that do not depend on the machine.
+package chart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+)
+
+// FileName is the name of the file that makes a directory a chart.
+const FileName = "Chart.yaml"
+
+// mostFiles and deepest limit the files of one chart, and how deep its directories are nested.
+const (
+	mostFiles = 5_000
+	deepest   = 20
+)
+
+// A Chart has the files of a chart in a directory of a commit.
+type Chart struct {
+	// Dir is the directory, and File the path of its Chart.yaml.
+	Dir, File string
+	// Fault says why the chart cannot be rendered, with the file; empty if that may be tried.
+	Fault string
+	// Hash identifies the content of the chart.
+	Hash string
+
+	tree   *tree.Tree
+	limits limit.Limits
+	// names are the files, relative to the directory, and files their content, once they are read.
+	names []string
+	files []*archive.BufferedFile
+}
+
+// A Fault is a reason why a chart cannot be rendered, with its position.
+type Fault struct {
+	// Path and Line are the position; the line is zero if it is not known.
+	Path string
+	Line int
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// Error returns path:line: message.
+func (f *Fault) Error() string {
+	if f.Line == 0 {
+		return f.Path + ": " + f.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", f.Path, f.Line, f.Message)
+}
+
+// Read lists the files of the chart in a directory. Their content is read when the chart is first rendered. The error means
+// that the commit could not be read.
+func Read(t *tree.Tree, dir string, limits limit.Limits) (*Chart, error) {
+	c := &Chart{Dir: dir, File: path.Join(dir, FileName), tree: t, limits: limits}
+	l := &lister{Chart: c, rules: ignore.Empty(), hash: sha256.New()}
+	err := l.list()
+	if fault, is := errors.AsType[*Fault](err); is {
+		c.Fault, err = fault.Error(), nil
+	}
+	io.WriteString(l.hash, c.Fault)
+	c.Hash = hex.EncodeToString(l.hash.Sum(nil))
+	return c, err
+}
+
+// A lister lists the files of one chart.
+type lister struct {
+	*Chart
+	rules *ignore.Rules
+	hash  hash.Hash
+}
+
+func (l *lister) list() error {
+	switch is, err := l.tree.IsFile(l.File); {
+	case err != nil:
+		return err
+	case !is:
+		return &Fault{Path: l.Dir, Message: "the directory has no " + FileName + ", so it is no chart; correct chart.path, or add one"}
+	}
+	name := path.Join(l.Dir, ignore.HelmIgnore)
+	if is, err := l.tree.IsFile(name); err != nil {
+		return err
+	} else if is {
+		data, fault, err := l.tree.Read(name)
+		if err != nil {
+			return err
+		}
+		if fault != "" {
+			return &Fault{Path: name, Message: fault}
+		}
+		if l.rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
+			return &Fault{Path: name, Message: oneLine(err.Error())}
+		}
+	}
+	l.rules.AddDefaults()
+	return l.dir("", 0)
+}
+
+// dir lists a directory, which is relative to that of the chart.
+func (l *lister) dir(dir string, depth int) error {
+	at := path.Join(l.Dir, dir)
+	if depth > deepest {
+		return &Fault{Path: at, Message: fmt.Sprintf("the directories of the chart are nested deeper than %d levels", deepest)}
+	}
+	entries, err := l.tree.List(at)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		info, err := e.Info()
+		switch {
+		case err != nil:
+			return err
+		case l.rules.Ignore(name, info):
+		case e.IsDir():
+			err = l.dir(name, depth+1)
+		case e.Type()&fs.ModeSymlink != 0:
+			err = &Fault{Path: path.Join(at, e.Name()), Message: "this is a symbolic link, which is never followed; commit the file itself, or list the link in " + ignore.HelmIgnore}
+		case !e.Type().IsRegular():
+			err = &Fault{Path: path.Join(at, e.Name()), Message: "this is not a regular file; commit the file itself, or list it in " + ignore.HelmIgnore}
+		default:
+			err = l.file(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lister) file(name string) error {
+	at := path.Join(l.Dir, name)
+	if l.names = append(l.names, name); len(l.names) > mostFiles {
+		return &Fault{Path: at, Message: fmt.Sprintf("up to here the chart has more than %d files; list what it does not need in %s", mostFiles, ignore.HelmIgnore)}
+	}
+	hash, err := l.tree.Hash(at)
+	fmt.Fprintf(l.hash, "%q %s\n", at, hash)
+	return err
+}
+
+// open reads the files, once.
+func (c *Chart) open() error {
+	if c.files != nil {
+		return nil
+	}
+	left := c.limits.BuildInput
+	use := func(name string, bytes int64) error {
+		if left -= bytes; left < 0 {
+			return &Fault{Path: name, Message: fmt.Sprintf("up to here the files of the chart take more than %s; list what it does not need in %s, or raise limits.buildInput", limit.Size(c.limits.BuildInput), ignore.HelmIgnore)}
+		}
+		return nil
+	}
+	files := make([]*archive.BufferedFile, 0, len(c.names))
+	for _, relative := range c.names {
+		name := path.Join(c.Dir, relative)
+		data, fault, err := c.tree.Read(name)
+		if err != nil {
+			return err
+		}
+		if fault != "" {
+			return &Fault{Path: name, Message: fault}
+		}
+		if err := use(name, int64(len(data))); err != nil {
+			return err
+		}
+		if path.Ext(relative) == ".tgz" && strings.Contains("/"+relative, "/charts/") {
+			size, err := unpackedSize(data, left)
+			if err != nil {
+				return &Fault{Path: name, Message: "not a packed chart: " + err.Error()}
+			}
+			if err := use(name, size); err != nil {
+				return err
+			}
+		}
+		files = append(files, &archive.BufferedFile{Name: relative, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+	}
+	c.files = files
+	return nil
+}
+
+// unpackedSize returns the size of a packed subchart, which Helm unpacks in memory. It reads little more than most bytes.
+func unpackedSize(data []byte, most int64) (int64, error) {
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return 0, err
+	}
+	return io.Copy(io.Discard, io.LimitReader(unzipped, most+1))
+}
+
+// Files lists the files of the chart, relative to the repository.
+func (c *Chart) Files() []string {
+	names := []string{c.File}
+	for _, name := range c.names {
+		names = append(names, path.Join(c.Dir, name))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// load parses the files. The result is a new chart at each call, since Helm changes it when it is rendered.
+func (c *Chart) load() (*helmchart.Chart, error) {
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	files := make([]*archive.BufferedFile, len(c.files))
+	for i, f := range c.files {
+		own := *f // the loader renames the files of subcharts
+		files[i] = &own
+	}
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, &Fault{Path: c.faultyFile(err), Line: lineIn(err), Message: oneLine(err.Error())}
+	}
+	if strings.EqualFold(loaded.Metadata.Type, "library") {
+		return nil, &Fault{Path: c.File, Message: "this is a library chart, which has no objects of its own; place a chart that depends on it"}
+	}
+	return loaded, nil
+}
+
+// faultyFile is the file that an error of the loader is about.
+func (c *Chart) faultyFile(err error) string {
+	for _, name := range []string{"values.yaml", "Chart.lock", "requirements.yaml", "requirements.lock"} {
+		if strings.HasPrefix(err.Error(), "cannot load "+name) {
+			return path.Join(c.Dir, name)
+		}
+	}
+	return c.File
+}
+
+// source returns the path in the repository of a file of a chart, which Helm names by the names of the charts that
+// it is in: web/charts/db/templates/a.yaml.
+func (c *Chart) source(name string) string {
+	_, relative, _ := strings.Cut(name, "/")
+	if slices.Contains(c.names, relative) {
+		return path.Join(c.Dir, relative)
+	}
+	// A packed subchart, or one whose directory has another name.
+	rest, isSub := strings.CutPrefix(relative, "charts/")
+	if sub, _, _ := strings.Cut(rest, "/"); isSub {
+		for _, name := range c.names {
+			if packed, is := strings.CutPrefix(name, "charts/"+sub); is && path.Ext(packed) == ".tgz" {
+				return path.Join(c.Dir, name)
+			}
+		}
+	}
+	return c.File
+}
+
+// oneLine joins the lines of a message.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,163 @@
+package chart
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template/parse"
+)
+
+// The names of functions that prepared templates call, which no text of a chart needs.
+const (
+	stepName   = "gitfleet_step"
+	outputName = "gitfleet_output"
+	methodName = "gitfleet_method"
+	callName   = "gitfleet_call"
+)
+
+// deepestNesting limits how deeply actions are nested in each other, and parentheses in an action.
+const deepestNesting = 200
+
+var nesting = regexp.MustCompile(`\{\{(?:-?\s*(if|with|range|block|define|else\s+if|else\s+with|end)\b)?|[()]`)
+
+// checkNesting refuses a text that is nested so deeply that parsing or executing it could exhaust the stack.
+func checkNesting(name, text string) error {
+	// open are the blocks that are open, each with the number of its levels, and parentheses those of the action.
+	var open []int
+	depth, parentheses := 0, 0
+	for _, at := range nesting.FindAllStringSubmatchIndex(text, -1) {
+		word := text[at[0]:at[1]]
+		if word[0] == '{' {
+			word, parentheses = "", 0
+		}
+		if at[2] >= 0 {
+			word = text[at[2]:at[3]]
+		}
+		switch {
+		case word == "":
+		case word == "(":
+			parentheses++
+		case word == ")":
+			parentheses = max(parentheses-1, 0)
+		case word == "end" && len(open) > 0:
+			depth -= open[len(open)-1]
+			open = open[:len(open)-1]
+		case strings.HasPrefix(word, "else") && len(open) > 0:
+			open[len(open)-1]++
+			depth++
+		case word != "end":
+			open = append(open, 1)
+			depth++
+		}
+		if depth > deepestNesting || parentheses > deepestNesting {
+			line := strings.Count(text[:at[0]], "\n") + 1
+			return &executionError{name, fmt.Errorf("template: %s:%d: the template is nested deeper than %d levels", name, line, deepestNesting)}
+		}
+	}
+	return nil
+}
+
+// prepare changes a parsed template, so that whatever can take long or write much is counted: each iteration of a loop is
+// a step, each value is read before it is written, and templates are called by a function.
+func prepare(tree *parse.Tree) {
+	if tree.Root != nil {
+		prepareList(tree.Root)
+	}
+}
+
+func prepareList(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	for i, node := range list.Nodes {
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			preparePipe(n.Pipe)
+			if len(n.Pipe.Decl) == 0 {
+				n.Pipe.Cmds = append(n.Pipe.Cmds, call(outputName, n.Pos))
+			}
+		case *parse.TemplateNode:
+			list.Nodes[i] = callTemplate(n)
+		case *parse.IfNode:
+			prepareBranch(&n.BranchNode)
+		case *parse.WithNode:
+			prepareBranch(&n.BranchNode)
+		case *parse.RangeNode:
+			prepareBranch(&n.BranchNode)
+			if n.List != nil {
+				step := &parse.ActionNode{NodeType: parse.NodeAction, Pos: n.Pos, Line: n.Line, Pipe: pipe(n.Pos, n.Line, call(stepName, n.Pos))}
+				n.List.Nodes = append([]parse.Node{step}, n.List.Nodes...)
+			}
+		}
+	}
+}
+
+func prepareBranch(n *parse.BranchNode) {
+	preparePipe(n.Pipe)
+	prepareList(n.List)
+	prepareList(n.ElseList)
+}
+
+// methods are those of Files that make new values.
+var methods = []string{"Glob", "AsConfig", "AsSecrets", "Lines"}
+
+// preparePipe adds a call after each method that makes a value.
+func preparePipe(p *parse.PipeNode) {
+	if p == nil {
+		return
+	}
+	for i := 0; i < len(p.Cmds); i++ {
+		c := p.Cmds[i]
+		for j, arg := range c.Args {
+			if inner, is := arg.(*parse.PipeNode); is {
+				preparePipe(inner)
+			}
+			if chain, is := arg.(*parse.ChainNode); is {
+				if inner, is := chain.Node.(*parse.PipeNode); is {
+					preparePipe(inner)
+				}
+			}
+			if j > 0 && isMethod(arg) {
+				c.Args[j] = pipe(arg.Position(), p.Line, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: arg.Position(), Args: []parse.Node{arg}}, call(methodName, arg.Position()))
+			}
+		}
+		if len(c.Args) > 0 && isMethod(c.Args[0]) {
+			p.Cmds = slices.Insert(p.Cmds, i+1, call(methodName, c.Pos))
+			i++
+		}
+	}
+}
+
+func isMethod(n parse.Node) bool {
+	var idents []string
+	switch n := n.(type) {
+	case *parse.FieldNode:
+		idents = n.Ident
+	case *parse.VariableNode:
+		idents = n.Ident[1:]
+	case *parse.ChainNode:
+		idents = n.Field
+	}
+	return len(idents) > 0 && slices.Contains(methods, idents[len(idents)-1])
+}
+
+// callTemplate returns an action that calls a template as {{ template }} does.
+func callTemplate(n *parse.TemplateNode) *parse.ActionNode {
+	var data parse.Node = &parse.NilNode{NodeType: parse.NodeNil, Pos: n.Pos}
+	if n.Pipe != nil {
+		preparePipe(n.Pipe)
+		data = n.Pipe
+	}
+	c := call(callName, n.Pos)
+	c.Args = append(c.Args, &parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Quoted: fmt.Sprintf("%q", n.Name), Text: n.Name}, data)
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: n.Pos, Line: n.Line, Pipe: pipe(n.Pos, n.Line, c)}
+}
+
+func call(function string, pos parse.Pos) *parse.CommandNode {
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: pos, Args: []parse.Node{parse.NewIdentifier(function).SetPos(pos)}}
+}
+
+func pipe(pos parse.Pos, line int, cmds ...*parse.CommandNode) *parse.PipeNode {
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Line: line, Cmds: cmds}
+}

@@ -1,0 +1,348 @@
+package hub
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
+
+// renderCharts renders the charts of a commit, once for all clusters with the same inputs, and sets the content of the objects. What
+// cannot be rendered fails for the clusters that get it, and does not refuse the commit.
+func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *overlays) error {
+	if len(o.charts) == 0 {
+		return nil
+	}
+	n := len(g.Roots) + len(o.dirs)
+	for _, u := range o.charts {
+		n += len(u.inputs)
+	}
+	if n > a.limits.Builds {
+		a.full = true
+		a.problem(problem.Error, o.charts[0].it.origin, "", "the commit has more than %d kustomizations to build and charts to render; split the repository, or raise limits.builds", a.limits.Builds)
+		return nil
+	}
+	if a.scopes == nil {
+		a.scopes = map[api.GroupKind]bool{}
+	}
+	charts := map[string]*chart.Chart{}
+	builds := map[*chartUse]map[string]*overlayBuild{}
+	for _, u := range o.charts {
+		c := charts[u.dir]
+		if c == nil {
+			if !o.chartDirs[u.dir] {
+				a.problem(problem.Error, u.it.at(validation.ChartPath), validation.ChartPath, "the commit has no %s/%s, so that is no chart; correct the path", u.dir, chart.FileName)
+				continue
+			}
+			var err error
+			if c, err = chart.Read(t, u.dir, a.limits); err != nil {
+				return err
+			}
+			charts[u.dir] = c
+		}
+		builds[u] = map[string]*overlayBuild{}
+		for _, key := range slices.Sorted(keysOf(u.inputs)) {
+			b, err := l.renderChart(t, a, c, u, u.inputs[key])
+			if err != nil || a.full {
+				return err
+			}
+			builds[u][key] = b
+		}
+	}
+	scopes, definitions := a.declaredScopes(), a.definitions()
+	for _, u := range o.charts {
+		c := charts[u.dir]
+		if c == nil {
+			continue
+		}
+		for _, key := range slices.Sorted(keysOf(builds[u])) {
+			if err := a.checkBuild(t, builds[u][key], u.key(), scopes, definitions, true); err != nil {
+				return err
+			}
+		}
+		u.reportChoices(a)
+		u.warnUnusedValues(a, o)
+		a.checkChartGrants(c, u, builds[u], scopes)
+		l.setChart(a, o, u, builds[u])
+	}
+	return nil
+}
+
+func (u *chartUse) key() buildKey {
+	return buildKey{u.dir, u.it.chart.Namespace, u.it.id.Namespace != "", chartKind}
+}
+
+// reportChoices reports the clusters for which the values are not known, each reason once.
+func (u *chartUse) reportChoices(a *assembly) {
+	for _, name := range slices.Sorted(keysOf(u.choices)) {
+		if fault := u.choices[name].Err; fault != "" {
+			a.problem(problem.Failure, u.it.at(validation.ChartPath), "", "%s", fault)
+		}
+	}
+}
+
+// renderChart renders a chart with the inputs of some clusters, unless the result is cached.
+func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chartUse, in *chartInputs) (*overlayBuild, error) {
+	sources := c.Files()
+	h := sha256.New()
+	spec := u.it.chart
+	fmt.Fprintf(h, "%s %q %q %t %s %q %q\n", c.Hash, spec.ReleaseName, spec.Namespace, spec.SkipCRDs, spec.Hooks, in.kubeVersion, in.apiVersions)
+	for _, layer := range in.layers {
+		hash := ""
+		if layer.file != "" {
+			var err error
+			if hash, err = t.Hash(layer.file); err != nil {
+				return nil, err
+			}
+			sources = append(sources, layer.file)
+		}
+		fmt.Fprintf(h, "%q %q %q\n", layer.file, hash, layer.values)
+	}
+	slices.Sort(sources)
+	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: c.File}, sources: slices.Compact(sources), fingerprint: hex.EncodeToString(h.Sum(nil)), clusters: in.clusters}
+	a.sources[c.File] = slices.Compact(slices.Sorted(slices.Values(append(a.sources[c.File], b.sources...))))
+	key := cacheKey{c.File, b.fingerprint, true, "/" + chartKind}
+	p := l.cache[key]
+	if p == nil {
+		l.built++
+		var err error
+		if p, err = render(t, a, c, spec, in); err != nil {
+			return nil, err
+		}
+	}
+	l.keep(key, p)
+	b.parsed = p
+	if a.size += p.Size; a.size > a.limits.CommitSize {
+		a.tooLarge(p.End)
+		return nil, nil
+	}
+	for _, it := range p.items {
+		if it.scope != nil {
+			a.scopes[it.scope.kind] = it.scope.namespaced
+		}
+	}
+	return b, nil
+}
+
+// render renders a chart, and decodes its objects as if they had been read from files.
+func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *chartInputs) (*parsed, error) {
+	p := &parsed{}
+	p.End.Path = c.File
+	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs}
+	for _, layer := range in.layers {
+		values, err := p.readValues(t, a, c, layer)
+		if err != nil {
+			return nil, err
+		}
+		inputs.Values = append(inputs.Values, values...)
+	}
+	if p.Problems.HasErrors() {
+		return p, nil
+	}
+	outputs, err := c.Render(inputs)
+	if fault, is := errors.AsType[*chart.Fault](err); is {
+		p.fail(c, fault.Path, fault.Line, fault.Message)
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, output := range outputs {
+		p.addOutput(a, c, spec, &output)
+		if p.Cut {
+			break
+		}
+	}
+	return p, nil
+}
+
+func (p *parsed) fail(c *chart.Chart, path string, line int, message string) {
+	p.Problems = append(p.Problems, problem.Problem{Origin: api.Origin{Path: path, Line: line, Kustomization: c.File}, Severity: problem.Error, Message: message})
+}
+
+// readValues reads values. Those of a file with several documents replace each other.
+func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer valuesLayer) (all []map[string]any, err error) {
+	if layer.file == "" {
+		var values map[string]any
+		err := json.Unmarshal(layer.values, &values)
+		return []map[string]any{values}, err
+	}
+	data, fault, err := t.Read(layer.file)
+	if err != nil {
+		return nil, err
+	}
+	if fault != "" {
+		p.fail(c, layer.file, 0, fault)
+		return nil, nil
+	}
+	file := document.Read(layer.file, data, a.limits, a.limits.BuildInput, func(r *document.Report, value any) {
+		values, isMap := value.(map[string]any)
+		switch {
+		case !isMap:
+			r.Errorf(nil, "values are a mapping, not %s", document.Describe(value))
+		case api.IsEncryptedDocument(values):
+			r.Errorf(nil, "the values are encrypted with SOPS, and gitfleet decrypts nothing; refer to a Secret that exists, such as one that a SealedSecret or an ExternalSecret makes")
+		}
+		all = append(all, values)
+	})
+	for _, found := range file.Problems.Errors() {
+		p.fail(c, found.Path, found.Line, strings.TrimPrefix(found.Field+": "+found.Message, ": "))
+	}
+	if file.Cut {
+		p.fail(c, layer.file, 0, "the values take too much memory; make them smaller, or raise limits.buildInput")
+	}
+	return all, nil
+}
+
+// addOutput adds the objects of one file of the chart. Their positions are those of the template.
+func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *chart.Output) {
+	add := p.addItemsIn(spec.Namespace)
+	file := document.Read(o.Path, o.Text, a.limits, a.rest()-p.Size, func(r *document.Report, value any) {
+		object, _ := value.(map[string]any)
+		kind, _ := object["kind"].(string)
+		r.Origin.Kustomization = c.File
+		if !o.Literal {
+			r.Origin.Line = o.Line(r.Origin.Document, kind)
+			r.Root = nil
+		}
+		if !leftOut(r, object, spec.Hooks) {
+			keep(object)
+			add(r, value)
+		}
+	})
+	for _, found := range file.Problems {
+		if found.Kustomization == "" {
+			found.Kustomization = c.File
+			if !o.Literal {
+				found.Message = fmt.Sprintf("in what it renders, line %d: %s", found.Line, found.Message)
+				found.Line = 0
+			}
+		}
+		p.Problems = append(p.Problems, found)
+	}
+	p.Size, p.End, p.Cut = p.Size+file.Size, file.End, p.Cut || file.Cut
+}
+
+const hookAnnotation = "helm.sh/hook"
+
+// leftOut reports whether an object of a chart is not placed: a hook of Helm.
+func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	text, _ := annotations[hookAnnotation].(string)
+	if text == "" {
+		return false
+	}
+	var around, others []string
+	for hook := range strings.SplitSeq(text, ",") {
+		switch hook = strings.TrimSpace(hook); hook {
+		case "crd-install":
+			return false
+		case "pre-install", "pre-upgrade", "post-install", "post-upgrade":
+			around = append(around, hook)
+		case "test", "test-success", "test-failure":
+		default:
+			others = append(others, hook)
+		}
+	}
+	name, _ := metadata["name"].(string)
+	switch {
+	case len(around) > 0 && policy == api.HooksIgnore:
+	case len(around) > 0:
+		r.Errorf(nil, "%s is a hook (%s), and hooks are not run; turn it off by a value of the chart, or write hooks: %s to leave the hooks of the chart out", name, strings.Join(around, ", "), api.HooksIgnore)
+	case len(others) > 0:
+		r.Warnf(nil, "left out: %s is a hook for %s, which never happens here", name, strings.Join(others, ", "))
+	}
+	return true
+}
+
+// keep takes over that Helm would not delete an object.
+func keep(object map[string]any) {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations["helm.sh/resource-policy"] == "keep" && annotations[api.PruneAnnotation] == nil {
+		annotations[api.PruneAnnotation] = api.PruneDisabled
+	}
+}
+
+// checkChartGrants reports what a chart has that is not granted to the files that it is in and that are read for it.
+func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[string]*overlayBuild, scopes map[api.GroupKind]bool) {
+	if a.grants == nil {
+		return
+	}
+	file := u.it.origin.Path
+	files := []string{file}
+	if u.it.built() {
+		file = u.it.origin.Kustomization
+		files = a.sources[file]
+	}
+	refers := func(to string) {
+		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(validation.ChartPath), Field: validation.ChartPath, To: to})...)
+	}
+	refers(c.File)
+	a.checkUnreadBy(file, u.dir, c.File)
+	for _, name := range slices.Sorted(keysOf(u.files)) {
+		refers(name)
+	}
+	for _, key := range slices.Sorted(keysOf(builds)) {
+		b := builds[key]
+		var products []grant.Product
+		for _, it := range b.parsed.items {
+			products = append(products, it.inNamespace(u.key(), scopes).products(scopes)...)
+		}
+		a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
+	}
+}
+
+// setChart sets the content of a chart. The item of a chart that has not changed since the last loads is the same.
+func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*overlayBuild) {
+	selectors, _ := hashOf(selectorsOf(u.it.chart))
+	built := &api.BuiltOverlay{At: u.it.at(validation.ChartPath), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors}
+	h := sha256.New()
+	contents := []any{u.it.object.Hash}
+	for _, key := range slices.Sorted(keysOf(builds)) {
+		b := builds[key]
+		built.Builds[key] = b.OverlayBuild
+		contents = append(contents, []any{key, b.Hash})
+		fmt.Fprintf(h, "%q %q %q\n", key, b.fingerprint, b.Hash)
+	}
+	for _, name := range slices.Sorted(keysOf(u.choices)) {
+		fmt.Fprintf(h, "%q %q\n", name, u.choices[name])
+	}
+	known := l.overlays[u.it]
+	if fingerprint := hex.EncodeToString(h.Sum(nil)); known == nil || known.fingerprint != fingerprint {
+		it, object := *u.it, *u.it.object
+		object.Hash, _ = hashOf(contents)
+		object.Overlay = built
+		it.object = &object
+		known = &knownOverlay{fingerprint: fingerprint, item: &it}
+		l.overlays[u.it] = known
+	}
+	known.used = l.loads
+	a.items[slices.Index(a.items, u.it)] = known.item
+}
+
+// selectorsOf is what decides which clusters have which values.
+func selectorsOf(spec *api.ChartSpec) any {
+	all := []any{spec.ValuesFiles, spec.WhenMissing}
+	for _, entry := range spec.ValuesByCluster {
+		all = append(all, entry.ClusterSelector, entry.Expression, entry.ValuesFiles)
+	}
+	return all
+}

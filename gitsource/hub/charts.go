@@ -1,0 +1,250 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/expression"
+	"github.com/gitfleet/gitfleet/placement/overlay"
+)
+
+// chartKind is the kind of charts that have objects of their own namespace only.
+const chartKind = "HelmChart"
+
+// A chartUse is what a HelmChart or a ClusterHelmChart refers to.
+type chartUse struct {
+	it  *item
+	dir string
+	// files are the files of values that exist and that some cluster may have.
+	files map[string]bool
+	// selectors select the clusters of each of spec.valuesByCluster.
+	selectors []clusterSelector
+	// choices say what each cluster of the commit has, by its name, and inputs what a choice means.
+	choices map[string]api.ChartChoice
+	inputs  map[string]*chartInputs
+}
+
+// chartInputs are what a chart is rendered with, for some clusters.
+type chartInputs struct {
+	clusters []string
+	// layers are the values, each replacing those before it.
+	layers      []valuesLayer
+	kubeVersion string
+	apiVersions []string
+}
+
+// A valuesLayer is a file of values, or else inline values.
+type valuesLayer struct {
+	file   string
+	values json.RawMessage
+}
+
+// A clusterSelector selects clusters.
+type clusterSelector struct {
+	everywhere bool
+	terms      []labels.Selector
+	expression *expression.Expression
+}
+
+func newClusterSelector(v api.ClusterValues) clusterSelector {
+	s := clusterSelector{everywhere: v.ClusterSelector == nil || len(v.ClusterSelector.ClusterSelectorTerms) == 0}
+	if v.ClusterSelector != nil {
+		for _, term := range v.ClusterSelector.ClusterSelectorTerms {
+			if selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector); err == nil { // validated before
+				s.terms = append(s.terms, selector)
+			}
+		}
+	}
+	if v.Expression != "" {
+		s.expression, _ = expression.CompileSelector(v.Expression) // validated before
+	}
+	return s
+}
+
+func (s clusterSelector) matches(c overlay.Cluster) (bool, error) {
+	byLabels := s.everywhere || slices.ContainsFunc(s.terms, func(t labels.Selector) bool { return t.Matches(labels.Set(c.Labels)) })
+	if !byLabels || s.expression == nil {
+		return byLabels, nil
+	}
+	return s.expression.Holds(map[string]any{"name": c.Name, "labels": textMap(c.Labels), "properties": textMap(c.Properties)})
+}
+
+func textMap(of map[string]string) map[string]any {
+	out := map[string]any{}
+	for key, value := range of {
+		out[key] = value
+	}
+	return out
+}
+
+// addChart finds what a chart refers to.
+func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
+	u := &chartUse{
+		it: it, dir: path.Join(o.hub, it.chart.Chart.Path), files: map[string]bool{},
+		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{},
+	}
+	o.charts = append(o.charts, u)
+	if is, err := t.IsFile(path.Join(u.dir, chart.FileName)); err != nil {
+		return err
+	} else if is {
+		o.chartDirs[u.dir] = true
+	}
+	patterns := slices.Clone(it.chart.ValuesFiles)
+	for _, entry := range it.chart.ValuesByCluster {
+		patterns = append(patterns, entry.ValuesFiles...)
+		u.selectors = append(u.selectors, newClusterSelector(entry))
+	}
+	for _, text := range patterns {
+		p, err := overlay.Parse(text)
+		if err != nil {
+			continue // reported when the chart was decoded
+		}
+		names, err := expand(t, a, o.hub, p, fs.FileMode.IsRegular)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			u.files[name], o.valuesOf[name] = true, true
+		}
+	}
+	for _, c := range o.clusters {
+		u.choose(o.hub, c)
+	}
+	return nil
+}
+
+// choose decides what a cluster has.
+func (u *chartUse) choose(hub string, c overlay.Cluster) {
+	inputs, err := u.inputsFor(hub, c)
+	if err != nil {
+		u.choices[c.Name] = api.ChartChoice{Err: err.Error()}
+		return
+	}
+	key := inputs.key()
+	u.choices[c.Name] = api.ChartChoice{Build: key}
+	if u.inputs[key] == nil {
+		u.inputs[key] = inputs
+	}
+	u.inputs[key].clusters = append(u.inputs[key].clusters, c.Name)
+}
+
+func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, error) {
+	spec := u.it.chart
+	in := &chartInputs{kubeVersion: schema.KubernetesVersion + ".0"}
+	if spec.Capabilities != nil {
+		in.tell(*spec.Capabilities)
+	}
+	if declared := c.Properties[api.KubeVersionProperty]; declared != "" {
+		in.kubeVersion = declared
+	}
+	if err := u.addLayers(in, hub, c, "spec", spec.ValuesFiles, spec.Values); err != nil {
+		return nil, err
+	}
+	for i, entry := range spec.ValuesByCluster {
+		field := fmt.Sprintf("spec.valuesByCluster[%d]", i)
+		matches, err := u.selectors[i].matches(c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s.expression: for cluster %s: %w", u.it.at(field+".expression"), field, c.Name, err)
+		}
+		if !matches {
+			continue
+		}
+		if entry.Capabilities != nil {
+			in.tell(*entry.Capabilities)
+		}
+		if err := u.addLayers(in, hub, c, field, entry.ValuesFiles, entry.Values); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// tell replaces the version of Kubernetes, and adds versions of APIs.
+func (in *chartInputs) tell(c api.ChartCapabilities) {
+	if c.KubeVersion != "" {
+		in.kubeVersion = c.KubeVersion
+	}
+	in.apiVersions = append(in.apiVersions, c.APIVersions...)
+}
+
+func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, field string, files []string, values json.RawMessage) error {
+	for i, text := range files {
+		at := fmt.Sprintf("%s.valuesFiles[%d]", field, i)
+		p, err := overlay.Parse(text)
+		if err != nil {
+			return err
+		}
+		relative, err := p.For(c)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", u.it.at(at), at, err)
+		}
+		switch name := path.Join(hub, relative); {
+		case u.files[name]:
+			in.layers = append(in.layers, valuesLayer{file: name})
+		case u.it.chart.WhenMissing != api.WhenMissingIgnore:
+			return fmt.Errorf("%s: %s: for cluster %s the commit has no file %s; add it, or write whenMissing: %s if the cluster needs none",
+				u.it.at(at), at, c.Name, name, api.WhenMissingIgnore)
+		}
+	}
+	if len(values) > 0 && string(values) != "null" {
+		in.layers = append(in.layers, valuesLayer{values: values})
+	}
+	return nil
+}
+
+// key identifies inputs within a chart.
+func (in *chartInputs) key() string {
+	parts := []string{"Kubernetes " + in.kubeVersion}
+	for _, layer := range in.layers {
+		if layer.file != "" {
+			parts = append(parts, layer.file)
+			continue
+		}
+		hash, _ := hashOf(layer.values) // JSON from a decoded object
+		parts = append(parts, "values "+hash[:12])
+	}
+	return strings.Join(append(parts, in.apiVersions...), ", ")
+}
+
+// listed names clusters, at most three.
+func listed(clusters []string) string {
+	if len(clusters) <= 4 {
+		return strings.Join(clusters, ", ")
+	}
+	return fmt.Sprintf("%s and %d more clusters", strings.Join(clusters[:3], ", "), len(clusters)-3)
+}
+
+// warnUnusedValues warns of files of values that no cluster has, and of values for no cluster.
+func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
+	used := map[string]bool{}
+	for _, in := range u.inputs {
+		for _, layer := range in.layers {
+			used[layer.file] = true
+		}
+	}
+	for _, name := range slices.Sorted(keysOf(u.files)) {
+		if !used[name] {
+			a.problem(problem.Warning, api.Origin{Path: name, Line: 1}, "", "no cluster uses these values of %s (%s: %s), so they have no effect; remove them, or correct the labels of clusters", u.it.id, u.it.at(validation.ChartPath), validation.ChartPath)
+		}
+	}
+	for i, s := range u.selectors {
+		matching := slices.ContainsFunc(o.clusters, func(c overlay.Cluster) bool { ok, err := s.matches(c); return ok || err != nil })
+		if !matching {
+			field := fmt.Sprintf("spec.valuesByCluster[%d]", i)
+			a.problem(problem.Warning, u.it.at(field), field, "matches no cluster of the commit, so it has no effect; remove it, or correct the selector or the labels of clusters")
+		}
+	}
+}
