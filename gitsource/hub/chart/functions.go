@@ -13,8 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/Masterminds/sprig/v3"
+	goyaml "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
-	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
 // helmFunctions are the functions that Helm adds to those of sprig, except for those that call templates. They behave as
