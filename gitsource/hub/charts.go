@@ -229,6 +229,9 @@ func listed(clusters []string) string {
 
 // warnUnusedValues warns of files of values that no cluster has, and of values for no cluster.
 func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
+	if len(o.clusters) == 0 {
+		return
+	}
 	used := map[string]bool{}
 	for _, in := range u.inputs {
 		for _, layer := range in.layers {

@@ -60,11 +60,12 @@ func (c *chance) functions() template.FuncMap {
 			if err := c.make(int64(max(n, 0))); err != nil {
 				return "", err
 			}
+			letter := first
 			other, err := c.draw(name)
 			if other {
-				first = second
+				letter = second
 			}
-			return strings.Repeat(first, max(n, 0)), err
+			return strings.Repeat(letter, max(n, 0)), err
 		}
 	}
 	cert := func(name string) func(...any) (certificate, error) {

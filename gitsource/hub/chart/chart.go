@@ -43,8 +43,6 @@ const (
 type Chart struct {
 	// Dir is the directory, and File the path of its Chart.yaml.
 	Dir, File string
-	// Fault says why the chart cannot be rendered, with the file; empty if that may be tried.
-	Fault string
 	// Hash identifies the content of the chart.
 	Hash string
 
@@ -53,6 +51,8 @@ type Chart struct {
 	// names are the files, relative to the directory, and files their content, once they are read.
 	names []string
 	files []*archive.BufferedFile
+	// fault is why the files cannot be listed; nil if they can.
+	fault *Fault
 }
 
 // A Fault is a reason why a chart cannot be rendered, with its position.
@@ -79,9 +79,9 @@ func Read(t *tree.Tree, dir string, limits limit.Limits) (*Chart, error) {
 	l := &lister{Chart: c, rules: ignore.Empty(), hash: sha256.New()}
 	err := l.list()
 	if fault, is := errors.AsType[*Fault](err); is {
-		c.Fault, err = fault.Error(), nil
+		c.fault, err = fault, nil
+		io.WriteString(l.hash, fault.Error())
 	}
-	io.WriteString(l.hash, c.Fault)
 	c.Hash = hex.EncodeToString(l.hash.Sum(nil))
 	return c, err
 }

@@ -212,8 +212,8 @@ var (
 	quoted    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// fault returns the error of a template with the position in the innermost file, and without values.
-func (c *Chart) fault(err error) error {
+// faultOf returns the error of a template with the position in the innermost file, and without values.
+func (c *Chart) faultOf(err error) error {
 	failed, is := errors.AsType[*executionError](err)
 	if !is {
 		return err

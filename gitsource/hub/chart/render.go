@@ -83,8 +83,8 @@ func CheckKubeVersion(version string) error {
 // Render renders the chart. The result does not depend on anything else. The error is a *Fault if the chart cannot be rendered with
 // these inputs, and otherwise means that the commit could not be read.
 func (c *Chart) Render(in Inputs) ([]Output, error) {
-	if c.Fault != "" {
-		return nil, errors.New(c.Fault)
+	if c.fault != nil {
+		return nil, c.fault
 	}
 	calls, output, crds, err := c.execute(in, func(int) bool { return false }, -1)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 	case errors.Is(err, errEnded):
 		return nil, nil, nil, errEnded
 	case err != nil:
-		return nil, nil, nil, c.fault(err)
+		return nil, nil, nil, c.faultOf(err)
 	}
 	if !in.SkipCRDs {
 		for _, crd := range loaded.CRDObjects() {
