@@ -222,12 +222,14 @@ func (c *Chart) faultOf(err error) error {
 	f := &Fault{Path: c.source(failed.template)}
 	outer, _, inTpl := strings.Cut(text, tplMarker)
 	at := position.FindAllStringSubmatch(outer, -1)
-	if len(at) > 0 {
-		last := at[len(at)-1]
-		f.Path = c.source(last[1])
-		if _, relative, _ := strings.Cut(last[1], "/"); f.Path == path.Join(c.Dir, relative) { // and not a packed chart
-			f.Line, _ = strconv.Atoi(last[2])
-		}
+	if len(at) == 0 { // what is written, and not how
+		f.Message = oneLine(text)
+		return f
+	}
+	last := at[len(at)-1]
+	f.Path = c.source(last[1])
+	if _, relative, _ := strings.Cut(last[1], "/"); f.Path == path.Join(c.Dir, relative) { // and not a packed chart
+		f.Line, _ = strconv.Atoi(last[2])
 	}
 	cause := text
 	if all := position.FindAllStringIndex(text, -1); len(all) > 0 {

@@ -20,8 +20,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.Affinity":                       schema_gitfleet_gitfleet_placement_api_Affinity(ref),
 		"github.com/gitfleet/gitfleet/placement/api.AgentStatus":                    schema_gitfleet_gitfleet_placement_api_AgentStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ApplyStrategy":                  schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ChartCapabilities":              schema_gitfleet_gitfleet_placement_api_ChartCapabilities(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ChartSource":                    schema_gitfleet_gitfleet_placement_api_ChartSource(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ChartSpec":                      schema_gitfleet_gitfleet_placement_api_ChartSpec(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Ciphertext":                     schema_gitfleet_gitfleet_placement_api_Ciphertext(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterAffinity":                schema_gitfleet_gitfleet_placement_api_ClusterAffinity(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ClusterHelmChart":               schema_gitfleet_gitfleet_placement_api_ClusterHelmChart(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterOverlay":                 schema_gitfleet_gitfleet_placement_api_ClusterOverlay(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceEnvelope":        schema_gitfleet_gitfleet_placement_api_ClusterResourceEnvelope(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceOverride":        schema_gitfleet_gitfleet_placement_api_ClusterResourceOverride(ref),
@@ -30,6 +34,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourcePlacementStatus": schema_gitfleet_gitfleet_placement_api_ClusterResourcePlacementStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterSelector":                schema_gitfleet_gitfleet_placement_api_ClusterSelector(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterSelectorTerm":            schema_gitfleet_gitfleet_placement_api_ClusterSelectorTerm(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ClusterValues":                  schema_gitfleet_gitfleet_placement_api_ClusterValues(ref),
 		"github.com/gitfleet/gitfleet/placement/api.DeleteOptions":                  schema_gitfleet_gitfleet_placement_api_DeleteOptions(ref),
 		"github.com/gitfleet/gitfleet/placement/api.DeleteStrategy":                 schema_gitfleet_gitfleet_placement_api_DeleteStrategy(ref),
 		"github.com/gitfleet/gitfleet/placement/api.DiffedResourcePlacement":        schema_gitfleet_gitfleet_placement_api_DiffedResourcePlacement(ref),
@@ -39,6 +44,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.DriftedResourcePlacement":       schema_gitfleet_gitfleet_placement_api_DriftedResourcePlacement(ref),
 		"github.com/gitfleet/gitfleet/placement/api.EnvelopeIdentifier":             schema_gitfleet_gitfleet_placement_api_EnvelopeIdentifier(ref),
 		"github.com/gitfleet/gitfleet/placement/api.FailedResourcePlacement":        schema_gitfleet_gitfleet_placement_api_FailedResourcePlacement(ref),
+		"github.com/gitfleet/gitfleet/placement/api.HelmChart":                      schema_gitfleet_gitfleet_placement_api_HelmChart(ref),
 		"github.com/gitfleet/gitfleet/placement/api.JSONPatchOverride":              schema_gitfleet_gitfleet_placement_api_JSONPatchOverride(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Kind":                           schema_gitfleet_gitfleet_placement_api_Kind(ref),
 		"github.com/gitfleet/gitfleet/placement/api.MemberCluster":                  schema_gitfleet_gitfleet_placement_api_MemberCluster(ref),
@@ -326,6 +332,158 @@ func schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref common.ReferenceCa
 	}
 }
 
+func schema_gitfleet_gitfleet_placement_api_ChartCapabilities(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChartCapabilities are what a chart is told of a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kubeVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "KubeVersion is the version of Kubernetes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersions are told in addition to those of Kubernetes itself, as group/version or group/version/Kind.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ChartSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A ChartSource says where a chart is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the directory of the chart, relative to the directory that is the hub.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ChartSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A ChartSpec says which chart is rendered, and with which values.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Chart says where the chart is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ChartSource"),
+						},
+					},
+					"releaseName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ReleaseName is the name of the release; the default is the name of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the namespace of the release, and of namespaced objects that have none. Of a HelmChart it is always its own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"valuesFiles": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ValuesFiles are files of the repository, relative to the directory that is the hub, with the variables of overlays. Each replaces values of those before it, and of the chart.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"whenMissing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "WhenMissing says what happens if a file of values does not exist for a cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"values": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Values replace those of the files.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"valuesByCluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ValuesByCluster replace the values of some clusters. All entries that match a cluster apply, in order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/gitfleet/gitfleet/placement/api.ClusterValues"),
+									},
+								},
+							},
+						},
+					},
+					"skipCRDs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "SkipCRDs leaves out the definitions in the directory crds of the chart.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"hooks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Hooks says what happens to objects that are hooks of Helm.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Capabilities are what the chart is told of the cluster.",
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ChartCapabilities"),
+						},
+					},
+				},
+				Required: []string{"chart"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ChartCapabilities", "github.com/gitfleet/gitfleet/placement/api.ChartSource", "github.com/gitfleet/gitfleet/placement/api.ClusterValues"},
+	}
+}
+
 func schema_gitfleet_gitfleet_placement_api_Ciphertext(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -393,6 +551,49 @@ func schema_gitfleet_gitfleet_placement_api_ClusterAffinity(ref common.Reference
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.ClusterSelector", "github.com/gitfleet/gitfleet/placement/api.PreferredClusterSelector"},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ClusterHelmChart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A ClusterHelmChart is an envelope whose content is rendered from a Helm chart of the repository for the cluster that gets it. It may have objects of any namespace that is not reserved, or of none.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says what is rendered.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ChartSpec"),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ChartSpec", v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -732,6 +933,61 @@ func schema_gitfleet_gitfleet_placement_api_ClusterSelectorTerm(ref common.Refer
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.PropertySelector", "github.com/gitfleet/gitfleet/placement/api.PropertySorter", v1.LabelSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ClusterValues(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterValues are values for some clusters.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusterSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ClusterSelector selects clusters by their labels.",
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ClusterSelector"),
+						},
+					},
+					"expression": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Expression is a CEL expression over cluster, which has name, labels and properties. If there is a ClusterSelector as well, both have to match.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"valuesFiles": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ValuesFiles are files as those of the chart.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"values": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Values replace those of the files.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Capabilities replace those of the chart.",
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ChartCapabilities"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ChartCapabilities", "github.com/gitfleet/gitfleet/placement/api.ClusterSelector"},
 	}
 }
 
@@ -1125,7 +1381,7 @@ func schema_gitfleet_gitfleet_placement_api_EnvelopeIdentifier(ref common.Refere
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay or Overlay.",
+							Description: "Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay, Overlay, ClusterHelmChart or HelmChart.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1201,6 +1457,49 @@ func schema_gitfleet_gitfleet_placement_api_FailedResourcePlacement(ref common.R
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.EnvelopeIdentifier", v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_HelmChart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A HelmChart is an envelope whose content is rendered from a Helm chart of the repository for the cluster that gets it. It has objects of its own namespace only.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says what is rendered.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ChartSpec"),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ChartSpec", v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
