@@ -21,6 +21,8 @@ const (
 	deepestValue = 200
 	// mostPerCall limits the bytes that one call makes.
 	mostPerCall = 32 << 20
+	// yamlPerStep is how many bytes of YAML are written for a step.
+	yamlPerStep = 2
 	// pollEvery is the number of steps after which is looked whether the result is still needed.
 	pollEvery = 4_096
 )

@@ -184,7 +184,10 @@ func (e *engine) parse(t *template.Template, name, text string) (*template.Templ
 // chargeMethod takes the bytes of the result of a method of Files.
 func (e *engine) chargeMethod(v any) error {
 	switch v := v.(type) {
-	case string:
+	case string: // YAML
+		if err := e.step(int64(len(v) / yamlPerStep)); err != nil {
+			return err
+		}
 		return e.make(int64(len(v)))
 	case []string:
 		return e.make(int64(16 * len(v)))

@@ -170,6 +170,9 @@ var makes = map[string]func(args []reflect.Value) int64{
 	"derivePassword": func([]reflect.Value) int64 { return 4 << 20 },
 }
 
+// writesYAML are the functions that take long for each byte that they write.
+var writesYAML = map[string]bool{"toYaml": true, "mustToYaml": true, "toYamlPretty": true}
+
 func times(n, bytes int64) int64 {
 	if n <= 0 || bytes == 0 {
 		return 0
@@ -273,7 +276,11 @@ func (b *budget) guarded(name string, function any) any {
 			out = append(out, reflect.Zero(failing))
 		}
 		if out[1].IsNil() {
-			if err = b.make(sizeOf(out[0])); err != nil {
+			size := sizeOf(out[0])
+			if err = b.make(size); err == nil && writesYAML[name] {
+				err = b.step(size / yamlPerStep)
+			}
+			if err != nil {
 				out[1] = reflect.ValueOf(&err).Elem()
 			}
 		}
