@@ -38,6 +38,9 @@ type host struct {
 	status func(commit, context string) (string, int)
 	// headRef returns the reference under which the forge keeps the head of a pull request.
 	headRef func(number int64) string
+	// since is before the first comment, and owner is a comment of the user fleet.
+	since time.Time
+	owner forge.Remark
 	// lineURL is the address of the third line of a file in a commit; %s stands for the commit.
 	lineURL string
 }
@@ -81,7 +84,10 @@ func keepsContract(t *testing.T, h host) {
 		if got.Ended.IsZero() != (want.State == forge.Open) {
 			t.Errorf("%s: ended at %s", what, got.Ended)
 		}
-		got.Labels, got.Ended, want.Labels = nil, time.Time{}, nil
+		if got.Opened.IsZero() {
+			t.Errorf("%s: it is not known when it was opened", what)
+		}
+		got.Labels, got.Opened, got.Ended, want.Labels = nil, time.Time{}, time.Time{}, nil
 		if !strings.HasPrefix(got.URL, h.url) || got.Number == 0 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
@@ -146,6 +152,32 @@ func keepsContract(t *testing.T, h host) {
 	h.step("find a comment")
 	if found, err := c.FindComment(ctx, opened.Number, marker); err != nil || found == nil || *found != (forge.Comment{ID: added.ID, Body: "second\n" + marker}) {
 		t.Errorf("found %+v, %v", found, err)
+	}
+
+	h.step("comments of others")
+	remarks, err := c.ListRemarks(ctx, h.since)
+	must(err)
+	if len(remarks) != 1 || remarks[0].Number != opened.Number || remarks[0].Author != "guest" || remarks[0].Body != "of somebody else "+marker || remarks[0].At.Before(h.since) {
+		t.Fatalf("commented: %+v", remarks)
+	}
+
+	h.step("who may write")
+	for i, author := range []forge.Remark{remarks[0], h.owner} {
+		if may, err := c.MayWrite(ctx, author); err != nil || may != (i == 1) {
+			t.Errorf("%s may write: %t, %v", author.Author, may, err)
+		}
+	}
+
+	labels := []forge.Label{{Name: driftLabel, Color: "#0969da", Description: "drift"}, {Name: "gitfleet/new", Color: "#8250df", Description: "Keeps the object as it is"}}
+	h.step("create labels")
+	must(c.EnsureLabels(ctx, labels))
+
+	h.step("create no labels")
+	must(c.EnsureLabels(ctx, labels))
+
+	h.step("request reviewers")
+	if refused, err := c.RequestReviewers(ctx, opened.Number, []string{"guest", "nobody"}); err != nil || !slices.Equal(refused, []string{"nobody"}) {
+		t.Errorf("refused: %q, %v", refused, err)
 	}
 
 	h.step("find no comment on a line")

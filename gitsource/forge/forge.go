@@ -35,6 +35,11 @@ type Client interface {
 	OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error)
 	// EditPullRequest changes the labels of a pull request, and then its title and its body.
 	EditPullRequest(ctx context.Context, number int64, e Edit) error
+	// RequestReviewers requests reviews of a pull request by users, and by teams that are named ORGANIZATION/TEAM. It returns
+	// those that the forge refuses, since it does not know them or they may not read the repository.
+	RequestReviewers(ctx context.Context, number int64, names []string) (refused []string, err error)
+	// EnsureLabels creates the labels that the repository does not have. Others stay as they are.
+	EnsureLabels(ctx context.Context, labels []Label) error
 	// ClosePullRequest adds a comment to a pull request, replaces its body and closes it.
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
 
@@ -45,6 +50,12 @@ type Client interface {
 	AddComment(ctx context.Context, number int64, body string) (Comment, error)
 	// EditComment replaces the body of a comment on a pull request.
 	EditComment(ctx context.Context, number, id int64, body string) error
+
+	// ListRemarks lists the comments of others than the user of the token on pull requests since a time, the oldest first.
+	// If there are very many, some are left out.
+	ListRemarks(ctx context.Context, since time.Time) ([]Remark, error)
+	// MayWrite reports whether the author of a comment may write to the repository.
+	MayWrite(ctx context.Context, r Remark) (bool, error)
 
 	// FindLineComments returns the bodies of the comments on lines of a pull request that have a
 	// marker in them and were written by the user of the token. It is an error if there are too
@@ -116,6 +127,8 @@ type PullRequest struct {
 	// MergeCommit is the commit by which it was merged into the base branch; empty unless it is
 	// merged.
 	MergeCommit string
+	// Opened is the time at which it was opened first.
+	Opened time.Time
 	// Ended is the time at which it was merged or closed; zero while it is open.
 	Ended time.Time
 }

@@ -84,6 +84,9 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index), State: Open,
 	}
 	out.Labels = giteaLabels(pr.Labels)
+	if pr.Created != nil {
+		out.Opened = *pr.Created
+	}
 	if pr.Head != nil {
 		out.Branch, out.Head = pr.Head.Name, pr.Head.Sha // after the branch is deleted, Ref is not a branch name
 	}
@@ -120,15 +123,15 @@ func giteaLabels(labels []*gitea.Label) []string {
 
 func (g *giteaClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {
 	c := g.api(ctx)
-	labels, err := g.labelIDs(c, p.Labels)
-	if err != nil {
-		return PullRequest{}, err
+	labels, unlabeled := g.labelIDs(c, p.Labels)
+	if unlabeled != nil && statusOf(unlabeled) != http.StatusForbidden {
+		return PullRequest{}, unlabeled
 	}
 	pr, _, err := c.CreatePullRequest(g.owner, g.name, gitea.CreatePullRequestOption{Head: p.Branch, Base: p.Base, Title: p.Title, Body: p.Body, Labels: labels})
 	if err != nil {
 		return PullRequest{}, fmt.Errorf("open a pull request of %s: %w", p.Branch, err)
 	}
-	return fromGitea(pr), nil
+	return fromGitea(pr), unlabeled
 }
 
 func (g *giteaClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
@@ -195,14 +198,12 @@ func countedPages[T any](what string, read func(page gitea.ListOptions) ([]T, *g
 }
 
 // labelIDs returns the IDs of labels by name, and creates labels that the repository does not
-// have.
+// have. With an error it returns those before the label that could not be created.
 func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	all, err := countedPages("list labels", func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
-		return c.ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: page})
-	})
+	all, err := g.labels(c)
 	if err != nil {
 		return nil, err
 	}
@@ -215,11 +216,18 @@ func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error)
 		}
 		created, _, err := c.CreateLabel(g.owner, g.name, gitea.CreateLabelOption{Name: name, Color: labelColor})
 		if err != nil {
-			return nil, fmt.Errorf("create label %s: %w", name, err)
+			return ids, fmt.Errorf("create label %s: %w", name, err)
 		}
 		ids = append(ids, created.ID)
 	}
 	return ids, nil
+}
+
+// labels returns the labels of the repository.
+func (g *giteaClient) labels(c *gitea.Client) ([]*gitea.Label, error) {
+	return countedPages("list labels", func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		return c.ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: page})
+	})
 }
 
 func (g *giteaClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
@@ -380,7 +388,7 @@ func (g *giteaClient) hasIssues(c *gitea.Client) (bool, error) {
 }
 
 func fromGiteaIssue(i *gitea.Issue) Issue {
-	out := Issue{Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open}
+	out := Issue{Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open, Opened: i.Created}
 	if i.State == gitea.StateClosed {
 		out.State = Closed
 		if i.Closed != nil {

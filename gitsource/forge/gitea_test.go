@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"code.gitea.io/sdk/gitea"
@@ -52,6 +53,9 @@ func TestGitea(t *testing.T) {
 		_, _, err = server.Client.ReplaceIssueLabels(giteaserver.User, "hub", number, gitea.IssueLabelsOption{Labels: ids})
 		must(err)
 	}
+	fleet, _, err := server.Client.GetMyUserInfo()
+	must(err)
+	owner := forge.Remark{Author: fleet.UserName, AuthorID: fleet.ID}
 	h := host{
 		client: newClient(t, forge.Gitea, server.URL, repository, server.Token),
 		url:    server.URL,
@@ -89,6 +93,8 @@ func TestGitea(t *testing.T) {
 			}
 			return string(all.Statuses[0].State), utf8.RuneCountInString(all.Statuses[0].Description)
 		},
+		since:   time.Now().Add(-time.Hour),
+		owner:   owner,
 		headRef: func(number int64) string { return fmt.Sprintf("refs/pull/%d/head", number) },
 		lineURL: "/" + repository + "/src/commit/%s/apps/a%%20b%%23%%281%%29.yaml#L3",
 	}

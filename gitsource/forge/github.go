@@ -82,7 +82,7 @@ func fromGitHub(pr *github.PullRequest) PullRequest {
 		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
-	out.Labels = sortedNames(pr.Labels, (*github.Label).GetName)
+	out.Labels, out.Opened = sortedNames(pr.Labels, (*github.Label).GetName), pr.GetCreatedAt().Time
 	switch {
 	case pr.MergedAt != nil:
 		out.State, out.Ended, out.MergeCommit = Merged, pr.GetMergedAt().Time, pr.GetMergeCommitSHA()
@@ -309,7 +309,7 @@ func (g *githubClient) issuesError(ctx context.Context, err error) error {
 }
 
 func fromGitHubIssue(i *github.Issue) Issue {
-	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open}
+	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open, Opened: i.GetCreatedAt().Time}
 	if i.GetState() == "closed" {
 		out.State, out.Ended = Closed, i.GetClosedAt().Time
 	}

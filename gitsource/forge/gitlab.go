@@ -80,6 +80,9 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Labels: slices.Sorted(slices.Values(mr.Labels)),
 		Base: mr.TargetBranch, Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
 	}
+	if mr.CreatedAt != nil {
+		out.Opened = *mr.CreatedAt
+	}
 	var ended *time.Time
 	switch mr.State {
 	case "merged":
@@ -313,6 +316,9 @@ func (g *gitlabClient) issuesError(ctx context.Context, err error) error {
 
 func fromGitLabIssue(i *gitlab.Issue) Issue {
 	out := Issue{Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
+	if i.CreatedAt != nil {
+		out.Opened = *i.CreatedAt
+	}
 	if i.State == "closed" {
 		out.State = Closed
 		if i.ClosedAt != nil {

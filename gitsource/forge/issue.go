@@ -18,6 +18,8 @@ type Issue struct {
 	Labels []string
 	// State is Open or Closed.
 	State State
+	// Opened is the time at which it was opened first.
+	Opened time.Time
 	// Ended is the time at which it was closed; zero while it is open.
 	Ended time.Time
 }

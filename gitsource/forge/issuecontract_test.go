@@ -25,7 +25,10 @@ func keepsIssueContract(t *testing.T, h host) {
 		if got.Ended.IsZero() != (want.State == forge.Open) {
 			t.Errorf("%s: ended at %s", what, got.Ended)
 		}
-		got.Ended = time.Time{}
+		if got.Opened.IsZero() {
+			t.Errorf("%s: it is not known when it was opened", what)
+		}
+		got.Opened, got.Ended = time.Time{}, time.Time{}
 		if !strings.HasPrefix(got.URL, h.url) || got.Number == 0 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -180,5 +181,7 @@ func (p *player) host(kind forge.Type, headRef, lineURL string) host {
 		noIssues: func() {},
 		headRef:  func(number int64) string { return fmt.Sprintf(headRef, number) },
 		lineURL:  lineURL,
+		since:    time.Date(2026, 1, 26, 19, 0, 0, 0, time.UTC),
+		owner:    forge.Remark{Author: "fleet", AuthorID: 1},
 	}
 }

@@ -77,19 +77,21 @@ type issue struct {
 }
 
 // aboutPullRequest reports whether a request is about a pull request or an issue: GitHub and Gitea
-// send the field pull_request or issue, and GitLab the object_kind merge_request or issue. about is
+// send the field pull_request or issue, and GitLab the object_kind merge_request or issue, or the field merge_request with a
+// comment. about is
 // nil if it is about a pull request, or if the issue cannot be read.
 func aboutPullRequest(body []byte) (about *issue, is bool) {
 	var event struct {
-		PullRequest json.RawMessage `json:"pull_request"`
-		Issue       json.RawMessage `json:"issue"`
-		Kind        string          `json:"object_kind"`
-		Attributes  json.RawMessage `json:"object_attributes"`
+		PullRequest  json.RawMessage `json:"pull_request"`
+		MergeRequest json.RawMessage `json:"merge_request"`
+		Issue        json.RawMessage `json:"issue"`
+		Kind         string          `json:"object_kind"`
+		Attributes   json.RawMessage `json:"object_attributes"`
 	}
 	switch {
 	case json.Unmarshal(body, &event) != nil:
 		return nil, false
-	case isObject(event.PullRequest), event.Kind == "merge_request":
+	case isObject(event.PullRequest), event.Kind == "merge_request", event.Kind == "note" && isObject(event.MergeRequest):
 		return nil, true
 	case isObject(event.Issue):
 		return readIssue(event.Issue), true

@@ -164,16 +164,17 @@ func TestIssuesOfOthersAreIgnored(t *testing.T) {
 		return strings.Contains(strings.Join(labels, " ")+body, "ours")
 	}
 	for body, want := range map[string]string{
-		`{"action":"opened","issue":{"number":1,"body":"hello","labels":[{"name":"bug"}]}}`:                             Ignored,
-		`{"action":"created","issue":{"number":1,"body":null,"labels":null},"comment":{"body":"ours"}}`:                 Ignored,
-		`{"action":"closed","issue":{"number":1,"body":"hello","labels":[{"name":"bug"},{"name":"ours"}]}}`:             Woke,
-		`{"action":"unlabeled","issue":{"number":1,"body":"<!-- ours -->","labels":[]}}`:                                Woke,
-		`{"object_kind":"issue","object_attributes":{"iid":1,"description":"hello","labels":[{"title":"bug"}]}}`:        Ignored,
-		`{"object_kind":"issue","object_attributes":{"iid":1,"description":"hello","labels":[{"title":"ours"}]}}`:       Woke,
-		`{"object_kind":"issue","object_attributes":{"iid":1,"description":"ours"}}`:                                    Woke,
-		`{"object_kind":"merge_request","object_attributes":{"iid":1,"description":"hello"}}`:                           Woke,
-		`{"action":"created","issue":{"number":1,"body":"hello","pull_request":{"url":"/pulls/1"}},"comment":{"id":1}}`: Woke,
-		`{"action":"opened","issue":{"labels":"of another form"}}`:                                                      Woke,
+		`{"action":"opened","issue":{"number":1,"body":"hello","labels":[{"name":"bug"}]}}`:                                             Ignored,
+		`{"action":"created","issue":{"number":1,"body":null,"labels":null},"comment":{"body":"ours"}}`:                                 Ignored,
+		`{"action":"closed","issue":{"number":1,"body":"hello","labels":[{"name":"bug"},{"name":"ours"}]}}`:                             Woke,
+		`{"action":"unlabeled","issue":{"number":1,"body":"<!-- ours -->","labels":[]}}`:                                                Woke,
+		`{"object_kind":"issue","object_attributes":{"iid":1,"description":"hello","labels":[{"title":"bug"}]}}`:                        Ignored,
+		`{"object_kind":"issue","object_attributes":{"iid":1,"description":"hello","labels":[{"title":"ours"}]}}`:                       Woke,
+		`{"object_kind":"issue","object_attributes":{"iid":1,"description":"ours"}}`:                                                    Woke,
+		`{"object_kind":"merge_request","object_attributes":{"iid":1,"description":"hello"}}`:                                           Woke,
+		`{"action":"created","issue":{"number":1,"body":"hello","pull_request":{"url":"/pulls/1"}},"comment":{"id":1}}`:                 Woke,
+		`{"object_kind":"note","object_attributes":{"note":"/gitfleet plan","noteable_type":"MergeRequest"},"merge_request":{"iid":1}}`: Woke,
+		`{"action":"opened","issue":{"labels":"of another form"}}`:                                                                      Woke,
 	} {
 		c := Config{Secret: func() (string, error) { return secret, nil }, Wake: func() { t.Errorf("%s: polled", body) }, WakePullRequests: func() {}, FollowsIssue: followed}
 		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))

@@ -64,6 +64,11 @@ var libraryRules = []libraryRule{
 		"only reconciler/server serves an API",
 	},
 	{
+		[]string{"github.com/hmarr/codeowners"},
+		[]string{"gitsource/forge/owners"},
+		"only gitsource/forge/owners reads CODEOWNERS",
+	},
+	{
 		[]string{"go.etcd.io/bbolt"},
 		[]string{"reconciler/ledger"},
 		"only reconciler/ledger has a database",

@@ -1,0 +1,38 @@
+package owners
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// The last rule that matches a file counts, in each section. Lines that cannot be read change nothing.
+func TestOwners(t *testing.T) {
+	places := []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"}
+	tests := map[string]struct {
+		place, text string
+		files       []string
+		want        string
+	}{
+		"no file":             {"OWNERS", "* @anna", []string{"a.yaml"}, ""},
+		"all files":           {"CODEOWNERS", "# all\n* @anna @org/platform anna@example.com # who\n", []string{"apps/web.yaml"}, "anna org/platform"},
+		"the last counts":     {"docs/CODEOWNERS", "* @anna\n/apps/ @ben\n*.json @json\n", []string{"apps/web.yaml"}, "ben"},
+		"nobody owns it":      {".github/CODEOWNERS", "* @anna\n/apps/\n", []string{"apps/web.yaml"}, ""},
+		"of several files":    {"CODEOWNERS", "/apps/ @ben\n/clusters/ @carl\n", []string{"apps/web.yaml", "clusters/a.yaml", "apps/api.yaml"}, "ben carl"},
+		"a line is wrong":     {"CODEOWNERS", "* @anna\n/apps/ someone\n!x @y\n", []string{"apps/web.yaml"}, "anna"},
+		"sections":            {"CODEOWNERS", "* @anna\n[Apps] @ben\n/apps/\n/apps/web.yaml @carl\n^[Docs][2] @doc\n*.md\n[apps]\n/apps/api.yaml @dora\n", []string{"apps/web.yaml", "apps/api.yaml"}, "anna carl dora"},
+		"owners of a section": {"CODEOWNERS", "[Apps][2] @ben @org/apps\n/apps/\n", []string{"apps/web.yaml"}, "ben org/apps"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tree := fstest.MapFS{test.place: &fstest.MapFile{Data: []byte(test.text)}}
+			if got := strings.Join(Of(tree, places, test.files), " "); got != test.want {
+				t.Errorf("owned by %q, want %q", got, test.want)
+			}
+		})
+	}
+	both := fstest.MapFS{".github/CODEOWNERS": {Data: []byte("* @first")}, "CODEOWNERS": {Data: []byte("* @second")}}
+	if got := Of(both, places, []string{"a"}); len(got) != 1 || got[0] != "first" {
+		t.Errorf("of two files: %v", got)
+	}
+}
