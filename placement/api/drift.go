@@ -75,6 +75,12 @@ const (
 // Present reports whether an object with such drift still differs from the hub, as far as is known.
 func (s DriftState) Present() bool { return s != DriftRepaired && s != DriftEnded }
 
+// AwaitsDecision reports whether drift with a state, and the rule that is recorded with it, stays until a user decides
+// about it: it is held, or an addition that is offered.
+func (s DriftState) AwaitsDecision(rule string) bool {
+	return s == DriftHeld || s == DriftAdded && rule != ""
+}
+
 // A DriftMode is what is done when a field that the manifest sets is changed on a member.
 type DriftMode string
 
@@ -98,7 +104,12 @@ const (
 	AdditionsIgnore AdditionsMode = "ignore"
 	// AdditionsReport leaves them as they are and reports them.
 	AdditionsReport AdditionsMode = "report"
+	// AdditionsPropose leaves them as they are, reports them, and offers them as pull requests.
+	AdditionsPropose AdditionsMode = "propose"
 )
+
+// Looks reports whether additions are looked for.
+func (m AdditionsMode) Looks() bool { return m == AdditionsReport || m == AdditionsPropose }
 
 // A DriftRule is a drift mode, until a time if that is set.
 type DriftRule struct {

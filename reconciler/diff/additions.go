@@ -1,7 +1,10 @@
 package diff
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +41,45 @@ type Extended struct {
 // does what a controller of Kubernetes or one of controllers.Adders has written. Fields that the manifest
 // leaves to others do not count. Values of Secrets are masked.
 func Additions(x Extended) []api.Difference {
+	var out []api.Difference
+	for _, a := range additions(x) {
+		out = append(out, a.Difference)
+	}
+	return out
+}
+
+// WithoutAdditions returns a JSON patch of the live object that removes what Additions lists, and nothing else. It fails
+// with a conflict if the object has been changed since it was read.
+func WithoutAdditions(x Extended) ([]byte, error) {
+	found := additions(x)
+	slices.SortFunc(found, func(a, b addition) int { return comparePointers(b.at, a.at) }) // the last item of a list first
+	var patch []map[string]any
+	for _, a := range found {
+		patch = append(patch, map[string]any{"op": "remove", "path": a.at})
+	}
+	return json.Marshal(append(patch, unchangedSince(x.Live)))
+}
+
+// comparePointers orders JSON pointers by their elements, and indexes by their numbers.
+func comparePointers(a, b string) int {
+	return slices.CompareFunc(api.SplitPointer(a), api.SplitPointer(b), func(x, y string) int {
+		i, errI := strconv.Atoi(x)
+		j, errJ := strconv.Atoi(y)
+		if errI == nil && errJ == nil {
+			return cmp.Compare(i, j)
+		}
+		return strings.Compare(x, y)
+	})
+}
+
+// An addition is something that others have added, with its pointer in the live object.
+type addition struct {
+	api.Difference
+	at string
+}
+
+// additions is Additions with the pointers.
+func additions(x Extended) []addition {
 	writers := slices.DeleteFunc(slices.Clone(x.Entries), func(e metav1.ManagedFieldsEntry) bool { return !x.counts(&e, x.Live.GroupVersionKind().Group) })
 	if len(writers) == 0 || entryOf(x.Entries, x.Manager) == nil {
 		return nil
@@ -59,6 +101,7 @@ func Additions(x Extended) []api.Difference {
 	shown := redacted(x.Live.Object, SecretsOf(manifest, x.Live))
 	var changes []change
 	var list []api.Difference
+	var pointers []string
 	found.Iterate(func(path fieldpath.Path) {
 		at, value, there := locate(x.Live.Object, path)
 		_, wanted, set := locate(manifest.Object, path)
@@ -74,11 +117,15 @@ func Additions(x Extended) []api.Difference {
 			}
 		}
 		sortActors(d.By)
-		changes, list = append(changes, c), append(list, d)
+		changes, list, pointers = append(changes, c), append(list, d), append(pointers, at)
 	})
 	exact(changes, list)
-	slices.SortFunc(list, func(a, b api.Difference) int { return strings.Compare(a.Path, b.Path) })
-	return list[:min(len(list), Limit)]
+	out := make([]addition, len(list))
+	for i := range list {
+		out[i] = addition{list[i], pointers[i]}
+	}
+	slices.SortStableFunc(out, func(a, b addition) int { return strings.Compare(a.Path, b.Path) })
+	return out[:min(len(out), Limit)]
 }
 
 // MayBeExtended reports whether others may have added something to an object of a group since a manager

@@ -3,10 +3,12 @@ package diff
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -229,6 +231,13 @@ func TestAdditionsAreBesideTheManifest(t *testing.T) {
 				t.Errorf("%s is within %s", d.Path, list[i-1].Path)
 			}
 		}
+		without := removedFrom(t, x)
+		if rest := Additions(Extended{Manifest: x.Manifest, Live: without, Entries: x.Entries, Manager: x.Manager}); len(rest) > 0 {
+			t.Errorf("after the removal there are %s", additionsText(rest))
+		}
+		if before, after := Compare(x.Manifest, x.Live, Options{Structural: true}), Compare(x.Manifest, without, Options{Structural: true}); !slices.Equal(before, after) {
+			t.Errorf("the removal of additions changes what the manifest sets: %v, before it %v", after, before)
+		}
 		s.live = s.dryRun(api.FieldManager, web)
 		if got := Compare(object(t, web), s.live, Options{Structural: true}); len(got) > 0 {
 			t.Errorf("additions are differences: %v", got)
@@ -238,6 +247,33 @@ func TestAdditionsAreBesideTheManifest(t *testing.T) {
 	if got := Additions(Extended{Manifest: object(t, web), Live: s.live, Entries: s.live.GetManagedFields(), Manager: api.FieldManager}); len(got) > 0 {
 		t.Errorf("nobody has written: %v", got)
 	}
+}
+
+// removedFrom returns a live object without its additions.
+func removedFrom(t *testing.T, x Extended) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := WithoutAdditions(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := x.Live.DeepCopy()
+	live.SetResourceVersion("7") // which the patch sets
+	text, err := live.MarshalJSON()
+	if err == nil {
+		text, err = patch.Apply(text)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // hasDuplicates reports whether a list of a workload has two items of the same name.

@@ -45,10 +45,15 @@ func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte,
 		entries = append(entries, e)
 	}
 	return json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-		// "replace" makes the server answer with a conflict, and "test" with an invalid request
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries}, unchangedSince(live),
 	})
+}
+
+// unchangedSince returns the operation that makes a JSON patch fail with a conflict if the object has been changed since
+// it was read.
+func unchangedSince(live *unstructured.Unstructured) map[string]any {
+	// "replace" makes the server answer with a conflict, and "test" with an invalid request
+	return map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()}
 }
 
 // Recorded returns what is known of the object that was applied last from recorded drift of the live object:

@@ -19,7 +19,7 @@ type Drift struct {
 	// Addition says that Paths are what others have added beside what the manifest sets. Such a record of an
 	// object is kept beside that of its other drift.
 	Addition bool   `json:",omitempty"`
-	Rule     string `json:"Mode,omitempty"` // the drift rule by which it is held; empty if it is not
+	Rule     string `json:"Mode,omitempty"` // the drift rule by which it is held or an addition is offered; empty if it is not
 	// Message says what happens with the drift and what would end it, if State does not say
 	// enough.
 	Message string `json:",omitempty"`
@@ -65,10 +65,12 @@ type DriftDecision struct {
 	Message     string // why, or what the drift waits for
 }
 
-// A DriftKey names an object of a placement on one cluster.
+// A DriftKey names drift of an object of a placement on one cluster.
 type DriftKey struct {
 	Placement api.PlacementKey
 	ID        api.ID
+	// Addition says that it is about what others have added, not about other drift.
+	Addition bool
 }
 
 // DriftDecisions are the decisions about the held drift of one cluster.

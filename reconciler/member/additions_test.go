@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -130,4 +131,84 @@ func driftText(all []ledger.Drift) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "; ")
+}
+
+// An addition that is offered stays until somebody decides. If it is rejected, it is removed and nothing else, also if it is
+// made again, and only as it was rejected. If Git adopts it, nothing is written.
+func TestOfferedAdditionsAreAdoptedOrRemoved(t *testing.T) {
+	const add = `{"data":{"more":"theirs"}}`
+	reject := func(a *watched) {
+		d := a.drifts()[len(a.drifts())-1]
+		a.SetDriftDecisions(ledger.DriftDecisions{{Placement: api.PlacementKey{Name: "web"}, ID: d.ID, Addition: true}: {
+			Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: true, Message: "https://git.example.com/pulls/1 was closed without merging",
+		}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	}
+	edit := func(patch string) func(*watched) {
+		return func(a *watched) { a.edit(patch); time.Sleep(time.Minute); synctest.Wait() }
+	}
+	commit := func(data map[string]any) func(*watched) {
+		return func(a *watched) {
+			a.hash = "h2"
+			a.content = a.configMap()
+			a.content.Object["data"] = data
+			a.Set(a.works())
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+	}
+	suspend := func(reason string) func(*watched) {
+		return func(a *watched) {
+			w := a.work()
+			w.Suspended = reason
+			a.Set([]work.Work{w})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+	}
+	const left = "added once: /data/more=theirs by kubectl-edit"
+	tests := map[string]struct {
+		do     []func(*watched)
+		want   string
+		data   string
+		writes int
+	}{
+		"nobody decides":                 {[]func(*watched){edit(add)}, left, "map[key:sent more:theirs]", 0},
+		"rejected":                       {[]func(*watched){edit(add), reject}, "repaired once: /data/more=theirs by kubectl-edit", "map[key:sent]", 1},
+		"made once more":                 {[]func(*watched){edit(add), reject, edit(add), reject}, "repaired 2 times: /data/more=theirs by kubectl-edit", "map[key:sent]", 2},
+		"rejected, then another":         {[]func(*watched){edit(add), reject, edit(`{"data":{"more":"other"}}`)}, "added 2 times: /data/more=other by kubectl-edit", "map[key:sent more:other]", 1},
+		"rejected while it is suspended": {[]func(*watched){edit(add), suspend("maintenance"), reject}, left, "map[key:sent more:theirs]", 0},
+		"resumed after that":             {[]func(*watched){edit(add), suspend("maintenance"), reject, suspend("")}, "repaired once: /data/more=theirs by kubectl-edit", "map[key:sent]", 1},
+		"adopted":                        {[]func(*watched){edit(add), commit(map[string]any{"key": "sent", "more": "theirs"})}, "ended once: /data/more=theirs by kubectl-edit", "map[key:sent more:theirs]", 0},
+		"another commit":                 {[]func(*watched){edit(add), commit(map[string]any{"key": "new"})}, left, "map[key:new more:theirs]", 1},
+		"another commit, then rejected":  {[]func(*watched){edit(add), commit(map[string]any{"key": "new"}), reject}, "repaired once: /data/more=theirs by kubectl-edit", "map[key:new]", 2},
+		"beside a change that is held":   {[]func(*watched){edit(`{"data":{"key":"theirs","more":"theirs"}}`), reject}, "held once: /data/key=theirs by kubectl-edit; repaired once: /data/more=theirs by kubectl-edit", "map[key:theirs]", 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook, _, a := newMutated(t)
+				a.additions, a.mode = api.AdditionsPropose, api.DriftPropose
+				a.start()
+				time.Sleep(time.Minute)
+				hook.applies()
+				for _, do := range test.do {
+					do(a)
+				}
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if got := driftText(a.drifts()); got != test.want {
+					t.Errorf("it is recorded as %s, want %s", got, test.want)
+				}
+				if got := fmt.Sprint(get(t, mapsOf(t, a.config)).Object["data"]); got != test.data {
+					t.Errorf("the data is %s, want %s", got, test.data)
+				}
+				if n := hook.applies(); n != test.writes {
+					t.Errorf("it was written %d times, want %d", n, test.writes)
+				}
+				a.stop()
+			})
+		})
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -97,6 +98,9 @@ func (a *applier) executor() *executor {
 func (a *applier) newTask(w wanted) task {
 	t := task{wanted: w, item: a.item(w.placement, w.manifest.ID)}
 	t.res, _ = a.kinds.Of(w.gvk())
+	if r, known := a.drifts.decision(ledger.DriftKey{Placement: w.placement, ID: w.manifest.ID, Addition: true}); known && r.PutBack {
+		t.rejected = r.Fingerprint
+	}
 	return t
 }
 
@@ -110,7 +114,7 @@ func (a *applier) withInputs(t task) task {
 	if d := a.drifts.additions[p][id]; d.State.Present() {
 		t.addedBy = d.By
 	}
-	if r, known := a.drifts.decision(p, id); known {
+	if r, known := a.drifts.decision(ledger.DriftKey{Placement: p, ID: id}); known {
 		t.decision = &r
 	}
 	return t
@@ -171,7 +175,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		a.verified[id] = a.live.OwnershipState(id)
 	}
 	a.drifts.recordOutcome(&o)
-	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !a.works.onlyCompares(o.placement) {
+	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && o.unremoved == nil && !a.works.onlyCompares(o.placement) {
 		delete(a.trouble, id)
 		return
 	}
@@ -185,7 +189,9 @@ func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 	it.Version, it.Commit = o.res.Version, a.works[o.placement].Revision.Commit
 	a.inv[o.placement].Items.Put(it)
 	touched[o.placement] = true
-	a.drifts.memory.End(o.placement, a.drifts.memory[o.placement][o.manifest.ID])
+	if d, known := a.drifts.memory[o.placement][o.manifest.ID]; known { // otherwise only something added was offered
+		a.drifts.memory.End(o.placement, d)
+	}
 }
 
 // healthAfter returns the health of an object that has just been written. For kinds that take

@@ -57,14 +57,18 @@ func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstr
 
 // additionsOf is additions for a live object that was only read.
 func (x *executor) additionsOf(t task, live *unstructured.Unstructured) *[]api.Difference {
-	if live == nil || x.additionsMode != api.AdditionsReport {
+	if live == nil {
 		return nil
 	}
-	var left diff.Left
-	if t.item != nil {
-		left = t.item.Left
+	return x.additions(t, live, live.GetManagedFields(), t.left())
+}
+
+// left returns the fields that Git has removed and that were still there when the object was last applied.
+func (t *task) left() diff.Left {
+	if t.item == nil {
+		return ""
 	}
-	return x.additions(t, live, live.GetManagedFields(), left)
+	return t.item.Left
 }
 
 // additions returns what others have added to an object beside what the manifest sets; nil if that is not
@@ -72,9 +76,15 @@ func (x *executor) additionsOf(t task, live *unstructured.Unstructured) *[]api.D
 // there when gitfleet first applied the object is no addition. Of what was added before the last
 // apply, only what is known or was made after the apply before counts.
 func (x *executor) additions(t task, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry, left diff.Left) *[]api.Difference {
-	if x.additionsMode != api.AdditionsReport || !x.works.seesAdditions(t.placement) {
+	if !x.additionsMode.Looks() || !x.works.seesAdditions(t.placement) {
 		return nil
 	}
+	found := diff.Additions(x.extended(t, live, entries, left))
+	return &found
+}
+
+// extended returns an object to which others may have added something.
+func (x *executor) extended(t task, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry, left diff.Left) diff.Extended {
 	since := diff.AppliedAt(entries, api.FieldManager)
 	switch {
 	case t.item == nil || t.item.Hash == "":
@@ -82,11 +92,10 @@ func (x *executor) additions(t task, live *unstructured.Unstructured, entries []
 	case t.known != nil && t.known.Applied > 0 && t.known.Applied < since.Unix():
 		since = time.Unix(t.known.Applied, 0)
 	}
-	found := diff.Additions(diff.Extended{
+	return diff.Extended{
 		Manifest: t.beside(live).manifest.Object.Content, Live: live, Entries: entries, Manager: api.FieldManager,
 		Since: since, Known: t.addedBy, Left: left,
-	})
-	return &found
+	}
 }
 
 // attribute sets who made each difference of a live object. If the desired content has not

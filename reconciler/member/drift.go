@@ -69,11 +69,25 @@ type flips struct {
 
 // rule returns the rule that applies to the drift of an object.
 func (dr *driftRecorder) rule(t task) api.DriftRule {
+	return dr.rules(t, dr.cfg.DriftMode).At(time.Now())
+}
+
+// rules returns what is written about the drift of an object, with the mode of the fleet.
+func (dr *driftRecorder) rules(t task, fleet api.DriftMode) api.DriftRules {
 	w := dr.works[t.placement]
 	return api.DriftRules{
 		Object: t.manifest.Object.Content.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.manifest.ID.GroupKind()],
-		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: dr.cfg.DriftMode,
-	}.At(time.Now())
+		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: fleet,
+	}
+}
+
+// additionsRule returns the rule by which additions to an object are offered; empty if they are only reported, as
+// an annotation or the mode of a kind may ask.
+func (dr *driftRecorder) additionsRule(t task) string {
+	if dr.cfg.Additions != api.AdditionsPropose || dr.works.protects(t.placement) || dr.rules(t, api.DriftPropose).At(time.Now()).Mode == api.DriftReport {
+		return ""
+	}
+	return string(api.DriftPropose)
 }
 
 // holds reports whether the drift of an object is held: its mode is propose, or report and the
@@ -87,22 +101,31 @@ func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
 		dr.works.protects(t.placement), diff.CompareAfter(dr.works[t.placement].Strategy):
 		return false
 	}
-	r, known := dr.decision(t.placement, t.manifest.ID)
+	r, known := dr.decision(ledger.DriftKey{Placement: t.placement, ID: t.manifest.ID})
 	return !known || !r.PutBack
 }
 
-// decision returns the decision about the held drift of an object.
-func (dr *driftRecorder) decision(p api.PlacementKey, id api.ID) (ledger.DriftDecision, bool) {
-	d := dr.memory[p][id]
-	r, known := dr.decisions[ledger.DriftKey{Placement: p, ID: id}]
-	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
+// decision returns the decision about drift that awaits one.
+func (dr *driftRecorder) decision(key ledger.DriftKey) (ledger.DriftDecision, bool) {
+	d := dr.memoryOf(key)[key.Placement][key.ID]
+	r, known := dr.decisions[key]
+	return r, known && d.State.AwaitsDecision(d.Rule) && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
 }
 
-// accepts reports whether Git may have adopted (merged) the drift of an object: its drift is held,
-// and there is a new version of it.
+// memoryOf returns the memory that has a drift.
+func (s *driftState) memoryOf(key ledger.DriftKey) drift.Memory {
+	if key.Addition {
+		return s.additions
+	}
+	return s.memory
+}
+
+// accepts reports whether Git may have adopted (merged) the drift of an object: its drift is held, or something that was
+// added is offered, and there is a new version of it.
 func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
+	added := dr.additions[t.placement][t.manifest.ID]
 	return l != nil && l.Fleet == dr.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
-		dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld
+		(dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
 }
 
 // suspectHeld makes the values of all objects whose drift is held, or that others have added something
@@ -174,15 +197,31 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	if o.written != nil && len(contest)+len(o.diffs) == 0 {
 		dr.recordAltered(o.task, o.gen, o.altered)
 	}
-	if o.additions != nil {
+	switch {
+	case o.removed != nil:
+		dr.recordRemoved(o)
+	case o.additions != nil:
 		dr.recordAdditions(o.task, o.gen, *o.additions)
 	}
+}
+
+// recordRemoved records that additions were removed, since a user has rejected them.
+func (dr *driftRecorder) recordRemoved(o *outcome) {
+	was := dr.additions[o.placement][o.manifest.ID]
+	now := ledger.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
+	if r, known := dr.decision(ledger.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
+		now.Message = connection.Cut(r.Message)
+	}
+	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)
+	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, "added").Inc()
+	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
+		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
 }
 
 // recordRevert records that drift was reverted.
 func (dr *driftRecorder) recordRevert(o *outcome) {
 	what, change := o.before, "edited"
-	if r, known := dr.decision(o.placement, o.manifest.ID); known {
+	if r, known := dr.decision(ledger.DriftKey{Placement: o.placement, ID: o.manifest.ID}); known {
 		what.Message = r.Message
 	}
 	if what.Deleted {
@@ -392,8 +431,11 @@ func recordWhilePresent(memory drift.Memory, t task, state api.DriftState, now l
 	return true
 }
 
-// additionsMessage says what happens with additions.
-const additionsMessage = "added beside what the manifest sets, and left as it is; put it into Git, or remove it from the cluster"
+// The messages say what happens with additions that are only reported, and with those that are offered.
+const (
+	additionsMessage = "added beside what the manifest sets, and left as it is; put it into Git, or remove it from the cluster"
+	proposedMessage  = "added beside what the manifest sets, and left as it is until a pull request of it is merged or closed"
+)
 
 // recordAdditions records what others have added beside what the manifest sets, besides the record of
 // other drift of the object. It reports whether the record has changed.
@@ -407,8 +449,11 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 		})
 	}
 	anew := slices.ContainsFunc(shown, func(d api.Difference) bool { return !known(d) })
-	now := ledger.Drift{Addition: true, Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
-	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, slices.EqualFunc(shown, was.Paths, sameDetail), anew) {
+	now := ledger.Drift{Addition: true, Rule: dr.additionsRule(t), Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
+	if now.Rule != "" {
+		now.Message = proposedMessage
+	}
+	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, was.Rule == now.Rule && slices.EqualFunc(shown, was.Paths, sameDetail), anew) {
 		return false
 	}
 	if anew {

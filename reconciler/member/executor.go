@@ -47,6 +47,7 @@ type executor struct {
 func (x *executor) do(ctx context.Context, t task) outcome {
 	start := time.Now()
 	o := x.attempt(ctx, t)
+	x.removeRejected(ctx, &o)
 	if o.written != nil || o.err != nil {
 		x.metrics.done(x.cluster, string(o.do), o.err)
 		x.metrics.OperationSeconds.Observe(time.Since(start).Seconds())
@@ -63,6 +64,8 @@ func (x *executor) attempt(ctx context.Context, t task) outcome {
 		return x.compareHeld(ctx, t)
 	case t.accepting:
 		return x.accept(ctx, t)
+	case t.rejected != "" && !t.drift && t.item != nil && t.item.Hash == t.manifest.Hash:
+		return x.readAdditions(ctx, t)
 	}
 	if o, ok := x.applyUnread(ctx, t); ok {
 		return o

@@ -212,7 +212,7 @@ func (a *Agent) SetRecord(r ledger.MemberRecord) {
 	maps.Copy(a.known.Inventories, r.Inventories)
 	for p, list := range r.Drifts {
 		for _, d := range list {
-			if d.Addition && a.config.Additions != api.AdditionsReport {
+			if d.Addition && !a.config.Additions.Looks() {
 				continue
 			}
 			a.drifted.put(p, d)

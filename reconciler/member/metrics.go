@@ -23,7 +23,7 @@ type Metrics struct {
 	// much, by cluster.
 	OverBudget *prometheus.CounterVec
 	// Repairs counts objects that were applied again because of drift, by cluster and by
-	// whether they were edited or deleted.
+	// whether they were edited or deleted, or something was added.
 	Repairs *prometheus.CounterVec
 	// Drifts counts how often others changed or deleted what had been applied, or added to it, by cluster.
 	Drifts *prometheus.CounterVec
@@ -51,7 +51,7 @@ func NewMetrics() *Metrics {
 		ProbeSeconds:  gauge("member_probe_duration_seconds", "Duration of the last health probe of a member cluster."),
 		WatchRestarts: counter("member_watch_restarts_total", "Watches of a member cluster that failed and were started again."),
 		OverBudget:    counter("member_over_budget_total", "Times that a member cluster was given up for a while because its API server answered with more than its budget."),
-		Repairs:       counter("drift_repairs_total", "Objects put back after somebody changed them, by change: edited or deleted.", "change"),
+		Repairs:       counter("drift_repairs_total", "Objects put back after somebody changed them, by change: edited, deleted, or added to.", "change"),
 		Drifts:        counter("drifts_total", "Times that somebody changed or deleted an applied object, or added something to one."),
 		SweepMissed:   counter("sweep_missed_changes_total", "Changes by others that no watch reported and a sweep found; anything but 0 is a bug."),
 		Swept:         gauge("sweep_last_completion_timestamp_seconds", "Unix time at which the last sweep of a member cluster completed."),
@@ -68,7 +68,7 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 // begin creates the counters of a cluster with the value zero, since Prometheus would miss the
 // first increase of a series that begins at one.
 func (m *Metrics) begin(cluster string) {
-	for _, change := range []string{"edited", "deleted"} {
+	for _, change := range []string{"edited", "deleted", "added"} {
 		m.Repairs.WithLabelValues(cluster, change)
 	}
 	for _, v := range []*prometheus.CounterVec{m.Drifts, m.SweepMissed, m.WatchRestarts, m.OverBudget} {

@@ -116,7 +116,7 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if it := o.item(w.placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
 		return true
 	}
-	if now.Extended && o.cfg.Additions == api.AdditionsReport {
+	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
 	inv := o.live.Of(inventory.FirstPart(o.cfg.Fleet, w.placement))

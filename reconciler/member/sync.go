@@ -369,8 +369,9 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 func (s *session) resolve(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for key := range s.drifts.decisions {
-		r, known := s.drifts.decision(key.Placement, key.ID)
-		d := s.drifts.memory[key.Placement][key.ID]
+		r, known := s.drifts.decision(key)
+		memory := s.drifts.memoryOf(key)
+		d := memory[key.Placement][key.ID]
 		switch {
 		case !known:
 		case r.PutBack, r.Again:
@@ -378,7 +379,7 @@ func (s *session) resolve(ctx context.Context) {
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
 			d.Message = connection.Cut(r.Message)
-			s.drifts.memory.Put(key.Placement, d)
+			memory.Put(key.Placement, d)
 			news[key.ID] = true
 		}
 	}

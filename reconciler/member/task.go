@@ -39,6 +39,9 @@ type task struct {
 	// held says that the drift of the object is not reverted. accepting says that its drift was
 	// held, and that its new version may already have the same content.
 	held, accepting bool
+	// rejected is the fingerprint of additions that a user has rejected, so that they are removed; empty if there are
+	// none.
+	rejected string
 	// found is the result of a survey about an object that was never applied; nil without a
 	// survey.
 	found *finding
@@ -111,6 +114,9 @@ type outcome struct {
 	gone bool
 	// additions are what others have added beside what the manifest sets; nil if that was not looked at.
 	additions *[]api.Difference
+	// removed are the rejected additions that were removed, and unremoved is why they could not be.
+	removed   []api.Difference
+	unremoved error
 	// left are the fields that Git has removed and that are still there; nil if that was not looked at.
 	left *diff.Left
 }
@@ -224,14 +230,14 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	if l == nil && !a.watch.Of(gvk).Complete() {
 		// No watch reports the object, so that the last apply has to be trusted. Its health is read once.
 		unknown := needsStatus(w.manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(t, &observed.Object{Fleet: a.cfg.Fleet})
-		return t, a.trouble[id] != nil || unknown
+		return t, a.trouble[id] != nil || unknown || t.rejected != ""
 	}
 	if l != nil && l.Terminating {
 		return t, false // it is created again once its deletion is finished
 	}
 	t.drift = !a.untouched(t.item, l)
 	if !t.drift {
-		return t, a.trouble[id] != nil || a.unverified(w)
+		return t, a.trouble[id] != nil || a.unverified(w) || t.rejected != ""
 	}
 	if t.held = a.drifts.holds(t, l); t.held || a.works.protects(w.placement) {
 		return t, true

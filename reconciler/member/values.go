@@ -4,10 +4,13 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -163,4 +166,56 @@ func (x *executor) compareValues(ctx context.Context, t task, live *unstructured
 	altered := diff.Altered(desired, merged, nil)
 	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
 	return valueComparison{changed: len(found) > 0, altered: altered, ignored: ignored, additions: additions}
+}
+
+// mostRemovals is how often the removal of additions is tried while others keep writing to the object.
+const mostRemovals = 5
+
+// readAdditions finds what others have added to an object that is as it was applied otherwise, so that it is removed.
+func (x *executor) readAdditions(ctx context.Context, t task) outcome {
+	o := outcome{task: t, do: diff.Nothing, cond: diff.Applied()}
+	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	switch {
+	case err != nil:
+		return x.readFailed(o, diff.DriftCompareFailed(err), err)
+	case live == nil:
+		return x.readAndApply(ctx, t)
+	}
+	o.gen, o.additions = live.GetGeneration(), x.additionsOf(t, live)
+	return o
+}
+
+// removeRejected removes what others have added to the object of an outcome, if that is exactly what a user has rejected.
+// An object that is suspended is left as it is.
+func (x *executor) removeRejected(ctx context.Context, o *outcome) {
+	if o.rejected == "" || o.suspendedReason != "" || o.err != nil || o.additions == nil {
+		return
+	}
+	for attempt := 1; drift.Fingerprint(*o.additions) == o.rejected; attempt++ {
+		live, err := x.conn.Read(ctx, o.res, o.manifest.ID)
+		if err == nil && live == nil {
+			return // its watch reports that
+		}
+		if err == nil {
+			extended := x.extended(o.task, live, live.GetManagedFields(), o.task.left())
+			found := diff.Additions(extended)
+			if drift.Fingerprint(found) != o.rejected {
+				o.additions = &found // nobody has decided about these yet
+				return
+			}
+			var patch []byte
+			if patch, err = diff.WithoutAdditions(extended); err == nil {
+				err = x.conn.Send(ctx, o.res, o.manifest.ID, types.JSONPatchType, patch)
+			}
+			if err == nil {
+				o.removed, o.additions = found, nil
+				return
+			}
+		}
+		if !apierrors.IsConflict(err) || attempt == mostRemovals {
+			err = o.mask(live, err)
+			o.unremoved, o.cond.Message = err, "applied, but what others have added cannot be removed: "+err.Error()
+			return
+		}
+	}
 }

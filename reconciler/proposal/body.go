@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,9 +27,12 @@ const (
 
 // title returns the title of the pull request or issue of a change.
 func (c *change) title() string {
-	what := "deleted"
-	if !c.deleted {
-		what = c.fields() + " changed"
+	what := c.fields() + " changed"
+	switch {
+	case c.deleted:
+		what = "deleted"
+	case c.addition:
+		what = c.fields() + " added"
 	}
 	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), what, c.share()), longestTitle)
 }
@@ -79,9 +83,12 @@ func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 // changes while the pull request is open.
 func (c *change) message(marker string) string {
 	var b strings.Builder
-	if c.deleted {
+	switch {
+	case c.deleted:
 		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", markdown.Plain(c.files[0].Path), c.id.Kind, markdown.Plain(nameOf(c.id)))
-	} else {
+	case c.addition:
+		fmt.Fprintf(&b, "%s: take over additions to %s %s\n\nWhat was added on member clusters:\n", markdown.Plain(c.files[0].Path), c.id.Kind, markdown.Plain(nameOf(c.id)))
+	default:
 		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", markdown.Plain(c.files[0].Path), c.id.Kind, markdown.Plain(nameOf(c.id)))
 	}
 	for _, p := range c.paths {
@@ -107,7 +114,12 @@ func (c *change) body(fleet string, waiting []*change) string {
 	if c.reason != nil {
 		end = "this issue is closed"
 	}
-	fmt.Fprintf(&b, "%s was %s on %s, and is left so until %s.\n\n", markdown.Code(c.id.Kind+" "+nameOf(c.id)), verb, c.share(), end)
+	object := markdown.Code(c.id.Kind + " " + nameOf(c.id))
+	if c.addition {
+		fmt.Fprintf(&b, "Something that Git does not have was added to %s on %s, and is left there until %s.\n\n", object, c.share(), end)
+	} else {
+		fmt.Fprintf(&b, "%s was %s on %s, and is left so until %s.\n\n", object, verb, c.share(), end)
+	}
 	b.WriteString(markdown.CodeBlock("diff", c.diff()))
 	fmt.Fprintf(&b, "\n- **Where:** %s; first seen at %s\n", markdown.List(c.clusters(), most), c.first().UTC().Format(time.RFC3339))
 	fmt.Fprintf(&b, "- **Who:** %s\n", c.writers())
@@ -125,8 +137,11 @@ func (c *change) body(fleet string, waiting []*change) string {
 		c.writeEdit(&b)
 	}
 	putsBack := "reverts the change"
-	if c.deleted {
+	switch {
+	case c.deleted:
 		putsBack = "creates the object again as it is in Git"
+	case c.addition:
+		putsBack = "removes it from these clusters"
 	}
 	fmt.Fprintf(&b, "**Closing** %s, also if somebody makes the same change once more.\n\n", putsBack)
 	c.writeDetails(&b, waiting)
@@ -190,8 +205,11 @@ func (c *change) writeEdit(b *strings.Builder) {
 		fmt.Fprintf(b, "**Squashing:** keep the trailer %s, which allows the deletion, as the last line of the message.\n\n", markdown.List(lines, most))
 	}
 	what := "change"
-	if c.deleted {
+	switch {
+	case c.deleted:
 		what = "deletion"
+	case c.addition:
+		what = "addition"
 	}
 	b.WriteString("**Merging** takes the " + what + " over into Git. Nothing is written to the object on these clusters.")
 	if c.override != "" {
@@ -237,7 +255,11 @@ func (c *change) writeDetails(b *strings.Builder, waiting []*change) {
 		lines.WriteString(markdown.Plain(w) + "\n")
 	}
 	b.WriteString(markdown.CodeBlock("text", lines.String()))
-	fmt.Fprintf(b, "\n- A commit that changes the object overwrites the change.\n- The label %s keeps the object as it is, also after closing, until the label is removed.\n", markdown.Code(holdLabel))
+	b.WriteString("\n")
+	if !c.addition {
+		b.WriteString("- A commit that changes the object overwrites the change.\n")
+	}
+	fmt.Fprintf(b, "- The label %s keeps the object as it is, also after closing, until the label is removed.\n", markdown.Code(holdLabel))
 	fmt.Fprintf(b, "- %s shows the change and its state.\n", markdown.Code("gitfleet proposals show "+c.hash[:min(len(c.hash), 8)]))
 	if len(waiting) > 0 {
 		var names []string
@@ -275,6 +297,10 @@ const (
 // closed it.
 const endedMarker = "<!-- gitfleet: ended -->"
 
+// expiredMarker says at the end of a body that gitfleet closed the pull request since nobody decided about it, and elsewhere
+// that it was opened again after that.
+const expiredMarker = "<!-- gitfleet: expired -->"
+
 func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " + hash + " -->" }
 
 var where = regexp.MustCompile(`(?m)^(?:- )?\*\*Where:\*\* (.+); first seen at `)
@@ -310,6 +336,17 @@ func markedAs(body, fleet string) (hash string) {
 	return found[2]
 }
 
+// ChangeOf returns the name of the change that a pull request of a fleet offers; empty if it offers none.
+func ChangeOf(pr forge.PullRequest, fleet string) string {
+	if !IsOfDrift(pr) || markedAs(pr.Body, fleet) == "" {
+		return ""
+	}
+	return branchHash(pr.Branch)
+}
+
+// IsOfDrift reports whether a pull request offers drift, of whichever fleet.
+func IsOfDrift(pr forge.PullRequest) bool { return !pr.Fork && isPullRequest(pr.Branch) }
+
 // The labels of pull requests and issues.
 const (
 	driftLabel = "gitfleet/drift"
@@ -323,6 +360,31 @@ const (
 	longestLabel    = 50 // the maximum of the forges
 	defaultSeverity = "other"
 )
+
+// labelNames are the names of the labels that pull requests and issues may have, whatever the change.
+func labelNames() []string {
+	out := []string{driftLabel, holdLabel, issueLabel, severityLabel + defaultSeverity}
+	for _, s := range severities {
+		out = append(out, severityLabel+s.name)
+	}
+	return out
+}
+
+// labelOf returns a label with its color and description, for when it is created.
+func labelOf(name string) forge.Label {
+	switch {
+	case name == driftLabel:
+		return forge.Label{Name: name, Color: "#0969da", Description: "Something was changed on member clusters"}
+	case name == holdLabel:
+		return forge.Label{Name: name, Color: "#8250df", Description: "Keeps the object on the clusters as it is, also after closing"}
+	case name == issueLabel:
+		return forge.Label{Name: name, Color: "#bf8700", Description: "No edit of the files in Git makes the change"}
+	case strings.HasPrefix(name, severityLabel):
+		colors := map[string]string{"rbac": "#cf222e", "image": "#bc4c00", "replicas": "#1a7f37"}
+		return forge.Label{Name: name, Color: cmp.Or(colors[strings.TrimPrefix(name, severityLabel)], "#6e7781"), Description: "What kind of field was changed on member clusters"}
+	}
+	return forge.Label{Name: name, Color: "#57606a", Description: "The placement whose object was changed"}
+}
 
 // severities are tried in order. The first one that matches one of the fields is that of the
 // change.

@@ -43,6 +43,8 @@ type change struct {
 	paths []api.Difference
 	// deleted says that the object is gone from the clusters.
 	deleted bool
+	// addition says that something was added beside what the manifest sets.
+	addition bool
 	// drifts are the drifts of the change, by cluster.
 	drifts []*status.Drift
 	// override names the override that the edit changes; empty if the edit is for all clusters.
@@ -102,7 +104,7 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 	byHash := map[string]*change{}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
-		if d.State != api.DriftHeld {
+		if !d.State.AwaitsDecision(d.Rule) {
 			continue
 		}
 		c := newChange(col.fleet, d)
@@ -150,7 +152,7 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 // newChange returns the change of a drift, without drifts. A deletion has no fields. A change that is
 // only reported is not the same as an equal one that is offered.
 func newChange(fleet string, d *status.Drift) *change {
-	c := &change{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
+	c := &change{id: d.ID(), paths: d.Paths, deleted: d.Deleted, addition: d.Addition}
 	fields := make([]any, 0, 2*len(d.Paths)+1)
 	for _, p := range d.Paths {
 		fields = append(fields, p.PatchDetail, p.MemberJSON)
@@ -161,6 +163,9 @@ func newChange(fleet string, d *status.Drift) *change {
 	values := []any{fleet, c.id, fields}
 	if driftRule(d).Mode == api.DriftReport {
 		values = append(values, d.Rule)
+	}
+	if d.Addition {
+		values = append(values, "addition")
 	}
 	c.hash = hashOf(values...)
 	return c
@@ -306,7 +311,7 @@ func (all decisions) add(c *change, putBack bool, message string, now time.Time)
 		if all[d.Cluster] == nil {
 			all[d.Cluster] = ledger.DriftDecisions{}
 		}
-		all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = r
+		all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID(), Addition: d.Addition}] = r
 	}
 }
 

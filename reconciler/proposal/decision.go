@@ -61,9 +61,9 @@ func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
 }
 
 // keepsObject reports whether a pull request or issue of the change keeps the object as it is until a
-// user decides: it is open, or has the hold label.
+// user decides: it is open, has the hold label, or has expired.
 func (s *offerState) keepsObject() bool {
-	return s.state == forge.Open || s.state == forge.Closed && s.hold
+	return s.state == forge.Open || s.state == forge.Closed && (s.hold || s.expired)
 }
 
 // decideOffered returns the decision about a change that is offered or will be.
@@ -94,6 +94,8 @@ func (p *Proposer) decideOffered(c *change, s *offerState) (putBack bool, messag
 			if problem != "" {
 				message += "; not followed " + problem
 			}
+		case s.expired:
+			message = s.url + " has expired: nobody decided about it; see gitfleet proposals"
 		case isIssue(s.branch):
 			return true, s.url + " was closed"
 		default:
@@ -113,6 +115,9 @@ func (p *Proposer) decideOffered(c *change, s *offerState) (putBack bool, messag
 // decideInexpressible returns the decision about a change that can be offered neither as a pull request
 // nor as an issue.
 func (p *Proposer) decideInexpressible(c *change, s *offerState, now time.Time) (putBack bool, message string) {
+	if c.addition {
+		return false, fmt.Sprintf("left as it is and only reported, since it can be offered neither as a pull request nor as an issue: %v", c.reason)
+	}
 	if c.partial && now.Sub(s.manualSince) < p.cfg.MinAge {
 		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, c.reason)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -69,6 +70,8 @@ type offerState struct {
 	manualSince time.Time
 	// hold is set while the pull request or issue has the label that keeps the object as it is.
 	hold bool
+	// expired is set once the pull request or issue was closed since nobody decided about it.
+	expired bool
 	// recheck requests one more query about a pull request or issue that is closed.
 	recheck bool
 	// published are the files that the branch was last found to have, and message is that of its
@@ -95,6 +98,7 @@ func (s *offerState) found(pr forge.PullRequest) {
 	s.branch, s.state, s.url, s.waits, s.recheck = pr.Branch, pr.State, pr.URL, "", false
 	s.merge = pr.MergeCommit
 	s.hold = slices.Contains(pr.Labels, holdLabel)
+	s.expired = pr.State == forge.Closed && strings.HasSuffix(strings.TrimSpace(pr.Body), expiredMarker)
 }
 
 // offerAnew makes the change be offered again after gitfleet has closed its pull request or issue.
@@ -219,6 +223,7 @@ var steps = []struct {
 	{(*follower).hasOtherIssue, (*follower).followIssue},
 	{(*follower).hasReplaceableIssue, (*follower).replaceIssue},
 	{(*follower).isDue, (*follower).offer},
+	{(*follower).isUnanswered, (*follower).expire},
 	{(*follower).isOpen, (*follower).update},
 }
 
@@ -231,6 +236,33 @@ func (f *follower) isMerged(_ *change, s *offerState, _ time.Time) bool {
 func (f *follower) isOpen(c *change, s *offerState, _ time.Time) bool {
 	_, listed := f.open[s.branch]
 	return listed && s.state == forge.Open && isIssue(s.branch) == (c.reason != nil)
+}
+
+// isUnanswered reports whether an open pull request or issue has waited too long for a decision. One that somebody has
+// opened again is not closed once more.
+func (f *follower) isUnanswered(_ *change, s *offerState, now time.Time) bool {
+	pr, listed := f.open[s.branch]
+	return f.cfg.ExpireAfter > 0 && listed && s.state == forge.Open && !s.hold && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.cfg.ExpireAfter &&
+		!strings.Contains(pr.Body, expiredMarker)
+}
+
+// expire closes a pull request or an issue about which nobody has decided. The object stays as it is.
+func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.Time) error {
+	current, err := f.current(ctx, s.branch, s.number) // it may have been closed since the last list
+	if err != nil || current == nil || current.State != forge.Open || slices.Contains(current.Labels, holdLabel) {
+		return err
+	}
+	comment := "Nobody has decided about this within " + f.cfg.ExpireAfter.String() + ", so it is closed. The object stays as it is on the clusters, and is reported. " +
+		"To decide, open this again, or use `gitfleet proposals open` or `gitfleet proposals close`."
+	body := strings.TrimSpace(current.Body) + "\n" + expiredMarker + "\n"
+	if err := f.end(ctx, *current, comment, body); err != nil {
+		return err
+	}
+	f.cfg.Log.Info("a proposal of a drift is closed, since nobody decided about it", "url", current.URL)
+	f.removeBranch(ctx, s.branch)
+	delete(f.open, s.branch)
+	s.state, s.expired, s.published = forge.Closed, true, nil
+	return nil
 }
 
 // isDue reports whether the forge is to be asked about a change now.

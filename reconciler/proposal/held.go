@@ -32,6 +32,8 @@ const (
 	Closed State = "closed"
 	// OnHold: the closed pull request or issue has the label that keeps the object as it is.
 	OnHold State = "on-hold"
+	// Expired: gitfleet has closed the pull request or issue, since nobody decided about it. The object stays as it is.
+	Expired State = "expired"
 	// Reported: the change is only reported, as its drift mode says.
 	Reported State = "reported"
 	// Inexpressible: no edit of the files in Git can express the change, and it cannot be
@@ -207,6 +209,8 @@ func (s *offerState) heldState() State {
 		return Merged
 	case s.state == forge.Closed && s.hold:
 		return OnHold
+	case s.state == forge.Closed && s.expired:
+		return Expired
 	case s.state == forge.Closed:
 		return Closed
 	}

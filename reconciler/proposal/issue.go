@@ -33,7 +33,7 @@ func IsIssueOfDrift(labels []string, body string) bool {
 
 // fromIssue returns the issue of a change.
 func fromIssue(i forge.Issue, hash string) forge.PullRequest {
-	return forge.PullRequest{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Labels: i.Labels, Branch: issuePrefix + hash, State: i.State, Ended: i.Ended}
+	return forge.PullRequest{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Labels: i.Labels, Branch: issuePrefix + hash, State: i.State, Opened: i.Opened, Ended: i.Ended}
 }
 
 // openIssues lists the open issues of the fleet by their branches; listed is false if they cannot be

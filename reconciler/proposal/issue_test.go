@@ -53,7 +53,7 @@ func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Issue,
 	if f.refuseIssues != nil {
 		return forge.Issue{}, f.refuseIssues
 	}
-	i := &forge.Issue{Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open}
+	i := &forge.Issue{Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open, Opened: f.now}
 	i.URL = fmt.Sprint("https://git.example.com/issues/", i.Number)
 	f.issues, f.titles = append(f.issues, i), append(f.titles, n.Title)
 	return *i, errors.Join(f.ask(), f.lost())
@@ -61,7 +61,7 @@ func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Issue,
 
 func (f *fakeForge) EditIssue(_ context.Context, number int64, e forge.Edit) error {
 	i := f.issues[number-1]
-	i.Title, i.Body, i.Labels = cmp.Or(e.Title, i.Title), e.Body, editedLabels(i.Labels, e)
+	i.Title, i.Body, i.Labels = cmp.Or(e.Title, i.Title), cmp.Or(e.Body, i.Body), editedLabels(i.Labels, e)
 	return f.ask()
 }
 

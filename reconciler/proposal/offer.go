@@ -151,6 +151,7 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	if state.Others {
 		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
+	f.ensureLabels(ctx, c.labels())
 	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{
 		Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil) + recordOf(c.title(), c.labels()).String(), Labels: c.labels(),
 	})
@@ -165,6 +166,7 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	if f.cfg.Opened != nil {
 		f.cfg.Opened()
 	}
+	f.requestReviewers(ctx, pr, c, f.known.commit)
 	return &pr, nil
 }
 
@@ -207,7 +209,11 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 		waiting = f.listWaiting(now)
 	}
 	f.setLink(c, pr.Body)
-	edit, after, needed := editTo(pr, c.title(), c.labels(), c.body(f.cfg.Fleet, waiting))
+	body := c.body(f.cfg.Fleet, waiting)
+	if strings.Contains(pr.Body, expiredMarker) {
+		body += expiredMarker + "\n"
+	}
+	edit, after, needed := editTo(pr, c.title(), c.labels(), body)
 	if !needed {
 		return nil
 	}

@@ -54,6 +54,8 @@ type Forge interface {
 	CloseIssue(ctx context.Context, number int64, comment, body string) error
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
+	RequestReviewers(ctx context.Context, number int64, names []string) (refused []string, err error)
+	EnsureLabels(ctx context.Context, labels []forge.Label) error
 	LineURL(commit, path string, line int) string
 }
 
@@ -64,7 +66,7 @@ type Branches interface {
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Config configures a Proposer. All fields must be set, except Forge and Branches: without them
+// Config configures a Proposer. All fields must be set, except Reviewers and OwnersFiles, and Forge and Branches: without these
 // no pull request is opened, and drift that an edit of the files could express stays on the
 // cluster.
 type Config struct {
@@ -84,10 +86,16 @@ type Config struct {
 	SetDriftDecisions func(map[string]ledger.DriftDecisions)
 	// MinAge is how long drift has to last before a pull request is opened for it.
 	MinAge time.Duration
+	// ExpireAfter is how long a pull request or an issue waits for a decision before it is closed, and the object stays as it
+	// is; zero if it waits for ever.
+	ExpireAfter time.Duration
 	// Record adds what people decided to the history.
 	Record func(...history.Entry)
 	// Opened, if set, is called after a pull request was opened. It never blocks.
 	Opened func()
+	// Reviewers are the users and teams whose reviews of pull requests are requested, besides the owners of the changed files
+	// in the first of OwnersFiles that the repository has.
+	Reviewers, OwnersFiles []string
 	// MaxOpen is the maximum number of pull requests and issues of the fleet that are open at
 	// once.
 	MaxOpen int
@@ -282,8 +290,8 @@ func (p *Proposer) group(ctx context.Context) {
 	}
 	var key strings.Builder
 	for i := range p.report.Drifts {
-		if d := &p.report.Drifts[i]; d.State == api.DriftHeld {
-			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Rule, d.ResourceIdentifier, ledger.Fingerprint(d.Paths, d.Digest), d.Count, d.LastSeen)
+		if d := &p.report.Drifts[i]; d.State.AwaitsDecision(d.Rule) {
+			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Rule, d.Addition, d.ResourceIdentifier, ledger.Fingerprint(d.Paths, d.Digest), d.Count, d.LastSeen)
 		}
 	}
 	if key.Len() > 0 { // the edits also depend on the clusters without drift

@@ -43,6 +43,10 @@ type fakeForge struct {
 	loseAnswer error
 	// retargeted are the pull requests whose base was changed, by number.
 	retargeted map[int64]bool
+	// labels are those that were created, unless that is refused, and reviewers those that were requested.
+	labels       []forge.Label
+	refuseLabels error
+	reviewers    []string
 	// meanwhile is called just before a pull request is opened.
 	meanwhile func()
 	now       time.Time
@@ -117,7 +121,7 @@ func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (
 			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
 		}
 	}
-	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Title: p.Title, Body: p.Body, Labels: p.Labels, State: forge.Open}
+	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Title: p.Title, Body: p.Body, Labels: p.Labels, State: forge.Open, Opened: f.now}
 	pr.URL = fmt.Sprint("https://git.example.com/pulls/", pr.Number)
 	f.pulls = append(f.pulls, pr)
 	return *pr, f.ask()
@@ -125,7 +129,7 @@ func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (
 
 func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edit) error {
 	pr := f.pulls[number-1]
-	pr.Title, pr.Body, pr.Labels = cmp.Or(e.Title, pr.Title), e.Body, editedLabels(pr.Labels, e)
+	pr.Title, pr.Body, pr.Labels = cmp.Or(e.Title, pr.Title), cmp.Or(e.Body, pr.Body), editedLabels(pr.Labels, e)
 	return f.ask()
 }
 

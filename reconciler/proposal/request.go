@@ -49,6 +49,21 @@ func (p *Proposer) Open(ctx context.Context, name, by string) (said string, err 
 	return p.ask(ctx, request{p.openNow, name, by, make(chan response, 1)})
 }
 
+// Hold adds the label that keeps the object of a held change as it is to its pull request or issue, or removes it. The
+// other arguments are those of Close.
+func (p *Proposer) Hold(ctx context.Context, name, by string, on bool) (said string, err error) {
+	do := func(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
+		return p.hold(ctx, it, by, on, now)
+	}
+	return p.ask(ctx, request{do, name, by, make(chan response, 1)})
+}
+
+// Follows reports whether there is a pull request or an issue that people may still decide about. Any goroutine may call it.
+func (p *Proposer) Follows() bool {
+	held := p.held.Load()
+	return held != nil && slices.ContainsFunc(held.items, func(it heldItem) bool { return it.url != "" })
+}
+
 // ask makes Run handle a request.
 func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
 	select {
@@ -154,7 +169,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 			p.listed = time.Time{} // reads its new state at once
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", s.url, holdLabel)
 		}
-		comment := "Closed by " + markdown.Code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
+		comment := "Closed by " + markdown.Code(by) + ": the object is put back to what is in Git."
 		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
@@ -162,7 +177,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		p.record(history.ProposalClosed, it, by, s.url)
 		p.listed = time.Time{} // reads its new state at once
 		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", s.url, it.id, where) }, nil
-	case Waiting, Reported, Inexpressible:
+	case Waiting, Reported, Inexpressible, Expired:
 		p.putBack[it.hash] = by
 		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
 		p.record(history.ProposalClosed, it, by, "put back without having been offered")
@@ -171,6 +186,41 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label", it.url, holdLabel)
 	}
 	return nil, refuse("there is nothing to close: %s", it.message)
+}
+
+// hold implements Hold.
+func (p *Proposer) hold(ctx context.Context, it heldItem, by string, on bool, now time.Time) (func() string, error) {
+	s := p.states[it.hash]
+	if s == nil || s.branch == "" {
+		return nil, refuse("it has no pull request or issue yet: %s", it.message)
+	}
+	if err := p.checkRetryAfter(now); err != nil {
+		return nil, err
+	}
+	pr, err := p.current(ctx, s.branch, s.number)
+	if err != nil {
+		return nil, err
+	}
+	has := pr != nil && slices.Contains(pr.Labels, holdLabel)
+	switch {
+	case pr == nil || pr.State == forge.Merged || closedByGitfleet(pr):
+		return nil, refuse("nothing is held any more by %s", s.url)
+	case has == on && on:
+		return nil, refuse("%s has the label %s already", s.url, holdLabel)
+	case has == on:
+		return nil, refuse("%s does not have the label %s", s.url, holdLabel)
+	}
+	edit, event, said := forge.Edit{AddLabels: []string{holdLabel}}, history.ProposalHeld, "%s has the label %s now, which keeps %s as it is"
+	if !on {
+		edit, event, said = forge.Edit{RemoveLabels: []string{holdLabel}}, history.ProposalReleased, "%s does not have the label %s any more, which kept %s as it is"
+	}
+	if err := p.edit(ctx, *pr, edit); err != nil {
+		return nil, err
+	}
+	p.cfg.Log.Info("the label that keeps an object as it is was set or removed on request", "url", s.url, "object", it.id.String(), "held", on, "by", by)
+	p.record(event, it, by, s.url)
+	p.listed = time.Time{} // reads its new state at once
+	return func() string { return fmt.Sprintf(said, s.url, holdLabel, it.id) }, nil
 }
 
 // openNow implements Open.
@@ -189,7 +239,7 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 	if err := p.checkRetryAfter(now); err != nil {
 		return nil, err
 	}
-	if it.state == Closed || it.state == OnHold {
+	if it.state == Closed || it.state == OnHold || it.state == Expired {
 		if err := p.supersede(ctx, s); err != nil {
 			return nil, err
 		}

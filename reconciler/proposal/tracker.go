@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/forge/owners"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
@@ -26,6 +28,72 @@ type tracker struct {
 	// opened for it.
 	disabled time.Time
 	missed   bool
+	// labeled are the labels that the repository has, as far as they could be created. labelsRefused says that some could
+	// not.
+	labeled       map[string]bool
+	labelsRefused bool
+}
+
+// ensureLabels creates the labels of a change, and those that people may set or look for. If that is refused, the log says
+// so once: a pull request works without them.
+func (t *tracker) ensureLabels(ctx context.Context, names []string) {
+	var labels []forge.Label
+	for _, l := range slices.Concat(labelNames(), names) {
+		if !t.labeled[l] {
+			labels = append(labels, labelOf(l))
+		}
+	}
+	if len(labels) == 0 {
+		return
+	}
+	err := t.cfg.Forge.EnsureLabels(ctx, labels)
+	if err != nil && isGeneral(err) {
+		return // the request that follows fails in the same way
+	}
+	if t.labeled == nil {
+		t.labeled = map[string]bool{}
+	}
+	for _, l := range labels {
+		t.labeled[l.Name] = true
+	}
+	if err != nil && !t.labelsRefused {
+		t.labelsRefused = true
+		t.cfg.Log.Warn("labels not created; create them by hand, or let the user of the token do it", "err", err)
+	}
+}
+
+// mostReviewers is the maximum number of reviewers of a pull request.
+const mostReviewers = 10
+
+// requestReviewers requests the reviews of a pull request that was opened for a change at a commit. Whoever cannot be
+// requested is left out.
+func (t *tracker) requestReviewers(ctx context.Context, pr forge.PullRequest, c *change, commit string) {
+	names := slices.Clone(t.cfg.Reviewers)
+	if len(t.cfg.OwnersFiles) > 0 {
+		tree, err := t.cfg.Files(ctx, commit)
+		if err != nil {
+			t.cfg.Log.Warn("owners of changed files not read", "url", pr.URL, "err", err)
+		} else {
+			var files []string
+			for _, f := range c.files {
+				files = append(files, f.Path)
+			}
+			for _, name := range owners.Of(tree, t.cfg.OwnersFiles, files) {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	refused, err := t.cfg.Forge.RequestReviewers(ctx, pr.Number, names[:min(len(names), mostReviewers)])
+	if err != nil {
+		t.cfg.Log.Warn("reviewers of a pull request not requested", "url", pr.URL, "err", err)
+	} else if len(refused) > 0 {
+		t.cfg.Log.Warn("the forge does not accept some reviewers of a pull request", "url", pr.URL, "reviewers", strings.Join(refused, ", "))
+	}
 }
 
 // current returns the pull request of a branch, or the issue with a number; nil if there is none.
@@ -129,6 +197,7 @@ func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerSt
 
 func (t *tracker) createIssue(ctx context.Context, c *change) (*forge.PullRequest, error) {
 	faults.At("before issue")
+	t.ensureLabels(ctx, c.labels())
 	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: c.title(), Body: c.body(t.cfg.Fleet, nil) + recordOf(c.title(), c.labels()).String(), Labels: c.labels()})
 	faults.At("after issue")
 	if err != nil {

@@ -36,7 +36,7 @@ type Result struct {
 	trials  []Trial
 	untried int
 	// held are the drifts that clusters hold: what a change may find there already.
-	held map[heldAt]*status.Drift
+	held map[heldAt][]*status.Drift
 	// contentLines are the lines of the first changed objects in the head, by their index; shorter if they are not known.
 	contentLines []int
 	// onAddedLines are the first Problems that are at lines that the head adds, by their index.

@@ -13,7 +13,7 @@ import (
 )
 
 // A change in Git may be on a cluster already, because it adopts what somebody has done there: nothing is written then.
-// That is known of drift that is held.
+// That is known of drift that is held, and of additions that are offered.
 
 // A heldAt identifies an object of a placement on a cluster.
 type heldAt struct {
@@ -22,11 +22,12 @@ type heldAt struct {
 }
 
 // heldDrifts returns the drifts that clusters hold.
-func heldDrifts(r *status.Report) map[heldAt]*status.Drift {
-	out := map[heldAt]*status.Drift{}
+func heldDrifts(r *status.Report) map[heldAt][]*status.Drift {
+	out := map[heldAt][]*status.Drift{}
 	for i := range r.Drifts {
-		if d := &r.Drifts[i]; d.State == api.DriftHeld {
-			out[heldAt{d.Cluster, d.Placement, d.ID()}] = d
+		if d := &r.Drifts[i]; d.State.AwaitsDecision(d.Rule) {
+			at := heldAt{d.Cluster, d.Placement, d.ID()}
+			out[at] = append(out[at], d)
 		}
 	}
 	return out
@@ -34,19 +35,18 @@ func heldDrifts(r *status.Report) map[heldAt]*status.Drift {
 
 // isDeleted reports whether somebody has deleted an object already.
 func (r *Result) isDeleted(d forecast.Deletion) bool {
-	drift := r.held[heldAt{d.Cluster, d.Placement, d.ID()}]
-	return drift != nil && drift.Deleted
+	return slices.ContainsFunc(r.held[heldAt{d.Cluster, d.Placement, d.ID()}], func(drift *status.Drift) bool { return drift.Deleted })
 }
 
 // isChanged reports whether all changed fields of an object have the new values on a cluster already. That is not known
 // of values that are masked.
 func (r *Result) isChanged(c forecast.ContentChange, fields []api.PatchDetail, cluster string) bool {
-	drift := r.held[heldAt{cluster, c.Placement.String(), c.After.ID}]
-	if drift == nil || len(fields) == 0 {
-		return false
+	var there []api.Difference
+	for _, drift := range r.held[heldAt{cluster, c.Placement.String(), c.After.ID}] {
+		there = append(there, drift.Paths...)
 	}
-	return !slices.ContainsFunc(fields, func(f api.PatchDetail) bool {
-		return strings.Contains(f.ValueInMember, diff.Mask) || !slices.ContainsFunc(drift.Paths, func(d api.Difference) bool {
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f api.PatchDetail) bool {
+		return strings.Contains(f.ValueInMember, diff.Mask) || !slices.ContainsFunc(there, func(d api.Difference) bool {
 			return d.Path == f.Path && valueOf(d) == f.ValueInMember
 		})
 	})

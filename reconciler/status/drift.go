@@ -21,7 +21,7 @@ type Drift struct {
 	// Addition says that Paths are what others have added beside what the manifest sets. An object may have
 	// such a drift beside another one.
 	Addition bool   `json:"addition,omitempty"`
-	Rule     string `json:"mode,omitempty"`    // the drift rule by which it is held; empty if it is not
+	Rule     string `json:"mode,omitempty"`    // the drift rule by which it is held or an addition is offered; empty if it is not
 	Message  string `json:"message,omitempty"` // what happens with the drift, if State does not say enough
 	Count    int    `json:"count,omitempty"`   // how many times the object has drifted; zero if it is foreign
 	// FirstSeen and LastSeen are when the difference was first and last seen. Since is when the
@@ -146,6 +146,9 @@ func driftEvent(d, was *Drift) (e Event, news bool) {
 	case api.DriftContested:
 		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
 	case api.DriftRepaired:
+		if d.Addition {
+			return warning(api.DriftPutBack, object+": "+who+" had added "+few(d.Paths, func(p api.Difference) string { return p.Path })+", which was removed"), true
+		}
 		return warning(api.DriftPutBack, object+did+"; it was put back"), true
 	case api.DriftAltered:
 		return warning(api.ValuesAltered, object+" is not stored as it is applied: "+few(d.Paths, func(p api.Difference) string { return p.Path })+"; "+d.Message), true

@@ -324,7 +324,7 @@ func (t *textWriter) drift(d group[Drift]) string {
 	if len(d.of.By) > 0 {
 		text += " by " + strings.Join(d.of.By, ", ")
 	}
-	if d.of.State == api.DriftHeld && d.of.Message != "" {
+	if d.of.undecided && d.of.Message != "" {
 		text += ": " + d.of.Message
 	}
 	return text
@@ -334,7 +334,7 @@ func (t *textWriter) drift(d group[Drift]) string {
 func (t *textWriter) proposals(all []Drift) {
 	held := 0
 	for _, d := range all {
-		if d.State == api.DriftHeld {
+		if d.undecided {
 			held++
 		}
 	}

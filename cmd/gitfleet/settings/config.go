@@ -227,11 +227,13 @@ type RolloutConfig struct {
 
 // DriftConfig configures how drift on members is handled.
 type DriftConfig struct {
-	Mode      string          `key:"mode" usage:"what is done about drift: revert corrects it, propose leaves it and opens a pull request, report leaves it"`
-	Kinds     KindModes       `key:"kinds" usage:"drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"`
-	Additions string          `key:"additions" usage:"what is done about what others add beside what a manifest sets, such as a container or a label: report shows it as drift, ignore does not look for it"`
-	MinAge    metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
-	MaxOpen   int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
+	Mode        string          `key:"mode" usage:"what is done about drift: revert corrects it, propose leaves it and opens a pull request, report leaves it"`
+	Kinds       KindModes       `key:"kinds" usage:"drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"`
+	Additions   string          `key:"additions" usage:"what is done about what others add beside what a manifest sets, such as a container or a label: report shows it as drift, propose also opens a pull request, ignore does not look for it"`
+	MinAge      metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
+	MaxOpen     int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
+	ExpireAfter metav1.Duration `key:"expireAfter" zero:"off" usage:"how long a pull request or issue of drift waits for a decision before it is closed; the object then stays as it is and is reported; 0 for any time"`
+	Reviewers   []string        `key:"reviewers" usage:"users, and teams as ORGANIZATION/TEAM, whose reviews of pull requests of drift are requested, besides the owners of the changed files in CODEOWNERS; may be repeated"`
 }
 
 // KindModes are drift modes by KIND or GROUP/KIND.
@@ -248,7 +250,7 @@ const (
 
 // proposes reports whether drift is offered as pull requests, at least for some kinds.
 func (d *DriftConfig) proposes() bool {
-	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), driftMode(proposeDrift))
+	return d.Mode == proposeDrift || d.Additions == string(api.AdditionsPropose) || slices.Contains(slices.Collect(maps.Values(d.Kinds)), driftMode(proposeDrift))
 }
 
 // AsksForge reports whether the daemon uses pull requests.

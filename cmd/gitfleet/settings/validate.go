@@ -173,8 +173,8 @@ func (c Config) validateDrift() []error {
 	if !isDriftMode(c.Drift.Mode) {
 		errs = append(errs, c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode)))
 	}
-	if mode := api.AdditionsMode(c.Drift.Additions); mode != api.AdditionsIgnore && mode != api.AdditionsReport {
-		errs = append(errs, c.fault("drift.additions", fmt.Sprintf("%q is none of ignore, report", c.Drift.Additions)))
+	if mode := api.AdditionsMode(c.Drift.Additions); mode != api.AdditionsIgnore && !mode.Looks() {
+		errs = append(errs, c.fault("drift.additions", fmt.Sprintf("%q is none of ignore, report, propose", c.Drift.Additions)))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Drift.Kinds)) {
 		if err := validateKindMode(kind, string(c.Drift.Kinds[kind])); err != nil {

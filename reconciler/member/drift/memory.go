@@ -146,6 +146,11 @@ func Shorten(list []api.Difference) []api.Difference {
 	return out
 }
 
+// Fingerprint returns the ledger's fingerprint of differences, as it is once they were recorded.
+func Fingerprint(list []api.Difference) string {
+	return ledger.Fingerprint(Shorten(list), digest(list))
+}
+
 // digest identifies differences that could be mistaken for others once Shorten has dropped a part of
 // them; empty if they cannot. The values of Secrets are masked already, so that it does not depend on
 // them.

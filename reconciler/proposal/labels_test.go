@@ -1,0 +1,159 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+func (f *fakeForge) EnsureLabels(_ context.Context, labels []forge.Label) error {
+	f.labels = append(f.labels, labels...)
+	return f.refuseLabels
+}
+
+func (f *fakeForge) RequestReviewers(_ context.Context, number int64, names []string) (refused []string, err error) {
+	for _, name := range names {
+		if strings.HasPrefix(name, "unknown") {
+			refused = append(refused, name)
+		} else {
+			f.reviewers = append(f.reviewers, fmt.Sprintf("%d: %s", number, name))
+		}
+	}
+	return refused, nil
+}
+
+// The labels that gitfleet uses are created with a color and a description, once. If that is refused, pull requests are
+// opened nevertheless.
+func TestLabelsAreCreated(t *testing.T) {
+	for _, refused := range []error{nil, &forge.StatusError{Status: 403, Message: "not allowed"}} {
+		p := newProposing(10)
+		p.forge.refuseLabels = refused
+		p.after(t, 3*time.Minute, heldChange(7, "east"))
+		p.after(t, 3*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+		var names []string
+		for _, l := range p.forge.labels {
+			names = append(names, l.Name)
+			if !strings.HasPrefix(l.Color, "#") || len(l.Color) != 7 || l.Description == "" || len(l.Description) > 100 {
+				t.Errorf("created: %+v", l)
+			}
+		}
+		slices.Sort(names)
+		want := "gitfleet/drift, gitfleet/hold, gitfleet/manual-edit, gitfleet/severity: image, gitfleet/severity: other, gitfleet/severity: rbac, gitfleet/severity: replicas, placement/web"
+		if got := strings.Join(slices.Compact(names), ", "); got != want {
+			t.Errorf("created %s, want %s", got, want)
+		}
+		if n := len(p.forge.pulls); n != 2 {
+			t.Errorf("%d pull requests are open", n)
+		}
+	}
+}
+
+// Reviews are requested of the configured users and of the owners of the changed files, when the pull request is opened.
+func TestReviewersAreRequested(t *testing.T) {
+	p := newProposing(10)
+	p.cfg.Reviewers, p.cfg.OwnersFiles = []string{"anna", "unknown"}, []string{"CODEOWNERS"}
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) {
+		return fstest.MapFS{"CODEOWNERS": {Data: []byte("* @ben\nweb.yaml @org/apps @anna\n")}}, nil
+	}
+	p.after(t, 5*time.Minute, heldChange(7, "east"))
+	if got := strings.Join(p.forge.reviewers, ", "); got != "1: anna, 1: org/apps" {
+		t.Errorf("requested: %s", got)
+	}
+}
+
+// A pull request or an issue about which nobody decides is closed, and the object stays as it is. It is offered again if
+// somebody asks for that, and one that is opened again is not closed once more.
+func TestAnOfferExpires(t *testing.T) {
+	for name, c := range map[string]func(...string) *change{
+		"a pull request": func(clusters ...string) *change { return heldChange(7, clusters...) },
+		"an issue":       func(clusters ...string) *change { return manualChange(7, clusters...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.cfg.ExpireAfter = time.Hour
+			p.after(t, 50*time.Minute, c("east"))
+			p.says(t, "east", "held: left as it is; offered as ")
+			p.after(t, 20*time.Minute, c("east"))
+			p.says(t, "east", "held: left as it is; https://git.example.com/")
+			p.says(t, "east", " has expired: nobody decided about it")
+			if len(p.forge.comments) != 1 || !strings.HasPrefix(p.forge.comments[0], "Nobody has decided about this within 1h0m0s") || len(p.forge.branches) > 0 {
+				t.Errorf("comments %q, branches %v", p.forge.comments, p.forge.branches)
+			}
+			p.restart(10)
+			p.cfg.ExpireAfter = time.Hour
+			p.after(t, 5*time.Minute, c("east"))
+			p.says(t, "east", " has expired: nobody decided about it")
+			if state := p.held.Load().items[0].state; state != Expired {
+				t.Errorf("its state is %s", state)
+			}
+			if answer := p.handle(t.Context(), request{do: p.openNow, name: c().hash, by: "anna"}, p.forge.now); answer.err != nil {
+				t.Fatal(answer.err)
+			}
+			p.says(t, "east", "held: left as it is; offered as ")
+			if n := len(p.forge.pulls) + len(p.forge.issues); n != 2 {
+				t.Errorf("%d were opened", n)
+			}
+		})
+	}
+	p := newProposing(10)
+	p.cfg.ExpireAfter = time.Hour
+	p.after(t, 70*time.Minute, heldChange(7, "east"))
+	p.forge.pulls[0].State = forge.Open // by a person
+	p.after(t, 2*time.Hour, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as ")
+	p.forge.end(1, forge.Closed)
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "put back: ")
+}
+
+// A hold that a user asks for keeps the object as it is, also after closing, and is recorded. Only a pull request or an issue
+// can be held.
+func TestHoldOnRequest(t *testing.T) {
+	p := newProposing(10)
+	hold := func(on bool) string {
+		answer := p.handle(t.Context(), request{name: heldChange(7).hash, by: "anna", do: func(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
+			return p.hold(ctx, it, by, on, now)
+		}}, p.forge.now)
+		return fmt.Sprint(answer.said, answer.err)
+	}
+	p.after(t, time.Minute, heldChange(7, "east"))
+	if got := hold(true); !strings.Contains(got, "it has no pull request or issue yet") || p.Follows() {
+		t.Errorf("held before it is offered: %s", got)
+	}
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	if got := hold(true); !strings.Contains(got, "has the label gitfleet/hold now") || !p.Follows() {
+		t.Error(got)
+	}
+	if got := hold(true); !strings.Contains(got, "has the label gitfleet/hold already") {
+		t.Error(got)
+	}
+	p.forge.end(1, forge.Closed)
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
+	if got := hold(false); !strings.Contains(got, "does not have the label gitfleet/hold any more") {
+		t.Error(got)
+	}
+	p.says(t, "east", "put back: ")
+	var events []history.Event
+	for _, e := range p.entries {
+		if e.By == "anna" && e.Kind == history.Action {
+			events = append(events, e.Event)
+		}
+	}
+	if !slices.Equal(events, []history.Event{history.ProposalHeld, history.ProposalReleased}) {
+		t.Errorf("recorded: %v", events)
+	}
+	p.forge.fail = errors.New("down")
+	if got := hold(true); !strings.Contains(got, "down") {
+		t.Error(got)
+	}
+}
