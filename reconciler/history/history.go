@@ -116,6 +116,11 @@ const (
 	// reverted.
 	ProposalOpened Event = "proposalOpened"
 	ProposalClosed Event = "proposalClosed"
+	// ProposalHeld, ProposalReleased: a user requested that the object of held drift stays as it is whatever becomes of
+	// its pull request, or no longer. PlanRequested: a user requested another plan of a pull request.
+	ProposalHeld     Event = "proposalHeld"
+	ProposalReleased Event = "proposalReleased"
+	PlanRequested    Event = "planRequested"
 
 	Dropped Event = "dropped"
 )

@@ -24,6 +24,20 @@ type fork struct {
 // was set. A short hash would not do: its author could make another commit with the same.
 func allowedMarker(head string) string { return "<!-- gitfleet plan allowed for " + head + " -->" }
 
+// ensureLabel creates the label for forks once. If that is refused, somebody else has to.
+func (v *Reviewer) ensureLabel(ctx context.Context) {
+	if v.labeled || v.cfg.ForksLabel == "" || v.cfg.AuthorSetsLabels {
+		return
+	}
+	err := v.cfg.Forge.EnsureLabels(ctx, []forge.Label{{Name: v.cfg.ForksLabel, Color: "#0969da", Description: "Plans the newest commit of a pull request from a fork"}})
+	if err != nil && forge.IsGeneral(err) {
+		return // it is tried again
+	}
+	if v.labeled = true; err != nil {
+		v.cfg.Log.Warn("label for pull requests from forks not created; create it by hand", "label", v.cfg.ForksLabel, "err", err)
+	}
+}
+
 // observeFork returns what is known of a listed pull request, given what was known. The label counts for
 // a head that was listed before without it, and for one that a comment says it counts for. Otherwise
 // somebody may have pushed the head after the label was set, so that the label is removed.

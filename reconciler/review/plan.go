@@ -127,3 +127,22 @@ func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Bra
 	slices.SortStableFunc(r.Changes.Clusters, func(a, b forecast.ClusterChange) int { return len(b.Deleted) - len(a.Deleted) })
 	return r, f, nil
 }
+
+// Again makes an open pull request be planned again soon. It reports false if it is not planned. Any goroutine may call it.
+func (v *Reviewer) Again(number int64) bool {
+	planned := v.planning.Load()
+	if planned == nil || !slices.Contains(*planned, number) {
+		return false
+	}
+	select {
+	case v.again <- number:
+	default: // enough are waiting
+	}
+	return true
+}
+
+// Follows reports whether an open pull request is planned. Any goroutine may call it.
+func (v *Reviewer) Follows() bool {
+	planned := v.planning.Load()
+	return planned != nil && len(*planned) > 0
+}

@@ -11,6 +11,8 @@ import (
 	"context"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +40,8 @@ type Forge interface {
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, number, id int64, body string) error
 	EditPullRequest(ctx context.Context, number int64, e forge.Edit) error
+	// EnsureLabels creates the labels that the repository does not have.
+	EnsureLabels(ctx context.Context, labels []forge.Label) error
 	// FindLineComments returns the bodies of the comments on lines of that user with a marker.
 	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
 	CommentOnLines(ctx context.Context, number int64, head, text string, comments []forge.LineComment) error
@@ -97,6 +101,8 @@ const (
 	// wakeSpacing is the minimum time between two lists of open pull requests, however often
 	// Wake is called.
 	wakeSpacing = 5 * time.Second
+	// maxAgain is the maximum number of requests for another plan that wait.
+	maxAgain = 16
 )
 
 // A Reviewer writes plans and statuses to a forge. All state is on the forge: the comment with
@@ -112,6 +118,9 @@ type Reviewer struct {
 	trials   sync.WaitGroup
 	slots    chan struct{}
 	troubles atomic.Pointer[[]string]
+	// again are pull requests to be planned again, and planning those that are planned.
+	again    chan int64
+	planning atomic.Pointer[[]int64]
 
 	// The fields below belong to Run's goroutine.
 	report *status.Report
@@ -133,6 +142,8 @@ type Reviewer struct {
 	trying bool
 	// forge is the backoff of requests about pull requests.
 	forge backoff.Backoff
+	// labeled says that the label for forks was created, or is refused.
+	labeled bool
 	// linesRefused says that the last comments on lines were refused.
 	linesRefused bool
 }
@@ -163,7 +174,7 @@ func (r *review) planned(key string) {
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), again: make(chan int64, maxAgain), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 	v.rollout.cfg = &v.cfg
 	return v
 }
@@ -219,6 +230,10 @@ func (v *Reviewer) Run(ctx context.Context) error {
 			v.woken = true
 		case t := <-v.tried:
 			v.recordAnswers(t)
+		case number := <-v.again:
+			if r := v.reviews[number]; r != nil {
+				r.key, r.marked, r.retry = "", true, backoff.Backoff{} // the plan that is shown is not known to be stale
+			}
 		case <-timer.C:
 		}
 		if v.ready() {
@@ -351,6 +366,7 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	v.ensureLabel(ctx)
 	forks := map[int64]fork{}
 	for _, pr := range open {
 		if pr.Fork {
@@ -378,6 +394,8 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 		r.pr = pr
 		v.reviews[pr.Number] = r
 	}
+	planning := slices.Collect(maps.Keys(v.reviews))
+	v.planning.Store(&planning)
 	return nil
 }
 

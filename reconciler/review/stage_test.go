@@ -164,6 +164,8 @@ func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edi
 	return f.err
 }
 
+func (f *fakeForge) EnsureLabels(context.Context, []forge.Label) error { return nil }
+
 func (f *fakeForge) FindLineComments(_ context.Context, number int64, marker string) ([]string, error) {
 	var found []string
 	for _, c := range f.lines[number] {

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -78,7 +79,8 @@ type daemon struct {
 	record    *history.Record
 	members   *members
 	proposals *proposal.Proposer
-	reviews   *review.Reviewer // nil if pull requests are not reviewed
+	reviews   *review.Reviewer   // nil if pull requests are not reviewed
+	commands  *command.Commander // nil if no forge is used
 	// leader and standby are the loop for both roles of this replica.
 	leader, standby *reconciler.Reconciler
 }
@@ -182,6 +184,7 @@ func (d *daemon) connectForge(statusFleet string) error {
 		return err
 	}
 	d.reviews = newReviewer(d.cfg, d.repo, shared, statusFleet, d.members.try, d.log)
+	d.commands = newCommander(d.cfg, shared, d.proposals, d.reviews, d.record.Add, d.log)
 	return nil
 }
 
@@ -256,13 +259,17 @@ func (d *daemon) runLeaderTasks(ctx context.Context) error {
 	if d.reviews != nil {
 		group.Go(func() error { return d.reviews.Run(ctx) })
 	}
+	if d.commands != nil {
+		group.Go(func() error { return d.commands.Run(ctx) })
+	}
 	return group.Wait()
 }
 
-// wakePullRequests makes the proposer and the reviewer ask the forge soon.
+// wakePullRequests makes the proposer, the reviewer and the commander ask the forge soon.
 func (d *daemon) wakePullRequests() {
 	d.proposals.Wake()
 	d.reviews.Wake()
+	d.commands.Wake()
 }
 
 // pullRequestTroubles lists what cannot be done on the forge.

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -30,7 +31,7 @@ import (
 func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
 	loader := c.Loader() // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
-		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
+		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, ExpireAfter: c.Drift.ExpireAfter.Duration, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Load:     func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
 		Contains: repo.Contains, SetDriftDecisions: decided, Record: record, Opened: opened, Log: log,
@@ -38,7 +39,7 @@ func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWr
 	if !c.AsksForge() {
 		return proposal.New(cfg), nil
 	}
-	cfg.Forge = f
+	cfg.Forge, cfg.Reviewers, cfg.OwnersFiles = f, c.Drift.Reviewers, c.ForgeConfig().Type.OwnersFiles()
 	branches, err := newPublisher(c, repo, log)
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
@@ -99,6 +100,21 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, statu
 			return end, nil
 		},
 	})
+}
+
+// newCommander returns what executes commands in comments on pull requests; nil if no forge is used.
+func newCommander(c settings.Config, f *forge.Shared, proposals *proposal.Proposer, reviews *review.Reviewer, record func(...history.Entry), log *slog.Logger) *command.Commander {
+	if f == nil {
+		return nil
+	}
+	cfg := command.Config{
+		Forge: f, Proposals: proposals, Fleet: c.FleetName, Base: c.Source.Branch, Record: record,
+		Interval: max(time.Second, c.Forge.Interval.Duration), Log: log,
+	}
+	if reviews != nil && c.PullRequests.Plans {
+		cfg.Plans = reviews
+	}
+	return command.New(cfg)
 }
 
 // fencedForge returns the configuration of a forge to which no request is sent while mayWrite

@@ -1,0 +1,299 @@
+// Package command executes the commands that people write in comments on pull requests, such as
+// "/gitfleet hold".
+//
+// A [Commander] reads recent comments, as long as there is a pull request on which commands have an effect. It executes a
+// command of a user who may write to the repository, and answers it with a comment. The answer names the comment that it
+// is to: so a command is executed once, also after a restart. What was done, and by whom, is recorded in the history.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A Forge is one repository on a forge.
+type Forge interface {
+	ListRemarks(ctx context.Context, since time.Time) ([]forge.Remark, error)
+	MayWrite(ctx context.Context, r forge.Remark) (bool, error)
+	PullRequest(ctx context.Context, number int64) (forge.PullRequest, error)
+	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
+	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
+}
+
+// Proposals are the pull requests of drift; see [proposal.Proposer].
+type Proposals interface {
+	Follows() bool
+	Hold(ctx context.Context, name, by string, on bool) (said string, err error)
+	Close(ctx context.Context, name, by string) (said string, err error)
+}
+
+// Plans are those of open pull requests; see the Reviewer of package review.
+type Plans interface {
+	Follows() bool
+	// Again makes a pull request be planned again, and reports whether it is planned at all.
+	Again(number int64) bool
+}
+
+// Config configures a Commander.
+type Config struct {
+	Forge     Forge
+	Proposals Proposals
+	// Plans is nil if pull requests are not planned.
+	Plans Plans
+	// Fleet is the name of the fleet, and Base the tracked branch.
+	Fleet, Base string
+	// Record adds what people did to the history.
+	Record func(...history.Entry)
+	// Interval is the time between two lists of comments.
+	Interval time.Duration
+	Log      *slog.Logger
+}
+
+const (
+	// word begins a command. It is the first word of a comment.
+	word = "/gitfleet"
+	// maxAge is how old a command may be, for instance after gitfleet has not run for a while.
+	maxAge = time.Hour
+	// overlap is the time of which comments are read again, since those of one moment may not be listed in order.
+	overlap = 10 * time.Minute
+	// mostCommands is the maximum number of commands that are executed in one pass.
+	mostCommands = 20
+	// mostAttempts is how often a command is tried that fails on the forge.
+	mostAttempts = 5
+	// wakeSpacing is the minimum time between two lists, however often Wake is called.
+	wakeSpacing = 5 * time.Second
+)
+
+// A Commander executes commands.
+type Commander struct {
+	cfg  Config
+	wake chan struct{}
+
+	// The fields below belong to Run's goroutine.
+
+	// since is the time from which comments are read.
+	since time.Time
+	// done are the comments that need nothing more, and attempts counts the failures of others.
+	done     map[int64]time.Time
+	attempts map[int64]int
+	retry    backoff.Backoff
+}
+
+// New returns a Commander that does nothing until it runs.
+func New(cfg Config) *Commander {
+	return &Commander{cfg: cfg, wake: make(chan struct{}, 1), done: map[int64]time.Time{}, attempts: map[int64]int{}}
+}
+
+// Wake causes comments to be read soon. It never blocks, and any goroutine may call it. On a nil Commander it does nothing.
+func (c *Commander) Wake() {
+	if c == nil {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx is done. An error of the forge does not end it: it is logged, and the request is tried again.
+func (c *Commander) Run(ctx context.Context) error {
+	timer := time.NewTimer(c.cfg.Interval)
+	defer timer.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+			if wait := wakeSpacing - time.Since(last); wait > 0 {
+				timer.Reset(wait)
+				continue
+			}
+		case <-timer.C:
+		}
+		last = time.Now()
+		c.pass(ctx, last)
+		timer.Reset(max(c.cfg.Interval, c.retry.Wait(time.Now())))
+	}
+}
+
+// pass executes the commands in comments that are new.
+func (c *Commander) pass(ctx context.Context, now time.Time) {
+	if c.retry.Wait(now) > 0 || !c.cfg.Proposals.Follows() && (c.cfg.Plans == nil || !c.cfg.Plans.Follows()) {
+		return
+	}
+	err := c.read(ctx, now)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		if c.retry.Fail(err, now) {
+			c.cfg.Log.Warn("commands in comments are not executed; trying again", "err", err)
+		}
+	default:
+		c.retry.Succeed()
+	}
+}
+
+// read reads the comments, and executes the commands in them. It returns only errors that every request is likely to meet.
+func (c *Commander) read(ctx context.Context, now time.Time) error {
+	if oldest := now.Add(-maxAge); c.since.Before(oldest) {
+		c.since = oldest
+	}
+	list, err := c.cfg.Forge.ListRemarks(ctx, c.since)
+	if err != nil {
+		return err
+	}
+	executed := 0
+	for _, r := range list {
+		if _, known := c.done[r.ID]; known {
+			continue
+		}
+		if verb, is := parse(r.Body); is {
+			if executed++; executed > mostCommands {
+				return nil // the others in the next pass
+			}
+			if err := c.execute(ctx, r, verb); err != nil {
+				c.attempts[r.ID]++
+				if forge.IsGeneral(err) || c.attempts[r.ID] < mostAttempts {
+					return err
+				}
+				c.cfg.Log.Warn("a command in a comment is given up", "pullRequest", r.Number, "by", r.Author, "err", err)
+			}
+		}
+		delete(c.attempts, r.ID)
+		c.done[r.ID] = r.At
+		if from := r.At.Add(-overlap); from.After(c.since) {
+			c.since = from
+		}
+	}
+	for id, at := range c.done {
+		if at.Before(c.since) {
+			delete(c.done, id)
+		}
+	}
+	return nil
+}
+
+// parse returns the command in a comment: what follows the word at its beginning.
+func parse(body string) (verb string, is bool) {
+	line, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
+	words := strings.Fields(line)
+	if len(words) == 0 || words[0] != word {
+		return "", false
+	}
+	return strings.Join(words[1:], " "), true
+}
+
+// A call is a command on a pull request.
+type call struct {
+	remark forge.Remark
+	pr     forge.PullRequest
+	// change names the change of a pull request of drift; empty for others.
+	change string
+	// by is who said it, and where.
+	by string
+}
+
+// commands are all commands.
+var commands = []struct {
+	verb string
+	// drift says that it is for pull requests of drift only.
+	drift bool
+	does  string
+	do    func(c *Commander, ctx context.Context, x call) (said string, err error)
+}{
+	{"plan", false, "plans the pull request again", (*Commander).plan},
+	{"hold", true, "keeps the object as it is, until `/gitfleet unhold`", func(c *Commander, ctx context.Context, x call) (string, error) {
+		return c.cfg.Proposals.Hold(ctx, x.change, x.by, true)
+	}},
+	{"unhold", true, "removes the label that keeps the object as it is", func(c *Commander, ctx context.Context, x call) (string, error) {
+		return c.cfg.Proposals.Hold(ctx, x.change, x.by, false)
+	}},
+	{"revert", true, "closes the pull request and reverts the change on the clusters", func(c *Commander, ctx context.Context, x call) (string, error) {
+		return c.cfg.Proposals.Close(ctx, x.change, x.by)
+	}},
+}
+
+// execute executes a command unless it was answered before, and answers it. A comment on a pull request that is none of the
+// fleet's, or by somebody who may not write to the repository, is left alone.
+func (c *Commander) execute(ctx context.Context, r forge.Remark, verb string) error {
+	pr, err := c.cfg.Forge.PullRequest(ctx, r.Number)
+	if err != nil {
+		return err
+	}
+	x := call{remark: r, pr: pr, change: proposal.ChangeOf(pr, c.cfg.Fleet), by: fmt.Sprintf("%s (%s)", r.Author, pr.URL)}
+	if pr.Base != c.cfg.Base || x.change == "" && (c.cfg.Plans == nil || pr.State != forge.Open || proposal.IsOfDrift(pr)) {
+		return nil
+	}
+	if may, err := c.cfg.Forge.MayWrite(ctx, r); err != nil || !may {
+		return err
+	}
+	marker := fmt.Sprintf("<!-- gitfleet: answers %s %d -->", c.cfg.Fleet, r.ID)
+	if found, err := c.cfg.Forge.FindComment(ctx, r.Number, marker); err != nil || found != nil {
+		return err
+	}
+	answer, err := c.run(ctx, x, verb)
+	if err != nil {
+		return err
+	}
+	c.cfg.Log.Info("command in a comment executed", "url", pr.URL, "command", verb, "by", r.Author)
+	_, err = c.cfg.Forge.AddComment(ctx, r.Number, answer+"\n\n"+marker+"\n")
+	return err
+}
+
+// run executes a command, and returns the answer. An error is one of the forge; a refusal is an answer.
+func (c *Commander) run(ctx context.Context, x call, verb string) (string, error) {
+	if verb == "help" {
+		return help(x), nil
+	}
+	for _, command := range commands {
+		if command.verb != verb {
+			continue
+		}
+		if command.drift && x.change == "" {
+			return fmt.Sprintf("%s is only for pull requests of drift.\n\n%s", markdown.Code(word+" "+verb), help(x)), nil
+		}
+		said, err := command.do(c, ctx, x)
+		_, refused := errors.AsType[*proposal.RefusedError](err)
+		_, unknown := errors.AsType[*status.UnknownError](err)
+		switch {
+		case unknown:
+			return "Nothing was done: no cluster holds this change any more.", nil
+		case refused:
+			return "Nothing was done: " + markdown.Code(err.Error()), nil
+		}
+		return said, err
+	}
+	return fmt.Sprintf("There is no command %s.\n\n%s", markdown.Code(forge.Shorten(word+" "+verb, 100)), help(x)), nil
+}
+
+// help lists the commands that have an effect on a pull request.
+func help(x call) string {
+	lines := []string{"The commands, for users who may write to the repository:", ""}
+	for _, command := range commands {
+		if !command.drift || x.change != "" {
+			lines = append(lines, fmt.Sprintf("- %s %s", markdown.Code(word+" "+command.verb), command.does))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plan makes a pull request be planned again.
+func (c *Commander) plan(_ context.Context, x call) (string, error) {
+	if c.cfg.Plans == nil || !c.cfg.Plans.Again(x.pr.Number) {
+		return "Nothing was done: this pull request is not planned.", nil
+	}
+	c.cfg.Record(history.Entry{Kind: history.Action, Event: history.PlanRequested, By: x.by, Message: x.pr.URL})
+	return "It is planned again.", nil
+}

@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// A world is a forge with two pull requests, one of drift and one of a person, and what commands can do.
+type world struct {
+	remarks []forge.Remark
+	answers []string
+	did     []string
+	entries []history.Entry
+	lists   int
+	// fail is the error of the next requests, and refuse the refusal of a request about drift.
+	fail, refuse error
+	idle         bool
+}
+
+const drift = "0123456789abcdef"
+
+func (w *world) ListRemarks(_ context.Context, since time.Time) ([]forge.Remark, error) {
+	w.lists++
+	var out []forge.Remark
+	for _, r := range w.remarks {
+		if !r.At.Before(since) {
+			out = append(out, r)
+		}
+	}
+	return out, w.fail
+}
+
+func (w *world) MayWrite(_ context.Context, r forge.Remark) (bool, error) {
+	return r.Author == "anna", nil
+}
+
+func (w *world) PullRequest(_ context.Context, number int64) (forge.PullRequest, error) {
+	pr := forge.PullRequest{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), Base: "main", State: forge.Open}
+	switch number {
+	case 1:
+		pr.Branch, pr.Body = "gitfleet/drift/"+drift, "<!-- gitfleet: shop "+drift+" -->"
+	case 2:
+		pr.Branch = "feature"
+	case 3:
+		pr.Branch, pr.Base = "feature", "other"
+	case 4:
+		pr.Branch, pr.Body = "gitfleet/drift/"+drift, "<!-- gitfleet: another-fleet "+drift+" -->"
+	case 5:
+		pr.Branch, pr.Fork = "gitfleet/drift/"+drift, true
+		pr.Body = "<!-- gitfleet: shop " + drift + " -->"
+	}
+	return pr, nil
+}
+
+func (w *world) FindComment(_ context.Context, _ int64, marker string) (*forge.Comment, error) {
+	if slices.ContainsFunc(w.answers, func(a string) bool { return strings.Contains(a, marker) }) {
+		return &forge.Comment{}, nil
+	}
+	return nil, nil
+}
+
+func (w *world) AddComment(_ context.Context, number int64, body string) (forge.Comment, error) {
+	w.answers = append(w.answers, fmt.Sprintf("%d: %s", number, body))
+	return forge.Comment{}, nil
+}
+
+func (w *world) Follows() bool { return !w.idle }
+
+func (w *world) Hold(_ context.Context, name, by string, on bool) (string, error) {
+	w.did = append(w.did, fmt.Sprintf("hold %s %t by %s", name, on, by))
+	return "it is so", w.refuse
+}
+
+func (w *world) Close(_ context.Context, name, by string) (string, error) {
+	w.did = append(w.did, fmt.Sprintf("close %s by %s", name, by))
+	return "it is closed", w.refuse
+}
+
+func (w *world) Again(number int64) bool {
+	w.did = append(w.did, fmt.Sprint("plan ", number))
+	return number == 2
+}
+
+func (w *world) commander() *Commander {
+	return New(Config{
+		Forge: w, Proposals: w, Plans: w, Fleet: "shop", Base: "main", Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Record: func(all ...history.Entry) { w.entries = append(w.entries, all...) },
+	})
+}
+
+// say adds a comment.
+func (w *world) say(number int64, author, body string) {
+	w.remarks = append(w.remarks, forge.Remark{ID: int64(len(w.remarks) + 1), Number: number, Author: author, Body: body, At: noon})
+}
+
+// A command is executed for a user who may write to the repository, on pull requests that it is for, and answered.
+func TestCommands(t *testing.T) {
+	const by = " by anna (https://git.example.com/pulls/1)"
+	tests := map[string]struct {
+		number      int64
+		author      string
+		body        string
+		did, answer string
+	}{
+		"hold":                         {1, "anna", "/gitfleet hold\nuntil Monday", "hold " + drift + " true" + by, "it is so"},
+		"unhold":                       {1, "anna", "  /gitfleet  unhold", "hold " + drift + " false" + by, "it is so"},
+		"revert":                       {1, "anna", "/gitfleet revert", "close " + drift + by, "it is closed"},
+		"plan":                         {2, "anna", "/gitfleet plan", "plan 2", "It is planned again."},
+		"plan of what is not planned":  {1, "anna", "/gitfleet plan", "plan 1", "Nothing was done: this pull request is not planned."},
+		"help":                         {2, "anna", "/gitfleet help", "", "- `/gitfleet plan`"},
+		"nothing":                      {1, "anna", "/gitfleet", "", "There is no command `/gitfleet `"},
+		"unknown":                      {1, "anna", "/gitfleet merge `@all`", "", "There is no command `` /gitfleet merge `@all` ``"},
+		"hold of a person's":           {2, "anna", "/gitfleet hold", "", "`/gitfleet hold` is only for pull requests of drift."},
+		"of somebody who may not":      {1, "guest", "/gitfleet revert", "", ""},
+		"later in a comment":           {1, "anna", "please /gitfleet revert", "", ""},
+		"quoted":                       {1, "anna", "> /gitfleet revert", "", ""},
+		"another word":                 {1, "anna", "/gitfleets revert", "", ""},
+		"to another base":              {3, "anna", "/gitfleet plan", "", ""},
+		"of another fleet":             {4, "anna", "/gitfleet revert", "", ""},
+		"of a fork that looks like it": {5, "anna", "/gitfleet revert", "", "is only for pull requests of drift"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := &world{}
+			w.say(test.number, test.author, test.body)
+			c := w.commander()
+			for n := range 3 { // once, also later and after a restart
+				c.pass(t.Context(), noon.Add(time.Duration(n)*time.Minute))
+			}
+			w.commander().pass(t.Context(), noon.Add(5*time.Minute))
+			if got := strings.Join(w.did, "; "); got != test.did {
+				t.Errorf("it did %q, want %q", got, test.did)
+			}
+			switch got := strings.Join(w.answers, "; "); {
+			case test.answer == "" && got != "":
+				t.Errorf("answered: %q", got)
+			case !strings.Contains(got, test.answer) || len(w.answers) > 1:
+				t.Errorf("the answers are %q, want one with %q", got, test.answer)
+			}
+		})
+	}
+}
+
+// What a command did is recorded with who said it.
+func TestPlansAreRecorded(t *testing.T) {
+	w := &world{}
+	w.say(2, "anna", "/gitfleet plan")
+	w.commander().pass(t.Context(), noon)
+	want := history.Entry{Kind: history.Action, Event: history.PlanRequested, By: "anna (https://git.example.com/pulls/2)", Message: "https://git.example.com/pulls/2"}
+	if len(w.entries) != 1 || w.entries[0] != want {
+		t.Errorf("recorded: %+v", w.entries)
+	}
+}
+
+// A refusal is an answer. An error of the forge is none: the command is tried again, and given up after a few times, so that
+// it does not stop others.
+func TestFailuresOfCommands(t *testing.T) {
+	w := &world{refuse: &proposal.RefusedError{}}
+	w.say(1, "anna", "/gitfleet revert")
+	w.commander().pass(t.Context(), noon)
+	if len(w.answers) != 1 || !strings.Contains(w.answers[0], "Nothing was done: ") {
+		t.Errorf("answered: %q", w.answers)
+	}
+	w = &world{refuse: errors.New("the forge has closed the connection")}
+	w.say(1, "anna", "/gitfleet revert")
+	w.say(2, "anna", "/gitfleet plan")
+	c := w.commander()
+	for n := range 2 * mostAttempts {
+		c.pass(t.Context(), noon.Add(time.Duration(n)*10*time.Minute/2))
+	}
+	if len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "2: It is planned again.") {
+		t.Errorf("answered: %q", w.answers)
+	}
+}
+
+// No request is sent while there is no pull request to follow. Old commands are not executed.
+func TestNothingIsReadInVain(t *testing.T) {
+	w := &world{idle: true}
+	w.say(1, "anna", "/gitfleet revert")
+	c := w.commander()
+	c.pass(t.Context(), noon)
+	if w.lists > 0 {
+		t.Error("comments were listed")
+	}
+	w.idle = false
+	c.pass(t.Context(), noon.Add(2*time.Hour))
+	if w.lists != 1 || len(w.did) > 0 {
+		t.Errorf("%d lists; it did %q", w.lists, w.did)
+	}
+}
