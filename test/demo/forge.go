@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ const forgePassword = "gitfleet-demo"
 type forge struct {
 	*giteaserver.Instance
 	pull string // the URL of the pull request for the drift
+	plan string // the URL of the pull request with a plan
 }
 
 // startForge runs a Gitea with an empty repository.
@@ -62,7 +65,10 @@ func (d *demo) forgeSettings() string {
 	}
 	return fmt.Sprintf(`drift:
   mode: propose # what others change is left as it is, and offered as a pull request
+  additions: propose # and so is what they add
   minAge: 2s    # how long it has to last before; the default is 2m
+pullRequests:
+  plans: true   # what merging a pull request would change, as a comment on it
 forge:
   type: gitea
   tokenFile: %s
@@ -87,22 +93,74 @@ func (d *demo) offerDrift(ctx context.Context) (string, error) {
 		return "", err
 	}
 	body.Close()
+	name := strings.TrimSuffix(repositoryName, ".git")
+	err = d.await(ctx, func(ctx context.Context) bool {
+		list, _, err := d.forge.Client.ListRepoPullRequests(giteaserver.User, name, gitea.ListPullRequestsOptions{State: gitea.StateOpen})
+		i := slices.IndexFunc(list, func(pr *gitea.PullRequest) bool {
+			return pr.Head != nil && strings.HasPrefix(pr.Head.Name, "gitfleet/drift/") && strings.Contains(pr.Title, changed.Namespace+"/"+changed.Name)
+		})
+		if err != nil || i < 0 {
+			return false
+		}
+		d.forge.pull = list[i].HTMLURL
+		status, err := d.gitfleet(ctx, "status") // which is printed next
+		return err == nil && strings.Contains(status, d.forge.pull)
+	})
+	return d.forge.pull, err
+}
+
+// The pull request of a person that the demo opens, and the file that it adds.
+const (
+	planBranch = "motd"
+	planFile   = "platform/motd.yaml"
+	planned    = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: motd
+  namespace: platform
+data:
+  text: Hello from a pull request
+`
+)
+
+// showPlan opens a pull request, and waits for its plan.
+func (d *demo) showPlan(ctx context.Context) (string, error) {
+	name := strings.TrimSuffix(repositoryName, ".git")
+	pr, _, err := d.forge.Client.GetPullRequestByBaseHead(giteaserver.User, name, branch, planBranch)
+	if err != nil { // it is not there from an earlier demo
+		_, _, err := d.forge.Client.CreateFile(giteaserver.User, name, planFile, gitea.CreateFileOptions{
+			FileOptions: gitea.FileOptions{Message: "Add a message of the day", BranchName: branch, NewBranchName: planBranch},
+			Content:     base64.StdEncoding.EncodeToString([]byte(planned)),
+		})
+		if err != nil {
+			return "", fmt.Errorf("push a branch: %w", err)
+		}
+		pr, _, err = d.forge.Client.CreatePullRequest(giteaserver.User, name, gitea.CreatePullRequestOption{Head: planBranch, Base: branch, Title: "Add a message of the day"})
+		if err != nil {
+			return "", fmt.Errorf("open a pull request: %w", err)
+		}
+	}
+	d.forge.plan = pr.HTMLURL
+	return d.forge.plan, d.await(ctx, func(context.Context) bool {
+		list, _, err := d.forge.Client.ListIssueComments(giteaserver.User, name, pr.Index, gitea.ListIssueCommentOptions{})
+		return err == nil && len(list) > 0
+	})
+}
+
+// await waits until done returns true.
+func (d *demo) await(ctx context.Context, done func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	for {
-		list, _, err := d.forge.Client.ListRepoPullRequests(giteaserver.User, strings.TrimSuffix(repositoryName, ".git"), gitea.ListPullRequestsOptions{State: gitea.StateOpen})
-		if err == nil && len(list) > 0 {
-			d.forge.pull = list[0].HTMLURL
-			return d.forge.pull, nil
-		}
+	for !done(ctx) {
 		select {
 		case <-d.daemon.Ended():
-			return "", d.daemon.failure(fmt.Sprintf("gitfleet ended: %v", d.daemon.Err()))
+			return d.daemon.failure(fmt.Sprintf("gitfleet ended: %v", d.daemon.Err()))
 		case <-ctx.Done():
-			return "", d.daemon.failure("it takes too long")
+			return d.daemon.failure("it takes too long")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+	return nil
 }
 
 // forgeTour explains what to look at on the forge.
@@ -117,6 +175,9 @@ func (d *demo) forgeTour() []string {
 		"    " + d.command() + " drift list",
 		"    " + kubectl + " get configmap " + changed.Name + " -o yaml",
 		"    " + kubectl + " patch configmap " + changed.Name + ` --type=merge --patch='{"data":{"contact":"somebody@example.com"}}'`,
+		"", d.paint(bold, "A pull request has a plan."),
+		"Somebody wants to add a ConfigMap. gitfleet has commented what merging that would change:", "",
+		"    " + d.forge.plan,
 	}
 }
 

@@ -4,7 +4,7 @@
 //	go run ./test/demo          prints a tour, and runs until Ctrl-C
 //	go run ./test/demo --once   ends when everything is applied; for tests
 //	go run ./test/demo --prometheus   also starts a Prometheus with the alerts, and serves the dashboards
-//	go run ./test/demo --forge        serves the repository from a Gitea, and opens a pull request for drift
+//	go run ./test/demo --forge        serves the repository from a Gitea, and opens a pull request for drift; one with a plan, too
 //
 // All its files are in build/demo, or in --dir, which is kept for the next time. No process
 // outlives it, not even when it is killed.
@@ -135,7 +135,8 @@ func (d *demo) steps() []step {
 	}
 	if d.hosted {
 		all[3].while, all[3].hint = "building and starting Gitea, and creating a repository", "about five minutes the first time, then seconds"
-		all = append(all, step{name: "drift offered", while: "changing an object on a cluster, and waiting for its pull request", do: d.offerDrift})
+		all = append(all, step{name: "drift offered", while: "changing an object on a cluster, and waiting for its pull request", do: d.offerDrift},
+			step{name: "plan shown", while: "opening a pull request, and waiting for its plan", do: d.showPlan})
 	}
 	if d.watched {
 		all = append(all, step{name: "Prometheus started", while: "building and starting Prometheus", hint: "about five minutes the first time, then seconds", do: d.startPrometheus})

@@ -129,7 +129,7 @@ func TestDemoOpensAPullRequestForDrift(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"drift offered", "/fleet/fleet/pulls/1", "Sign in as fleet with the password " + forgePassword} {
+	for _, want := range []string{"drift offered", "plan shown", "/fleet/fleet/pulls/1", "/fleet/fleet/pulls/2", "offered as ", "Sign in as fleet with the password " + forgePassword} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

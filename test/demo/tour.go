@@ -70,7 +70,7 @@ and in a third:
 {{head "2. Change something else on a cluster."}} It is left as it is, and offered as a pull
 request after a few seconds; the list has its address.
 
-    kubectl --context {{.Victim.Cluster}} -n storefront scale deployment storefront --replicas=5
+    kubectl --context {{.Victim.Cluster}} -n orders scale deployment orders --replicas=5
     {{.Gitfleet}} proposals list
 {{- else -}}
 {{head "2. Change something on a cluster, and see it repaired."}} Or press Enter here.
