@@ -14,8 +14,8 @@ import (
 func TestCountersOfDriftBeginAtZero(t *testing.T) {
 	metrics := NewMetrics()
 	metrics.begin("east")
-	if n := testutil.CollectAndCount(metrics.Drifts) + testutil.CollectAndCount(metrics.Repairs); n != 3 {
-		t.Errorf("%d series of drift begin at zero, want 3", n)
+	if n := testutil.CollectAndCount(metrics.Drifts) + testutil.CollectAndCount(metrics.Repairs); n != 4 {
+		t.Errorf("%d series of drift begin at zero, want 4", n)
 	}
 }
 

@@ -27,7 +27,7 @@ func (f *follower) dueLists(now time.Time) (pulls, issues bool) {
 }
 
 // follows reports whether something may have changed on the forge that is waited for: a pull
-// request, or an issue, is open or may still keep an object as it is.
+// request, or an issue, is open, may still keep an object as it is, or has expired and may be opened again.
 func (f *follower) follows(form func(branch string) bool) bool {
 	for branch := range f.open {
 		if form(branch) {
@@ -35,7 +35,7 @@ func (f *follower) follows(form func(branch string) bool) bool {
 		}
 	}
 	for _, s := range f.states {
-		if form(s.branch) && (s.state == forge.Open || s.asksAgain()) {
+		if form(s.branch) && (s.state == forge.Open || s.expired || s.asksAgain()) {
 			return true
 		}
 	}

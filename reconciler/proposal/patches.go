@@ -101,15 +101,11 @@ func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdi
 		}
 		return addToMergePatch(next, in[key], keys[1:], e)
 	}
-	items, _ := patch[key].([]any)
-	if keys[1] == "-" && listitem.Key(append(slices.Clone(list), e.Value)) != "" {
-		patch[key] = append(items, e.Value)
-		return true
-	}
 	index, err := strconv.Atoi(keys[1])
 	if err != nil || index < 0 || index >= len(list) || listitem.Key(list) == "" {
 		return false
 	}
+	items, _ := patch[key].([]any)
 	i := slices.IndexFunc(items, func(item any) bool { return listitem.Same(item, list[index]) })
 	if i < 0 {
 		i, items = len(items), append(items, any(listitem.Identity(list[index])))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -128,8 +129,15 @@ func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Bra
 	return r, f, nil
 }
 
+// A replanner takes requests for another plan.
+type replanner struct {
+	// again are pull requests to be planned again, and planning those that are planned.
+	again    chan int64
+	planning atomic.Pointer[[]int64]
+}
+
 // Again makes an open pull request be planned again soon. It reports false if it is not planned. Any goroutine may call it.
-func (v *Reviewer) Again(number int64) bool {
+func (v *replanner) Again(number int64) bool {
 	planned := v.planning.Load()
 	if planned == nil || !slices.Contains(*planned, number) {
 		return false
@@ -142,7 +150,7 @@ func (v *Reviewer) Again(number int64) bool {
 }
 
 // Follows reports whether an open pull request is planned. Any goroutine may call it.
-func (v *Reviewer) Follows() bool {
+func (v *replanner) Follows() bool {
 	planned := v.planning.Load()
 	return planned != nil && len(*planned) > 0
 }

@@ -118,9 +118,7 @@ type Reviewer struct {
 	trials   sync.WaitGroup
 	slots    chan struct{}
 	troubles atomic.Pointer[[]string]
-	// again are pull requests to be planned again, and planning those that are planned.
-	again    chan int64
-	planning atomic.Pointer[[]int64]
+	replanner
 
 	// The fields below belong to Run's goroutine.
 	report *status.Report
@@ -174,7 +172,7 @@ func (r *review) planned(key string) {
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), again: make(chan int64, maxAgain), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), replanner: replanner{again: make(chan int64, maxAgain)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 	v.rollout.cfg = &v.cfg
 	return v
 }

@@ -94,7 +94,7 @@ func (d *demo) offerDrift(ctx context.Context) (string, error) {
 	}
 	body.Close()
 	name := strings.TrimSuffix(repositoryName, ".git")
-	err = d.await(ctx, func(ctx context.Context) bool {
+	err = d.awaitForge(ctx, func(ctx context.Context) bool {
 		list, _, err := d.forge.Client.ListRepoPullRequests(giteaserver.User, name, gitea.ListPullRequestsOptions{State: gitea.StateOpen})
 		i := slices.IndexFunc(list, func(pr *gitea.PullRequest) bool {
 			return pr.Head != nil && strings.HasPrefix(pr.Head.Name, "gitfleet/drift/") && strings.Contains(pr.Title, changed.Namespace+"/"+changed.Name)
@@ -141,14 +141,14 @@ func (d *demo) showPlan(ctx context.Context) (string, error) {
 		}
 	}
 	d.forge.plan = pr.HTMLURL
-	return d.forge.plan, d.await(ctx, func(context.Context) bool {
+	return d.forge.plan, d.awaitForge(ctx, func(context.Context) bool {
 		list, _, err := d.forge.Client.ListIssueComments(giteaserver.User, name, pr.Index, gitea.ListIssueCommentOptions{})
 		return err == nil && len(list) > 0
 	})
 }
 
-// await waits until done returns true.
-func (d *demo) await(ctx context.Context, done func(context.Context) bool) error {
+// awaitForge waits until done returns true.
+func (d *demo) awaitForge(ctx context.Context, done func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	for !done(ctx) {
