@@ -24,17 +24,23 @@ type fork struct {
 // was set. A short hash would not do: its author could make another commit with the same.
 func allowedMarker(head string) string { return "<!-- gitfleet plan allowed for " + head + " -->" }
 
-// ensureLabel creates the label for forks once. If that is refused, somebody else has to.
-func (v *Reviewer) ensureLabel(ctx context.Context) {
-	if v.labeled || v.cfg.ForksLabel == "" || v.cfg.AuthorSetsLabels {
+// A forksLabel creates the label for forks.
+type forksLabel struct {
+	// settled says that the label was created, or is refused.
+	settled bool
+}
+
+// ensure creates the label once. If that is refused, somebody else has to.
+func (l *forksLabel) ensure(ctx context.Context, cfg *Config) {
+	if l.settled || cfg.ForksLabel == "" || cfg.AuthorSetsLabels {
 		return
 	}
-	err := v.cfg.Forge.EnsureLabels(ctx, []forge.Label{{Name: v.cfg.ForksLabel, Color: "#0969da", Description: "Plans the newest commit of a pull request from a fork"}})
+	err := cfg.Forge.EnsureLabels(ctx, []forge.Label{{Name: cfg.ForksLabel, Color: "#0969da", Description: "Plans the newest commit of a pull request from a fork"}})
 	if err != nil && forge.IsGeneral(err) {
 		return // it is tried again
 	}
-	if v.labeled = true; err != nil {
-		v.cfg.Log.Warn("label for pull requests from forks not created; create it by hand", "label", v.cfg.ForksLabel, "err", err)
+	if l.settled = true; err != nil {
+		cfg.Log.Warn("label for pull requests from forks not created; create it by hand", "label", cfg.ForksLabel, "err", err)
 	}
 }
 

@@ -140,8 +140,7 @@ type Reviewer struct {
 	trying bool
 	// forge is the backoff of requests about pull requests.
 	forge backoff.Backoff
-	// labeled says that the label for forks was created, or is refused.
-	labeled bool
+	label forksLabel
 	// linesRefused says that the last comments on lines were refused.
 	linesRefused bool
 }
@@ -364,7 +363,7 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	v.ensureLabel(ctx)
+	v.label.ensure(ctx, &v.cfg)
 	forks := map[int64]fork{}
 	for _, pr := range open {
 		if pr.Fork {
