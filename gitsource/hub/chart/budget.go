@@ -36,8 +36,8 @@ type budget struct {
 	done                <-chan struct{}
 }
 
-func newBudget(limits limit.Limits, done <-chan struct{}) *budget {
-	return &budget{steps: mostSteps, made: mostMade, output: limits.BuildOutput, limits: limits, done: done}
+func (c *Chart) newBudget() *budget {
+	return &budget{steps: c.steps, made: mostMade, output: c.limits.BuildOutput, limits: c.limits, done: c.tree.Done()}
 }
 
 var (

@@ -48,6 +48,8 @@ type Chart struct {
 
 	tree   *tree.Tree
 	limits limit.Limits
+	// steps limits those of a rendering.
+	steps int64
 	// names are the files, relative to the directory, and files their content, once they are read.
 	names []string
 	files []*archive.BufferedFile
@@ -75,7 +77,7 @@ func (f *Fault) Error() string {
 // Read lists the files of the chart in a directory. Their content is read when the chart is first rendered. The error means
 // that the commit could not be read.
 func Read(t *tree.Tree, dir string, limits limit.Limits) (*Chart, error) {
-	c := &Chart{Dir: dir, File: path.Join(dir, FileName), tree: t, limits: limits}
+	c := &Chart{Dir: dir, File: path.Join(dir, FileName), tree: t, limits: limits, steps: mostSteps}
 	l := &lister{Chart: c, rules: ignore.Empty(), hash: sha256.New()}
 	err := l.list()
 	if fault, is := errors.AsType[*Fault](err); is {

@@ -161,7 +161,7 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b := newBudget(c.limits, c.tree.Done())
+	b := c.newBudget()
 	e := &engine{budget: b, chance: &chance{budget: b, other: other, failAt: failAt}, prepared: map[*parse.Tree]bool{}}
 	sources := map[string]source{}
 	if _, err := addSources(loaded, values, sources); err != nil {
