@@ -162,7 +162,7 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 		return it.withoutNamespace()
 	case !declared && it.id.Namespace == "" && !strings.HasPrefix(it.id.Kind, "Cluster"):
 		a.problem(problem.Warning, it.origin, "metadata.namespace",
-			"missing, so %s is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace", it.id.Kind)
+			"missing, so %s is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace, or commit its definition", it.id.Kind)
 	}
 	return it
 }

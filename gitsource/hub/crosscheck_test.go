@@ -96,7 +96,7 @@ func TestScopesOfCustomKinds(t *testing.T) {
 		{"Cluster", without, ""},
 		{"Cluster", in, "a.yaml:1: metadata.namespace: a Thing is cluster-scoped; this is ignored, remove it (warning)"},
 		{"", in, ""},
-		{"", without, "a.yaml:1: metadata.namespace: missing, so Thing is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace (warning)"},
+		{"", without, "a.yaml:1: metadata.namespace: missing, so Thing is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace, or commit its definition (warning)"},
 		{"", strings.ReplaceAll(without, "Thing", "ClusterThing"), ""},
 		{"Namespaced", strings.ReplaceAll(named(placementHead, "p"), "{group: '', version: v1, kind: Namespace}", "{group: example.com, version: v1, kind: Thing}"),
 			"a.yaml:5: spec.resourceSelectors[0].kind: Thing is not a cluster scoped resource; select its Namespace by name with selectionScope: NamespaceWithResourceSelectors beside it, or use a ResourcePlacement"},

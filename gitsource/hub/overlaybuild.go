@@ -199,7 +199,7 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 	if !it.custom || it.id.Namespace != "" || key.namespace == "" {
 		return it
 	}
-	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced && (key.kind != chartKind || strings.HasPrefix(it.id.Kind, "Cluster")) {
+	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced {
 		return it
 	}
 	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {
