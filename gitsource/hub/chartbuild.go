@@ -88,12 +88,11 @@ func (u *chartUse) key() buildKey {
 	return buildKey{u.dir, u.it.chart.Namespace, u.it.id.Namespace != "", chartKind}
 }
 
-// reportChoices reports the clusters for which the values are not known, each reason once.
+// reportChoices reports the clusters for which the values are not known.
 func (u *chartUse) reportChoices(a *assembly) {
-	for _, name := range slices.Sorted(keysOf(u.choices)) {
-		if fault := u.choices[name].Err; fault != "" {
-			a.problem(problem.Failure, u.it.at(validation.ChartPath), "", "%s", fault)
-		}
+	for _, name := range slices.Sorted(keysOf(u.faults)) {
+		fault := u.faults[name]
+		a.problem(problem.Failure, u.it.at(fault.field), fault.field, "%s", fault.err)
 	}
 }
 

@@ -35,7 +35,18 @@ type chartUse struct {
 	// choices say what each cluster of the commit has, by its name, and inputs what a choice means.
 	choices map[string]api.ChartChoice
 	inputs  map[string]*chartInputs
+	// faults say why it is not known what clusters have, by their names.
+	faults map[string]*choiceFault
 }
+
+// A choiceFault is why it is not known what a cluster has.
+type choiceFault struct {
+	// field of the chart is what cannot be resolved for the cluster.
+	field string
+	err   error
+}
+
+func (f *choiceFault) Error() string { return f.field + ": " + f.err.Error() }
 
 // chartInputs are what a chart is rendered with, for some clusters.
 type chartInputs struct {
@@ -94,7 +105,7 @@ func textMap(of map[string]string) map[string]any {
 func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 	u := &chartUse{
 		it: it, dir: path.Join(o.hub, it.chart.Chart.Path), files: map[string]bool{},
-		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{},
+		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{}, faults: map[string]*choiceFault{},
 	}
 	o.charts = append(o.charts, u)
 	if is, err := t.IsFile(path.Join(u.dir, chart.FileName)); err != nil {
@@ -128,9 +139,10 @@ func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 
 // choose decides what a cluster has.
 func (u *chartUse) choose(hub string, c overlay.Cluster) {
-	inputs, err := u.inputsFor(hub, c)
-	if err != nil {
-		u.choices[c.Name] = api.ChartChoice{Err: err.Error()}
+	inputs, fault := u.inputsFor(hub, c)
+	if fault != nil {
+		u.choices[c.Name] = api.ChartChoice{Err: fault.Error()}
+		u.faults[c.Name] = fault
 		return
 	}
 	key := inputs.key()
@@ -141,7 +153,7 @@ func (u *chartUse) choose(hub string, c overlay.Cluster) {
 	u.inputs[key].clusters = append(u.inputs[key].clusters, c.Name)
 }
 
-func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, error) {
+func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, *choiceFault) {
 	spec := u.it.chart
 	in := &chartInputs{kubeVersion: schema.KubernetesVersion + ".0"}
 	if spec.Capabilities != nil {
@@ -150,14 +162,14 @@ func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, error
 	if declared := c.Properties[api.KubeVersionProperty]; declared != "" {
 		in.kubeVersion = declared
 	}
-	if err := u.addLayers(in, hub, c, "spec", spec.ValuesFiles, spec.Values); err != nil {
-		return nil, err
+	if fault := u.addLayers(in, hub, c, "spec", spec.ValuesFiles, spec.Values); fault != nil {
+		return nil, fault
 	}
 	for i, entry := range spec.ValuesByCluster {
 		field := fmt.Sprintf("spec.valuesByCluster[%d]", i)
 		matches, err := u.selectors[i].matches(c)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s.expression: for cluster %s: %w", u.it.at(field+".expression"), field, c.Name, err)
+			return nil, &choiceFault{field + ".expression", fmt.Errorf("for cluster %s: %w", c.Name, err)}
 		}
 		if !matches {
 			continue
@@ -165,8 +177,8 @@ func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, error
 		if entry.Capabilities != nil {
 			in.tell(*entry.Capabilities)
 		}
-		if err := u.addLayers(in, hub, c, field, entry.ValuesFiles, entry.Values); err != nil {
-			return nil, err
+		if fault := u.addLayers(in, hub, c, field, entry.ValuesFiles, entry.Values); fault != nil {
+			return nil, fault
 		}
 	}
 	return in, nil
@@ -180,23 +192,23 @@ func (in *chartInputs) tell(c api.ChartCapabilities) {
 	in.apiVersions = append(in.apiVersions, c.APIVersions...)
 }
 
-func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, field string, files []string, values json.RawMessage) error {
+func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, field string, files []string, values json.RawMessage) *choiceFault {
 	for i, text := range files {
 		at := fmt.Sprintf("%s.valuesFiles[%d]", field, i)
 		p, err := overlay.Parse(text)
 		if err != nil {
-			return err
+			return &choiceFault{at, err}
 		}
 		relative, err := p.For(c)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", u.it.at(at), at, err)
+			return &choiceFault{at, err}
 		}
 		switch name := path.Join(hub, relative); {
 		case u.files[name]:
 			in.layers = append(in.layers, valuesLayer{file: name})
 		case u.it.chart.WhenMissing != api.WhenMissingIgnore:
-			return fmt.Errorf("%s: %s: for cluster %s the commit has no file %s; add it, or write whenMissing: %s if the cluster needs none",
-				u.it.at(at), at, c.Name, name, api.WhenMissingIgnore)
+			return &choiceFault{at, fmt.Errorf("for cluster %s the commit has no file %s; add it, or write whenMissing: %s if the cluster needs none",
+				c.Name, name, api.WhenMissingIgnore)}
 		}
 	}
 	if len(values) > 0 && string(values) != "null" {

@@ -81,7 +81,7 @@ type BuiltOverlay struct {
 // A ChartChoice is what a chart has for one cluster.
 // +k8s:openapi-gen=false
 type ChartChoice struct {
-	// Build is the key of a build. Err says why there is none; empty if there is one.
+	// Build is the key of a build. Err says why there is none, without a position; empty if there is one.
 	Build, Err string
 }
 

@@ -108,14 +108,14 @@ func TestCharts(t *testing.T) {
 		o.Overlay.Chart, o.Overlay.Selectors = choices, selectors
 		return NewRenderer(api.PlacementKey{Name: "shop"}, []*api.Object{o}, nil, nil, nil)
 	}
-	choices := map[string]api.ChartChoice{"one": {Build: "small"}, "two": {Build: "large"}, "three": {Err: "chart.yaml:3: no values"}}
+	choices := map[string]api.ChartChoice{"one": {Build: "small"}, "two": {Build: "large"}, "three": {Err: "spec.values: none"}}
 	r := chart(choices, "by label")
 	small, _ := r.For(placement.Cluster{Name: "one"})
 	large, _ := r.For(inEnv("two", "prod"))
 	if len(small.Manifests) != 1 || len(large.Manifests) != 2 || small.Hash == large.Hash || small.Manifests[0].Envelope.Type != api.ClusterHelmChartType {
 		t.Errorf("got %d and %d objects", len(small.Manifests), len(large.Manifests))
 	}
-	for name, want := range map[string]string{"three": "chart.yaml:3: no values", "four": "the commit has no MemberCluster four"} {
+	for name, want := range map[string]string{"three": "spec.values: none", "four": "the commit has no MemberCluster four"} {
 		if _, err := r.For(placement.Cluster{Name: name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
