@@ -81,6 +81,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.checkScopes(s.Namespaced)
 	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()
+	s.Variables = a.variables()
 	a.checkGrants(s.Namespaced)
 	a.overrides()
 	a.references()
@@ -174,7 +175,7 @@ func (it *item) withoutNamespace() *item {
 		id.Namespace = ""
 		object.SetNamespace("")
 		hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
-		it.unnamespaced = &item{id: id, origin: it.origin, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin}}
+		it.unnamespaced = &item{id: id, origin: it.origin, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin, Numbers: it.object.Numbers}}
 	}
 	return it.unnamespaced
 }

@@ -63,4 +63,9 @@ func (it *item) compare(by *item, doc *document.Report) {
 	r := &document.Report{Origin: it.origin, Object: it.top, Root: doc.Root, LinesBefore: doc.LinesBefore}
 	schema.CheckCustom(r, it.top, it.object.Content, by.object.Content, "the CustomResourceDefinition at "+positionText(by.origin))
 	it.mismatches = r.Problems
+	if len(r.Numbers) > 0 {
+		object := *it.object // which a snapshot may use
+		object.Numbers = r.Numbers
+		it.object = &object
+	}
 }

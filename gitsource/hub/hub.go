@@ -37,6 +37,8 @@ type Snapshot struct {
 	// ClusterOverrides and Overrides are sorted by namespace and name.
 	ClusterOverrides []*ClusterOverride
 	Overrides        []*Override
+	// Variables are what variables in objects stand for.
+	Variables *api.Variables
 	// Namespaced has the kinds that the commit's CustomResourceDefinitions declare, and whether
 	// they are namespaced.
 	Namespaced map[api.GroupKind]bool

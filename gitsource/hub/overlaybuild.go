@@ -207,7 +207,7 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 		id.Namespace = key.namespace
 		object.SetNamespace(key.namespace)
 		hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
-		it.namespaced = &item{id: id, origin: it.origin, custom: true, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin}}
+		it.namespaced = &item{id: id, origin: it.origin, custom: true, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin, Numbers: it.object.Numbers}}
 	}
 	return it.namespaced
 }

@@ -41,6 +41,9 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		validation.DefaultOverride(o.Spec.Placement, o.Spec.Policy)
 		validation.CheckOverride(r, o)
 		it.override = &Override{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
+	case *api.ClusterVars:
+		validation.CheckClusterVars(r, it.id, &o.Spec)
+		it.vars = o
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
 	case *api.ClusterOverlay:

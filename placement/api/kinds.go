@@ -62,6 +62,9 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: OverlayGroup, Kind: "HelmChart"}: {
 		Kind: "HelmChart", Plural: "helmcharts", Namespaced: true,
 		Versions: []string{"v1alpha1"}, Content: true, typ: reflect.TypeFor[HelmChart]()},
+	{Group: OverlayGroup, Kind: "ClusterVars"}: {
+		Kind: "ClusterVars", Plural: "clustervars",
+		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[ClusterVars]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
 		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},

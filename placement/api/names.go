@@ -58,6 +58,10 @@ const (
 	// MissingReferencesIgnore says that what it refers to need not be in the repository.
 	MissingReferencesAnnotation = "gitfleet.dev/missing-references"
 	MissingReferencesIgnore     = "ignore"
+	// SubstituteAnnotation, on an object, an envelope or a placement, with the value
+	// SubstituteEnabled says that variables such as ${cluster.name} in the objects are replaced.
+	SubstituteAnnotation = "gitfleet.dev/substitute"
+	SubstituteEnabled    = "enabled"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// KubeVersionProperty is the declared property that charts take for the version of the cluster.

@@ -19,8 +19,16 @@ type Object struct {
 	// or a chart identifies what it has for all clusters as well.
 	Hash   string
 	Origin Origin
+	// Numbers are the paths of the fields that must be whole numbers and are written as a variable.
+	Numbers []NumberField
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.
 	Overlay *BuiltOverlay
+}
+
+// A NumberField is the path of a field that must be a whole number. With OrText it may be another text as well.
+type NumberField struct {
+	Path   []string
+	OrText bool
 }
 
 // Identifier returns the object's identifier in a status.

@@ -12,33 +12,18 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
 // A Cluster has the values of variables.
-type Cluster struct {
-	Name string
-	// Labels and Properties are those of the MemberCluster; properties are its declared ones.
-	Labels, Properties map[string]string
-}
+type Cluster = variable.Cluster
 
 // A Path is a path with variables.
 type Path struct {
 	// texts are the literal parts: one in front of each variable, and one at the end.
 	texts     []string
-	variables []variable
+	variables []variable.Variable
 }
-
-// A variable stands for a value of the cluster.
-type variable struct {
-	// text is the variable as it is written.
-	text string
-	// of is name, labels or properties; key is that of the label or property.
-	of, key    string
-	fallback   string
-	hasDefault bool
-}
-
-const known = "${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, each with a default such as ${cluster.labels.KEY:-TEXT}"
 
 // Parse reads a path. The message of the error says what is wrong with it and how to correct it.
 func Parse(text string) (Path, error) {
@@ -52,7 +37,7 @@ func Parse(text string) (Path, error) {
 		}
 		inside, tail, closed := strings.Cut(after, "}")
 		if !closed {
-			return Path{}, fmt.Errorf("%q lacks the closing bracket of a variable; write %s", text, known)
+			return Path{}, fmt.Errorf("%q lacks the closing bracket of a variable; write %s", text, variable.Known)
 		}
 		v, err := parseVariable(inside)
 		if err != nil {
@@ -67,18 +52,15 @@ func Parse(text string) (Path, error) {
 	return p, nil
 }
 
-func parseVariable(inside string) (variable, error) {
-	v := variable{text: "${" + inside + "}"}
-	name, fallback, hasDefault := strings.Cut(inside, ":-")
-	v.fallback, v.hasDefault = fallback, hasDefault
-	if hasDefault && faultOf(fallback) != "" {
-		return v, fmt.Errorf("the default of %s %s; write one name", v.text, faultOf(fallback))
-	}
-	of, is := strings.CutPrefix(name, "cluster.")
-	v.of, v.key, _ = strings.Cut(of, ".")
-	valid := v.of == "name" && v.key == "" || (v.of == "labels" || v.of == "properties") && v.key != ""
-	if !is || !valid {
-		return v, fmt.Errorf("%s is not known; write %s", v.text, known)
+func parseVariable(inside string) (variable.Variable, error) {
+	v, err := variable.Parse(inside)
+	switch {
+	case err != nil:
+		return v, err
+	case v.Of == variable.Vars:
+		return v, fmt.Errorf("%s is not known in a path; write %s", v.Text, variable.Known)
+	case v.HasDefault && faultOf(v.Fallback) != "":
+		return v, fmt.Errorf("the default of %s %s; write one name", v.Text, faultOf(v.Fallback))
 	}
 	return v, nil
 }
@@ -101,8 +83,8 @@ func faultOf(value string) string {
 func (p Path) Labels() []string {
 	var keys []string
 	for _, v := range p.variables {
-		if v.of == "labels" {
-			keys = append(keys, v.key)
+		if v.Of == variable.Labels {
+			keys = append(keys, v.Key)
 		}
 	}
 	return keys
@@ -119,7 +101,7 @@ func (p Path) For(c Cluster) (string, error) {
 		if i == len(p.variables) {
 			break
 		}
-		value, err := p.variables[i].value(c)
+		value, err := valueOf(p.variables[i], c)
 		if err != nil {
 			return "", err
 		}
@@ -128,29 +110,13 @@ func (p Path) For(c Cluster) (string, error) {
 	return b.String(), nil
 }
 
-func (v variable) value(c Cluster) (string, error) {
-	value, there := c.Name, true
-	what := "name"
-	switch v.of {
-	case "labels":
-		value, there = c.Labels[v.key]
-		what = "label " + v.key
-	case "properties":
-		value, there = c.Properties[v.key]
-		what = "declared property " + v.key
+// valueOf returns the value of a variable in a path.
+func valueOf(v variable.Variable, c Cluster) (string, error) {
+	value, err := v.Value(c)
+	if err == nil && faultOf(value) != "" {
+		err = fmt.Errorf("the %s of cluster %s %s, and cannot be part of a path; change it", v.What(), c.Name, faultOf(value))
 	}
-	switch {
-	case !there && v.hasDefault:
-		return v.fallback, nil
-	case !there && v.of == "properties":
-		return "", fmt.Errorf("cluster %s has no %s; add the annotation %s%s to its MemberCluster, or write a default such as ${cluster.properties.%s:-TEXT}",
-			c.Name, what, api.PropertyAnnotationPrefix, v.key, v.key)
-	case !there:
-		return "", fmt.Errorf("cluster %s has no %s; add it to its MemberCluster, or write a default such as ${cluster.labels.%s:-TEXT}", c.Name, what, v.key)
-	case faultOf(value) != "":
-		return "", fmt.Errorf("the %s of cluster %s %s, and cannot be part of a path; change it", what, c.Name, faultOf(value))
-	}
-	return value, nil
+	return value, err
 }
 
 // wildcards escapes what has a meaning in patterns.

@@ -175,9 +175,20 @@ func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		return
 	}
 	o.add(&Manifest{
-		Object:   &api.Object{ID: api.IDOf(object), Content: object, Hash: hash, Origin: envelope.Origin},
+		Object:   &api.Object{ID: api.IDOf(object), Content: object, Hash: hash, Origin: envelope.Origin, Numbers: numbersIn(envelope, key)},
 		Envelope: id,
 	})
+}
+
+// numbersIn returns the fields of an entry of an envelope that must be numbers.
+func numbersIn(envelope *api.Object, key string) []api.NumberField {
+	var all []api.NumberField
+	for _, n := range envelope.Numbers {
+		if len(n.Path) > 2 && n.Path[0] == "data" && n.Path[1] == key {
+			all = append(all, api.NumberField{Path: n.Path[2:], OrText: n.OrText})
+		}
+	}
+	return all
 }
 
 // reserved returns the reserved namespace that an object is or is in; empty if it may be

@@ -64,7 +64,7 @@ func (e *OverrideError) Unwrap() error { return e.Err }
 type EnvelopeError struct {
 	// Problems are all problems, by envelope and key.
 	Problems []error
-	// Overlays says that the problems are only those of what overlays have for the cluster, so that other
+	// Overlays says that the problems are only those of what overlays and variables are for the cluster, so that other
 	// clusters may get the content.
 	Overlays bool
 }

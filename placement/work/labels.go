@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement"
-	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Labels returns the labels of a cluster on which its content depends: those used by override
@@ -20,9 +19,9 @@ func (r *Renderer) Labels(c placement.Cluster) string {
 	return strings.Join(pairs, ",")
 }
 
-// labelKeys lists the label keys that rules and overlays use, sorted.
-func labelKeys(candidates []candidate, overlays []*api.Object) []string {
-	keys := overlayLabels(overlays)
+// labelKeys lists the label keys that rules use, and others, sorted.
+func labelKeys(candidates []candidate, others []string) []string {
+	keys := others
 	for i := range candidates {
 		for j := range candidates[i].rules {
 			rule := &candidates[i].rules[j]

@@ -24,10 +24,10 @@ func overlaysOf(selected []*api.Object) []*api.Object {
 
 // variantFor returns the content of a cluster before overrides.
 func (r *Renderer) variantFor(c placement.Cluster) *variant {
-	if len(r.overlays) == 0 {
+	if len(r.overlays) == 0 && r.substitution == nil {
 		return r.whole
 	}
-	key := ""
+	key := r.substitution.key(c)
 	for _, o := range r.overlays {
 		dir, err := directory(o.Overlay, c)
 		if err != nil {
@@ -36,7 +36,9 @@ func (r *Renderer) variantFor(c placement.Cluster) *variant {
 		key += dir + "\x00"
 	}
 	if r.variants[key] == nil {
-		r.variants[key], _ = r.newVariant(func(o *api.Object) ([]*api.Object, error) { return builtFor(o.Overlay, c) })
+		v, _ := r.newVariant(func(o *api.Object) ([]*api.Object, error) { return builtFor(o.Overlay, c) })
+		r.substitution.apply(v, c)
+		r.variants[key] = v
 	}
 	return r.variants[key]
 }

@@ -52,6 +52,8 @@ type Renderer struct {
 	// variants are the contents that overlays lead to, by what they have for a cluster.
 	variants map[string]*variant
 	warnings []string
+	// substitution replaces variables in manifests; nil if there are none.
+	substitution *substitution
 	// labelKeys are the keys of the labels that affect the content.
 	labelKeys []string
 }
@@ -73,7 +75,7 @@ func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.Clust
 	var warnings []string
 	r.whole, warnings = r.newVariant(everyBuild)
 	r.warnings = warnings
-	r.labelKeys = labelKeys(r.whole.candidates, r.overlays)
+	r.labelKeys = labelKeys(r.whole.candidates, overlayLabels(r.overlays))
 	return r
 }
 
@@ -110,9 +112,9 @@ func (r *Renderer) Hash() string {
 	case r.whole.err != nil:
 		return hashOfError(r.whole.err)
 	case len(r.overlays) > 0:
-		return r.hashOfOverlays(false)
+		return r.substitution.hash(r.hashOfOverlays(false))
 	}
-	return r.whole.base.Hash
+	return r.substitution.hash(r.whole.base.Hash)
 }
 
 // For returns the content for a cluster.

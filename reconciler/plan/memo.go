@@ -77,6 +77,8 @@ type prepared struct {
 	fingerprint string         // fingerprint of the content with overrides; empty until it is needed
 	cros        []*api.ClusterResourceOverride
 	ros         []*api.ResourceOverride
+	variables   *api.Variables
+	substitutes bool // whether the placement asks for variables to be replaced
 }
 
 // NewMemo returns an empty memo.
@@ -133,13 +135,14 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 		at.index = placement.NewIndex(s.Objects)
 	}
 	scope := Scope(s)
-	current := &prepared{key: key, cros: at.cros, ros: at.ros, selection: placement.Select(placement.Terms{Key: key, Spec: &p.Spec, Scope: scope}, at.index)}
+	current := &prepared{key: key, cros: at.cros, ros: at.ros, selection: placement.Select(placement.Terms{Key: key, Spec: &p.Spec, Scope: scope}, at.index),
+		variables: s.Variables, substitutes: Substitutes(p)}
 	switch known := m.contents[key]; {
 	case current.selection.Invalid != "":
 	case len(known) > 0 && known[0].equal(current):
 		current = known[0]
 	default:
-		current.renderer = work.NewRenderer(key, current.selection.Objects, at.cros, at.ros, scope)
+		current.renderer = work.NewRenderer(key, current.selection.Objects, at.cros, at.ros, scope).WithVariables(current.variables, current.substitutes)
 		if at == m.inForce {
 			m.contents[key] = slices.Insert(known, 0, current)
 		}
@@ -152,7 +155,13 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 // renderer has cached.
 func (p *prepared) equal(o *prepared) bool {
 	return p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) && slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros) &&
+		p.substitutes == o.substitutes && (!p.renderer.HasVariables() || p.variables.Equal(o.variables)) &&
 		slices.Equal(p.selection.Warnings, o.selection.Warnings) && slices.Equal(p.selection.Unmatched, o.selection.Unmatched)
+}
+
+// Substitutes reports whether a placement asks for the variables in all its objects to be replaced.
+func Substitutes(p *hub.Placement) bool {
+	return p.Annotations[api.SubstituteAnnotation] == api.SubstituteEnabled
 }
 
 func newCommitCache(s *hub.Snapshot) *commitCache {

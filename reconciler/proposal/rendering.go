@@ -50,7 +50,7 @@ func (r *rendering) objects(at status.Holder) ([]*work.Manifest, error) {
 		for _, o := range r.snapshot.Overrides {
 			ros = append(ros, o.ResourceOverride)
 		}
-		renderer = work.NewRenderer(at.Placement, selected.Objects, cros, ros, scope)
+		renderer = work.NewRenderer(at.Placement, selected.Objects, cros, ros, scope).WithVariables(r.snapshot.Variables, plan.Substitutes(r.snapshot.Placements[i]))
 		r.renderers[at.Placement] = renderer
 	}
 	rendered, err := renderer.For(r.clusters[at.Cluster])

@@ -27,8 +27,9 @@ var mayImport = map[string][]string{
 	"placement/api":       {},
 	"placement":           {"placement/api"},
 	"placement/rollout":   {"placement", "placement/api"},
-	"placement/work":      {"placement", "placement/api", "placement/listitem", "placement/overlay"},
-	"placement/overlay":   {"placement/api"},
+	"placement/work":      {"placement", "placement/api", "placement/listitem", "placement/overlay", "placement/variable"},
+	"placement/overlay":   {"placement/api", "placement/variable"},
+	"placement/variable":  {"placement/api"},
 	"placement/reference": {"placement/api"},
 
 	"placement/controllers": {"placement/api"},
@@ -54,7 +55,7 @@ var mayImport = map[string][]string{
 	"gitsource/hub/grant":      {"gitsource/hub/problem", "placement/api"},
 	"gitsource/hub/limit":      {},
 	"gitsource/hub/problem":    {"placement/api"},
-	"gitsource/hub/schema":     {"gitsource/hub/document", "gitsource/hub/problem", "placement/api"},
+	"gitsource/hub/schema":     {"gitsource/hub/document", "gitsource/hub/problem", "placement/api", "placement/variable"},
 	"gitsource/hub/tree":       {"gitsource/hub/limit"},
 	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression", "placement/overlay"},
 

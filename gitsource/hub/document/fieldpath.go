@@ -1,6 +1,7 @@
 package document
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,20 @@ func (p *FieldPath) Child(keys ...string) *FieldPath {
 		p = &FieldPath{up: p, key: k}
 	}
 	return p
+}
+
+// Keys returns the steps of the path below another one, an index as its digits.
+func (p *FieldPath) Keys(below *FieldPath) []string {
+	var keys []string
+	for ; p != nil && p != below; p = p.up {
+		key := p.key
+		if key == "" {
+			key = strconv.Itoa(p.index)
+		}
+		keys = append(keys, key)
+	}
+	slices.Reverse(keys)
+	return keys
 }
 
 // IsField reports whether the last step is this key.

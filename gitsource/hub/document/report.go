@@ -30,6 +30,8 @@ type Report struct {
 	count map[problem.Severity]int
 	// Lines are the lines of recorded fields.
 	Lines map[string]int
+	// Numbers are the fields that must be whole numbers and are written as a variable.
+	Numbers []api.NumberField
 	// muted are the fields of mappings for which a problem was reported.
 	muted []string
 }

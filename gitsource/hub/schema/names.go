@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
 // A nameRule returns what is wrong with the name of an object.
@@ -111,7 +112,9 @@ func (c *comparison) checkNames(kind api.GroupKind, object map[string]any, p *do
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
-	if rule != nil && name != "" {
+	if variable.In(name) {
+		c.r.Warnf(p.Child("metadata", "name"), "cannot have a variable, since placements select objects by their names; write the name itself")
+	} else if rule != nil && name != "" {
 		c.invalid(p.Child("metadata", "name"), "name of a "+kind.Kind, name, rule(name, object))
 	}
 	if namespace, _ := metadata["namespace"].(string); namespace != "" {
@@ -121,7 +124,7 @@ func (c *comparison) checkNames(kind api.GroupKind, object map[string]any, p *do
 
 // invalid reports that a value cannot be what it is, with the first reason.
 func (c *comparison) invalid(p *document.FieldPath, what, value string, reasons []string) {
-	if len(reasons) == 0 {
+	if len(reasons) == 0 || variable.In(value) {
 		return
 	}
 	reason, _, _ := strings.Cut(reasons[0], " (e.g. ") // without the regular expression

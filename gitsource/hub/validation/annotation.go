@@ -33,6 +33,7 @@ var objectAnnotations = []annotationRule{
 	}},
 	driftRule,
 	missingRule,
+	substituteRule,
 	{api.PruneAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		if value != api.PruneDisabled {
 			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)
@@ -68,6 +69,13 @@ var missingRule = annotationRule{api.MissingReferencesAnnotation, func(value str
 	return "", nil
 }}
 
+var substituteRule = annotationRule{api.SubstituteAnnotation, func(value string, _ api.GroupKind) (string, error) {
+	if value != api.SubstituteEnabled {
+		return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.SubstituteEnabled)
+	}
+	return "", nil
+}}
+
 // placementAnnotations are those of placements. An invalid value would otherwise be treated as
 // the default.
 var placementAnnotations = []annotationRule{
@@ -85,6 +93,7 @@ var placementAnnotations = []annotationRule{
 	}},
 	driftRule,
 	missingRule,
+	substituteRule,
 }
 
 // CheckAnnotations validates gitfleet's annotations of the object at p, and reports whether they

@@ -35,6 +35,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.ClusterSelector":                schema_gitfleet_gitfleet_placement_api_ClusterSelector(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterSelectorTerm":            schema_gitfleet_gitfleet_placement_api_ClusterSelectorTerm(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterValues":                  schema_gitfleet_gitfleet_placement_api_ClusterValues(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ClusterVars":                    schema_gitfleet_gitfleet_placement_api_ClusterVars(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ClusterVarsRule":                schema_gitfleet_gitfleet_placement_api_ClusterVarsRule(ref),
+		"github.com/gitfleet/gitfleet/placement/api.ClusterVarsSpec":                schema_gitfleet_gitfleet_placement_api_ClusterVarsSpec(ref),
 		"github.com/gitfleet/gitfleet/placement/api.DeleteOptions":                  schema_gitfleet_gitfleet_placement_api_DeleteOptions(ref),
 		"github.com/gitfleet/gitfleet/placement/api.DeleteStrategy":                 schema_gitfleet_gitfleet_placement_api_DeleteStrategy(ref),
 		"github.com/gitfleet/gitfleet/placement/api.DiffedResourcePlacement":        schema_gitfleet_gitfleet_placement_api_DiffedResourcePlacement(ref),
@@ -51,6 +54,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.MemberClusterSpec":              schema_gitfleet_gitfleet_placement_api_MemberClusterSpec(ref),
 		"github.com/gitfleet/gitfleet/placement/api.MemberClusterStatus":            schema_gitfleet_gitfleet_placement_api_MemberClusterStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.NamespacedName":                 schema_gitfleet_gitfleet_placement_api_NamespacedName(ref),
+		"github.com/gitfleet/gitfleet/placement/api.NumberField":                    schema_gitfleet_gitfleet_placement_api_NumberField(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ObjectName":                     schema_gitfleet_gitfleet_placement_api_ObjectName(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Overlay":                        schema_gitfleet_gitfleet_placement_api_Overlay(ref),
 		"github.com/gitfleet/gitfleet/placement/api.OverlaySpec":                    schema_gitfleet_gitfleet_placement_api_OverlaySpec(ref),
@@ -84,6 +88,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.Taint":                          schema_gitfleet_gitfleet_placement_api_Taint(ref),
 		"github.com/gitfleet/gitfleet/placement/api.Toleration":                     schema_gitfleet_gitfleet_placement_api_Toleration(ref),
 		"github.com/gitfleet/gitfleet/placement/api.TopologySpreadConstraint":       schema_gitfleet_gitfleet_placement_api_TopologySpreadConstraint(ref),
+		"github.com/gitfleet/gitfleet/placement/api.Variables":                      schema_gitfleet_gitfleet_placement_api_Variables(ref),
 		resource.Quantity{}.OpenAPIModelName():                                      schema_apimachinery_pkg_api_resource_Quantity(ref),
 		v1.APIGroup{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -991,6 +996,143 @@ func schema_gitfleet_gitfleet_placement_api_ClusterValues(ref common.ReferenceCa
 	}
 }
 
+func schema_gitfleet_gitfleet_placement_api_ClusterVars(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterVars are values of variables for clusters. KubeFleet does not have the kind.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec has the values.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/gitfleet/gitfleet/placement/api.ClusterVarsSpec"),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ClusterVarsSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ClusterVarsRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A ClusterVarsRule has the values of variables for some clusters: those that it names, and those that its selector matches.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"names": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Names are names of clusters.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LabelSelector matches the labels of clusters.",
+							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"vars": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Vars are the values.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"vars"},
+			},
+		},
+		Dependencies: []string{
+			v1.LabelSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_ClusterVarsSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A ClusterVarsSpec has the values of variables.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"vars": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Vars are the values for all clusters, by the name of the variable.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters are values for some clusters. A later entry takes precedence over an earlier one, and all take precedence over Vars.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/gitfleet/gitfleet/placement/api.ClusterVarsRule"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ClusterVarsRule"},
+	}
+}
+
 func schema_gitfleet_gitfleet_placement_api_DeleteOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1818,6 +1960,40 @@ func schema_gitfleet_gitfleet_placement_api_NamespacedName(ref common.ReferenceC
 					},
 				},
 				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_NumberField(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "A NumberField is the path of a field that must be a whole number. With OrText it may be another text as well.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Path": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"OrText": {
+						SchemaProps: spec.SchemaProps{
+							Default: false,
+							Type:    []string{"boolean"},
+							Format:  "",
+						},
+					},
+				},
+				Required: []string{"Path", "OrText"},
 			},
 		},
 	}
@@ -3273,6 +3449,66 @@ func schema_gitfleet_gitfleet_placement_api_TopologySpreadConstraint(ref common.
 				Required: []string{"topologyKey"},
 			},
 		},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_Variables(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Variables are what variables stand for at a commit. They are immutable.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Properties": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Properties are the declared properties of the clusters, by the cluster's name.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type: []string{"object"},
+										AdditionalProperties: &spec.SchemaOrBool{
+											Allows: true,
+											Schema: &spec.Schema{
+												SchemaProps: spec.SchemaProps{
+													Type:   []string{"string"},
+													Format: "",
+												},
+											},
+										},
+									},
+								},
+							},
+						},
+					},
+					"Vars": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Vars are sorted by name, and no two have the same variable.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/gitfleet/gitfleet/placement/api.ClusterVars"),
+									},
+								},
+							},
+						},
+					},
+					"Hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Hash identifies all of them.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"Properties", "Vars", "Hash"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/gitfleet/gitfleet/placement/api.ClusterVars"},
 	}
 }
 

@@ -1,0 +1,291 @@
+package work
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/variable"
+)
+
+// A substitution replaces the variables in the manifests of a placement. Nil replaces none.
+type substitution struct {
+	// all says that the placement asks for it, so that all objects have variables.
+	all  bool
+	vars *api.Variables
+	// used are the variables in any manifest, by their text.
+	used map[string]variable.Variable
+	// selectors are those of the ClusterVars, by rule.
+	selectors map[*metav1.LabelSelector]labels.Selector
+}
+
+// WithVariables has the variables in objects replaced that ask for it, or in all objects, and returns the renderer. The variables
+// are those of the commit.
+func (r *Renderer) WithVariables(vars *api.Variables, all bool) *Renderer {
+	if vars == nil {
+		vars = &api.Variables{}
+	}
+	s := &substitution{all: all, vars: vars, used: map[string]variable.Variable{}, selectors: map[*metav1.LabelSelector]labels.Selector{}}
+	asked := false
+	for _, o := range r.selected {
+		asked = asked || all || asks(o.Content) || o.Overlay != nil
+	}
+	manifests := r.whole.base.Manifests
+	if !asked && !slices.ContainsFunc(manifests, func(m *Manifest) bool { return asks(m.Object.Content) }) {
+		return r
+	}
+	other := false
+	for _, m := range everyManifest(r) {
+		if s.wants(m) {
+			other = s.collect(m.Object.Content.Object) || other
+		}
+	}
+	if len(s.used) == 0 && !other {
+		return r
+	}
+	keys := overlayLabels(r.overlays)
+	for _, v := range s.used {
+		if v.Of == variable.Labels {
+			keys = append(keys, v.Key)
+		}
+	}
+	for _, set := range vars.Vars {
+		for _, rule := range set.Spec.Clusters {
+			if rule.LabelSelector == nil {
+				continue
+			}
+			selector, err := metav1.LabelSelectorAsSelector(rule.LabelSelector)
+			if err != nil { // which validation has refused
+				selector = labels.Nothing()
+			}
+			s.selectors[rule.LabelSelector] = selector
+			requirements, _ := selector.Requirements()
+			for _, q := range requirements {
+				keys = append(keys, q.Key())
+			}
+		}
+	}
+	r.substitution = s
+	r.labelKeys = labelKeys(r.whole.candidates, keys)
+	return r
+}
+
+// HasVariables reports whether the content depends on variables.
+func (r *Renderer) HasVariables() bool { return r.substitution != nil }
+
+// everyManifest returns the manifests that any cluster may get before overrides. An object that several directories of an
+// overlay build differently occurs several times.
+func everyManifest(r *Renderer) []*Manifest {
+	all := slices.Clone(r.whole.base.Manifests)
+	for _, o := range r.overlays {
+		for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
+			for _, object := range o.Overlay.Builds[dir].Objects {
+				all = append(all, &Manifest{Object: object})
+			}
+		}
+	}
+	return all
+}
+
+func asks(o *unstructured.Unstructured) bool {
+	return o.GetAnnotations()[api.SubstituteAnnotation] == api.SubstituteEnabled
+}
+
+func (s *substitution) wants(m *Manifest) bool { return s.all || asks(m.Object.Content) }
+
+// collect adds the variables of a value. It reports whether one is malformed or escaped, which are replaced as well.
+func (s *substitution) collect(v any) (other bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, field := range v {
+			other = s.collect(key) || other
+			other = s.collect(field) || other
+		}
+	case []any:
+		for _, item := range v {
+			other = s.collect(item) || other
+		}
+	case string:
+		if !variable.In(v) {
+			return false
+		}
+		_, found, _ := variable.Split(v)
+		for _, one := range found {
+			s.used[one.Text] = one
+		}
+		return len(found) == 0 // an error returns none
+	}
+	return other
+}
+
+// cluster returns the values for a cluster.
+func (s *substitution) cluster(c placement.Cluster) variable.Cluster {
+	out := variable.Cluster{Name: c.Name, Labels: c.Labels, Properties: s.vars.Properties[c.Name], Vars: map[string]string{}}
+	for _, set := range s.vars.Vars {
+		maps.Copy(out.Vars, set.Spec.Vars)
+		for _, rule := range set.Spec.Clusters {
+			if slices.Contains(rule.Names, c.Name) || rule.LabelSelector != nil && s.selectors[rule.LabelSelector].Matches(labels.Set(c.Labels)) {
+				maps.Copy(out.Vars, rule.Vars)
+			}
+		}
+	}
+	return out
+}
+
+// key identifies the values for a cluster: clusters with the same ones have the same content.
+func (s *substitution) key(c placement.Cluster) string {
+	if s == nil {
+		return ""
+	}
+	var key []byte
+	values := s.cluster(c)
+	for _, text := range slices.Sorted(maps.Keys(s.used)) {
+		value, err := s.used[text].Value(values)
+		key = fmt.Appendf(key, "%q %v\x00", value, err)
+	}
+	return string(key)
+}
+
+// hash returns the hash of a content together with what variables stand for.
+func (s *substitution) hash(content string) string {
+	if s == nil {
+		return content
+	}
+	h := sha256.New()
+	writeField(h, content)
+	writeField(h, s.vars.Hash)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// apply replaces the variables in a variant, which is that of a cluster.
+func (s *substitution) apply(v *variant, c placement.Cluster) {
+	if s == nil || v.err != nil {
+		return
+	}
+	values := s.cluster(c)
+	var problems []error
+	for i, m := range v.base.Manifests {
+		if !s.wants(m) {
+			continue
+		}
+		changed, errs := s.manifest(m, values)
+		if errs != nil {
+			for _, err := range errs {
+				problems = append(problems, fmt.Errorf("%s: %s: %w", m.Origin, m.ID, err))
+			}
+			continue
+		}
+		v.base.Manifests[i] = changed
+	}
+	if problems != nil {
+		v.err = &EnvelopeError{Problems: problems, Overlays: true}
+		return
+	}
+	v.base.Hash = hashOf(v.base.Manifests, v.base.Refused)
+}
+
+// manifest returns a manifest with the values for a cluster; the same one if it has no variables.
+func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest, []error) {
+	r := &replacement{values: values, numbers: m.Numbers}
+	content, _ := r.value(m.Object.Content.Object, nil).(map[string]any)
+	if r.errs != nil {
+		return nil, r.errs
+	}
+	if !r.changed {
+		return m, nil
+	}
+	u := &unstructured.Unstructured{Object: content}
+	if err := checkIdentity(m.Object.Content, u); err != nil {
+		return nil, []error{errors.New("variables cannot be in apiVersion, kind, metadata.name and metadata.namespace, by which placements select objects")}
+	}
+	if err := checkTextMaps(u); err != nil {
+		return nil, []error{err}
+	}
+	hash, err := hashObject(u)
+	if err != nil {
+		return nil, []error{err}
+	}
+	object := *m.Object
+	object.Content, object.Hash = u, hash
+	return &Manifest{Object: &object, Envelope: m.Envelope, Encrypted: api.CiphertextIn(content)}, nil
+}
+
+// A replacement copies a value with the values of variables.
+type replacement struct {
+	values  variable.Cluster
+	numbers []api.NumberField
+	changed bool
+	errs    []error
+}
+
+func (r *replacement) value(v any, at []string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			name := r.text(key, at)
+			if _, twice := out[name]; twice {
+				r.fail(at, "two keys are %q for cluster %s", name, r.values.Name)
+			}
+			out[name] = r.value(v[key], append(at[:len(at):len(at)], key))
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = r.value(item, append(at[:len(at):len(at)], strconv.Itoa(i)))
+		}
+		return out
+	case string:
+		text := r.text(v, at)
+		i := slices.IndexFunc(r.numbers, func(n api.NumberField) bool { return slices.Equal(n.Path, at) })
+		if text == v || i < 0 {
+			return text
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil && r.numbers[i].OrText {
+			return text
+		}
+		if err != nil {
+			r.fail(at, "must be a whole number, and is none for cluster %s", r.values.Name)
+		}
+		return n
+	}
+	return v
+}
+
+func (r *replacement) text(text string, at []string) string {
+	if !variable.In(text) {
+		return text
+	}
+	texts, variables, err := variable.Split(text)
+	if err != nil {
+		r.fail(at, "%w", err)
+		return text
+	}
+	out := texts[0]
+	for i, v := range variables {
+		value, err := v.Value(r.values)
+		if err != nil {
+			r.fail(at, "%w", err)
+		}
+		out += value + texts[i+1]
+	}
+	r.changed = r.changed || out != text
+	return out
+}
+
+func (r *replacement) fail(at []string, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("%s: %w", strings.Join(at, "."), fmt.Errorf(format, args...)))
+}

@@ -1,0 +1,110 @@
+package work
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var fleetVars = &api.Variables{
+	Properties: map[string]map[string]string{"paris": {"zone": "3"}},
+	Vars: []*api.ClusterVars{{Spec: api.ClusterVarsSpec{
+		Vars: map[string]string{"replicas": "1", "text": "${cluster.name} \"q\""},
+		Clusters: []api.ClusterVarsRule{
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}, Vars: map[string]string{"replicas": "5"}},
+			{Names: []string{"oslo"}, Vars: map[string]string{"replicas": "many"}},
+		},
+	}}},
+}
+
+var clustersWithVars = map[string]placement.Cluster{
+	"paris": {Name: "paris", Labels: map[string]string{"env": "prod"}},
+	"tokyo": {Name: "tokyo", Labels: map[string]string{"env": "dev"}},
+	"oslo":  {Name: "oslo"},
+}
+
+func withVars(t *testing.T, text string, all bool, numbers ...api.NumberField) *Renderer {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	hash, _ := hashObject(u)
+	o := &api.Object{ID: api.IDOf(u), Content: u, Hash: hash, Numbers: numbers, Origin: api.Origin{Path: "web.yaml", Line: 3}}
+	return NewRenderer(api.PlacementKey{Name: "p"}, []*api.Object{o}, nil, nil, nil).WithVariables(fleetVars, all)
+}
+
+const enabled = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: shop, annotations: {gitfleet.dev/substitute: enabled}}\n"
+
+// Variables are replaced in texts, keys and whole numbers, once; whatever else looks like one stays.
+func TestVariablesAreReplaced(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, cluster, want string
+		numbers             []api.NumberField
+	}{
+		"texts":          {enabled + "data: {a: 'x-${cluster.name}-${cluster.labels.env}', b: '${HOME} ${MEMBER-CLUSTER-NAME}'}", "paris", `{"a":"x-paris-prod","b":"${HOME} ${MEMBER-CLUSTER-NAME}"}`, nil},
+		"keys":           {enabled + "data: {'${cluster.name}.conf': a}", "paris", `{"paris.conf":"a"}`, nil},
+		"properties":     {enabled + "data: {a: '${cluster.properties.zone:-none}'}", "paris", `{"a":"3"}`, nil},
+		"a default":      {enabled + "data: {a: '${cluster.properties.zone:-none}', b: '${vars.none:-}'}", "tokyo", `{"a":"none","b":""}`, nil},
+		"escaped":        {enabled + "data: {a: '$${cluster.name}'}", "paris", `{"a":"${cluster.name}"}`, nil},
+		"once":           {enabled + "data: {a: '${vars.text}'}", "paris", `{"a":"${cluster.name} \"q\""}`, nil},
+		"a number":       {enabled + "data: {count: '${vars.replicas}', t: '${vars.replicas}'}", "paris", `{"count":5,"t":"5"}`, []api.NumberField{{Path: []string{"data", "count"}}}},
+		"number or text": {enabled + "data: {count: '${vars.replicas}'}", "oslo", `{"count":"many"}`, []api.NumberField{{Path: []string{"data", "count"}, OrText: true}}},
+		"nobody asks":    {strings.Replace(enabled, "enabled", "never", 1) + "data: {a: '${cluster.name}'}", "paris", `{"a":"${cluster.name}"}`, nil},
+		"no number":      {enabled + "data: {count: '${vars.replicas}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.count: must be a whole number, and is none for cluster oslo", []api.NumberField{{Path: []string{"data", "count"}}}},
+		"no label":       {enabled + "data: {a: '${cluster.labels.env}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: cluster oslo has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}", nil},
+		"no variable":    {enabled + "data: {a: '${vars.none}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: cluster oslo has no variable none; set it in a ClusterVars, or write a default such as ${vars.none:-TEXT}", nil},
+		"malformed":      {enabled + "data: {a: '${cluster.nam}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: ${cluster.nam} is not known; write ${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
+		"two equal keys": {enabled + "data: {'${cluster.name}': a, paris: b}", "paris", `web.yaml:3: ConfigMap/shop/c: data: two keys are "paris" for cluster paris`, nil},
+		"no closed one":  {enabled + "data: {a: '${vars.a'}", "paris", "web.yaml:3: ConfigMap/shop/c: data.a: a variable lacks its closing bracket; write ${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := withVars(t, test.text, false, test.numbers...).For(clustersWithVars[test.cluster])
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else {
+				text, _ := yaml.Marshal(r.Manifests[0].Object.Content.Object["data"])
+				data, _ := yaml.YAMLToJSON(text)
+				got = string(data)
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A revision is that of a cluster: it changes with the values that the cluster uses, and is known by the labels.
+func TestRevisionsWithVariables(t *testing.T) {
+	r := withVars(t, strings.Replace(enabled, "enabled", "never", 1)+"data: {a: '${vars.replicas}'}", true)
+	hashes := map[string]string{}
+	for name, c := range clustersWithVars {
+		rendered, err := r.For(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[name] = rendered.Hash
+		again, err := r.For(WithLabels(placement.Cluster{Name: name}, placement.Revision{Labels: r.Labels(c)}))
+		if err != nil || again.Hash != rendered.Hash {
+			t.Errorf("%s: the revision is not found again by its labels %q", name, r.Labels(c))
+		}
+	}
+	if len(map[string]bool{hashes["paris"]: true, hashes["tokyo"]: true, hashes["oslo"]: true}) != 3 {
+		t.Errorf("the hashes are %v", hashes)
+	}
+	if fmt.Sprint(r.Manifests()[0].Object.Content.Object["data"]) != "map[a:${vars.replicas}]" {
+		t.Error("the manifest before any cluster has changed")
+	}
+	plain := withVars(t, enabled+"data: {a: b}", true)
+	if plain.HasVariables() || len(plain.variants) > 0 {
+		t.Error("an object without variables is rendered for each cluster")
+	}
+}
