@@ -53,6 +53,8 @@ type Chart struct {
 	// names are the files, relative to the directory, and files their content, once they are read.
 	names []string
 	files []*archive.BufferedFile
+	// parsing has the templates of the last rendering.
+	parsing parsing
 	// fault is why the files cannot be listed; nil if they can.
 	fault *Fault
 }

@@ -220,6 +220,29 @@ func TestRenderingIsBounded(t *testing.T) {
 	}
 }
 
+// The templates are those of the dependencies that the values enable, at each rendering.
+func TestRenderedAgain(t *testing.T) {
+	c := readChart(t, map[string]string{
+		"Chart.yaml":              metadata + "dependencies:\n- {name: one, version: 1.x.x, condition: one.enabled}\n- {name: two, version: 1.x.x, condition: two.enabled}\n",
+		"charts/one/Chart.yaml":   "apiVersion: v2\nname: one\nversion: 1.0.0\n",
+		"charts/one/templates/db": "one",
+		"charts/two/Chart.yaml":   "apiVersion: v2\nname: two\nversion: 1.0.0\n",
+		"charts/two/templates/db": "two",
+	})
+	for _, which := range []string{"one", "two", "", "one"} {
+		in := usual
+		in.Values = []map[string]any{{"one": map[string]any{"enabled": which == "one"}, "two": map[string]any{"enabled": which == "two"}}}
+		got := ""
+		out, err := c.Render(in)
+		for _, o := range out {
+			got += string(o.Text)
+		}
+		if err != nil || got != which {
+			t.Errorf("%q is rendered as %q, %v", which, got, err)
+		}
+	}
+}
+
 // What functions make up must not be in the output, and may be called otherwise.
 func TestChance(t *testing.T) {
 	for name, test := range map[string]struct{ template, want string }{

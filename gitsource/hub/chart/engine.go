@@ -67,9 +67,8 @@ type engine struct {
 	prepared map[*parse.Tree]bool
 }
 
-// execute returns the output of each template that is a file.
-func (e *engine) execute(sources map[string]source) (map[string][]byte, error) {
-	root := template.New("chart").Option("missingkey=zero")
+// functions returns the functions of the templates of root.
+func (e *engine) functions(root *template.Template) template.FuncMap {
 	functions := template.FuncMap{}
 	for name, f := range allFunctions {
 		functions[name] = e.guarded(name, f)
@@ -81,13 +80,25 @@ func (e *engine) execute(sources map[string]source) (map[string][]byte, error) {
 	functions[callName] = e.include(root)
 	functions["include"] = e.include(root)
 	functions["tpl"] = e.tpl(root)
-	root.Funcs(functions)
-	names := order(sources)
+	return functions
+}
+
+// parseAll parses the templates of a chart.
+func (e *engine) parseAll(names []string, sources map[string]source) (*template.Template, error) {
+	root := template.New("chart")
+	root.Funcs(e.functions(root))
 	for _, name := range names {
 		if _, err := e.parse(root, name, sources[name].text); err != nil {
 			return nil, err
 		}
 	}
+	return root, nil
+}
+
+// execute returns the output of each template that is a file. root has the templates.
+func (e *engine) execute(root *template.Template, names []string, sources map[string]source) (map[string][]byte, error) {
+	root.Option("missingkey=zero")
+	root.Funcs(e.functions(root))
 	output := map[string][]byte{}
 	for _, name := range names {
 		if strings.HasPrefix(path.Base(name), "_") {

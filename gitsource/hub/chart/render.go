@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"text/template/parse"
 
 	"github.com/Masterminds/semver/v3"
@@ -162,12 +163,17 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 		return nil, nil, nil, err
 	}
 	b := c.newBudget()
-	e := &engine{budget: b, chance: &chance{budget: b, other: other, failAt: failAt}, prepared: map[*parse.Tree]bool{}}
+	e := &engine{budget: b, chance: &chance{budget: b, other: other, failAt: failAt}}
 	sources := map[string]source{}
 	if _, err := addSources(loaded, values, sources); err != nil {
 		return nil, nil, nil, &Fault{Path: c.File, Message: oneLine(err.Error())}
 	}
-	switch output, err = e.execute(sources); {
+	names := order(sources)
+	root, err := c.templates(e, names, sources)
+	if err == nil {
+		output, err = e.execute(root, names, sources)
+	}
+	switch {
 	case errors.Is(err, errEnded):
 		return nil, nil, nil, errEnded
 	case err != nil:
@@ -180,6 +186,33 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 		}
 	}
 	return e.chance.calls, output, crds, nil
+}
+
+// A parsing has the templates of a chart, parsed for all renderings in which it has the same ones.
+type parsing struct {
+	// texts are the names and the texts of the templates.
+	texts    []string
+	root     *template.Template
+	prepared map[*parse.Tree]bool
+}
+
+// templates returns the templates of the chart for one rendering, and parses them if the last one had others: then other dependencies
+// were enabled.
+func (c *Chart) templates(e *engine, names []string, sources map[string]source) (*template.Template, error) {
+	var texts []string
+	for _, name := range names {
+		texts = append(texts, name, sources[name].text)
+	}
+	if c.parsing.root == nil || !slices.Equal(c.parsing.texts, texts) {
+		e.prepared = map[*parse.Tree]bool{}
+		root, err := e.parseAll(names, sources)
+		if err != nil {
+			return nil, err
+		}
+		c.parsing = parsing{texts, root, e.prepared}
+	}
+	e.prepared = maps.Clone(c.parsing.prepared)
+	return c.parsing.root.Clone()
 }
 
 // values returns what templates are called with.
