@@ -33,6 +33,8 @@ type assembly struct {
 	full bool
 	// timedOut says that a build took too long, so that the commit is refused.
 	timedOut bool
+	// scrub masks in a message what is encrypted in the repository.
+	scrub func(string) string
 	// built are the objects of overlays, and scopes those that their definitions declare.
 	built  int
 	scopes map[api.GroupKind]bool
@@ -174,8 +176,8 @@ func (it *item) withoutNamespace() *item {
 		id, object := it.id, it.object.Content.DeepCopy()
 		id.Namespace = ""
 		object.SetNamespace("")
-		hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
-		it.unnamespaced = &item{id: id, origin: it.origin, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin, Numbers: it.object.Numbers}}
+		hash, _ := api.HashOf(object.Object, it.object.HashKey) // the object was hashed before, so that this cannot fail
+		it.unnamespaced = &item{id: id, origin: it.origin, object: &api.Object{ID: id, Content: object, Hash: hash, HashKey: it.object.HashKey, Origin: it.origin, Numbers: it.object.Numbers}}
 	}
 	return it.unnamespaced
 }

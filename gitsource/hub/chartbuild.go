@@ -41,6 +41,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	if a.scopes == nil {
 		a.scopes = map[api.GroupKind]bool{}
 	}
+	t = t.AsStored() // nothing says which objects of a chart have values of an encrypted file
 	charts := map[string]*chart.Chart{}
 	builds := map[*chartUse]map[string]*overlayBuild{}
 	for _, u := range o.charts {
@@ -196,7 +197,7 @@ func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer val
 		case !isMap:
 			r.Errorf(nil, "values are a mapping, not %s", document.Describe(value))
 		case api.IsEncryptedDocument(values):
-			r.Errorf(nil, "the values are encrypted with SOPS, and gitfleet decrypts nothing; refer to a Secret that exists, such as one that a SealedSecret or an ExternalSecret makes")
+			r.Errorf(nil, "the values are encrypted with SOPS, and files of charts are not decrypted; refer to a Secret that exists, such as one that a SealedSecret or an ExternalSecret makes")
 		}
 		all = append(all, values)
 	})

@@ -1,10 +1,7 @@
 package hub
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -45,15 +42,8 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	return it
 }
 
-// hashOf returns the SHA-256 of v as JSON with sorted keys, in lower-case hexadecimal digits.
-func hashOf(v any) (string, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
-}
+// hashOf returns the hash of a value that is not encrypted.
+func hashOf(v any) (string, error) { return api.HashOf(v, nil) }
 
 // contentRules validate kinds whose mistakes would otherwise be found on the members only, or
 // never.

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
@@ -33,6 +34,8 @@ type Options struct {
 	Path string
 	// Limits limit the repository; zero fields mean the defaults.
 	Limits Limits
+	// Keys decrypt what SOPS has encrypted; nil if nothing is decrypted.
+	Keys sops.Keys
 	// Grants limit what files may produce, by their path; nil limits nothing.
 	Grants grant.Set
 }
@@ -69,8 +72,9 @@ type Loader struct {
 	mu       sync.Mutex
 	cache    map[cacheKey]*parsed
 	overlays map[*item]*knownOverlay
-	loads    int // number of loads so far
-	built    int // number of kustomizations that were built because they were not cached
+	plain    *plaintexts // nil without keys
+	loads    int         // number of loads so far
+	built    int         // number of kustomizations that were built because they were not cached
 }
 
 // A cacheKey identifies a file by its path, which is the origin of its objects, and the hash of
@@ -95,7 +99,11 @@ type parsed struct {
 func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
-	return &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}}
+	l := &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}}
+	if opts.Keys != nil {
+		l.plain = &plaintexts{keys: opts.Keys, files: map[string][]*decrypted{}}
+	}
+	return l
 }
 
 // Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
@@ -105,10 +113,19 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trimCache()
-	snapshot, err := l.read(commit, tree.New(fsys, l.opts.Limits.FileSize))
+	t := tree.New(fsys, l.opts.Limits.FileSize)
+	if l.plain != nil {
+		l.plain.version = l.opts.Keys.Version()
+		t = t.Decrypted(l.plain)
+	}
+	snapshot, err := l.read(commit, t)
+	if broken, ok := errors.AsType[*LoadError](err); ok {
+		l.plain.mask(broken.Problems)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load commit %s: %w", commit.Hash, err)
 	}
+	l.plain.mask(snapshot.Warnings)
 	return snapshot, nil
 }
 
@@ -180,7 +197,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 // there are is known only once it is read: it is read again without what they build, until nothing changes.
 func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*assembly, error) {
 	for {
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, problems: o.problems(w.problems), sources: map[string][]string{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil
@@ -245,6 +262,9 @@ func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *asse
 		for _, f := range files {
 			if f.parsed == nil || f.parsed.Cut {
 				f.parsed = parseFile(f.key.path, f.data, l.opts.Limits, a.rest())
+			}
+			if f.data != nil {
+				l.plain.markSecrets(f.parsed, "", f.key.path)
 			}
 			l.keep(f.key, f.parsed)
 			if a.add(f.parsed); a.full {
@@ -367,6 +387,7 @@ func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*pars
 			return nil, err
 		}
 		p.File, p.uses = built.File, built.Uses
+		l.plain.markSecrets(p, t.File, t.Sources()...)
 	}
 	a.timedOut = a.timedOut || p.transient
 	l.keep(key, p)

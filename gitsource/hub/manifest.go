@@ -31,7 +31,7 @@ func eachObject(r *document.Report, value any, notObject string, visit func(*doc
 		return
 	}
 	if api.IsEncryptedDocument(object) {
-		r.Errorf(r.Object, "this is encrypted with SOPS as a whole, so that nothing says which object it is; encrypt values only (encrypted_regex), list the file in %s, or %s", tree.IgnoreFile, api.DecryptionAdvice)
+		r.Errorf(r.Object, "this is encrypted with SOPS as a whole, so that nothing says which object it is; encrypt values only (encrypted_regex), list the file in %s, or %s", tree.IgnoreFile, api.KeyAdvice)
 		return
 	}
 	gvk, ok := kindOf(r, object)

@@ -160,7 +160,7 @@ func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scope
 		own.checkBuiltNamespace(it, key)
 	}
 	if errors := own.problems.Errors(); b.Err == "" && len(errors) > 0 {
-		b.Err = errors.Sort().Summary()
+		b.Err = a.scrub(errors.Sort().Summary())
 	}
 	problems := own.problems.Failures()
 	for i := range problems {
@@ -206,8 +206,8 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 		id, object := it.id, it.object.Content.DeepCopy()
 		id.Namespace = key.namespace
 		object.SetNamespace(key.namespace)
-		hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
-		it.namespaced = &item{id: id, origin: it.origin, custom: true, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin, Numbers: it.object.Numbers}}
+		hash, _ := api.HashOf(object.Object, it.object.HashKey) // the object was hashed before, so that this cannot fail
+		it.namespaced = &item{id: id, origin: it.origin, custom: true, object: &api.Object{ID: id, Content: object, Hash: hash, HashKey: it.object.HashKey, Origin: it.origin, Numbers: it.object.Numbers}}
 	}
 	return it.namespaced
 }

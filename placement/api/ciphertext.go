@@ -14,6 +14,9 @@ type Ciphertext struct {
 	Tool string
 	// Path is the path of the field; empty for the whole object.
 	Path []string
+	// Recipients are those who can decrypt it, as far as the object says so, such as
+	// "age age1…".
+	Recipients []string
 }
 
 // Message says what the object is, and what can be done.
@@ -22,8 +25,18 @@ func (c *Ciphertext) Message() string {
 	if len(c.Path) > 0 {
 		what = strings.Join(c.Path, ".") + " is"
 	}
-	return what + " encrypted with " + c.Tool + ", and gitfleet decrypts nothing: the object is not applied, and stays on clusters as it is there; " + DecryptionAdvice
+	why, advice := ", which gitfleet cannot decrypt", DecryptionAdvice
+	if c.Tool == "SOPS" {
+		why, advice = ", and it cannot be decrypted with the configured keys", KeyAdvice
+		if len(c.Recipients) > 0 {
+			why = " for " + strings.Join(c.Recipients, ", ") + why
+		}
+	}
+	return what + " encrypted with " + c.Tool + why + ": the object is not applied, and stays on clusters as it is there; " + advice
 }
+
+// KeyAdvice says what to do about content that SOPS has encrypted.
+const KeyAdvice = "configure the key (decryption.keyFile), or " + DecryptionAdvice
 
 // DecryptionAdvice says what to do about encrypted content.
 const DecryptionAdvice = "write a SealedSecret or an ExternalSecret, whose controllers make the Secret on the cluster, or keep the Secret out of the repository"
@@ -38,7 +51,7 @@ func CiphertextIn(object map[string]any) *Ciphertext {
 	}
 	kind, _ := object["kind"].(string)
 	if isSOPS(object["sops"]) && !strings.Contains(strings.ToLower(kind), "sops") { // a SopsSecret is decrypted on the cluster
-		return &Ciphertext{Tool: "SOPS"}
+		return &Ciphertext{Tool: "SOPS", Recipients: recipients(object["sops"])}
 	}
 	if object["apiVersion"] != "v1" || kind != "Secret" && kind != "ConfigMap" {
 		return nil
@@ -60,6 +73,25 @@ func CiphertextIn(object map[string]any) *Ciphertext {
 		}
 	}
 	return nil
+}
+
+// recipientNames are the fields that name a recipient in the metadata of SOPS, by the list that it is in.
+var recipientNames = [][2]string{{"age", "recipient"}, {"azure_kv", "name"}, {"gcp_kms", "resource_id"}, {"hc_vault", "key_name"}, {"hckms", "key_id"}, {"kms", "arn"}, {"pgp", "fp"}}
+
+// recipients lists those whose keys the metadata of SOPS names.
+func recipients(metadata any) []string {
+	m, _ := metadata.(map[string]any)
+	var all []string
+	for _, name := range recipientNames {
+		list, _ := m[name[0]].([]any)
+		for _, item := range list {
+			fields, _ := item.(map[string]any)
+			if text, _ := fields[name[1]].(string); text != "" {
+				all = append(all, name[0]+" "+text)
+			}
+		}
+	}
+	return all
 }
 
 // isSOPS reports whether the value of a field sops is the metadata that SOPS writes.

@@ -54,6 +54,9 @@ const (
 	// decrypts them.
 	CiphertextAnnotation = "gitfleet.dev/ciphertext"
 	CiphertextApply      = "apply"
+	// SecretFieldsAnnotation, on an object, lists JSON pointers to fields whose values are shown
+	// nowhere, as those of Secrets. Gitfleet adds the fields that are encrypted in the repository.
+	SecretFieldsAnnotation = "gitfleet.dev/secret-fields"
 	// MissingReferencesAnnotation, on an object or a placement, with the value
 	// MissingReferencesIgnore says that what it refers to need not be in the repository.
 	MissingReferencesAnnotation = "gitfleet.dev/missing-references"

@@ -15,10 +15,12 @@ type Object struct {
 	ID ID
 	// Content is the manifest without the fields that only a server sets.
 	Content *unstructured.Unstructured
-	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted. That of an overlay
-	// or a chart identifies what it has for all clusters as well.
-	Hash   string
-	Origin Origin
+	// Hash is the [HashOf] the content with HashKey. That of an overlay or a chart
+	// identifies what it has for all clusters as well.
+	Hash string
+	// HashKey is nil, unless the repository has values of the object in encrypted form only.
+	HashKey []byte
+	Origin  Origin
 	// Numbers are the paths of the fields that must be whole numbers and are written as a variable.
 	Numbers []NumberField
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.

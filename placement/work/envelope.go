@@ -169,13 +169,16 @@ func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 			objectName(object.GetNamespace(), object.GetName()), key, objectName(id.Namespace, id.Name), namespace, api.ReservedHint(namespace))
 		return
 	}
-	hash, err := hashObject(object)
+	if envelope.HashKey != nil {
+		api.SetSecretFields(object.Object, contentOf(object.Object))
+	}
+	hash, err := hashObject(object, envelope.HashKey)
 	if err != nil {
 		o.problem("envelope %s: %w", objectName(id.Namespace, id.Name), err)
 		return
 	}
 	o.add(&Manifest{
-		Object:   &api.Object{ID: api.IDOf(object), Content: object, Hash: hash, Origin: envelope.Origin, Numbers: numbersIn(envelope, key)},
+		Object:   &api.Object{ID: api.IDOf(object), Content: object, Hash: hash, HashKey: envelope.HashKey, Origin: envelope.Origin, Numbers: numbersIn(envelope, key)},
 		Envelope: id,
 	})
 }
@@ -189,6 +192,18 @@ func numbersIn(envelope *api.Object, key string) []api.NumberField {
 		}
 	}
 	return all
+}
+
+// contentOf returns the paths of all that an object has beside its identity. In an envelope with encrypted values any of them
+// may be one.
+func contentOf(object map[string]any) [][]string {
+	var paths [][]string
+	for key := range object {
+		if key != "apiVersion" && key != "kind" && key != "metadata" {
+			paths = append(paths, []string{key})
+		}
+	}
+	return paths
 }
 
 // reserved returns the reserved namespace that an object is or is in; empty if it may be

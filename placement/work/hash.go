@@ -9,6 +9,8 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // hashOf returns the hash of a content. Refused objects are part of it, since a cluster reports
@@ -73,12 +75,11 @@ func writeField(h hash.Hash, s string) {
 	h.Write([]byte{0})
 }
 
-// hashObject returns the hash as in api.Object: of the JSON with sorted keys.
-func hashObject(u *unstructured.Unstructured) (string, error) {
-	data, err := json.Marshal(u.Object)
+// hashObject returns the hash as in api.Object.
+func hashObject(u *unstructured.Unstructured, key []byte) (string, error) {
+	hash, err := api.HashOf(u.Object, key)
 	if err != nil {
 		return "", fmt.Errorf("encode %s %q: %w", u.GetKind(), u.GetName(), err)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return hash, nil
 }

@@ -26,7 +26,7 @@ func overlayOf(path string, builds map[string][]string) *api.Object {
 			}
 			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 				"metadata": map[string]any{"name": name, "namespace": "web"}, "data": map[string]any{"from": dir}}}
-			hash, _ := hashObject(u)
+			hash, _ := hashObject(u, nil)
 			b.Objects = append(b.Objects, &api.Object{ID: api.IDOf(u), Content: u, Hash: hash, Origin: api.Origin{Path: dir + "/a.yaml", Line: 1, Kustomization: b.File}})
 		}
 		o.Overlay.Builds[dir] = b

@@ -127,7 +127,10 @@ func (m *Manifest) withContent(doc []byte) (*Manifest, error) {
 	if err := checkTextMaps(u); err != nil {
 		return nil, err
 	}
-	hash, err := hashObject(u)
+	if m.HashKey != nil {
+		api.SetSecretFields(u.Object, api.SecretFields(m.Object.Content.Object)) // which an override may have replaced
+	}
+	hash, err := hashObject(u, m.HashKey)
 	if err != nil {
 		return nil, err
 	}

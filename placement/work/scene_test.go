@@ -135,7 +135,7 @@ func objects(t fataler, text string) []*api.Object {
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, doc)
 		}
-		hash, err := hashObject(u)
+		hash, err := hashObject(u, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

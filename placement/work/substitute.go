@@ -212,7 +212,7 @@ func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest
 	if err := checkTextMaps(u); err != nil {
 		return nil, []error{err}
 	}
-	hash, err := hashObject(u)
+	hash, err := hashObject(u, m.HashKey)
 	if err != nil {
 		return nil, []error{err}
 	}

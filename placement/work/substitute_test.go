@@ -36,7 +36,7 @@ func withVars(t *testing.T, text string, all bool, numbers ...api.NumberField) *
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	hash, _ := hashObject(u)
+	hash, _ := hashObject(u, nil)
 	o := &api.Object{ID: api.IDOf(u), Content: u, Hash: hash, Numbers: numbers, Origin: api.Origin{Path: "web.yaml", Line: 3}}
 	return NewRenderer(api.PlacementKey{Name: "p"}, []*api.Object{o}, nil, nil, nil).WithVariables(fleetVars, all)
 }

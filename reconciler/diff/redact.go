@@ -63,8 +63,35 @@ func markChanged(before, after, shownBefore, shownAfter any) any {
 	return shownAfter
 }
 
-// redacted returns a masked copy of a value, with the same shape.
-func redacted(v any, secrets Secrets) any {
+// redacted returns a masked copy of an object, with the same shape.
+func redacted(object any, secrets Secrets) any {
+	shown := redactedValue(object, secrets)
+	for _, field := range secrets.fields {
+		shown = maskField(shown, field)
+	}
+	return shown
+}
+
+// maskField masks the values at a path of a copy. An index stands for all items of its list.
+func maskField(v any, path []string) any {
+	if len(path) == 0 {
+		return masked(v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if field, there := v[path[0]]; there {
+			v[path[0]] = maskField(field, path[1:])
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = maskField(item, path[1:])
+		}
+	}
+	return v
+}
+
+// redactedValue returns a masked copy of a value without regard to the fields that are secret in this object only.
+func redactedValue(v any, secrets Secrets) any {
 	switch v := v.(type) {
 	case map[string]any:
 		secret, envelope := isSecret(v), isEnvelope(v)
@@ -78,16 +105,16 @@ func redacted(v any, secrets Secrets) any {
 			case keepsCopy(key):
 				m[key] = masked(field)
 			case key == "annotations":
-				m[key] = scrubbed(redacted(field, secrets), secrets)
+				m[key] = scrubbed(redactedValue(field, secrets), secrets)
 			default:
-				m[key] = redacted(field, secrets)
+				m[key] = redactedValue(field, secrets)
 			}
 		}
 		return m
 	case []any:
 		l := make([]any, len(v))
 		for i, item := range v {
-			l[i] = redacted(item, secrets)
+			l[i] = redactedValue(item, secrets)
 		}
 		return l
 	default:

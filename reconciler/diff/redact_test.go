@@ -182,3 +182,38 @@ func TestErrorQuotesNoSecretAndKeepsItsReason(t *testing.T) {
 		t.Error("no error became one")
 	}
 }
+
+// Fields that the annotation lists are masked like those of a Secret, in the manifest and on the member, whatever item of a
+// list they are in; and so are their values wherever a text quotes them.
+func TestSecretFieldsAreMasked(t *testing.T) {
+	object := func(value, extra string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"name": "web", "annotations": map[string]any{"note": "it is " + value}},
+			"spec": map[string]any{"replicas": int64(3), "env": []any{
+				map[string]any{"name": "other", "value": extra}, map[string]any{"name": "token", "value": value},
+			}},
+		}}
+	}
+	hub, member := object("canaryInGit", "canaryOther"), object("canaryOnMember", "canaryElsewhere")
+	hub.SetAnnotations(map[string]string{"gitfleet.dev/secret-fields": "/spec/env/1/value /spec/none"})
+	for name, o := range map[string]*unstructured.Unstructured{"hub": hub} {
+		text, _ := Redact(o).MarshalJSON()
+		if strings.Contains(string(text), "canary") || !strings.Contains(string(text), `"replicas":3`) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if text := fmt.Sprintf("%+v", Compare(hub, member, Options{})); strings.Contains(text, "canary") || !strings.Contains(text, "/spec/env/1/value") {
+		t.Error(text)
+	}
+	was, is := RedactChange(hub, member)
+	if text := fmt.Sprint(was.Object, is.Object); strings.Contains(text, "canary") {
+		t.Error(text)
+	}
+	if err := SecretsOf(hub, member).Error(errors.New("invalid: canaryInGit, canaryOnMember, canaryElsewhere")); strings.Contains(err.Error(), "canary") {
+		t.Error(err)
+	}
+	if hub.Object["spec"].(map[string]any)["env"].([]any)[1].(map[string]any)["value"] != "canaryInGit" {
+		t.Error("the object itself was changed")
+	}
+}

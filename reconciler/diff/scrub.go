@@ -16,12 +16,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Secrets are values that must not be shown, in all forms in which a text may quote them.
 type Secrets struct {
 	long  map[string][]string // long values by their first characters, the longest first
 	words map[string]bool     // short values
+	// fields are the paths of values that are secret although their object is no Secret.
+	fields [][]string
 }
 
 // short is the length below which a value is masked only as a whole word, since it may be part
@@ -32,12 +36,20 @@ const short = 5
 // last applied object. Objects may be nil.
 func SecretsOf(objects ...*unstructured.Unstructured) Secrets {
 	quotes := map[string]bool{}
+	s := Secrets{long: map[string][]string{}, words: map[string]bool{}}
 	for _, o := range objects {
 		if o != nil {
 			collect(o.Object, quotes)
+			s.fields = append(s.fields, api.SecretFields(o.Object)...)
 		}
 	}
-	s := Secrets{long: map[string][]string{}, words: map[string]bool{}}
+	for _, o := range objects {
+		if o != nil {
+			for _, field := range s.fields {
+				visitField(o.Object, field, func(v any) { quote(v, true, quotes) })
+			}
+		}
+	}
 	for _, q := range slices.SortedFunc(maps.Keys(quotes), longestFirst) {
 		if len(q) < short {
 			s.words[q] = true
@@ -76,6 +88,24 @@ func collect(v any, quotes map[string]bool) {
 	case []any:
 		for _, item := range v {
 			collect(item, quotes)
+		}
+	}
+}
+
+// visitField calls visit with the values at a path. An index stands for all items of its list.
+func visitField(v any, path []string, visit func(any)) {
+	if len(path) == 0 {
+		visit(v)
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if field, there := v[path[0]]; there {
+			visitField(field, path[1:], visit)
+		}
+	case []any:
+		for _, item := range v {
+			visitField(item, path[1:], visit)
 		}
 	}
 }

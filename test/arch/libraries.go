@@ -29,6 +29,11 @@ var libraryRules = []libraryRule{
 		"only gitsource/hub/chart renders charts",
 	},
 	{
+		[]string{"filippo.io/age", "google.golang.org/grpc"},
+		[]string{"gitsource/decryption"},
+		"only gitsource/decryption has keys and asks key services",
+	},
+	{
 		[]string{"k8s.io/client-go/kubernetes/scheme"},
 		[]string{"gitsource/hub/schema"},
 		"only gitsource/hub/schema compares manifests with Kubernetes' types",

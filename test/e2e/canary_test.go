@@ -10,11 +10,13 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"filippo.io/age"
 	admission "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,16 +29,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/sopsfile"
 )
 
 // Values that must not appear in any output: of a Secret in Git, of one that somebody changed
-// on a member, and of one in an annotation that a tool wrote.
+// on a member, of one in an annotation that a tool wrote, and of a ConfigMap that is encrypted in Git.
 const (
 	canaryInGit    = "canaryInGitQ7wX2"
 	canaryEncoded  = "canaryEncodedV9kR4"
 	canaryOnMember = "canaryOnMemberZ3pL8"
 	canaryKept     = "canaryKeptByKubectlT6mN1"
 	canaryNumber   = "7306149025518"
+	canaryInSOPS   = "canaryInSOPSH5jD3"
 )
 
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -44,7 +48,7 @@ func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(
 // leakedCanaries returns the canaries that a text contains, plain or encoded.
 func leakedCanaries(text string) []string {
 	var out []string
-	for _, c := range []string{canaryInGit, canaryEncoded, canaryOnMember, canaryKept, canaryNumber} {
+	for _, c := range []string{canaryInGit, canaryEncoded, canaryOnMember, canaryKept, canaryNumber, canaryInSOPS} {
 		for _, form := range []string{c, encoded(c), encoded(c + "\n"), strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(c)), "=")} {
 			if i := strings.Index(text, form); i >= 0 {
 				out = append(out, fmt.Sprintf("%s in …%s…", c, text[max(0, i-120):min(len(text), i+60)]))
@@ -96,7 +100,15 @@ func placementWithStrategy(name, namespace, strategy string) string {
 // for it.
 func TestOutputsContainNoSecret(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t, "--log-level", "debug")
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyFile := filepath.Join(t.TempDir(), "age.txt")
+	if err := os.WriteFile(keyFile, []byte(key.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := newDaemon(t, "--log-level", "debug", "--set", "decryption.keyFile="+keyFile)
 	ctx, client := context.Background(), d.clients["member-1"]
 	drift, look, take, refused, repair, spoilt := d.name+"-drift", d.name+"-look", d.name+"-take", d.name+"-refused", d.name+"-repair", d.name+"-spoilt"
 	theirs := &corev1.Secret{
@@ -121,6 +133,7 @@ func TestOutputsContainNoSecret(t *testing.T) {
 	first := d.repo.Commit(t, "main", map[string]string{
 		"drift.yaml":  yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + placementWithStrategy("drift", drift, "whenToApply: IfNotDrifted"),
 		"repair.yaml": yamlNamespace(repair) + "---\n" + failingExpression(yamlSecret(repair, "s")) + "---\n" + envelopes(repair) + "---\n" + placementWithStrategy("repair", repair, ""),
+		"sops.yaml":   sopsfile.Encrypt("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: encrypted, namespace: "+repair+"}\ndata: {url: 'https://"+canaryInSOPS+"@db'}\n", "^data$", key.Recipient().String()),
 	})
 	d.startAt(first)
 	// drift that is left alone, and drift that is reverted, both reported
@@ -129,6 +142,14 @@ func TestOutputsContainNoSecret(t *testing.T) {
 		if _, err := client.CoreV1().Secrets(ns).Patch(ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	encrypted, err := client.CoreV1().ConfigMaps(repair).Get(ctx, "encrypted", metav1.GetOptions{})
+	if err != nil || !strings.Contains(encrypted.Data["url"], canaryInSOPS) {
+		t.Errorf("what is encrypted in Git was not applied: %v", err)
+	}
+	encrypted.Data["url"] = canaryOnMember
+	if _, err := client.CoreV1().ConfigMaps(repair).Update(ctx, encrypted, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
 	}
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"spoilt.yaml":  yamlNamespace(spoilt) + "---\n" + yamlSecret(spoilt, "s") + "---\n" + secretOverride(spoilt, "replace", "/stringData/none/of/that") + "---\n" + placementWithStrategy("spoilt", spoilt, ""),
@@ -193,6 +214,9 @@ func TestOutputsContainNoSecret(t *testing.T) {
 		}
 		for _, canary := range leakedCanaries(text) {
 			t.Errorf("%s contains %s", name, canary)
+		}
+		if strings.Contains(text, key.String()) {
+			t.Errorf("%s contains the key", name)
 		}
 	}
 	for _, name := range []string{"gitfleet drift show crp/repair", "gitfleet drift show crp/drift"} {

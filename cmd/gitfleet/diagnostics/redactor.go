@@ -46,6 +46,12 @@ func (c *redactor) addConfigured(config string) error {
 			c.add(text)
 		}
 	}
+	keys, _ := cfg.DecryptionConfig().Files() // in a directory
+	for _, name := range keys {
+		if text, err := os.ReadFile(name); err == nil {
+			c.add(text)
+		}
+	}
 	for _, variable := range cfg.Named("Env") {
 		c.add([]byte(os.Getenv(variable.Name)))
 	}

@@ -36,6 +36,7 @@ type Config struct {
 	Tracing           TracingConfig          `key:"tracing"`
 	Server            ServerConfig           `key:"server"`
 	Source            SourceConfig           `key:"source"`
+	Decryption        DecryptionConfig       `key:"decryption"`
 	Webhook           WebhookConfig          `key:"webhook"`
 	Limits            LimitsConfig           `key:"limits"`
 	Members           MembersConfig          `key:"members"`
@@ -150,6 +151,14 @@ func parseSignedPath(text string) (p signedPath, ok bool) {
 		to.Set(reflect.ValueOf(strings.Split(values, ",")))
 	}
 	return p, ok
+}
+
+// DecryptionConfig configures the keys for what SOPS has encrypted in the repository. Without one nothing is decrypted.
+type DecryptionConfig struct {
+	KeyFile string   `key:"keyFile" usage:"file with age identities or OpenPGP private keys without passphrases, or a directory of such files, that decrypts what SOPS has encrypted"`
+	KeyEnv  string   `key:"keyEnv" usage:"environment variable with age identities or an OpenPGP private key"`
+	Service string   `key:"service" usage:"address of a sops keyservice, unix:///PATH or HOST:PORT of this machine or pod, that decrypts with AWS KMS, Google Cloud KMS, Azure Key Vault or Vault"`
+	Paths   []string `key:"paths" usage:"which files of the directory keyFile decrypt the files below a path of the repository, as PATH=FILE,FILE; may be repeated; other files are decrypted with all"`
 }
 
 // WebhookConfig configures the secret with which the forge signs webhooks. Without one,

@@ -65,7 +65,7 @@ func TestEveryFieldIsASetting(t *testing.T) {
 // notSecret are the settings that mention a secret in their keys or usages, and neither are one nor
 // name one.
 var notSecret = []string{
-	"source.username", "source.sshKnownHosts", "members.secretNamespace", "drift.kinds", "highAvailability.lease.name", "highAvailability.lease.namespace",
+	"source.username", "source.sshKnownHosts", "members.secretNamespace", "drift.kinds", "decryption.paths", "decryption.service", "highAvailability.lease.name", "highAvailability.lease.namespace",
 }
 
 // unnamedSecrets returns the settings that seem to be or to name a secret, but that Config.Named
@@ -307,6 +307,7 @@ var sections = []struct{ prefix, title string }{
 	{"server.", "Access"},
 	{"source.", "Repository"},
 	{"source.signatures.", "Signatures"},
+	{"decryption.", "Decryption"},
 	{"webhook.", "Webhook"},
 	{"limits.", "Limits"},
 	{"members.", "Members"},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/decryption"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
@@ -101,11 +102,26 @@ func (l LimitsConfig) git() gitsource.Limits {
 // HubOptions returns the configuration of package hub.
 func (c Config) HubOptions() hub.Options {
 	l := c.Limits
-	return hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Limits: hub.Limits{
+	options := hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Limits: hub.Limits{
 		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
 		Objects: l.Objects, CommitSize: int64(l.CommitSize), Builds: l.Builds, BuildInput: int64(l.BuildInput),
 		BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
 	}}
+	if keys := decryption.New(c.DecryptionConfig()); keys != nil {
+		options.Keys = keys
+	}
+	return options
+}
+
+// DecryptionConfig returns the configuration of package decryption. It must be valid.
+func (c Config) DecryptionConfig() decryption.Config {
+	d := decryption.Config{File: c.Decryption.KeyFile, Env: c.Decryption.KeyEnv, Service: c.Decryption.Service, Getenv: os.Getenv}
+	for _, text := range c.Decryption.Paths {
+		if p, err := decryption.ParsePath(text); err == nil {
+			d.Paths = append(d.Paths, p)
+		}
+	}
+	return d
 }
 
 // Credentials is the part of the configuration that finds members.

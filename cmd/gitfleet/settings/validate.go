@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gitfleet/gitfleet/gitsource/decryption"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -54,6 +56,7 @@ func (c Config) Validate() error {
 		"status.conditions", fmt.Sprintf("%q is neither current nor documented", conditions))
 	require(c.History.MaxSize <= 0 || c.History.MaxSize >= leastHistory, "history.maxSize", "must be at least 64Ki")
 	errs = append(errs, c.ValidateSource())
+	errs = append(errs, c.validateDecryption()...)
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
 	errs = append(errs, c.ValidateHighAvailability())
@@ -62,6 +65,19 @@ func (c Config) Validate() error {
 	require(m.KubeconfigDir != "" || m.Kubeconfig != "" || m.SecretNamespace != "", "members",
 		"the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace")
 	return errors.Join(errs...)
+}
+
+func (c Config) validateDecryption() []error {
+	var errs []error
+	for _, text := range c.Decryption.Paths {
+		if _, err := decryption.ParsePath(text); err != nil {
+			errs = append(errs, c.fault("decryption.paths", err.Error()))
+		}
+	}
+	if info, err := os.Stat(c.Decryption.KeyFile); len(c.Decryption.Paths) > 0 && (err != nil || !info.IsDir()) {
+		errs = append(errs, c.fault("decryption.paths", "decryption.keyFile must be a directory, with a file for each of these keys"))
+	}
+	return errs
 }
 
 // fault returns an error about a setting with the position where it was set: the line of the

@@ -29,7 +29,10 @@ func (b *builder) clean(message string) string {
 	for _, k := range b.parts {
 		secrets = append(secrets, k.secrets(b.texts)...)
 	}
-	message = redact(message, secrets)
+	for name := range b.texts {
+		secrets = append(secrets, b.graph.tree.Encrypted(name)...)
+	}
+	message = Redact(message, secrets)
 	if len(secrets) > 0 {
 		message, _, _ = strings.Cut(message, "\n")
 	}
@@ -44,8 +47,8 @@ func (b *builder) clean(message string) string {
 	return strings.TrimSpace(message)
 }
 
-// redact masks secret values in a message, in every way they may be written.
-func redact(message string, secrets []string) string {
+// Redact masks secret values in a message, in every way they may be written.
+func Redact(message string, secrets []string) string {
 	var forms []string
 	for _, s := range secrets {
 		for form := range strings.SplitSeq(s, "\n") {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
 // Nothing that kustomize might fetch passes as a name in the commit.
@@ -84,7 +86,7 @@ func TestClean(t *testing.T) {
 	const canary = "hunter\"two"
 	k := &kustomization{literals: []string{"password=" + canary}, files: []reference{{path: "token.txt", data: true}, {path: "app.yaml"}}}
 	b := &builder{
-		Target: Target{parts: []*kustomization{k}}, secrets: []string{base64.StdEncoding.EncodeToString([]byte("open sesame"))},
+		Target: Target{graph: &Graph{tree: &tree.Tree{}}, parts: []*kustomization{k}}, secrets: []string{base64.StdEncoding.EncodeToString([]byte("open sesame"))},
 		texts: map[string][]byte{"token.txt": []byte("first\nkey=second\n"), "app.yaml": []byte("replicas")},
 	}
 	for message, want := range map[string]string{

@@ -22,7 +22,7 @@ func PlainText(data []byte) ([]byte, error) {
 	case bytes.HasPrefix(data, lfsHeader):
 		return nil, errors.New("this is a Git LFS pointer, not the file itself; store manifests in Git directly: git lfs untrack, then commit the file")
 	case api.EncryptedFile(data) != "":
-		return nil, errors.New("the file is encrypted with " + api.EncryptedFile(data) + ", and gitfleet decrypts nothing; list it in " + tree.IgnoreFile + ", and " + api.DecryptionAdvice)
+		return nil, errors.New("the file is encrypted with " + api.EncryptedFile(data) + ", which gitfleet cannot decrypt; list it in " + tree.IgnoreFile + ", and " + api.DecryptionAdvice)
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return nil, errors.New("the file is UTF-16 or UTF-32; save it as UTF-8")
 	case bytes.IndexByte(data, 0) >= 0:

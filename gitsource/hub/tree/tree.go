@@ -31,13 +31,47 @@ type Tree struct {
 	fsys     fs.FS
 	fileSize int64
 	listings map[string]Listing
+	plain    Plaintext
+}
+
+// A Plaintext has the plain text of encrypted files.
+type Plaintext interface {
+	// Text returns the plain text of a file; the file as it is if it is not encrypted or cannot be decrypted.
+	Text(name string, data []byte) []byte
+	// Values are the values of the file that were encrypted when its text was returned last.
+	Values(name string) []string
+	// Version changes if the same file may have another plain text.
+	Version() string
 }
 
 // A Listing is one directory, sorted by name.
 type Listing []fs.DirEntry
 
 // New returns the tree of one commit. Files of more than fileSize bytes are not read.
-func New(fsys fs.FS, fileSize int64) *Tree { return &Tree{fsys, fileSize, map[string]Listing{}} }
+func New(fsys fs.FS, fileSize int64) *Tree {
+	return &Tree{fsys: fsys, fileSize: fileSize, listings: map[string]Listing{}}
+}
+
+// Decrypted returns the tree with the plain text of encrypted files.
+func (t *Tree) Decrypted(plain Plaintext) *Tree {
+	t.plain = plain
+	return t
+}
+
+// AsStored returns the tree with encrypted files as they are in the commit.
+func (t *Tree) AsStored() *Tree {
+	stored := *t
+	stored.plain = nil
+	return &stored
+}
+
+// Encrypted returns the values of a file that are encrypted in the commit.
+func (t *Tree) Encrypted(name string) []string {
+	if t.plain == nil {
+		return nil
+	}
+	return t.plain.Values(name)
+}
 
 // Done is closed once the commit cannot be read any more; nil if that never happens.
 func (t *Tree) Done() <-chan struct{} {
@@ -72,7 +106,11 @@ func (l Listing) Find(name string) fs.DirEntry {
 // Hash returns a hash of the content of a file.
 func (t *Tree) Hash(name string) (string, error) {
 	if hasher, ok := t.fsys.(Hasher); ok {
-		return hasher.Hash(name)
+		hash, err := hasher.Hash(name)
+		if t.plain != nil {
+			hash += " " + t.plain.Version()
+		}
+		return hash, err
 	}
 	data, fault, err := t.Read(name)
 	return fmt.Sprintf("%x %s", sha256.Sum256(data), fault), err
@@ -126,6 +164,9 @@ func (t *Tree) Read(name string) (data []byte, fault string, err error) {
 	}
 	if max(info.Size(), int64(len(data))) > t.fileSize {
 		return nil, fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", limit.Size(t.fileSize)), nil
+	}
+	if t.plain != nil {
+		data = t.plain.Text(name, data)
 	}
 	return data, "", nil
 }

@@ -31,6 +31,10 @@ var objectAnnotations = []annotationRule{
 		_, err := api.Pointers(value)
 		return "", err
 	}},
+	{api.SecretFieldsAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		_, err := api.Pointers(value)
+		return "", err
+	}},
 	driftRule,
 	missingRule,
 	substituteRule,

@@ -1,0 +1,236 @@
+package hub
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// plaintexts are the encrypted files of recent commits, decrypted. They are in memory only. Nil decrypts nothing.
+type plaintexts struct {
+	keys sops.Keys
+	// version is that of the keys at the beginning of this load.
+	version string
+	// files are the newest versions of each file, the last that was read at the end.
+	files map[string][]*decrypted
+}
+
+// A decrypted is one version of an encrypted file, or says why it cannot be decrypted.
+type decrypted struct {
+	*sops.File
+	sum     [sha256.Size]byte
+	version string
+	err     error
+}
+
+// versions is how many versions of a file are kept.
+const versions = 4
+
+// Text implements tree.Plaintext.
+func (p *plaintexts) Text(name string, data []byte) []byte {
+	if !sops.IsEncrypted(data) {
+		delete(p.files, name)
+		return data
+	}
+	sum := sha256.Sum256(data)
+	known := p.files[name]
+	i := slices.IndexFunc(known, func(d *decrypted) bool { return d.sum == sum && d.version == p.version })
+	d := &decrypted{sum: sum, version: p.version}
+	if i >= 0 {
+		d = known[i]
+		known = slices.Delete(known, i, i+1)
+	} else {
+		d.File, d.err = sops.Decrypt(name, data, p.keys)
+	}
+	if len(known) == versions {
+		known = slices.Delete(known, 0, 1)
+	}
+	p.files[name] = append(known, d)
+	if d.err != nil {
+		return data
+	}
+	return d.File.Text
+}
+
+// Values implements tree.Plaintext.
+func (p *plaintexts) Values(name string) []string {
+	if d := p.last(name); d != nil && d.File != nil {
+		return d.Values
+	}
+	return nil
+}
+
+// Version implements tree.Plaintext.
+func (p *plaintexts) Version() string { return p.version }
+
+func (p *plaintexts) last(name string) *decrypted {
+	if known := p.files[name]; len(known) > 0 {
+		return known[len(known)-1]
+	}
+	return nil
+}
+
+// markSecrets marks the fields of the objects of some files, or of the build of a kustomization that reads them, that have
+// values which are encrypted in the files, and reports what cannot be decrypted.
+func (p *plaintexts) markSecrets(out *parsed, kustomization string, files ...string) {
+	if p == nil {
+		return
+	}
+	var values []string
+	var key []byte
+	for _, name := range files {
+		switch d := p.last(name); {
+		case d == nil:
+		case d.err == nil:
+			values, key = append(values, d.Values...), append(key, d.Key[:]...)
+		case kustomization != "" || !errors.Is(d.err, sops.ErrNoKey): // else each object of the file says so
+			out.Problems = append(out.Problems, problem.Problem{
+				Origin: api.Origin{Path: name, Kustomization: kustomization}, Severity: problem.Failure,
+				Message: "it is encrypted with SOPS and cannot be decrypted, so that its objects are not applied, and stay on clusters as they are there: " + d.err.Error(),
+			})
+		}
+	}
+	if key == nil {
+		return
+	}
+	secrets := secretsOf(values)
+	sum := sha256.Sum256(key)
+	for _, it := range out.items {
+		if it.object == nil || it.overlay != nil {
+			refuseSecrets(out, it, secrets)
+			continue
+		}
+		content := it.object.Content.Object
+		if paths := secrets.find(content, nil, nil); len(paths) > 0 {
+			api.SetSecretFields(content, paths)
+			it.object.HashKey = sum[:]
+			it.object.Hash, _ = api.HashOf(content, it.object.HashKey) // the object was hashed before, so that this cannot fail
+		}
+	}
+}
+
+// secrets are values that are encrypted in the repository.
+type secrets struct {
+	exact map[string]bool
+	parts []string // values that are long enough to be recognized within others
+}
+
+// shortest is the length of the shortest value that is looked for within others.
+const shortest = 6
+
+func secretsOf(values []string) secrets {
+	s := secrets{exact: map[string]bool{}}
+	for _, v := range values {
+		if v == "" {
+			continue
+		}
+		s.exact[v] = true
+		if len(v) >= shortest {
+			s.parts = append(s.parts, v)
+		}
+	}
+	return s
+}
+
+func (s secrets) in(text string) bool {
+	return s.exact[text] || slices.ContainsFunc(s.parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// find appends the paths of the values that are or contain a secret, also in base64. What identifies an object is none.
+func (s secrets) find(v any, at []string, found [][]string) [][]string {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if len(at) == 0 && (key == "apiVersion" || key == "kind") || len(at) == 1 && at[0] == "metadata" && (key == "name" || key == "namespace") {
+				continue
+			}
+			found = s.find(field, append(at[:len(at):len(at)], key), found)
+		}
+	case []any:
+		for i, item := range v {
+			found = s.find(item, append(at[:len(at):len(at)], fmt.Sprint(i)), found)
+		}
+	case nil:
+	default:
+		text := fmt.Sprint(v)
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		if s.in(text) || s.exact[boolText(v)] || err == nil && s.in(string(decoded)) {
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
+// boolText returns a truth value as SOPS encrypts it.
+func boolText(v any) string {
+	if b, is := v.(bool); is {
+		return strings.ToUpper(fmt.Sprint(b)[:1]) + fmt.Sprint(b)[1:]
+	}
+	return ""
+}
+
+// refuseSecrets reports configuration of the fleet with a secret: it is shown in many places.
+func refuseSecrets(out *parsed, it *item, s secrets) {
+	var value any
+	switch {
+	case it.placement != nil:
+		value = it.placement
+	case it.cluster != nil:
+		value = it.cluster
+	case it.clusterOverride != nil:
+		value = it.clusterOverride
+	case it.override != nil:
+		value = it.override
+	case it.vars != nil:
+		value = it.vars
+	case it.overlay != nil:
+		value = it.object.Content.Object
+	default:
+		return
+	}
+	text, err := json.Marshal(value)
+	var plain any
+	if err != nil || json.NewDecoder(bytes.NewReader(text)).Decode(&plain) != nil || len(s.find(plain, nil, nil)) > 0 {
+		out.Problems = append(out.Problems, problem.Problem{Origin: it.origin, Severity: problem.Error,
+			Message: it.id.String() + " has an encrypted value, and is shown in many places; write the value in plain text, or put it into an object that is placed"})
+	}
+}
+
+// scrub masks the encrypted values of all files in a message.
+func (p *plaintexts) scrub(message string) string {
+	if p == nil {
+		return message
+	}
+	var values []string
+	for _, known := range p.files {
+		for _, d := range known {
+			if d.File != nil {
+				values = append(values, d.Values...)
+			}
+		}
+	}
+	if len(values) == 0 {
+		return message
+	}
+	return build.Redact(message, values)
+}
+
+// mask masks them in problems.
+func (p *plaintexts) mask(problems problem.List) {
+	if p == nil {
+		return
+	}
+	for i := range problems {
+		problems[i].Message = p.scrub(problems[i].Message)
+	}
+}

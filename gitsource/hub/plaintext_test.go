@@ -1,0 +1,108 @@
+package hub
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/sopsfile"
+)
+
+// fakeKeys decrypt what package sopsfile encrypts for one recipient.
+type fakeKeys struct{ recipient, version string }
+
+func (k *fakeKeys) DataKey(_ string, recipients []sops.Recipient) ([]byte, error) {
+	if recipients[0].Fields["recipient"] != k.recipient {
+		return nil, sops.ErrNoKey
+	}
+	return bytes.Repeat([]byte{42}, 32), nil
+}
+
+func (k *fakeKeys) Version() string { return k.version }
+
+const recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+
+// What is encrypted is decrypted in memory, wherever it is: values of Secrets and of other kinds, and files that a
+// kustomization reads. The fields are marked, and hashes cannot be guessed.
+func TestEncryptedFilesAreDecrypted(t *testing.T) {
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n" +
+		"    metadata: {labels: {app: web}}\n    spec:\n      containers:\n      - name: web\n        image: web:1\n        env:\n        - name: TOKEN\n          value: canaryInEnv\n"
+	files := map[string]string{
+		"secret.yaml":     sopsfile.Encrypt("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {password: canaryInSecret}\n", "^stringData$", recipient),
+		"deployment.yaml": sopsfile.Encrypt(deployment, "^env$", recipient),
+		"plain.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain, namespace: shop}\ndata: {a: b}\n",
+		"k/kustomization.yaml": "namespace: shop\nresources: [cm.yaml]\ngeneratorOptions: {disableNameSuffixHash: true}\n" +
+			"secretGenerator:\n- name: generated\n  files: [app.yaml]\n",
+		"k/cm.yaml":  sopsfile.Encrypt("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: built}\ndata: {url: 'https://u:canaryInURL@db', plain: x}\n", "^url$", recipient),
+		"k/app.yaml": sopsfile.Encrypt("a: canaryInFile\n", "^a$", recipient),
+	}
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	keys := &fakeKeys{recipient, "1"}
+	loader := NewLoader(Options{Keys: keys})
+	s, err := loader.Load(Commit{Hash: "1"}, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 {
+		t.Error(s.Warnings.Err())
+	}
+	for _, test := range []struct{ kind, name, value, fields string }{
+		{"Secret", "db", "canaryInSecret", "/stringData/password"},
+		{"Deployment", "web", "canaryInEnv", "/spec/template/spec/containers/0/env/0/name /spec/template/spec/containers/0/env/0/value"},
+		{"ConfigMap", "built", "https://u:canaryInURL@db", "/data/url"},
+		{"Secret", "generated", "YTogImNhbmFyeUluRmlsZSIK", "/data/app.yaml"},
+		{"ConfigMap", "plain", "b", ""},
+	} {
+		group := ""
+		if test.kind == "Deployment" {
+			group = "apps"
+		}
+		o := s.Object(api.ID{Group: group, Kind: test.kind, Namespace: "shop", Name: test.name})
+		if o == nil {
+			t.Errorf("%s %s is missing", test.kind, test.name)
+			continue
+		}
+		text, _ := o.Content.MarshalJSON()
+		if fields := o.Content.GetAnnotations()[api.SecretFieldsAnnotation]; fields != test.fields || (o.HashKey != nil) != (fields != "") {
+			t.Errorf("%s %s: secret fields %q, want %q", test.kind, test.name, fields, test.fields)
+		}
+		if !strings.Contains(string(text), test.value) && test.name != "generated" || strings.Contains(string(text), "ENC[") || strings.Contains(string(text), `"sops"`) {
+			t.Errorf("%s %s: %s", test.kind, test.name, text)
+		}
+		if plain, _ := api.HashOf(o.Content.Object, nil); (plain == o.Hash) != (test.fields == "") {
+			t.Errorf("%s %s: the hash is that of the plain text: %t", test.kind, test.name, plain == o.Hash)
+		}
+	}
+
+	// without the key they are reported with the recipient, and the commit stays valid
+	keys.recipient, keys.version = "age1other", "2"
+	s, err = loader.Load(Commit{Hash: "1"}, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := s.Warnings.Err().Error()
+	for _, part := range []string{"secret.yaml:1: Secret/shop/db: it is encrypted with SOPS for age " + recipient + ", and it cannot be decrypted with the configured keys", "deployment.yaml:1:", "k/cm.yaml", "k/app.yaml"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
+
+// Neither problems nor errors have a value that is encrypted in the repository.
+func TestProblemsHaveNoEncryptedValue(t *testing.T) {
+	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: canaryReplicas\n  strategy: {type: canaryStrategy}\n  selector: {matchLabels: {app: web}}\n"
+	override := "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: o, namespace: shop}\nspec:\n  resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: c}]\n  policy:\n    overrideRules:\n    - clusterSelector: {}\n      jsonPatchOverrides: [{op: add, path: /data/a, value: canaryInOverride}]\n"
+	_, err := NewLoader(Options{Keys: &fakeKeys{recipient, "1"}}).Load(Commit{}, fstest.MapFS{
+		"a.yaml": {Data: []byte(sopsfile.Encrypt(text, "^(replicas|strategy)$", recipient))},
+		"b.yaml": {Data: []byte(sopsfile.Encrypt(override, "^value$", recipient))},
+	})
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "has an encrypted value, and is shown in many places") {
+		t.Error(err)
+	}
+}
