@@ -352,22 +352,31 @@ func findInMergePatch(object, patch any, keys []string) (at []string, there bool
 	return at, there
 }
 
-// newPatch adds some edits to the patch of the object that the kustomization has, or else a new patch. An item of a list is addressed by its name, in a strategic
-// merge patch; in a JSON patch, which addresses it by its index, the operation comes after a test of the item.
+// newPatch adds some edits to the patch of the object that the kustomization has, or else new patches. An item of a list is
+// addressed by its name, and a map or a list is added, in a strategic merge patch; in a JSON patch, which addresses an
+// item by its index, the operation comes after a test of the item.
 func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
 	if next := a.extendPatch(files, source, edits); next != nil {
 		return next, nil
 	}
-	if patch := a.mergePatch(source, edits); patch != nil {
-		text, err := block(patch)
-		if err != nil {
-			return nil, err
-		}
-		if next, err := a.addPatch(files, source, text); err == nil && a.givesAll(next, files, source, edits) {
-			return next, nil
+	if next := a.newMergePatch(files, source, edits); next != nil {
+		return next, nil
+	}
+	object := source.Content.Object
+	var added, others []FieldEdit
+	for _, e := range edits {
+		if isNew(object, e) && len(listitem.Steps(object, e.Path)) == 0 {
+			added = append(added, e)
+		} else {
+			others = append(others, e)
 		}
 	}
-	operations, err := operationsOf(source.Content.Object, edits)
+	if len(added) > 0 && len(others) > 0 {
+		if next := a.newMergePatch(files, source, added); next != nil {
+			return a.newPatch(next, source, others)
+		}
+	}
+	operations, err := operationsOf(object, edits)
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +385,24 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []Field
 		return nil, err
 	}
 	return a.addPatch(files, source, text)
+}
+
+// newMergePatch adds a strategic merge patch with some edits to the kustomization; it returns nil if there is none that
+// makes them, and nothing else.
+func (a *attempt) newMergePatch(files []FileChange, source *api.Object, edits []FieldEdit) []FileChange {
+	patch := mergePatch(source, a.originalName(source), edits)
+	if patch == nil {
+		return nil
+	}
+	text, err := block(patch)
+	if err != nil {
+		return nil
+	}
+	next, err := a.addPatch(files, source, text)
+	if err != nil || !a.givesAll(next, files, source, edits) {
+		return nil
+	}
+	return next
 }
 
 // addPatch adds a patch of an object to the kustomization.

@@ -59,23 +59,39 @@ func operationOf(object any, e FieldEdit) map[string]any {
 	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
 }
 
-// mergePatch returns a strategic merge patch that makes edits of an object, with items of lists by their names; nil if
-// no edit is of such an item, or if there is no such patch. Whether it does what it should depends on the kind: the
-// lists of custom resources are replaced.
-func (a *attempt) mergePatch(source *api.Object, edits []FieldEdit) map[string]any {
+// isNew reports whether an edit is of a map or a list that an object does not have. An operation of a JSON patch would set
+// it as a whole, and so overwrite what Git sets in it later.
+func isNew(object any, e FieldEdit) bool {
+	keys := api.SplitPointer(e.Path)
+	last := len(keys) - 1
+	if _, there := lookUp(object, keys[:last]); !there {
+		return true
+	}
+	_, there := lookUp(object, keys)
+	switch e.Value.(type) {
+	case map[string]any, []any:
+		return !there && keys[last] != "-"
+	}
+	return false
+}
+
+// mergePatch returns a strategic merge patch that makes edits of an object with an original name, with items of lists by their names; nil if
+// no edit is of such an item or of a new map or list, or if there is no such patch. Whether it does what it should depends
+// on the kind: the lists of custom resources are replaced.
+func mergePatch(source *api.Object, originalName string, edits []FieldEdit) map[string]any {
 	object := source.Content.Object
 	patch := map[string]any{
 		"apiVersion": source.Content.GetAPIVersion(), "kind": source.ID.Kind,
-		"metadata": map[string]any{"name": a.originalName(source)},
+		"metadata": map[string]any{"name": originalName},
 	}
-	inList := false
+	needed := false
 	for _, e := range edits {
-		inList = inList || len(listitem.Steps(object, e.Path)) > 0
+		needed = needed || len(listitem.Steps(object, e.Path)) > 0 || isNew(object, e)
 		if !addToMergePatch(patch, canonical(object), api.SplitPointer(e.Path), e) {
 			return nil
 		}
 	}
-	if !inList {
+	if !needed {
 		return nil
 	}
 	return patch
@@ -87,13 +103,17 @@ func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdi
 	key := keys[0]
 	in, _ := object.(map[string]any)
 	if len(keys) == 1 {
-		if patch[key] = e.Value; e.Remove {
+		if patch[key] = canonical(e.Value); e.Remove { // a copy, to which other edits may add
 			patch[key] = nil
 		}
 		return true
 	}
 	list, isList := in[key].([]any)
 	if !isList {
+		if items, isNewList := patch[key].([]any); isNewList && keys[1] == "-" {
+			patch[key] = append(items, canonical(e.Value))
+			return true
+		}
 		next, isMap := patch[key].(map[string]any)
 		if !isMap {
 			next = map[string]any{}
@@ -154,6 +174,9 @@ func extended(patch string, source *api.Object, edits []FieldEdit) (string, erro
 	object := source.Content.Object
 	switch now := canonical(now).(type) {
 	case []any:
+		if slices.ContainsFunc(edits, func(e FieldEdit) bool { return isNew(object, e) }) {
+			return "", errors.New("a strategic merge patch keeps what Git sets later")
+		}
 		operations, err := operationsOf(object, edits)
 		if err != nil {
 			return "", err
