@@ -3,7 +3,8 @@
 //
 // A [Commander] reads recent comments, as long as there is a pull request on which commands have an effect. It executes a
 // command of a user who may write to the repository, and answers it with a comment. The answer names the comment that it
-// is to: so a command is executed once, also after a restart. What was done, and by whom, is recorded in the history.
+// is to: so a command is executed once, also after a restart. If the process ends between the two, it is executed again, and
+// says that there is nothing left to do: so each command has the same effect however often it is executed. What was done, and by whom, is recorded in the history.
 package command
 
 import (
@@ -34,8 +35,8 @@ type Forge interface {
 // Proposals are the pull requests of drift; see [proposal.Proposer].
 type Proposals interface {
 	Follows() bool
-	Hold(ctx context.Context, name, by string, on bool) (said string, err error)
-	Close(ctx context.Context, name, by string) (said string, err error)
+	Hold(ctx context.Context, name string, number int64, by string, on bool) (said string, err error)
+	Revert(ctx context.Context, name string, number int64, by string) (said string, err error)
 }
 
 // Plans are those of open pull requests; see the Reviewer of package review.
@@ -215,13 +216,13 @@ var commands = []struct {
 }{
 	{"plan", false, "plans the pull request again", (*Commander).plan},
 	{"hold", true, "keeps the object as it is, until `/gitfleet unhold`", func(c *Commander, ctx context.Context, x call) (string, error) {
-		return c.cfg.Proposals.Hold(ctx, x.change, x.by, true)
+		return c.cfg.Proposals.Hold(ctx, x.change, x.pr.Number, x.by, true)
 	}},
 	{"unhold", true, "removes the label that keeps the object as it is", func(c *Commander, ctx context.Context, x call) (string, error) {
-		return c.cfg.Proposals.Hold(ctx, x.change, x.by, false)
+		return c.cfg.Proposals.Hold(ctx, x.change, x.pr.Number, x.by, false)
 	}},
 	{"revert", true, "closes the pull request and reverts the change on the clusters", func(c *Commander, ctx context.Context, x call) (string, error) {
-		return c.cfg.Proposals.Close(ctx, x.change, x.by)
+		return c.cfg.Proposals.Revert(ctx, x.change, x.pr.Number, x.by)
 	}},
 }
 

@@ -24,6 +24,8 @@ type world struct {
 	did     []string
 	entries []history.Entry
 	lists   int
+	// lose is the number of next answers that are lost.
+	lose int
 	// fail is the error of the next requests, and refuse the refusal of a request about drift.
 	fail, refuse error
 	idle         bool
@@ -72,18 +74,22 @@ func (w *world) FindComment(_ context.Context, _ int64, marker string) (*forge.C
 }
 
 func (w *world) AddComment(_ context.Context, number int64, body string) (forge.Comment, error) {
+	if w.lose > 0 {
+		w.lose--
+		return forge.Comment{}, errors.New("the forge has closed the connection")
+	}
 	w.answers = append(w.answers, fmt.Sprintf("%d: %s", number, body))
 	return forge.Comment{}, nil
 }
 
 func (w *world) Follows() bool { return !w.idle }
 
-func (w *world) Hold(_ context.Context, name, by string, on bool) (string, error) {
+func (w *world) Hold(_ context.Context, name string, _ int64, by string, on bool) (string, error) {
 	w.did = append(w.did, fmt.Sprintf("hold %s %t by %s", name, on, by))
 	return "it is so", w.refuse
 }
 
-func (w *world) Close(_ context.Context, name, by string) (string, error) {
+func (w *world) Revert(_ context.Context, name string, _ int64, by string) (string, error) {
 	w.did = append(w.did, fmt.Sprintf("close %s by %s", name, by))
 	return "it is closed", w.refuse
 }
@@ -182,6 +188,18 @@ func TestFailuresOfCommands(t *testing.T) {
 	}
 	if len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "2: It is planned again.") {
 		t.Errorf("answered: %q", w.answers)
+	}
+}
+
+// A command whose answer is lost is executed again, and answered once.
+func TestLostAnswers(t *testing.T) {
+	w := &world{lose: 1}
+	w.say(1, "anna", "/gitfleet hold")
+	w.commander().pass(t.Context(), noon)
+	w.commander().pass(t.Context(), noon.Add(time.Minute)) // after a restart
+	w.commander().pass(t.Context(), noon.Add(2*time.Minute))
+	if len(w.did) != 2 || len(w.answers) != 1 {
+		t.Errorf("it did %q, and answered %q", w.did, w.answers)
 	}
 }
 

@@ -157,3 +157,41 @@ func TestHoldOnRequest(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A command may be executed twice, since its answer may be lost. It does nothing then, also if the change was made again in
+// the meantime and is offered by another pull request.
+func TestRepeatedRequestsDoNothing(t *testing.T) {
+	p := newProposing(10)
+	repeat := func(number int64) error {
+		return p.handle(t.Context(), request{do: p.Proposer.close, name: heldChange(7).hash, by: "anna", number: number}, p.forge.now).err
+	}
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	if err := repeat(1); err != nil {
+		t.Fatal(err)
+	}
+	p.says(t, "east", "put back: ")
+	if err := repeat(1); err == nil || !strings.Contains(err.Error(), "there is nothing to close") {
+		t.Errorf("reverted twice: %v", err)
+	}
+	p.after(t, time.Minute)
+	if err := repeat(1); err == nil {
+		t.Error("reverted when it is gone")
+	}
+	p.after(t, time.Minute, heldChange(7, "east"))
+	if _, err := p.open(t, heldChange(7).hash); err != nil {
+		t.Fatal(err)
+	}
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
+	if err := repeat(1); err == nil || !strings.Contains(err.Error(), "this change is offered by https://git.example.com/pulls/2 now") {
+		t.Errorf("a request on an earlier pull request: %v, %+v", err, p.states[heldChange(7).hash])
+	}
+	var closed int
+	for _, e := range p.entries {
+		if e.Event == history.ProposalClosed && e.By == "anna" {
+			closed++
+		}
+	}
+	if closed != 1 {
+		t.Errorf("%d closings are recorded", closed)
+	}
+}

@@ -27,6 +27,8 @@ type request struct {
 	// name is the name of the change, or its beginning.
 	name, by string
 	done     chan response // capacity one
+	// number is the pull request on which it was made; zero if it was not made on one.
+	number int64
 }
 
 // A response is the result of a request.
@@ -39,23 +41,29 @@ type response struct {
 // change is reverted. If there is neither, it is reverted at once. The beginning of the
 // name is enough if it is unique; by is the user.
 func (p *Proposer) Close(ctx context.Context, name, by string) (said string, err error) {
-	return p.ask(ctx, request{p.close, name, by, make(chan response, 1)})
+	return p.ask(ctx, request{do: p.close, name: name, by: by, done: make(chan response, 1)})
 }
 
 // Open opens the pull request or issue of a held change now, even if it has not lasted long
 // enough, enough are open, or an earlier one was closed without being merged. The arguments are
 // those of Close.
 func (p *Proposer) Open(ctx context.Context, name, by string) (said string, err error) {
-	return p.ask(ctx, request{p.openNow, name, by, make(chan response, 1)})
+	return p.ask(ctx, request{do: p.openNow, name: name, by: by, done: make(chan response, 1)})
 }
 
-// Hold adds the label that keeps the object of a held change as it is to its pull request or issue, or removes it. The
-// other arguments are those of Close.
-func (p *Proposer) Hold(ctx context.Context, name, by string, on bool) (said string, err error) {
+// Revert does what Close does, for a user who asks for it on a pull request. It is refused if the change is offered
+// elsewhere by now: so a request that is repeated never ends the offer of the same change when somebody makes it again.
+func (p *Proposer) Revert(ctx context.Context, name string, number int64, by string) (said string, err error) {
+	return p.ask(ctx, request{do: p.close, name: name, by: by, done: make(chan response, 1), number: number})
+}
+
+// Hold adds the label that keeps the object of a held change as it is to its pull request, or removes it. The other
+// arguments are those of Revert.
+func (p *Proposer) Hold(ctx context.Context, name string, number int64, by string, on bool) (said string, err error) {
 	do := func(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
 		return p.hold(ctx, it, by, on, now)
 	}
-	return p.ask(ctx, request{do, name, by, make(chan response, 1)})
+	return p.ask(ctx, request{do: do, name: name, by: by, done: make(chan response, 1), number: number})
 }
 
 // Follows reports whether there is a pull request or an issue that people may still decide about. Any goroutine may call it.
@@ -84,6 +92,11 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 	it, err := p.find(r.name)
 	if err != nil {
 		return response{err: err}
+	}
+	if s := p.states[it.hash]; r.number != 0 && s != nil && s.branch != "" && (isIssue(s.branch) || s.number != r.number) {
+		return response{err: refuse("this change is offered by %s now", s.url)}
+	} else if pr := p.findOpen(it.hash); r.number != 0 && pr != nil && (isIssue(pr.Branch) || pr.Number != r.number) {
+		return response{err: refuse("this change is offered by %s now", pr.URL)}
 	}
 	done, err := r.do(ctx, it, r.by, now)
 	if err != nil {
