@@ -189,13 +189,22 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 // request. It records objects that cannot be applied now, and drift that is contested.
 func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	t, gvk := a.newTask(w), w.gvk()
-	_, ok := a.kinds.Of(gvk)
+	res, ok := a.kinds.Of(gvk)
 	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(ok && bad.unknownKind) {
 		return t, false
 	}
 	if !ok {
 		err := a.unknownKind(gvk)
 		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err})
+		return t, false
+	}
+	if res.Namespaced && id.Namespace == "" { // Git does not know the kind
+		err := fmt.Errorf("a %s is namespaced on this cluster, and the object has no namespace; write metadata.namespace", id.Kind)
+		cond := diff.NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+err.Error())
+		if a.works.onlyCompares(w.placement) {
+			cond = diff.ReportFailed(err)
+		}
+		a.fail(outcome{task: t, cond: cond, err: err})
 		return t, false
 	}
 	if c := w.manifest.Encrypted; c != nil {

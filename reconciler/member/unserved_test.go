@@ -128,6 +128,26 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	}
 }
 
+// An object without a namespace, of a kind that is namespaced on the cluster and that the commit does not define, says so.
+func TestNamespacedObjectWithoutNamespace(t *testing.T) {
+	s := sessionAt(t, &changingServer{versions: []string{"v1"}})
+	defer func() {
+		for _, k := range s.watch.All() {
+			k.Stop()
+		}
+		s.watch.Wait()
+	}()
+	m := gadget("one")
+	m.ID.Namespace = ""
+	m.Object.Content.SetNamespace("")
+	s.setWorks([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
+	s.sync(t.Context())
+	state, _ := s.reporter.state(web, m.ID)
+	if want := "a Gadget is namespaced on this cluster, and the object has no namespace; write metadata.namespace"; state.Applied.OK || !strings.Contains(state.Applied.Message, want) {
+		t.Errorf("says %q, want %q", state.Applied.Message, want)
+	}
+}
+
 // Objects that Git removes right after their version went are not taken for gone.
 func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 	server := &changingServer{versions: []string{"v1", "v2"}}
