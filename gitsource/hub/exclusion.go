@@ -25,7 +25,8 @@ type Dropped struct {
 
 // Drops returns the first object or part of the configuration of an earlier snapshot that this one has nowhere, neither in
 // the hub nor in what an overlay builds for a cluster, since its file is now excluded from the hub; nil if there is none.
-func (s *Snapshot) Drops(before *Snapshot) *Dropped {
+// Objects count only if they are deployed.
+func (s *Snapshot) Drops(before *Snapshot, deployed func(*api.Object) bool) *Dropped {
 	if len(s.Excluded) == 0 {
 		return nil
 	}
@@ -35,7 +36,7 @@ func (s *Snapshot) Drops(before *Snapshot) *Dropped {
 	}
 	var left, used map[string]bool
 	var found *Dropped
-	before.visit(func(what string, origin api.Origin) bool {
+	before.visit(func(what string, origin api.Origin, o *api.Object) bool {
 		file := origin.Path
 		if origin.Kustomization != "" {
 			file = origin.Kustomization
@@ -50,7 +51,7 @@ func (s *Snapshot) Drops(before *Snapshot) *Dropped {
 		if left == nil { // few commits get here
 			left, used = s.names(), s.usedFiles()
 		}
-		if left[what] || used[file] {
+		if left[what] || used[file] || o != nil && !deployed(o) {
 			return true
 		}
 		found = &Dropped{what, origin, e}
@@ -59,30 +60,30 @@ func (s *Snapshot) Drops(before *Snapshot) *Dropped {
 	return found
 }
 
-// visit calls a function with everything that the hub has, until it returns false.
-func (s *Snapshot) visit(visit func(what string, origin api.Origin) bool) {
+// visit calls a function with everything that the hub has, until it returns false. Only objects to place are not nil.
+func (s *Snapshot) visit(visit func(what string, origin api.Origin, o *api.Object) bool) {
 	for _, c := range s.Clusters {
-		if !visit("MemberCluster/"+c.Name, c.Origin) {
+		if !visit("MemberCluster/"+c.Name, c.Origin, nil) {
 			return
 		}
 	}
 	for _, p := range s.Placements {
-		if !visit(p.Key.String(), p.Origin) {
+		if !visit(p.Key.String(), p.Origin, nil) {
 			return
 		}
 	}
 	for _, o := range s.Objects {
-		if !visit(o.ID.String(), o.Origin) {
+		if !visit(o.ID.String(), o.Origin, o) {
 			return
 		}
 	}
 	for _, o := range s.ClusterOverrides {
-		if !visit("ClusterResourceOverride/"+o.Name, o.Origin) {
+		if !visit("ClusterResourceOverride/"+o.Name, o.Origin, nil) {
 			return
 		}
 	}
 	for _, o := range s.Overrides {
-		if !visit("ResourceOverride/"+o.Namespace+"/"+o.Name, o.Origin) {
+		if !visit("ResourceOverride/"+o.Namespace+"/"+o.Name, o.Origin, nil) {
 			return
 		}
 	}
@@ -91,7 +92,7 @@ func (s *Snapshot) visit(visit func(what string, origin api.Origin) bool) {
 // names are those of everything that the hub has, and of what overlays build for clusters of the commit.
 func (s *Snapshot) names() map[string]bool {
 	all := map[string]bool{}
-	s.visit(func(what string, _ api.Origin) bool { all[what] = true; return true })
+	s.visit(func(what string, _ api.Origin, _ *api.Object) bool { all[what] = true; return true })
 	for _, o := range s.Objects {
 		if o.Overlay == nil {
 			continue

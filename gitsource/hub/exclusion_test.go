@@ -3,6 +3,8 @@ package hub
 import (
 	"maps"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // What a commit takes out of the hub is found, unless an overlay builds it for a cluster, it is elsewhere now, or its file
@@ -14,13 +16,15 @@ func TestDrops(t *testing.T) {
 		"web/prod/ns.yaml":        "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n",
 		"blog/kustomization.yaml": "resources: [blog.yaml]\n",
 		"blog/blog.yaml":          "{apiVersion: v1, kind: ConfigMap, metadata: {name: blog, namespace: web}}\n",
+		"web/prod/notes.yaml":     "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes, namespace: web}}\n",
 		"apps/dev/ns.yaml":        "{apiVersion: v1, kind: Namespace, metadata: {name: dev}}\n",
 	}
 	for name, test := range map[string]struct {
 		changes map[string]string // an empty text removes the file
 		want    string
 	}{
-		"nothing": {},
+		"nothing":              {},
+		"what is not deployed": {map[string]string{".gitfleetignore": "notes.yaml\n"}, ""},
 		"roots that forget a directory": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, blog]\n"},
 			"Namespace/dev: apps, the roots in .gitfleet.yaml do not have it"},
 		"roots that forget the placements": {map[string]string{".gitfleet.yaml": "roots: [fleet/cluster, web, blog, apps]\n", "fleet/cluster/c.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n", "fleet/cluster.yaml": ""},
@@ -65,7 +69,7 @@ func TestDrops(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if d := next.Drops(before); d != nil {
+			if d := next.Drops(before, func(o *api.Object) bool { return o.ID.Name != "notes" }); d != nil {
 				got = d.What + ": " + d.Exclusion.Path + ", " + d.Exclusion.Why
 			}
 			if got != test.want {

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -45,12 +47,26 @@ func Drops(next, inForce *hub.Snapshot) string {
 	if inForce == nil || slices.Contains(api.AllowedDeletions(next.Commit.Message), "*") {
 		return ""
 	}
-	d := next.Drops(inForce)
+	d := next.Drops(inForce, selectedBy(inForce))
 	if d == nil {
 		return ""
 	}
 	return fmt.Sprintf("%s is no part of the hub any more, since %s, so %s (%s) of the commit in force would be removed; correct that, or if it is intended, add the trailer \"%s: *\" to the message of a commit",
 		d.Exclusion.Path, d.Exclusion.Why, d.What, d.Origin, api.AllowTrailer)
+}
+
+// selectedBy returns a function that reports whether a placement of a snapshot selects an object.
+func selectedBy(s *hub.Snapshot) func(*api.Object) bool {
+	selected := sync.OnceValue(func() map[*api.Object]bool {
+		all, index, scope := map[*api.Object]bool{}, placement.NewIndex(s.Objects), Scope(s)
+		for _, p := range s.Placements {
+			for _, o := range placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, index).Objects {
+				all[o] = true
+			}
+		}
+		return all
+	})
+	return func(o *api.Object) bool { return selected()[o] }
 }
 
 // StopsBuilding returns why a snapshot is refused after the one in force, which may be nil: it does not build a kustomization

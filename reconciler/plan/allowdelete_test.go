@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -119,6 +121,12 @@ func TestDrops(t *testing.T) {
 	if got := Drops(next, nil); got != "" {
 		t.Errorf("no commit is in force: %s", got)
 	}
+	inForce.Placements[0].Origin.Path = "fleet/web.yaml"
+	inForce.Objects = []*api.Object{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "a"}, Content: &unstructured.Unstructured{}, Origin: api.Origin{Path: "apps/a.yaml", Line: 1}}}
+	if got := Drops(next, inForce); got != "" {
+		t.Errorf("no placement selects it: %s", got)
+	}
+	inForce.Placements[0].Origin.Path = "apps/web.yaml"
 	next.Commit.Message = "Leave it\n\nGitfleet-Allow-Delete: *"
 	if got := Drops(next, inForce); got != "" {
 		t.Errorf("all deletions are allowed: %s", got)
