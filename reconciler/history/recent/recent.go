@@ -174,11 +174,23 @@ func (s *Store) save() error {
 	}
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(s.shards)) {
-		if sh := s.shards[name]; sh.changed {
-			failed = append(failed, s.write(name, sh))
+		sh := s.shards[name]
+		if !sh.changed {
+			continue
+		}
+		if err := s.write(name, sh); err != nil {
+			failed = append(failed, err)
+			if !isConflict(err) {
+				break // the others would most likely fail, too, each after its own time limit
+			}
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// isConflict reports whether a write was refused because another replica has written the shard.
+func isConflict(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
 // write writes a shard. If another replica has written it meanwhile, the shard gets what that one has added, and is written with
@@ -199,7 +211,7 @@ func (s *Store) write(name string, sh *shard) error {
 		return nil
 	}
 	err = fmt.Errorf("write %s: %w", name, err)
-	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+	if !isConflict(err) {
 		return err
 	}
 	now, failed := s.read(name)
@@ -216,14 +228,15 @@ func (s *Store) write(name string, sh *shard) error {
 
 // Missing returns the entries that a record does not have.
 func Missing(ctx context.Context, entries []history.Entry, record *history.Record) ([]history.Entry, error) {
-	has := map[history.Entry]bool{}
+	missing := map[history.Entry]bool{}
+	for _, e := range entries {
+		missing[e] = true
+	}
 	err := record.Read(ctx, history.Filter{}, func(e history.Entry) error {
-		if rooms[e.Kind] > 0 {
-			has[normalized(e)] = true
-		}
+		delete(missing, normalized(e))
 		return nil
 	})
-	return slices.DeleteFunc(slices.Clone(entries), func(e history.Entry) bool { return has[e] }), err
+	return slices.DeleteFunc(slices.Clone(entries), func(e history.Entry) bool { return !missing[e] }), err
 }
 
 // normalized returns an entry as it is read again, so that entries can be compared.
