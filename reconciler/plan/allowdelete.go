@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -57,16 +56,19 @@ func Drops(next, inForce *hub.Snapshot) string {
 
 // selectedBy returns a function that reports whether a placement of a snapshot selects an object.
 func selectedBy(s *hub.Snapshot) func(*api.Object) bool {
-	selected := sync.OnceValue(func() map[*api.Object]bool {
-		all, index, scope := map[*api.Object]bool{}, placement.NewIndex(s.Objects), Scope(s)
-		for _, p := range s.Placements {
-			for _, o := range placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, index).Objects {
-				all[o] = true
+	var selected map[*api.Object]bool
+	return func(o *api.Object) bool {
+		if selected == nil { // few commits get here
+			selected = map[*api.Object]bool{}
+			index, scope := placement.NewIndex(s.Objects), Scope(s)
+			for _, p := range s.Placements {
+				for _, o := range placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, index).Objects {
+					selected[o] = true
+				}
 			}
 		}
-		return all
-	})
-	return func(o *api.Object) bool { return selected()[o] }
+		return selected[o]
+	}
 }
 
 // StopsBuilding returns why a snapshot is refused after the one in force, which may be nil: it does not build a kustomization
