@@ -518,8 +518,22 @@ func schema_gitfleet_gitfleet_placement_api_Ciphertext(ref common.ReferenceCallb
 							},
 						},
 					},
+					"Recipients": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Recipients are those who can decrypt it, as far as the object says so, such as \"age age1…\".",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
-				Required: []string{"Tool", "Path"},
+				Required: []string{"Tool", "Path", "Recipients"},
 			},
 		},
 	}
