@@ -157,8 +157,8 @@ type Drift struct {
 	Since     time.Time      `json:"since"`
 	// Message says what is done about it, such as the pull request that it is offered as.
 	Message string `json:"message,omitempty"`
-	// undecided says that it stays until a user decides about it.
-	undecided bool
+	// Undecided says that it stays until a user decides about it.
+	Undecided bool `json:"undecided,omitempty"`
 }
 
 // A Deletions is a group of deletions that are held, have failed, or are not finished.
@@ -329,7 +329,7 @@ func Absence(c *api.MemberCluster) Member {
 func NewDrift(d *status.Drift) Drift {
 	out := Drift{
 		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.Since, Message: d.Message,
-		undecided: d.State.AwaitsDecision(d.Rule),
+		Undecided: d.State.AwaitsDecision(d.Rule),
 	}
 	for _, a := range d.By {
 		out.By = append(out.By, a.String())

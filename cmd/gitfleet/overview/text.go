@@ -323,7 +323,7 @@ func (t *textWriter) drift(d group[Drift]) string {
 	if len(d.of.By) > 0 {
 		text += " by " + strings.Join(d.of.By, ", ")
 	}
-	if d.of.undecided && d.of.Message != "" {
+	if d.of.Undecided && d.of.Message != "" {
 		text += ": " + d.of.Message
 	}
 	return text
@@ -333,7 +333,7 @@ func (t *textWriter) drift(d group[Drift]) string {
 func (t *textWriter) proposals(all []Drift) {
 	held := 0
 	for _, d := range all {
-		if d.undecided {
+		if d.Undecided {
 			held++
 		}
 	}
