@@ -42,6 +42,9 @@ func NewCrashGuard(path string, log *slog.Logger) *CrashGuard {
 	if path == "" {
 		return g
 	}
+	if err := atomicfile.Sweep(path); err != nil {
+		log.Warn("what an interrupted write has left cannot be removed", "path", path, "err", err)
+	}
 	raw, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(raw, &g.begun)

@@ -11,48 +11,67 @@ import (
 )
 
 // Write replaces a file atomically: the file appears, or is replaced, once it is complete and on the disk. Only its owner may
-// read it. Errors of the file system name path.
+// read it. Errors about the temporary file name path; those of write about other files stay as they are.
 func Write(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	f, err := os.CreateTemp(filepath.Dir(path), prefix(path)+"*")
 	if err != nil {
-		return About(err, path)
+		return NotCreated(err, path)
 	}
 	err = errors.Join(write(f), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return About(errors.Join(err, os.Remove(f.Name())), path)
+		return About(errors.Join(err, os.Remove(f.Name())), f.Name(), path)
 	}
 	return nil
 }
 
-// About returns an error of the file system about a temporary file as one about path. The name of a temporary file is another
-// one each time, and tells nobody what to mend. Other errors stay as they are.
-func About(err error, path string) error {
-	switch e := err.(type) { //nolint:errorlint // what wraps an error is below
-	case *fs.PathError:
-		return &fs.PathError{Op: e.Op, Path: path, Err: e.Err}
-	case *os.LinkError:
-		return &fs.PathError{Op: e.Op, Path: path, Err: e.Err}
-	case interface{ Unwrap() []error }:
-		var all []error
-		for _, err := range e.Unwrap() {
-			all = append(all, About(err, path))
-		}
-		return errors.Join(all...)
+// prefix returns how the names of the temporary files of a path begin.
+func prefix(path string) string { return ".tmp-" + filepath.Base(path) + "-" }
+
+// Sweep removes the temporary files of calls of Write for path that the end of their process has interrupted. No call may be
+// in progress.
+func Sweep(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return &wrapped{strings.ReplaceAll(err.Error(), e.Path, path), err}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix(path)) {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), e.Name())))
+		}
 	}
 	return err
 }
 
-// A wrapped error is an error with another text.
-type wrapped struct {
+// NotCreated returns the error of creating a temporary file or directory as one about path.
+func NotCreated(err error, path string) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return About(err, e.Path, path)
+	}
+	return err
+}
+
+// About returns an error about a temporary file, or about its index with the suffix .idx, as one about path. The name of a
+// temporary file is another one each time, and tells nobody what to mend. Other errors stay as they are.
+func About(err error, temp, path string) error {
+	if err == nil {
+		return nil
+	}
+	// What is renamed has two names, of which the second one says enough.
+	names := strings.NewReplacer("rename "+temp+".idx ", "rename ", "rename "+temp+" ", "rename ", temp+".idx", path, temp, path)
+	if text := names.Replace(err.Error()); text != err.Error() {
+		return &renamed{text, err}
+	}
+	return err
+}
+
+// A renamed error is an error with another text.
+type renamed struct {
 	text string
 	err  error
 }
 
-func (w *wrapped) Error() string { return w.text }
-func (w *wrapped) Unwrap() error { return w.err }
+func (r *renamed) Error() string { return r.text }
+func (r *renamed) Unwrap() error { return r.err }

@@ -35,19 +35,19 @@ func (s *Store) AddPack(ctx context.Context, r io.Reader, limits Limits) error {
 func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) (name string, err error) {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
-		return "", atomicfile.About(err, s.packDir())
+		return "", atomicfile.NotCreated(err, s.packDir())
 	}
 	entries, checksum, err := write(f)
-	err = atomicfile.About(errors.Join(err, f.Sync(), f.Close()), s.packDir())
+	err = errors.Join(err, f.Sync(), f.Close())
 	index := f.Name() + ".idx"
 	name = "pack-" + checksum.String()
 	if err == nil {
-		err = atomicfile.About(writeFile(index, encodeIndex(entries, checksum)), s.packDir())
+		err = writeFile(index, encodeIndex(entries, checksum))
 	}
 	if err == nil {
 		err = s.install(f.Name(), index, name)
 	}
-	return name, atomicfile.About(errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index)), s.packDir())
+	return name, atomicfile.About(errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index)), f.Name(), s.packDir())
 }
 
 // install moves a pack and its index into the store, unless it is there already.

@@ -113,10 +113,10 @@ func fileSystemFix(err error) string {
 func checkWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".gitfleet-doctor-")
 	if err != nil {
-		return atomicfile.About(err, dir)
+		return atomicfile.NotCreated(err, dir)
 	}
 	_, err = f.Write(make([]byte, 64<<10))
-	return atomicfile.About(errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())), dir)
+	return atomicfile.About(errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())), f.Name(), dir)
 }
 
 // checkRepository reads the newest commit into a temporary clone. The snapshot is nil if it

@@ -220,7 +220,7 @@ func refs(name string) []gitsource.Ref {
 func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapshot, error) {
 	dir, err := os.MkdirTemp("", "gitfleet-")
 	if err != nil {
-		return nil, atomicfile.About(err, os.TempDir())
+		return nil, atomicfile.NotCreated(err, os.TempDir())
 	}
 	defer os.RemoveAll(dir)
 	c.StateDir, c.Source.Signatures = dir, c.Source.Signatures.Unverified()
@@ -296,7 +296,7 @@ func Plan(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 // signatures. inForce is the daemon's commit; empty if it is not known.
 func NewestCommit(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {
 	if c.StateDir, err = os.MkdirTemp("", "gitfleet-"); err != nil {
-		return nil, "", atomicfile.About(err, os.TempDir())
+		return nil, "", atomicfile.NotCreated(err, os.TempDir())
 	}
 	defer os.RemoveAll(c.StateDir)
 	if demand := &c.Source.Signatures; c.Source.Signatures.Requirements() != nil {
