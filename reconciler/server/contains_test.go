@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,7 +14,10 @@ func TestContains(t *testing.T) {
 	s := New(nil)
 	s.MountContains(func(_ context.Context, head, commit string) (bool, error) {
 		if head == "lost" {
-			return false, errors.New("commit lost is unknown")
+			return false, fmt.Errorf("commit lost: %w", ErrUnknownCommit)
+		}
+		if head == "broken" {
+			return false, errors.New("the disk is broken")
 		}
 		return strings.HasPrefix(head, commit), nil
 	})
@@ -23,7 +27,8 @@ func TestContains(t *testing.T) {
 	}{
 		"/contains?head=abcdef0123&commit=abcdef0": {http.StatusOK, `{"contains":true}`},
 		"/contains?head=abcdef0123&commit=bcdef01": {http.StatusOK, `{"contains":false}`},
-		"/contains?head=lost&commit=abcdef0":       {http.StatusInternalServerError, "commit lost is unknown"},
+		"/contains?head=lost&commit=abcdef0":       {StatusUnknownCommit, "commit lost: the commit is not in the clone of the daemon"},
+		"/contains?head=broken&commit=abcdef0":     {http.StatusInternalServerError, "the disk is broken"},
 		"/contains?head=abc&commit=abcdef":         {http.StatusBadRequest, "commit: 7 digits are needed at least"},
 		"/contains?commit=ab":                      {http.StatusBadRequest, "head: missing"},
 		"/contains?head=abc":                       {http.StatusBadRequest, "commit: missing"},

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"runtime/pprof"
@@ -100,9 +101,15 @@ type Containment struct {
 	Contains bool `json:"contains"`
 }
 
+// StatusUnknownCommit is the status of a response about a commit that the daemon does not have, or not yet.
+const StatusUnknownCommit = http.StatusConflict
+
+// ErrUnknownCommit is returned for a commit that the daemon does not have.
+var ErrUnknownCommit = errors.New("the commit is not in the clone of the daemon")
+
 // MountContains handles GET /contains?head=HASH&commit=HASH. It responds with JSON that says whether
-// the history of head has the commit, whose hash may be abbreviated. MountContains must not be
-// called after the server has started.
+// the history of head has the commit, whose hash may be abbreviated. If contains returns
+// ErrUnknownCommit, the status is StatusUnknownCommit. MountContains must not be called after the server has started.
 func (s *Server) MountContains(contains func(ctx context.Context, head, commit string) (bool, error)) {
 	s.Mount("GET /contains", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
@@ -114,7 +121,11 @@ func (s *Server) MountContains(contains func(ctx context.Context, head, commit s
 			return
 		}
 		yes, err := contains(req.Context(), q.Get("head"), q.Get("commit"))
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrUnknownCommit):
+			http.Error(w, err.Error(), StatusUnknownCommit)
+			return
+		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -251,6 +251,7 @@ func TestContains(t *testing.T) {
 		"a later one":              {"fff", 0, server.Containment{Contains: true}, true, false, 1},
 		"another one":              {"fff", 0, server.Containment{}, false, false, 1},
 		"a daemon that cannot say": {"fff", 404, "404 page not found", false, false, 1},
+		"a daemon without it":      {"fff", server.StatusUnknownCommit, "oh", false, true, 1},
 		"a daemon that fails":      {"fff", 500, "oh", false, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -145,7 +146,7 @@ func syncReports(c *client.Client, commit string) client.Feed[syncReport] {
 		before, known := ancestors[newest]
 		if !known {
 			before, err = c.Contains(ctx, commit, newest)
-			if _, answered := errors.AsType[*client.ResponseError](err); answered {
+			if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == server.StatusUnknownCommit {
 				return &syncReport{r, true}, number, nil // it does not have the commit yet
 			}
 			if err != nil {
