@@ -169,7 +169,7 @@ func IsRefusal(err error) bool {
 		return true
 	}
 	answer, ok := errors.AsType[*ResponseError](err)
-	return ok && answer.Code/100 == 4 && answer.Code != http.StatusTooManyRequests
+	return ok && answer.Code/100 == 4 && answer.Code != http.StatusTooManyRequests && answer.Code != server.StatusUnknownCommit
 }
 
 // longestError is how much of an error response is read.
@@ -211,7 +211,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, longestError))
-		if resp.StatusCode == http.StatusMisdirectedRequest {
+		if resp.StatusCode == http.StatusMisdirectedRequest && c.wanted != (wantedFleet{}) {
 			return nil, &AnotherFleetError{c.Address, strings.TrimSpace(string(text)), c.wanted}
 		}
 		return nil, &ResponseError{resp.StatusCode, strings.TrimSpace(string(text))}

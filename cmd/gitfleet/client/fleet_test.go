@@ -78,3 +78,11 @@ func TestTheConfigurationAtHand(t *testing.T) {
 		t.Errorf("of a daemon that the environment names: %+v", w)
 	}
 }
+
+// A response of a proxy is not about fleets if the request has not asked for one.
+func TestMisdirectedWithoutAWantedFleet(t *testing.T) {
+	_, err := (&fakeDaemon{code: 421, body: "wrong host"}).client(t).Report(t.Context(), Subject{})
+	if answer, ok := errors.AsType[*ResponseError](err); !ok || answer.Code != 421 {
+		t.Errorf("%v", err)
+	}
+}
