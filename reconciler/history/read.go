@@ -8,10 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"time"
 )
 
-// Read calls each with the selected entries, oldest first, until each returns an error. Invalid
-// lines are skipped. Read does not wait for writers, and may miss entries that are written
+// Read calls each with the selected entries, oldest first, until each returns an error. Entries that were added behind newer
+// ones, such as restored ones, come where their time belongs. Invalid lines are skipped. Read does not wait for writers, and may miss entries that are written
 // meanwhile.
 func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) error {
 	if f.Newest > 0 {
@@ -21,12 +23,48 @@ func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) err
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
-		if err := r.segments.read(ctx, s, f, each); err != nil {
+	// The history may be larger than the memory, and nearly all of it is in order: only the rest is kept.
+	var late []Entry
+	inOrder := func(visit, behind func(Entry) error) error {
+		var newest time.Time
+		for _, s := range all {
+			err := r.segments.read(ctx, s, f, func(e Entry) error {
+				if e.Time.Before(newest) {
+					return behind(e)
+				}
+				newest = e.Time
+				return visit(e)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	skip := func(Entry) error { return nil }
+	if err := inOrder(skip, func(e Entry) error { late = append(late, e); return nil }); err != nil {
+		return err
+	}
+	slices.SortStableFunc(late, func(a, b Entry) int { return a.Time.Compare(b.Time) })
+	flush := func(before func(Entry) bool) error {
+		for len(late) > 0 && before(late[0]) {
+			if err := each(late[0]); err != nil {
+				return err
+			}
+			late = late[1:]
+		}
+		return nil
+	}
+	err = inOrder(func(e Entry) error {
+		if err := flush(func(l Entry) bool { return l.Time.Before(e.Time) }); err != nil {
 			return err
 		}
+		return each(e)
+	}, skip)
+	if err != nil {
+		return err
 	}
-	return nil
+	return flush(func(Entry) bool { return true })
 }
 
 // newest reads only the last selected entries.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,6 +108,32 @@ func (r *Record) Add(entries ...Entry) {
 	case r.wake <- struct{}{}:
 	default:
 	}
+}
+
+// restoreBatch is how many entries Restore queues at once.
+const restoreBatch = 1 << 12
+
+// Restore adds entries of any number without displacing others: it waits, while Run writes, until the queue has room for them. It
+// returns an error if ctx is done before all are queued.
+func (r *Record) Restore(ctx context.Context, entries []Entry) error {
+	for batch := range slices.Chunk(entries, restoreBatch) {
+		for !r.hasRoom(restoreBatch) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		r.Add(batch...)
+	}
+	return nil
+}
+
+// hasRoom reports whether the queue takes n more entries of any kind.
+func (r *Record) hasRoom(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)+n <= mostObjectsWaiting
 }
 
 // Run writes until ctx is done. When it returns, all entries added before are written and the

@@ -219,7 +219,13 @@ func (d *daemon) mount() {
 	}
 	servePlans(d.srv, checkLeader, preview)
 	d.srv.MountTrace((&tracer{d.cfg, d.members.credentials, d.repo}).touched)
-	d.srv.MountContains(d.repo.Contains)
+	d.srv.MountContains(func(ctx context.Context, head, commit string) (bool, error) {
+		yes, err := d.repo.Contains(ctx, head, commit)
+		if errors.Is(err, gitsource.ErrUnknownCommit) {
+			err = fmt.Errorf("%w: %w", server.ErrUnknownCommit, err)
+		}
+		return yes, err
+	})
 }
 
 // recordEntries adds entries to the history of this replica, and to that which the replicas share.
@@ -244,7 +250,9 @@ func (d *daemon) restoreHistory(ctx context.Context, entries []history.Entry) {
 		d.log.Warn("the history of other replicas is not taken over", "err", err)
 		return
 	}
-	d.record.Add(missing...)
+	if err := d.record.Restore(ctx, missing); err != nil {
+		d.log.Warn("the history of other replicas is not taken over as a whole", "err", err)
+	}
 }
 
 // runLeaderTasks runs what only the leader does beside the loop: on the forge, and for the history.

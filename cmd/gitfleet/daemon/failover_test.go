@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,12 +58,14 @@ func TestTheHistorySurvivesAFailover(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		return "http://" + cfg.Listen, func() { cancel(); <-ended }
+		stop = sync.OnceFunc(func() { cancel(); <-ended })
+		t.Cleanup(stop)
+		return "http://" + cfg.Listen, stop
 	}
 	has := func(address string, wanted ...string) {
 		t.Helper()
 		said := ""
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			resp, err := http.Get(address + "/history")
 			if err != nil {
 				continue
@@ -95,8 +98,7 @@ func TestTheHistorySurvivesAFailover(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("suspend: %s", resp.Status)
 	}
-	second, stopSecond := start()
-	defer stopSecond()
+	second, _ := start()
 	stopFirst()
 	has(second, append(revision, `"event":"suspended"`, `"by":"ada"`, "INC-1")...)
 }
