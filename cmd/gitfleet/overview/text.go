@@ -35,12 +35,12 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	t.commits(o)
 	t.placements(o.Placements)
 	t.members(o.Members)
-	const more = "clusters; see gitfleet status --all"
-	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", deletionsTogether(o.HeldDeletions), more, heldDeletion)
-	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", deletionsTogether(o.FailedDeletions), more, unfinishedDeletion)
-	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), deletionsTogether(o.Lingering), more, unfinishedDeletion)
-	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, "subjects; see gitfleet status --all", t.suspension)
-	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", driftsTogether(o.Drifts), "objects; see gitfleet drift", t.drift)
+	const more = "objects; see gitfleet status --all"
+	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", deletionsTogether(o.HeldDeletions), deletedObjects, more, heldDeletion)
+	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", deletionsTogether(o.FailedDeletions), deletedObjects, more, unfinishedDeletion)
+	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), deletionsTogether(o.Lingering), deletedObjects, more, unfinishedDeletion)
+	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, one, "subjects; see gitfleet status --all", t.suspension)
+	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", driftsTogether(o.Drifts), driftedObjects, "objects; see gitfleet drift", t.drift)
 	t.proposals(o.Drifts)
 	return t.lines
 }
@@ -140,6 +140,11 @@ func (t *textWriter) commit(s output.Style, head string, c *Commit, more string)
 
 // few calls show for the first of n items, and prints how many were left out.
 func (t *textWriter) few(n int, what string, show func(i int)) {
+	t.fewOf(n, func(int) int { return 1 }, what, show)
+}
+
+// fewOf is few for items that hold several of what is counted.
+func (t *textWriter) fewOf(n int, holds func(i int) int, what string, show func(i int)) {
 	most := n
 	if !t.all {
 		most = min(n, fewTroubles)
@@ -147,8 +152,12 @@ func (t *textWriter) few(n int, what string, show func(i int)) {
 	for i := range most {
 		show(i)
 	}
-	if n > most {
-		t.line(t.Paint(output.Dim, fmt.Sprintf("  and %d more %s", n-most, what)))
+	hidden := 0
+	for i := most; i < n; i++ {
+		hidden += holds(i)
+	}
+	if hidden > 0 {
+		t.line(t.Paint(output.Dim, fmt.Sprintf("  and %d more %s", hidden, what)))
 	}
 }
 
@@ -288,15 +297,22 @@ func (t *textWriter) member(m group[Member], state string) {
 	t.indented(output.Yellow, "", m.names()+" "+state+" "+text)
 }
 
-// section writes a heading and a line for each of the first items; nothing if there are none.
-func section[T any](t *textWriter, heading string, all []T, more string, line func(T) string) {
+// section writes a heading and a line for each of the first items; nothing if there are none. holds counts what an item holds
+// of what more says.
+func section[T any](t *textWriter, heading string, all []T, holds func(T) int, more string, line func(T) string) {
 	if len(all) == 0 {
 		return
 	}
 	t.line("")
 	t.line(heading)
-	t.few(len(all), more, func(i int) { t.indented(output.Plain, "", line(all[i])) })
+	t.fewOf(len(all), func(i int) int { return holds(all[i]) }, more, func(i int) { t.indented(output.Plain, "", line(all[i])) })
 }
+
+func one(status.Suspension) int { return 1 }
+
+func deletedObjects(d group[Deletions]) int { return len(d.of.Objects) * len(d.clusters) }
+
+func driftedObjects(d group[Drift]) int { return len(d.clusters) }
 
 func heldDeletion(d group[Deletions]) string {
 	return fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(d.of.Placement), len(d.of.Objects), d.names(), d.of.Objects[0])
