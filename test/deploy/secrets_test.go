@@ -3,6 +3,7 @@ package deploy
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
+
+// namesNamespace finds the settings that name the namespace of Secrets.
+var namesNamespace = regexp.MustCompile(`(?:secretNamespace: |highAvailability\.lease\.namespace=)([a-z-]+)`)
 
 // The Role of the daemon for the Secrets of members, and with the component that of replicas for their
 // ledger, are in namespaces that have nothing else, and the settings name these.
@@ -37,10 +41,16 @@ func TestSecretsAreReadInNamespacesOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var readable, namespaces []string
+		var readable, namespaces, named []string
 		for _, r := range built.Resources() {
 			if r.GetKind() == "Namespace" {
 				namespaces = append(namespaces, r.GetName())
+			}
+			// The settings are in a ConfigMap, and those of replicas in the arguments of the Deployment.
+			if r.GetKind() == "ConfigMap" || r.GetKind() == "Deployment" {
+				for _, found := range namesNamespace.FindAllStringSubmatch(r.MustYaml(), -1) {
+					named = append(named, found[1])
+				}
 			}
 			var role rbacv1.Role
 			if raw := r.MustYaml(); r.GetKind() == "Role" || r.GetKind() == "ClusterRole" {
@@ -56,6 +66,9 @@ func TestSecretsAreReadInNamespacesOfTheirOwn(t *testing.T) {
 		}
 		if slices.Sort(readable); !slices.Equal(readable, want) {
 			t.Errorf("%sthe daemon may read the Secrets of %v, want %v", name, readable, want)
+		}
+		if slices.Sort(named); !slices.Equal(named, want) {
+			t.Errorf("%sthe settings name the namespaces %v, want %v", name, named, want)
 		}
 		if slices.Sort(namespaces); !slices.Equal(namespaces, append([]string{"gitfleet"}, want...)) {
 			t.Errorf("%screates the namespaces %v", name, namespaces)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,6 +176,7 @@ func TestAClosedBulkConnectionIsFreed(t *testing.T) {
 // Many watches that nobody reads at the moment, since they wait for each other, do not delay small requests
 // over the same connection.
 func TestUnreadWatchesDelayNothing(t *testing.T) {
+	var writes atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
 			w.Header().Set("Content-Type", "application/json")
@@ -186,6 +188,7 @@ func TestUnreadWatchesDelayNothing(t *testing.T) {
 			if _, err := w.Write(event); err != nil {
 				return
 			}
+			writes.Add(1)
 			w.(http.Flusher).Flush()
 		}
 	}))
@@ -204,7 +207,11 @@ func TestUnreadWatchesDelayNothing(t *testing.T) {
 		}
 		t.Cleanup(func() { watch.Close() })
 	}
-	for range 20 { // meanwhile the watches are filled
+	// Each write blocks once its watch is filled.
+	for before := int64(0); before == 0 || before != writes.Load(); time.Sleep(500 * time.Millisecond) {
+		before = writes.Load()
+	}
+	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		err := c.rest.Patch(types.ApplyPatchType).AbsPath("api").Body([]byte("{}")).MaxRetries(0).Do(ctx).Error()
 		cancel()
