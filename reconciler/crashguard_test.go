@@ -343,3 +343,16 @@ func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 		c.running.Wait()
 	})
 }
+
+// A write of the file that a crash has interrupted leaves nothing behind for good.
+func TestInterruptedWritesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "loading.json")
+	if err := os.WriteFile(filepath.Join(dir, ".tmp-loading.json-123"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	NewCrashGuard(path, slog.New(slog.DiscardHandler))
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v is left: %v", left, err)
+	}
+}
