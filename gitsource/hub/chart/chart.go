@@ -9,7 +9,6 @@ package chart
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -192,11 +191,11 @@ func (c *Chart) open() error {
 			return err
 		}
 		if path.Ext(relative) == ".tgz" && strings.Contains("/"+relative, "/charts/") {
-			size, err := unpackedSize(data, left)
-			if err != nil {
+			u := unpacking{left: left, files: mostFiles - len(c.names)}
+			if err := u.archive(bytes.NewReader(data), 1); err != nil && !errors.Is(err, errUnpacked) {
 				return &Fault{Path: name, Message: "not a packed chart: " + err.Error()}
 			}
-			if err := use(name, size); err != nil {
+			if err := use(name, left-u.left); err != nil {
 				return err
 			}
 		}
@@ -204,15 +203,6 @@ func (c *Chart) open() error {
 	}
 	c.files = files
 	return nil
-}
-
-// unpackedSize returns the size of a packed subchart, which Helm unpacks in memory. It reads little more than most bytes.
-func unpackedSize(data []byte, most int64) (int64, error) {
-	unzipped, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return 0, err
-	}
-	return io.Copy(io.Discard, io.LimitReader(unzipped, most+1))
 }
 
 // Files lists the files of the chart, relative to the repository.

@@ -1,7 +1,10 @@
 package chart
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -188,6 +191,13 @@ func TestRenderingIsBounded(t *testing.T) {
 		"joined":                       {`{{ join (repeat 100000 "-") (until 10000) }}`, "makes more than"},
 		"a sequence":                   {`{{ seq 1 2000000000 }}`, "makes more than"},
 		"a range of numbers":           {`{{ untilStep 0 2000000000 1 }}`, "makes more than"},
+		"numbers down to the least":    {`{{ until -9223372036854775808 }}`, "makes more than"},
+		"numbers over all":             {`{{ untilStep -9000000000000000000 9000000000000000000 1 }}`, "makes more than"},
+		"numbers down over all":        {`{{ untilStep 9000000000000000000 -9000000000000000000 -1 }}`, "makes more than"},
+		"numbers that overflow":        {`{{ untilStep 9223372036854775800 9223372036854775807 5 }}`, "makes more than"},
+		"a sequence to the least":      {`{{ seq -9223372036854775808 }}`, "makes more than"},
+		"a sequence over all":          {`{{ seq -9000000000000000000 9000000000000000000 }}`, "makes more than"},
+		"a sequence that overflows":    {`{{ seq 9223372036854775800 5 9223372036854775806 }}`, "makes more than"},
 		"a wide number":                {`{{ printf "%1000000d" 1 }}`, "makes more than"},
 		"a width in an argument":       {`{{ printf "%[1]*d" 100000 }}`, "makes more than"},
 		"a value that contains itself": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "contains itself"},
@@ -281,33 +291,72 @@ func TestFaults(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no YAML in values":    {map[string]string{"values.yaml": "a: 1\nb: [\n"}, "web/values.yaml:"},
-		"no YAML in Chart":     {map[string]string{"Chart.yaml": "a: [\n"}, "web/Chart.yaml:"},
-		"no name":              {map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}, "web/Chart.yaml: "},
-		"a library":            {map[string]string{"Chart.yaml": metadata + "type: library\n"}, "web/Chart.yaml: this is a library chart"},
-		"a syntax error":       {map[string]string{"templates/a.yaml": "a: 1\n{{ if }}\n"}, "web/templates/a.yaml:2: not a template: missing value for if"},
-		"an unknown function":  {map[string]string{"templates/a.yaml": "\n\n{{ env \"HOME\" }}"}, `web/templates/a.yaml:3: not a template: function "env" not defined`},
-		"an unknown template":  {map[string]string{"templates/a.yaml": "\n{{ include \"x\" . }}"}, "web/templates/a.yaml:2: include: "},
-		"a nil pointer":        {map[string]string{"templates/a.yaml": "\n\n{{ .Values.a.b.c }}"}, "web/templates/a.yaml:3: at {{ .Values.a.b.c }}: nil pointer"},
-		"in a helper":          {map[string]string{"templates/_h.tpl": "\n{{ define \"h\" }}\n{{ .Values.a.b }}{{ end }}", "templates/a.yaml": "{{ include \"h\" . }}"}, "web/templates/_h.tpl:3: at {{ .Values.a.b }}: nil pointer evaluating interface {}.b, for web/templates/a.yaml"},
-		"in tpl":               {map[string]string{"templates/a.yaml": "\n{{ tpl \"{{ .Values.a.b }}\" . }}"}, "(in the text of tpl)"},
-		"a required value":     {map[string]string{"templates/a.yaml": "a: {{ required \"set host\" .Values.host }}"}, "web/templates/a.yaml:1: the chart refuses its values: set host"},
-		"a value in a message": {map[string]string{"templates/a.yaml": `{{ mustToDate "2006" "hunter2" }}`}, "web/templates/a.yaml:1: mustToDate: parsing time (a value) as (a value)"},
-		"in a subchart":        {map[string]string{"Chart.yaml": metadata + "dependencies: [{name: db, version: 1.0.0}]\n", "charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "charts/db/templates/a.yaml": "\n{{ fail \"no\" }}"}, "web/charts/db/templates/a.yaml:2: the chart refuses"},
-		"a missing dependency": {map[string]string{"Chart.yaml": metadata + "dependencies: [{name: db, version: 1.0.0, repository: \"https://example.com\"}]\n"}, "web/Chart.yaml:5: dependencies: the chart db is not in web/charts"},
-		"a newer Kubernetes":   {map[string]string{"Chart.yaml": metadata + "kubeVersion: \">=1.40-0\"\n"}, "web/Chart.yaml:5: kubeVersion: the chart needs Kubernetes >=1.40-0"},
-		"a schema":             {map[string]string{"values.yaml": "port: hunter2\n", "values.schema.json": `{"properties": {"port": {"type": "integer"}}}`}, "web/values.schema.json: the values do not meet the schema: port violates"},
-		"a schema elsewhere":   {map[string]string{"values.schema.json": `{"$ref": "https://example.com/a.json"}`}, "nothing is downloaded"},
-		"a link":               {map[string]string{"templates/a.yaml": "link to /etc/passwd"}, "web/templates/a.yaml: this is a symbolic link"},
-		"many files":           {many, "more than 5000 files"},
-		"deep directories":     {deep, "nested deeper than 20 levels"},
-		"a damaged subchart":   {map[string]string{"charts/db-1.0.0.tgz": "no"}, "web/charts/db-1.0.0.tgz: not a packed chart"},
+		"no YAML in values":        {map[string]string{"values.yaml": "a: 1\nb: [\n"}, "web/values.yaml:"},
+		"no YAML in Chart":         {map[string]string{"Chart.yaml": "a: [\n"}, "web/Chart.yaml:"},
+		"no name":                  {map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}, "web/Chart.yaml: "},
+		"a library":                {map[string]string{"Chart.yaml": metadata + "type: library\n"}, "web/Chart.yaml: this is a library chart"},
+		"a syntax error":           {map[string]string{"templates/a.yaml": "a: 1\n{{ if }}\n"}, "web/templates/a.yaml:2: not a template: missing value for if"},
+		"an unknown function":      {map[string]string{"templates/a.yaml": "\n\n{{ env \"HOME\" }}"}, `web/templates/a.yaml:3: not a template: function "env" not defined`},
+		"an unknown template":      {map[string]string{"templates/a.yaml": "\n{{ include \"x\" . }}"}, "web/templates/a.yaml:2: include: "},
+		"a nil pointer":            {map[string]string{"templates/a.yaml": "\n\n{{ .Values.a.b.c }}"}, "web/templates/a.yaml:3: at {{ .Values.a.b.c }}: nil pointer"},
+		"in a helper":              {map[string]string{"templates/_h.tpl": "\n{{ define \"h\" }}\n{{ .Values.a.b }}{{ end }}", "templates/a.yaml": "{{ include \"h\" . }}"}, "web/templates/_h.tpl:3: at {{ .Values.a.b }}: nil pointer evaluating interface {}.b, for web/templates/a.yaml"},
+		"in tpl":                   {map[string]string{"templates/a.yaml": "\n{{ tpl \"{{ .Values.a.b }}\" . }}"}, "(in the text of tpl)"},
+		"a required value":         {map[string]string{"templates/a.yaml": "a: {{ required \"set host\" .Values.host }}"}, "web/templates/a.yaml:1: the chart refuses its values: set host"},
+		"a value in a message":     {map[string]string{"templates/a.yaml": `{{ mustToDate "2006" "hunter2" }}`}, "web/templates/a.yaml:1: mustToDate: parsing time (a value) as (a value)"},
+		"in a subchart":            {map[string]string{"Chart.yaml": metadata + "dependencies: [{name: db, version: 1.0.0}]\n", "charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "charts/db/templates/a.yaml": "\n{{ fail \"no\" }}"}, "web/charts/db/templates/a.yaml:2: the chart refuses"},
+		"a missing dependency":     {map[string]string{"Chart.yaml": metadata + "dependencies: [{name: db, version: 1.0.0, repository: \"https://example.com\"}]\n"}, "web/Chart.yaml:5: dependencies: the chart db is not in web/charts"},
+		"a newer Kubernetes":       {map[string]string{"Chart.yaml": metadata + "kubeVersion: \">=1.40-0\"\n"}, "web/Chart.yaml:5: kubeVersion: the chart needs Kubernetes >=1.40-0"},
+		"a schema":                 {map[string]string{"values.yaml": "port: hunter2\n", "values.schema.json": `{"properties": {"port": {"type": "integer"}}}`}, "web/values.schema.json: the values do not meet the schema: port violates"},
+		"a schema elsewhere":       {map[string]string{"values.schema.json": `{"$ref": "https://example.com/a.json"}`}, "nothing is downloaded"},
+		"a link":                   {map[string]string{"templates/a.yaml": "link to /etc/passwd"}, "web/templates/a.yaml: this is a symbolic link"},
+		"many files":               {many, "more than 5000 files"},
+		"deep directories":         {deep, "nested deeper than 20 levels"},
+		"a subchart in itself":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 5)}, "web/charts/db-1.0.0.tgz: not a packed chart: packed charts are in each other more than 3 levels deep"},
+		"a large subchart":         {map[string]string{"charts/db-1.0.0.tgz": packed(t, 2, "charts/big-1.0.0.tgz", packed(t, 1, "big", strings.Repeat("x", 70<<20)))}, "web/charts/db-1.0.0.tgz: up to here the files of the chart take more than 64 MiB"},
+		"many files in a subchart": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, make([]string, 2*mostFiles)...)}, "has more than 5000 files"},
+		"a damaged subchart":       {map[string]string{"charts/db-1.0.0.tgz": "no"}, "web/charts/db-1.0.0.tgz: not a packed chart"},
 	} {
 		c := readChart(t, test.files)
 		_, err := c.Render(usual)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
+	}
+}
+
+// packed returns a packed chart that is packed in others, with files by their names and texts.
+func packed(t *testing.T, levels int, files ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	zipped := gzip.NewWriter(&b)
+	w := tar.NewWriter(zipped)
+	write := func(name, text string) {
+		if err := w.WriteHeader(&tar.Header{Name: "db/" + name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n")
+	for i := 0; i < len(files)-1; i += 2 {
+		write(files[i], files[i+1])
+	}
+	if levels > 1 {
+		write("./charts/db-1.0.0.tgz", packed(t, levels-1))
+	}
+	if err := errors.Join(w.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A packed chart may have another one in it.
+func TestPacked(t *testing.T) {
+	c := readChart(t, map[string]string{"charts/db-1.0.0.tgz": packed(t, 3, "templates/a.yaml", "a: {{ .Chart.Name }}")})
+	out, err := c.Render(usual)
+	if err != nil || len(out) != 1 || string(out[0].Text) != "a: db" || out[0].Path != "web/charts/db-1.0.0.tgz" {
+		t.Errorf("%+v %v", out, err)
 	}
 }
 

@@ -140,7 +140,7 @@ var shallow = func() map[string]bool {
 // makes returns how many bytes a call may make, for functions that make much of little.
 var makes = map[string]func(args []reflect.Value) int64{
 	"repeat":    func(a []reflect.Value) int64 { return times(a[0].Int(), int64(a[1].Len())) },
-	"until":     func(a []reflect.Value) int64 { return times(max(a[0].Int(), -a[0].Int()), 8) },
+	"until":     func(a []reflect.Value) int64 { return steps(0, a[0].Int(), sign(a[0].Int())) },
 	"untilStep": func(a []reflect.Value) int64 { return steps(a[0].Int(), a[1].Int(), a[2].Int()) },
 	"seq":       seqSize,
 	"indent":    indentSize,
@@ -183,26 +183,46 @@ func times(n, bytes int64) int64 {
 	return n * bytes
 }
 
+// farthest limits the numbers of a sequence: with larger ones counting would overflow, and never end.
+const farthest = 1 << 60
+
+// steps is the size of a sequence of numbers.
 func steps(from, to, by int64) int64 {
+	if min(from, to, by) < -farthest || max(from, to, by) > farthest {
+		return mostPerCall + 1
+	}
 	if by == 0 || (to > from) != (by > 0) {
 		return 0
 	}
 	return times((to-from)/by+1, 8)
 }
 
+func sign(n int64) int64 {
+	if n < 0 {
+		return -1
+	}
+	return 1
+}
+
 // seqSize is that of the numbers as text. A sequence counts by one, downwards too, unless it has a step.
 func seqSize(a []reflect.Value) int64 {
-	numbers := a[0] // those of a variadic function
-	switch numbers.Len() {
-	case 1:
-		return times(max(numbers.Index(0).Int(), -numbers.Index(0).Int())+2, 24)
-	case 2:
-		n := numbers.Index(1).Int() - numbers.Index(0).Int()
-		return times(max(n, -n)+1, 24)
-	case 3:
-		return 3 * steps(numbers.Index(0).Int(), numbers.Index(2).Int(), numbers.Index(1).Int())
+	var numbers []int64
+	for i := range a[0].Len() { // those of a variadic function
+		numbers = append(numbers, a[0].Index(i).Int())
 	}
-	return 0
+	from, to, by := int64(1), int64(1), int64(1)
+	switch len(numbers) {
+	case 1:
+		to = numbers[0]
+	case 2:
+		from, to = numbers[0], numbers[1]
+	case 3:
+		from, by, to = numbers[0], numbers[1], numbers[2]
+	}
+	if len(numbers) < 3 && to < from {
+		by = -1
+	}
+	return 3 * steps(from, to, by)
 }
 
 func indentSize(a []reflect.Value) int64 {
