@@ -23,6 +23,8 @@ type assembly struct {
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 	unused  []string
+	// objectFiles are the files that belong to no kustomization and have objects.
+	objectFiles map[string]bool
 	// excluded is what is no part of the hub, and unusedOverlays what overlays build for no cluster.
 	excluded       []Exclusion
 	unusedOverlays []string

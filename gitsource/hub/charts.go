@@ -28,7 +28,7 @@ const chartKind = "HelmChart"
 type chartUse struct {
 	it  *item
 	dir string
-	// files are the files of values that exist and that some cluster may have.
+	// files are the files of values that exist and that some cluster may have. Those that have objects stay in the hub.
 	files map[string]bool
 	// selectors select the clusters of each of spec.valuesByCluster.
 	selectors []clusterSelector
@@ -128,7 +128,10 @@ func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 			return err
 		}
 		for _, name := range names {
-			u.files[name], o.valuesOf[name] = true, true
+			u.files[name] = true
+			if !a.objectFiles[name] {
+				o.valuesOf[name] = true
+			}
 		}
 	}
 	for _, c := range o.clusters {
@@ -251,7 +254,7 @@ func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
 		}
 	}
 	for _, name := range slices.Sorted(keysOf(u.files)) {
-		if !used[name] {
+		if !used[name] && o.valuesOf[name] {
 			a.problem(problem.Warning, api.Origin{Path: name, Line: 1}, "", "no cluster uses these values of %s (%s: %s), so they have no effect; remove them, or correct the labels of clusters", u.it.id, u.it.at(validation.ChartPath), validation.ChartPath)
 		}
 	}

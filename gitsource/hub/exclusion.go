@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -108,11 +109,12 @@ func (s *Snapshot) names() map[string]bool {
 	return all
 }
 
-// usedFiles are the files of the kustomizations that are built for the hub or for a cluster.
+// usedFiles are the files of the kustomizations that are built for the hub or for a cluster. A chart makes no objects of the
+// files that it is rendered with.
 func (s *Snapshot) usedFiles() map[string]bool {
 	all := map[string]bool{}
 	for file, sources := range s.Sources {
-		if !s.unused(path.Dir(file)) {
+		if path.Base(file) != chart.FileName && !s.unused(path.Dir(file)) {
 			for _, f := range sources {
 				all[f] = true
 			}

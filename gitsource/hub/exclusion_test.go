@@ -1,11 +1,41 @@
 package hub
 
 import (
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
+
+const (
+	chartText = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+	useText   = "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterHelmChart, metadata: {name: c}, spec: {chart: {path: charts/web}, namespace: web, whenMissing: Ignore, valuesFiles: [%s]}}\n"
+)
+
+// A file of values that has objects is refused as such, and its objects stay in the hub.
+func TestObjectsAreNoValues(t *testing.T) {
+	s, err := NewLoader(Options{}).Load(Commit{}, newMemoryTree(map[string]string{
+		"fleet/cluster.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n",
+		"fleet/chart.yaml":   fmt.Sprintf(useText, "apps/web.yaml"), "charts/web/Chart.yaml": chartText, "charts/web/templates/a.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
+		"apps/web.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.names()["Namespace/web"] {
+		t.Error("the object is not in the hub")
+	}
+	refused := func(p problem.Problem) bool {
+		return p.Origin.Path == "apps/web.yaml" && strings.Contains(p.Message, "this is a Kubernetes object, not values")
+	}
+	if !slices.ContainsFunc(s.Warnings, refused) {
+		t.Errorf("got %v", s.Warnings)
+	}
+}
 
 // What a commit takes out of the hub is found, unless an overlay builds it for a cluster, it is elsewhere now, or its file
 // was removed.
@@ -46,6 +76,10 @@ func TestDrops(t *testing.T) {
 			"fleet/o.yaml":                "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {path: 'web/${cluster.labels.env}'}}\n",
 			"web/prod/kustomization.yaml": "namePrefix: a-\nresources: [other.yaml]\n", "web/prod/other.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n",
 		}, "Namespace/web: web/prod, ClusterOverlay.gitfleet.dev/o (fleet/o.yaml:1) builds it for clusters"},
+		"values that are an object":         {map[string]string{"charts/web/Chart.yaml": chartText, "fleet/chart.yaml": fmt.Sprintf(useText, "blog/blog.yaml, apps/dev/ns.yaml")}, ""},
+		"values that are objects by chance": {map[string]string{"charts/web/Chart.yaml": chartText, "fleet/chart.yaml": fmt.Sprintf(useText, "'apps/dev/${cluster.name}.yaml'")}, ""},
+		"an object becomes values": {map[string]string{"charts/web/Chart.yaml": chartText, "fleet/chart.yaml": fmt.Sprintf(useText, "apps/dev/ns.yaml"), "apps/dev/ns.yaml": "a: 1\n"},
+			"Namespace/dev: apps/dev/ns.yaml, ClusterHelmChart.gitfleet.dev/c (fleet/chart.yaml:1) renders it for clusters"},
 		"a pattern of an ignore file": {map[string]string{".gitfleetignore": "dev*\n"}, "Namespace/dev: apps/dev, .gitfleetignore lists it"},
 		"a kustomization that does not list its neighbours": {map[string]string{"apps/dev/kustomization.yaml": "resources: [other.yaml]\n", "apps/dev/other.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n"},
 			"Namespace/dev: apps/dev/ns.yaml, apps/dev/kustomization.yaml is the kustomization of its directory and does not list it"},

@@ -92,6 +92,7 @@ type parsed struct {
 	items     []*item
 	uses      []listitem.Use
 	used      int  // number of the last load that used it
+	objects   bool // a document says that it is an object, which may be invalid
 	transient bool // a build that failed for a reason that may be gone at the next load
 }
 
@@ -197,7 +198,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 // there are is known only once it is read: it is read again without what they build, until nothing changes.
 func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*assembly, error) {
 	for {
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil
@@ -267,6 +268,9 @@ func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *asse
 				l.plain.markSecrets(f.parsed, "", f.key.path)
 			}
 			l.keep(f.key, f.parsed)
+			if f.parsed.objects {
+				a.objectFiles[f.key.path] = true
+			}
 			if a.add(f.parsed); a.full {
 				return nil
 			}

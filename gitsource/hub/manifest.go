@@ -16,6 +16,7 @@ import (
 // addItems adds the items of one document: one, or those of a list.
 func (p *parsed) addItems(r *document.Report, value any) {
 	eachObject(r, value, "not a Kubernetes object but %s; "+ignoreHint, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+		p.objects = true
 		if it := objectItem(r, gvk, object); it != nil {
 			p.items = append(p.items, it)
 		}
