@@ -4,14 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
 // The limits of one rendering. They do not depend on the load of the machine, so that the result does not either.
 const (
-	// mostSteps limits the iterations of loops, the calls of functions and templates, and what functions read, at 64 bytes a
-	// step. A large public chart takes some 200,000.
+	// mostSteps limits the iterations of loops, the calls of functions and templates, the parts of templates that are executed,
+	// at nodesPerStep a step, and what functions read, at 64 bytes a step. A large public chart takes some 200,000.
 	mostSteps = 5_000_000
 	// mostMade limits the bytes of all values that functions make together.
 	mostMade = 256 << 20
@@ -32,12 +33,13 @@ type budget struct {
 	steps, made, output int64
 	limits              limit.Limits
 	calls               int
-	poll                int
+	poll                int64
 	done                <-chan struct{}
+	deadline            time.Time
 }
 
 func (c *Chart) newBudget() *budget {
-	return &budget{steps: c.steps, made: mostMade, output: c.limits.BuildOutput, limits: c.limits, done: c.tree.Done()}
+	return &budget{steps: c.steps, made: mostMade, output: c.limits.BuildOutput, limits: c.limits, done: c.tree.Done(), deadline: c.deadline}
 }
 
 var (
@@ -46,6 +48,7 @@ var (
 	errCalls = fmt.Errorf("templates call each other more than %d times deep: end the recursion", mostCalls)
 	errSize  = fmt.Errorf("the value takes more than %s: make it smaller", limit.Size(mostPerCall))
 	errCycle = fmt.Errorf("the value is nested deeper than %d levels, or contains itself", deepestValue)
+	errLate  = errors.New("the rendering took too long")
 	errEnded = errors.New("the commit is not needed any more")
 )
 
@@ -54,11 +57,15 @@ func (b *budget) step(n int64) error {
 	if b.steps -= n; b.steps < 0 {
 		return errSteps
 	}
-	if b.poll++; b.poll%pollEvery == 0 {
+	if b.poll += n + 1; b.poll >= pollEvery {
+		b.poll = 0
 		select {
 		case <-b.done:
 			return errEnded
 		default:
+		}
+		if time.Now().After(b.deadline) {
+			return errLate
 		}
 	}
 	return nil
@@ -83,16 +90,16 @@ func (b *budget) write(bytes int) error {
 	return nil
 }
 
-// read takes the steps to read all of a value, and refuses one that is too deep, too large or contains itself.
-func (b *budget) read(v any) error {
+// read takes the steps to read all of a value, and returns its size. It refuses one that is too deep, too large or contains itself.
+func (b *budget) read(v any) (size int64, err error) {
 	switch v := v.(type) {
 	case nil, bool, int, int64, float64:
-		return nil
+		return 8, nil
 	case string:
-		return b.step(int64(len(v) / 64))
+		return int64(len(v)), b.step(int64(len(v) / 64))
 	}
-	size := int64(0)
-	return b.readValue(reflect.ValueOf(v), 0, &size)
+	err = b.readValue(reflect.ValueOf(v), 0, &size)
+	return size, err
 }
 
 // readValue reads a part of a value. A part that is there several times counts each time, as it is written each time.

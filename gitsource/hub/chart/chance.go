@@ -1,12 +1,17 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
+	_ "time/tzdata" // so that time zones are known on each machine
 
 	"github.com/Masterminds/sprig/v3"
+	"sigs.k8s.io/yaml"
 )
 
 // chance stands for what differs from rendering to rendering: random values, keys and the time. Each call of such a function has one
@@ -37,6 +42,27 @@ func (c *chance) draw(function string) (other bool, err error) {
 		return false, errChance{function}
 	}
 	return c.other(call), c.step(1)
+}
+
+var documentStart = regexp.MustCompile(`(?m)^---(?:[ \t].*)?$`)
+
+// same reports whether two outputs mean the same objects.
+func (in *Inputs) same(x, y map[string][]byte) bool {
+	for name, text := range x {
+		if !strings.HasSuffix(name, notes) && !bytes.Equal(text, y[name]) && in.placed(text) != in.placed(y[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// placed returns the documents of an output without what is left out.
+func (in *Inputs) placed(text []byte) string {
+	documents := documentStart.Split(string(text), -1)
+	return strings.Join(slices.DeleteFunc(documents, func(document string) bool {
+		var object map[string]any
+		return in.LeftOut != nil && strings.Contains(document, "helm.sh/hook") && yaml.Unmarshal([]byte(document), &object) == nil && in.LeftOut(object)
+	}), "---\n")
 }
 
 var moments = map[bool]time.Time{
@@ -118,6 +144,9 @@ func (c *chance) addDates(all template.FuncMap) {
 	format := sprig.TxtFuncMap()["dateInZone"].(func(string, any, string) string)
 	dateInZone := func(name string) func(string, any, string) (string, error) {
 		return func(layout string, date any, zone string) (string, error) {
+			if zone == "Local" {
+				zone = "UTC"
+			}
 			switch date.(type) {
 			case time.Time, *time.Time, int64, int, int32:
 				return format(layout, date, zone), nil

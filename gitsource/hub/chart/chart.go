@@ -19,6 +19,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
@@ -44,11 +45,16 @@ type Chart struct {
 	Dir, File string
 	// Hash identifies the content of the chart.
 	Hash string
+	// Steps counts those of all renderings so far.
+	Steps int64
 
 	tree   *tree.Tree
 	limits limit.Limits
-	// steps limits those of a rendering.
-	steps int64
+	// steps limits those of a rendering, and deadline ends it.
+	steps    int64
+	deadline time.Time
+	// size is that of the files, unpacked.
+	size int64
 	// names are the files, relative to the directory, and files their content, once they are read.
 	names []string
 	files []*archive.BufferedFile
@@ -65,6 +71,8 @@ type Fault struct {
 	Line int
 	// Message says what is wrong and what to do.
 	Message string
+	// Transient says that the same rendering may succeed at another time.
+	Transient bool
 }
 
 // Error returns path:line: message.
@@ -201,7 +209,7 @@ func (c *Chart) open() error {
 		}
 		files = append(files, &archive.BufferedFile{Name: relative, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
 	}
-	c.files = files
+	c.files, c.size = files, c.limits.BuildInput-left
 	return nil
 }
 

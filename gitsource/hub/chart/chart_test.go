@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	helmengine "helm.sh/helm/v4/pkg/engine"
 
@@ -135,7 +136,7 @@ spec: {type: {{ .Values.type | default "LoadBalancer" }}}
 {{ range $i := untilStep 0 10 3 }}{{ $i }} {{ end }}{{ seq 3 }} {{ seq 2 5 }}
 {{ with $y := .Values.env }}{{ $y.A }}{{ end }}
 {{ $d := dict "a" 1 "b" (list 1 2 "c") }}{{ $_ := set $d "z" (dict "q" nil) }}{{ toJson $d }} {{ toPrettyJson $d }} {{ $d.b | last }} {{ dig "z" "p" "none" $d }}
-{{ .Values.n }} {{ .Values.f }} {{ .Values.t }} {{ .Values.null_ }} {{ printf "%v %d %5.2f %s" .Values.n (int .Values.n) .Values.f (toString .Values.n) }}
+{{ .Values.n }} {{ .Values.f }} {{ .Values.t }} {{ .Values.null_ }} {{ printf "%v %d %5.2f %s" .Values.n (int .Values.number) .Values.f (toString .Values.n) }}
 {{ list 3 1 2 | sortAlpha | join "-" }} {{ "a,b" | splitList "," | first }} {{ (split "." "a.b")._1 }} {{ regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }}
 {{ ternary "yes" "no" .Values.t }} {{ coalesce "" nil "c" }} {{ "abc" | repeat 2 | upper }} {{ cat "a" 1 }} {{ kindOf .Values.n }} {{ mul 2 3 }} {{ div 7 2 }} {{ max 1 5 }}
 {{ toToml (dict "a" 1) }} {{ fromToml "a = 1" | toJson }} {{ fromYaml "a: [1" | toJson }} {{ fromJsonArray "[1,2]" | toJson }} {{ toYamlPretty (dict "a" (list 1)) }}
@@ -149,6 +150,7 @@ spec: {type: {{ .Values.type | default "LoadBalancer" }}}
 func TestRenderedAsByHelm(t *testing.T) {
 	for name, files := range charts {
 		c := readChart(t, files)
+		c.deadline = time.Now().Add(time.Minute)
 		_, got, _, err := c.execute(usual, func(int) bool { return false }, -1)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -198,6 +200,14 @@ func TestRenderingIsBounded(t *testing.T) {
 		"a sequence to the least":      {`{{ seq -9223372036854775808 }}`, "makes more than"},
 		"a sequence over all":          {`{{ seq -9000000000000000000 9000000000000000000 }}`, "makes more than"},
 		"a sequence that overflows":    {`{{ seq 9223372036854775800 5 9223372036854775806 }}`, "makes more than"},
+		"a long unique list":           {`{{ until 500000 | uniq }}`, "too many steps"},
+		"a list without another":       {`{{ $l := until 40000 }}{{ without $l (until 40000) (until 40000) | len }}`, "too many steps"},
+		"a large body":                 {`{{ range 20000 }}` + strings.Repeat("{{ $x := 1 }}", 1000) + `{{ end }}`, "too many steps"},
+		"a large condition in a loop":  {`{{ range 20000 }}{{ if and ` + strings.Repeat("true ", 2000) + `}}{{ end }}{{ end }}`, "too many steps"},
+		"a large template in a loop":   {`{{ define "l" }}` + strings.Repeat("{{ $x := 1 }}", 1000) + `{{ end }}{{ range 20000 }}{{ template "l" }}{{ end }}`, "too many steps"},
+		"compared texts":               {`{{ $x := repeat 10000000 "x" }}{{ $y := print $x "" }}{{ range 2000 }}{{ if eq $x $y }}{{ end }}{{ end }}`, "too many steps"},
+		"a compared result":            {`{{ $x := repeat 10000000 "x" }}{{ $y := print $x "" }}{{ range 2000 }}{{ if $x | lt $y }}{{ end }}{{ end }}`, "too many steps"},
+		"a long pattern":               {`{{ range 20000 }}{{ $x := $.Files.Glob "` + strings.Repeat("*a", 1000) + `" }}{{ end }}`, "too many steps"},
 		"a wide number":                {`{{ printf "%1000000d" 1 }}`, "makes more than"},
 		"a width in an argument":       {`{{ printf "%[1]*d" 100000 }}`, "makes more than"},
 		"a value that contains itself": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "contains itself"},
@@ -267,15 +277,53 @@ func TestChance(t *testing.T) {
 		"a hash with salt":                  {`x: {{ htpasswd "a" "b" }}`, "htpasswd has another"},
 		"in an included template":           {`{{ define "p" }}{{ randNumeric 3 }}{{ end }}x: {{ include "p" . }}`, "web/templates/a.yaml:1: randNumeric"},
 		"a Secret that does not exist here": {`{{ if lookup "v1" "Secret" "a" "b" }}x: 1{{ else }}x: {{ randAlpha 3 }}{{ end }}`, "randAlpha has another"},
+		"a hook":                            {"a: 1\n---\nmetadata: {annotations: {helm.sh/hook: test}}\nx: {{ randAlpha 3 }}\n---\nb: 1", ""},
+		"what is beside a hook":             {"a: {{ randAlpha 3 }}\n---\nmetadata: {annotations: {helm.sh/hook: test}}", "web/templates/a.yaml:1: randAlpha has another"},
+		"the time zone of the machine":      {`x: {{ dateInZone "15:04" 0 "Local" }}`, ""},
 		"the order of keys":                 {`x: {{ keys (dict "a" 1 "b" 2 "c" 3 "d" 4) | join "," }} {{ values (dict "a" 1 "b" 2 "c" 3) | join "," }}`, ""},
 	} {
-		c := readChart(t, map[string]string{"templates/a.yaml": test.template, "values.yaml": "password: secret\n"})
-		out, err := c.Render(usual)
+		c := readChart(t, map[string]string{"templates/a.yaml": test.template, "templates/NOTES.txt": "{{ randAlpha 9 }}", "values.yaml": "password: secret\n"})
+		in := usual
+		in.LeftOut = func(object map[string]any) bool { return object["metadata"] != nil }
+		out, err := c.Render(in)
 		switch {
 		case test.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 			t.Errorf("%s: got %+v %v, want %q", name, out, err, test.want)
+		}
+	}
+}
+
+// The time zone of the machine does not matter.
+func TestTimeZone(t *testing.T) {
+	before := time.Local
+	defer func() { time.Local = before }()
+	time.Local = time.FixedZone("here", 5*3600)
+	c := readChart(t, map[string]string{"templates/a.yaml": `{{ toDate "2006-01-02" "1970-01-02" | unixEpoch }} {{ mustToDate "2006-01-02" "1970-01-02" | unixEpoch }} {{ dateInZone "15:04" 0 "Local" }} {{ dateInZone "15:04" 0 "Asia/Tokyo" }}`})
+	out, err := c.Render(usual)
+	if err != nil || string(out[0].Text) != "86400 86400 00:00 09:00" {
+		t.Errorf("%+v %v", out, err)
+	}
+}
+
+// A comparison reads its arguments without changing what it means.
+func TestCompared(t *testing.T) {
+	c := readChart(t, map[string]string{"values.yaml": "a: x\nnumber: 2\nm: {}\n", "templates/a.yaml": `{{ eq .Values.a "x" "y" }} {{ .Values.a | ne "x" }} {{ eq .Values.missing nil }} {{ ne .Values.m nil }} {{ eq .Values.missing .Values.m.other }} {{ lt 1 (int .Values.number) }} {{ eq (len .Values.a) 1 }} {{ ge 1.5 1.5 }} {{ eq .Values.number 2.0 }} {{ with .Values.a }}{{ eq . "x" }}{{ end }} {{ eq true true }}`})
+	out, err := c.Render(usual)
+	if want := "true false true true true true true true true true true"; err != nil || string(out[0].Text) != want {
+		t.Errorf("%+v %v", out, err)
+	}
+}
+
+// A rendering that takes too long may be tried again.
+func TestDeadline(t *testing.T) {
+	for _, text := range []string{"{{ range 100000 }}{{ end }}", "{{ range 100000 }}{{ end }}{{ randAlpha 3 }}"} {
+		c := readChart(t, map[string]string{"templates/a.yaml": text})
+		c.limits.BuildTime = time.Nanosecond
+		_, err := c.Render(usual)
+		if fault, is := errors.AsType[*Fault](err); !is || !fault.Transient || !strings.Contains(err.Error(), "took longer than 1ns; make it smaller, or raise limits.buildTime") {
+			t.Errorf("got %v", err)
 		}
 	}
 }

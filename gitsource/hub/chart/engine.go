@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,6 +64,8 @@ func addSources(c *helmchart.Chart, values map[string]any, all map[string]source
 type engine struct {
 	*budget
 	chance *chance
+	// names is the length of the names that a pattern is compared with at most.
+	names int64
 	// prepared are the trees that count what they cost.
 	prepared map[*parse.Tree]bool
 }
@@ -74,8 +77,13 @@ func (e *engine) functions(root *template.Template) template.FuncMap {
 		functions[name] = e.guarded(name, f)
 	}
 	maps.Copy(functions, e.chance.functions())
-	functions[stepName] = func() (string, error) { return "", e.step(1) }
-	functions[outputName] = func(v any) (any, error) { return v, e.read(v) }
+	functions[stepName] = func(n int) (string, error) { return "", e.step(int64(n)) }
+	functions[outputName] = func(v any) (any, error) { _, err := e.read(v); return v, err }
+	functions[patternName] = func(pattern string) (string, error) {
+		n := int64(len(pattern)) // reading a pattern takes more than comparing it
+		return pattern, e.step((e.names + n) * n / 64)
+	}
+	functions[compareName] = func(v any) (any, error) { return v, e.compare(v) }
 	functions[methodName] = func(v any) (any, error) { return v, e.chargeMethod(v) }
 	functions[callName] = e.include(root)
 	functions["include"] = e.include(root)
@@ -190,6 +198,14 @@ func (e *engine) parse(t *template.Template, name, text string) (*template.Templ
 		}
 	}
 	return parsed, nil
+}
+
+// compare takes the steps to compare a value with others, which reads all of it if it is text.
+func (e *engine) compare(v any) error {
+	if text := reflect.ValueOf(v); text.Kind() == reflect.String {
+		return e.step(int64(text.Len() / 64))
+	}
+	return nil
 }
 
 // chargeMethod takes the bytes of the result of a method of Files.

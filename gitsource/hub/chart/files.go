@@ -8,10 +8,22 @@ import (
 
 	"github.com/gobwas/glob"
 	"helm.sh/helm/v4/pkg/chart/common"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
 // files are those of a chart that are no templates, with the methods that templates know from Helm.
 type files map[string][]byte
+
+// mostNames is the length of the names of the files of a chart, or of one that it depends on if these are longer.
+func mostNames(c *helmchart.Chart) (most int64) {
+	for _, f := range c.Files {
+		most += int64(len(f.Name))
+	}
+	for _, sub := range c.Dependencies() {
+		most = max(most, mostNames(sub))
+	}
+	return most
+}
 
 func newFiles(from []*common.File) files {
 	all := files{}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/Masterminds/sprig/v3"
@@ -45,6 +46,9 @@ var helmFunctions = template.FuncMap{
 		return v, nil
 	},
 	"fail": func(message string) (string, error) { return "", errors.New(message) },
+	// Those of sprig use the time zone of the machine.
+	"toDate":     func(layout, text string) time.Time { t, _ := time.Parse(layout, text); return t },
+	"mustToDate": time.Parse,
 	// As for helm template, no cluster has anything, and no name is resolved.
 	"lookup":        func(string, string, string, string) map[string]any { return map[string]any{} },
 	"getHostByName": func(string) string { return "" },
@@ -167,8 +171,32 @@ var makes = map[string]func(args []reflect.Value) int64{
 	"fromYaml":       textSize,
 	"fromYamlArray":  textSize,
 	"fromToml":       textSize,
+	"fromJson":       textSize,
+	"mustFromJson":   textSize,
+	"fromJsonArray":  textSize,
 	"derivePassword": func([]reflect.Value) int64 { return 4 << 20 },
 }
+
+// comparisons return how many bytes are compared by functions that compare each part of a value with others. sizes are those
+// of the arguments.
+var comparisons = map[string]func(args []reflect.Value, sizes []int64) int64{
+	"uniq": uniqSize, "mustUniq": uniqSize,
+	"without": withoutSize, "mustWithout": withoutSize,
+}
+
+func uniqSize(a []reflect.Value, sizes []int64) int64 { return lengthOf(a[0]) * sizes[0] }
+
+func withoutSize(a []reflect.Value, sizes []int64) int64 { return lengthOf(a[0]) * sizes[1] }
+
+func lengthOf(v reflect.Value) int64 {
+	if v = indirect(v); v.Kind() == reflect.Slice {
+		return int64(v.Len())
+	}
+	return 0
+}
+
+// comparedPerStep is how many bytes are compared for a step.
+const comparedPerStep = 512
 
 // writesYAML are the functions that take long for each byte that they write.
 var writesYAML = map[string]bool{"toYaml": true, "mustToYaml": true, "toYamlPretty": true}
@@ -311,8 +339,15 @@ func (b *budget) guarded(name string, function any) any {
 // before takes what a call costs before it makes its result.
 func (b *budget) before(name string, args []reflect.Value) error {
 	if !shallow[name] {
-		for _, a := range args {
-			if err := b.read(valueOf(a)); err != nil {
+		sizes := make([]int64, len(args))
+		for i, a := range args {
+			var err error
+			if sizes[i], err = b.read(valueOf(a)); err != nil {
+				return err
+			}
+		}
+		if compared := comparisons[name]; compared != nil {
+			if err := b.step(compared(args, sizes) / comparedPerStep); err != nil {
 				return err
 			}
 		}

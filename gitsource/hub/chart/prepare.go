@@ -4,17 +4,23 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template/parse"
 )
 
 // The names of functions that prepared templates call, which no text of a chart needs.
 const (
-	stepName   = "gitfleet_step"
-	outputName = "gitfleet_output"
-	methodName = "gitfleet_method"
-	callName   = "gitfleet_call"
+	stepName    = "gitfleet_step"
+	outputName  = "gitfleet_output"
+	methodName  = "gitfleet_method"
+	callName    = "gitfleet_call"
+	compareName = "gitfleet_compare"
+	patternName = "gitfleet_pattern"
 )
+
+// nodesPerStep is how many nodes of a template are executed for a step.
+const nodesPerStep = 16
 
 // deepestNesting limits how deeply actions are nested in each other, and parentheses in an action.
 const deepestNesting = 200
@@ -59,11 +65,67 @@ func checkNesting(name, text string) error {
 }
 
 // prepare changes a parsed template, so that whatever can take long or write much is counted: each iteration of a loop is
-// a step, each value is read before it is written, and templates are called by a function.
+// a step, and more if its body is large; each value is read before it is written or compared, and templates are called by a
+// function.
 func prepare(tree *parse.Tree) {
-	if tree.Root != nil {
-		prepareList(tree.Root)
+	if tree.Root == nil {
+		return
 	}
+	steps := nodesOf(tree.Root) / nodesPerStep
+	prepareList(tree.Root)
+	if steps > 0 { // the call of the template is a step itself
+		insertStep(tree.Root, tree.Root.Pos, 1, steps)
+	}
+}
+
+func insertStep(list *parse.ListNode, pos parse.Pos, line, steps int) {
+	c := call(stepName, pos)
+	c.Args = append(c.Args, &parse.NumberNode{NodeType: parse.NodeNumber, Pos: pos, IsInt: true, Int64: int64(steps), Text: strconv.Itoa(steps)})
+	step := &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos, Line: line, Pipe: pipe(pos, line, c)}
+	list.Nodes = append([]parse.Node{step}, list.Nodes...)
+}
+
+// nodesOf counts the nodes that are executed at most if a list is, without the bodies of loops in it.
+func nodesOf(list *parse.ListNode) int {
+	if list == nil {
+		return 0
+	}
+	n := len(list.Nodes)
+	for _, node := range list.Nodes {
+		switch node := node.(type) {
+		case *parse.ActionNode:
+			n += nodesOfPipe(node.Pipe)
+		case *parse.TemplateNode:
+			n += nodesOfPipe(node.Pipe)
+		case *parse.IfNode:
+			n += nodesOfPipe(node.Pipe) + nodesOf(node.List) + nodesOf(node.ElseList)
+		case *parse.WithNode:
+			n += nodesOfPipe(node.Pipe) + nodesOf(node.List) + nodesOf(node.ElseList)
+		case *parse.RangeNode:
+			n += nodesOfPipe(node.Pipe) + nodesOf(node.ElseList)
+		}
+	}
+	return n
+}
+
+func nodesOfPipe(p *parse.PipeNode) int {
+	if p == nil {
+		return 0
+	}
+	n := len(p.Cmds)
+	for _, c := range p.Cmds {
+		for _, arg := range c.Args {
+			n++
+			n += len(identsOf(arg))
+			if chain, is := arg.(*parse.ChainNode); is {
+				arg = chain.Node
+			}
+			if inner, is := arg.(*parse.PipeNode); is {
+				n += nodesOfPipe(inner)
+			}
+		}
+	}
+	return n
 }
 
 func prepareList(list *parse.ListNode) {
@@ -84,10 +146,10 @@ func prepareList(list *parse.ListNode) {
 		case *parse.WithNode:
 			prepareBranch(&n.BranchNode)
 		case *parse.RangeNode:
+			steps := 1 + nodesOf(n.List)/nodesPerStep
 			prepareBranch(&n.BranchNode)
 			if n.List != nil {
-				step := &parse.ActionNode{NodeType: parse.NodeAction, Pos: n.Pos, Line: n.Line, Pipe: pipe(n.Pos, n.Line, call(stepName, n.Pos))}
-				n.List.Nodes = append([]parse.Node{step}, n.List.Nodes...)
+				insertStep(n.List, n.Pos, n.Line, steps)
 			}
 		}
 	}
@@ -102,7 +164,10 @@ func prepareBranch(n *parse.BranchNode) {
 // methods are those of Files that make new values.
 var methods = []string{"Glob", "AsConfig", "AsSecrets", "Lines"}
 
-// preparePipe adds a call after each method that makes a value.
+// comparing are the functions of Go that read the texts that they compare.
+var comparing = []string{"eq", "ne", "lt", "le", "gt", "ge"}
+
+// preparePipe adds a call after each method that makes a value, and before each comparison.
 func preparePipe(p *parse.PipeNode) {
 	if p == nil {
 		return
@@ -127,19 +192,52 @@ func preparePipe(p *parse.PipeNode) {
 			i++
 		}
 	}
+	for i := 0; i < len(p.Cmds); i++ {
+		c := p.Cmds[i]
+		before := argumentFunction(c)
+		if before == "" {
+			continue
+		}
+		for j, arg := range c.Args[1:] {
+			if arg.Type() == parse.NodeNil {
+				continue
+			}
+			c.Args[j+1] = pipe(arg.Position(), p.Line, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: arg.Position(), Args: []parse.Node{arg}}, call(before, arg.Position()))
+		}
+		if i > 0 { // the result of the command before is an argument too
+			p.Cmds = slices.Insert(p.Cmds, i, call(before, c.Pos))
+			i++
+		}
+	}
+}
+
+// argumentFunction returns the function that each argument of a command goes through; empty for none.
+func argumentFunction(c *parse.CommandNode) string {
+	if function, is := c.Args[0].(*parse.IdentifierNode); is && slices.Contains(comparing, function.Ident) {
+		return compareName
+	}
+	if names := identsOf(c.Args[0]); len(names) > 0 && names[len(names)-1] == "Glob" {
+		return patternName
+	}
+	return ""
 }
 
 func isMethod(n parse.Node) bool {
-	var idents []string
+	idents := identsOf(n)
+	return len(idents) > 0 && slices.Contains(methods, idents[len(idents)-1])
+}
+
+// identsOf are the fields and methods that a node names.
+func identsOf(n parse.Node) []string {
 	switch n := n.(type) {
 	case *parse.FieldNode:
-		idents = n.Ident
+		return n.Ident
 	case *parse.VariableNode:
-		idents = n.Ident[1:]
+		return n.Ident[1:]
 	case *parse.ChainNode:
-		idents = n.Field
+		return n.Field
 	}
-	return len(idents) > 0 && slices.Contains(methods, idents[len(idents)-1])
+	return nil
 }
 
 // callTemplate returns an action that calls a template as {{ template }} does.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -34,6 +35,8 @@ type Inputs struct {
 	APIVersions []string
 	// SkipCRDs leaves out the definitions in the directory crds.
 	SkipCRDs bool
+	// LeftOut reports whether an object is not placed, so that it may differ from rendering to rendering; nil if all are placed.
+	LeftOut func(object map[string]any) bool
 }
 
 // An Output is what one file of the chart becomes.
@@ -47,6 +50,9 @@ type Output struct {
 
 	template string
 }
+
+// notes is the name of the file that Helm shows after an installation.
+const notes = "NOTES.txt"
 
 var kindLine = regexp.MustCompile(`(?m)^kind:[ \t]*"?([A-Za-z]+)`)
 
@@ -87,6 +93,7 @@ func (c *Chart) Render(in Inputs) ([]Output, error) {
 	if c.fault != nil {
 		return nil, c.fault
 	}
+	c.deadline = time.Now().Add(c.limits.BuildTime)
 	calls, output, crds, err := c.execute(in, func(int) bool { return false }, -1)
 	if err != nil {
 		return nil, err
@@ -98,7 +105,7 @@ func (c *Chart) Render(in Inputs) ([]Output, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(output)) {
 		text := output[name]
-		if len(bytes.TrimSpace(text)) == 0 || strings.HasSuffix(name, "NOTES.txt") {
+		if len(bytes.TrimSpace(text)) == 0 || strings.HasSuffix(name, notes) {
 			continue
 		}
 		source := c.source(name)
@@ -125,19 +132,29 @@ const mostChances = 64
 
 // checkChance returns an error if the output depends on calls of functions whose result differs, which names one of them.
 func (c *Chart) checkChance(in Inputs, calls []string, output map[string][]byte) error {
+	var ended error // why it is not known
 	differs := func(other func(int) bool) bool {
 		_, out, _, err := c.execute(in, other, -1)
-		return err != nil || !maps.EqualFunc(out, output, bytes.Equal)
+		if fault, is := errors.AsType[*Fault](err); err != nil && (!is || fault.Transient) {
+			ended = err
+		}
+		return err != nil || !in.same(out, output)
 	}
 	if !differs(func(int) bool { return true }) {
 		return nil
 	}
 	failing := 0
 	for i := range min(len(calls), mostChances) {
+		if ended != nil {
+			return ended
+		}
 		if differs(func(call int) bool { return call == i }) {
 			failing = i
 			break
 		}
+	}
+	if ended != nil {
+		return ended
 	}
 	_, _, _, err := c.execute(in, func(int) bool { return false }, failing)
 	if err == nil { // the call is made only if others have another result
@@ -163,7 +180,8 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 		return nil, nil, nil, err
 	}
 	b := c.newBudget()
-	e := &engine{budget: b, chance: &chance{budget: b, other: other, failAt: failAt}}
+	defer func() { c.Steps += c.size/64 + c.steps - b.steps }()
+	e := &engine{budget: b, chance: &chance{budget: b, other: other, failAt: failAt}, names: mostNames(loaded)}
 	sources := map[string]source{}
 	if _, err := addSources(loaded, values, sources); err != nil {
 		return nil, nil, nil, &Fault{Path: c.File, Message: oneLine(err.Error())}
@@ -176,6 +194,8 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 	switch {
 	case errors.Is(err, errEnded):
 		return nil, nil, nil, errEnded
+	case errors.Is(err, errLate):
+		return nil, nil, nil, &Fault{Path: c.File, Message: fmt.Sprintf("the rendering took longer than %s; make it smaller, or raise limits.buildTime", c.limits.BuildTime), Transient: true}
 	case err != nil:
 		return nil, nil, nil, c.faultOf(err)
 	}
