@@ -35,6 +35,8 @@ type assembly struct {
 	full bool
 	// timedOut says that a build took too long, so that the commit is refused.
 	timedOut bool
+	// chartSteps are those of the renderings of charts, also of cached ones, so that the cache does not matter.
+	chartSteps int64
 	// scrub masks in a message what is encrypted in the repository.
 	scrub func(string) string
 	// built are the objects of overlays, and scopes those that their definitions declare.

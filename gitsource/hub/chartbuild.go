@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
@@ -22,6 +23,9 @@ import (
 )
 
 func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
+
+// mostChartSteps limits the steps of all renderings of a commit.
+const mostChartSteps = 1_000_000_000
 
 // renderCharts renders the charts of a commit, once for all clusters with the same inputs, and sets the content of the objects. What
 // cannot be rendered fails for the clusters that get it, and does not refuse the commit.
@@ -128,6 +132,16 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 	}
 	l.keep(key, p)
 	b.parsed = p
+	switch a.chartSteps += p.steps; {
+	case p.transient: // the next load may succeed
+		a.full = true
+		a.problems = append(a.problems, p.Problems...)
+		return nil, nil
+	case a.chartSteps > l.chartSteps:
+		a.full = true
+		a.problem(problem.Error, u.it.origin, "", "up to here the charts of the commit take more than %d steps to render; split the repository, or have fewer clusters with values of their own", l.chartSteps)
+		return nil, nil
+	}
 	if a.size += p.Size; a.size > a.limits.CommitSize {
 		a.tooLarge(p.End)
 		return nil, nil
@@ -144,7 +158,7 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *chartInputs) (*parsed, error) {
 	p := &parsed{}
 	p.End.Path = c.File
-	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs}
+	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: isHook}
 	for _, layer := range in.layers {
 		values, err := p.readValues(t, a, c, layer)
 		if err != nil {
@@ -155,8 +169,11 @@ func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *
 	if p.Problems.HasErrors() {
 		return p, nil
 	}
+	before := c.Steps
 	outputs, err := c.Render(inputs)
+	p.steps = c.Steps - before
 	if fault, is := errors.AsType[*chart.Fault](err); is {
+		p.transient = fault.Transient
 		p.fail(c, fault.Path, fault.Line, fault.Message)
 		return p, nil
 	}
@@ -243,19 +260,28 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *
 
 const hookAnnotation = "helm.sh/hook"
 
-// leftOut reports whether an object of a chart is not placed: a hook of Helm.
-func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) bool {
+// hooksOf are the hooks of Helm that an object is for.
+func hooksOf(object map[string]any) []string {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	text, _ := annotations[hookAnnotation].(string)
-	if text == "" {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+}
+
+// isHook reports whether an object of a chart is not placed: a hook of Helm.
+func isHook(object map[string]any) bool {
+	hooks := hooksOf(object)
+	return len(hooks) > 0 && !slices.Contains(hooks, "crd-install")
+}
+
+// leftOut reports whether an object of a chart is not placed, and reports a hook that the chart may rely on.
+func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) bool {
+	if !isHook(object) {
 		return false
 	}
 	var around, others []string
-	for hook := range strings.SplitSeq(text, ",") {
-		switch hook = strings.TrimSpace(hook); hook {
-		case "crd-install":
-			return false
+	for _, hook := range hooksOf(object) {
+		switch hook {
 		case "pre-install", "pre-upgrade", "post-install", "post-upgrade":
 			around = append(around, hook)
 		case "test", "test-success", "test-failure":
@@ -263,6 +289,7 @@ func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) b
 			others = append(others, hook)
 		}
 	}
+	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	switch {
 	case len(around) > 0 && policy == api.HooksIgnore:

@@ -222,16 +222,19 @@ func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, fie
 
 // key identifies inputs within a chart.
 func (in *chartInputs) key() string {
-	parts := []string{"Kubernetes " + in.kubeVersion}
+	key := fmt.Sprintf("Kubernetes %q", in.kubeVersion)
 	for _, layer := range in.layers {
 		if layer.file != "" {
-			parts = append(parts, layer.file)
+			key += fmt.Sprintf(", file %q", layer.file)
 			continue
 		}
 		hash, _ := hashOf(layer.values) // JSON from a decoded object
-		parts = append(parts, "values "+hash[:12])
+		key += ", values " + hash
 	}
-	return strings.Join(append(parts, in.apiVersions...), ", ")
+	for _, version := range in.apiVersions {
+		key += fmt.Sprintf(", API %q", version)
+	}
+	return key
 }
 
 // listed names clusters, at most three.

@@ -100,6 +100,32 @@ func TestChartsAreRenderedOnce(t *testing.T) {
 	load(9)
 }
 
+// The renderings of a commit have a limit in common, whether they are cached or not.
+func TestChartStepsOfACommit(t *testing.T) {
+	l, files := NewLoader(Options{}), chartFiles(3, 30)
+	if _, err := l.Load(Commit{}, newMemoryTree(files)); err != nil {
+		t.Fatal(err)
+	}
+	l.chartSteps = 100
+	if _, err := l.Load(Commit{}, newMemoryTree(files)); err == nil || !strings.Contains(err.Error(), "fleet/chart.yaml:1: up to here the charts of the commit take more than 100 steps") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A rendering that takes too long refuses the commit, and is repeated.
+func TestTimedOutRenderingsAreRepeated(t *testing.T) {
+	files := chartFiles(1, 1)
+	files["charts/web/templates/loop.yaml"] = "{{ range 100000 }}{{ end }}"
+	l := NewLoader(Options{Limits: Limits{BuildTime: time.Nanosecond}})
+	if _, err := l.Load(Commit{}, newMemoryTree(files)); err == nil || !strings.Contains(err.Error(), "raise limits.buildTime") {
+		t.Fatalf("got %v", err)
+	}
+	l.opts.Limits.BuildTime = time.Minute
+	if _, err := l.Load(Commit{}, newMemoryTree(files)); err != nil {
+		t.Error(err)
+	}
+}
+
 // What a chart has must be granted to the files that it is in and that are read for it, which are in the same path or shared.
 func TestGrantsOfCharts(t *testing.T) {
 	files := fstest.MapFS{}

@@ -75,6 +75,8 @@ type Loader struct {
 	plain    *plaintexts // nil without keys
 	loads    int         // number of loads so far
 	built    int         // number of kustomizations that were built because they were not cached
+
+	chartSteps int64 // limit of the steps of the renderings of a commit
 }
 
 // A cacheKey identifies a file by its path, which is the origin of its objects, and the hash of
@@ -91,16 +93,17 @@ type parsed struct {
 	document.File
 	items     []*item
 	uses      []listitem.Use
-	used      int  // number of the last load that used it
-	objects   bool // a document says that it is an object, which may be invalid
-	transient bool // a build that failed for a reason that may be gone at the next load
+	used      int   // number of the last load that used it
+	objects   bool  // a document says that it is an object, which may be invalid
+	steps     int64 // those of a rendering
+	transient bool  // a build that failed for a reason that may be gone at the next load
 }
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
 func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
-	l := &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}}
+	l := &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}, chartSteps: mostChartSteps}
 	if opts.Keys != nil {
 		l.plain = &plaintexts{keys: opts.Keys, files: map[string][]*decrypted{}}
 	}

@@ -188,7 +188,7 @@ type LimitsConfig struct {
 	CommitSize     size            `key:"commitSize" usage:"how much memory the objects of one commit may take"`
 	Builds         int             `key:"builds" usage:"kustomizations that are built in one commit"`
 	BuildInput     size            `key:"buildInput" usage:"how much memory the files may take that one kustomization reads, each as often as it is read"`
-	BuildTime      metav1.Duration `key:"buildTime" usage:"how long the build of one kustomization may take"`
+	BuildTime      metav1.Duration `key:"buildTime" usage:"how long the build of one kustomization, or the rendering of one chart, may take"`
 	BuildOutput    size            `key:"buildOutput" usage:"size of the output of one kustomization"`
 }
 
