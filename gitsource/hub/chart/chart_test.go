@@ -208,6 +208,7 @@ func TestRenderingIsBounded(t *testing.T) {
 		"compared texts":               {`{{ $x := repeat 10000000 "x" }}{{ $y := print $x "" }}{{ range 2000 }}{{ if eq $x $y }}{{ end }}{{ end }}`, "too many steps"},
 		"a compared result":            {`{{ $x := repeat 10000000 "x" }}{{ $y := print $x "" }}{{ range 2000 }}{{ if $x | lt $y }}{{ end }}{{ end }}`, "too many steps"},
 		"a long pattern":               {`{{ range 20000 }}{{ $x := $.Files.Glob "` + strings.Repeat("*a", 1000) + `" }}{{ end }}`, "too many steps"},
+		"patterns in a loop":           {`{{ range 12000 }}{{ $x := $.Files.Glob "*" }}{{ end }}`, "too many steps"},
 		"a wide number":                {`{{ printf "%1000000d" 1 }}`, "makes more than"},
 		"a width in an argument":       {`{{ printf "%[1]*d" 100000 }}`, "makes more than"},
 		"a value that contains itself": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "contains itself"},

@@ -81,7 +81,7 @@ func (e *engine) functions(root *template.Template) template.FuncMap {
 	functions[outputName] = func(v any) (any, error) { _, err := e.read(v); return v, err }
 	functions[patternName] = func(pattern string) (string, error) {
 		n := int64(len(pattern)) // reading a pattern takes more than comparing it
-		return pattern, e.step((e.names + n) * n / 64)
+		return pattern, e.step(8 + (e.names+n)*n/64)
 	}
 	functions[compareName] = func(v any) (any, error) { return v, e.compare(v) }
 	functions[methodName] = func(v any) (any, error) { return v, e.chargeMethod(v) }
