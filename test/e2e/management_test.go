@@ -135,7 +135,7 @@ func TestManagementCluster(t *testing.T) {
 		t.Errorf("version: %v\n%s", err, out)
 	}
 	out, err := n.exec("doctor", "--config", "/etc/gitfleet/config/gitfleet.yaml")
-	if err != nil || strings.Contains(out, "warn") || strings.Count(out, "ok    member") != 3 {
+	if err != nil || strings.Contains(out, "warn") || strings.Count(out, ": reachable, ") != 3 {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	if out, err := n.exec("kubeconfig", "-f", "/etc/fleet.kubeconfig"); err == nil || !strings.Contains(out, "/etc") {
