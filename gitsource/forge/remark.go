@@ -85,14 +85,17 @@ func (g *giteaClient) ListRemarks(ctx context.Context, since time.Time) ([]Remar
 	})
 }
 
-// MayWrite implements Client. Whoever can be assigned to an issue may write to the repository; only administrators may
-// ask for the permissions of others.
+// MayWrite implements Client. Only administrators of the repository may ask for the permissions of others: of whom a token
+// may not ask, nobody may write.
 func (g *giteaClient) MayWrite(ctx context.Context, r Remark) (bool, error) {
-	users, _, err := g.api(ctx).GetAssignees(g.owner, g.name)
-	if err != nil {
-		return false, fmt.Errorf("ask who may write to the repository: %w", err)
+	level, _, err := g.api(ctx).CollaboratorPermission(g.owner, g.name, r.Author)
+	if status := statusOf(err); status == http.StatusForbidden || status == http.StatusNotFound {
+		return false, nil
 	}
-	return slices.ContainsFunc(users, func(u *gitea.User) bool { return u.ID == r.AuthorID }), nil
+	if err != nil {
+		return false, fmt.Errorf("ask what %s may do in the repository: %w", r.Author, err)
+	}
+	return level != nil && slices.Contains([]gitea.AccessMode{gitea.AccessModeWrite, gitea.AccessModeAdmin, gitea.AccessModeOwner}, level.Permission), nil
 }
 
 func (g *githubClient) ListRemarks(ctx context.Context, since time.Time) ([]Remark, error) {

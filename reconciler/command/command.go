@@ -234,10 +234,13 @@ func (c *Commander) execute(ctx context.Context, r forge.Remark, verb string) er
 		return err
 	}
 	x := call{remark: r, pr: pr, change: proposal.ChangeOf(pr, c.cfg.Fleet), by: fmt.Sprintf("%s (%s)", r.Author, pr.URL)}
-	if pr.Base != c.cfg.Base || x.change == "" && (c.cfg.Plans == nil || pr.State != forge.Open || proposal.IsOfDrift(pr)) {
+	if pr.Base != c.cfg.Base || x.change != "" && pr.State != forge.Open && (verb == "revert" || verb == "hold") || x.change == "" && (c.cfg.Plans == nil || pr.State != forge.Open || proposal.IsOfDrift(pr)) {
 		return nil
 	}
 	if may, err := c.cfg.Forge.MayWrite(ctx, r); err != nil || !may {
+		if err == nil {
+			c.cfg.Log.Info("command in a comment left alone: as far as the token may ask, its author may not write to the repository", "url", pr.URL, "by", r.Author)
+		}
 		return err
 	}
 	marker := fmt.Sprintf("<!-- gitfleet: answers %s %d -->", c.cfg.Fleet, r.ID)
