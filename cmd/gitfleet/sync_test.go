@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -87,7 +87,7 @@ func TestSyncWaitsForItsCommit(t *testing.T) {
 		want     string
 	}{
 		"an ancestor":            {true, nil, "commit b2b2b2b2 is not in force yet: a1a1a1a1 is\nnot available after 1ms\n"},
-		"a replica that lags":    {false, errors.New("there is no such commit"), "commit b2b2b2b2 is not in force yet: a1a1a1a1 is\nnot available after 1ms\n"},
+		"a replica that lags":    {false, fmt.Errorf("there is no such commit: %w", server.ErrUnknownCommit), "commit b2b2b2b2 is not in force yet: a1a1a1a1 is\nnot available after 1ms\n"},
 		"of a rewritten history": {false, nil, "commit a1a1a1a1 is applied and available\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
