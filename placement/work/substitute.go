@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strconv"
@@ -102,7 +103,11 @@ func asks(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[api.SubstituteAnnotation] == api.SubstituteEnabled
 }
 
-func (s *substitution) wants(m *Manifest) bool { return s.all || asks(m.Object.Content) }
+// wants reports whether variables of a manifest are replaced. One with encrypted values has to ask itself, since such a value may
+// look like a variable.
+func (s *substitution) wants(m *Manifest) bool {
+	return s.all && m.HashKey == nil || asks(m.Object.Content)
+}
 
 // collect adds the variables of a value. It reports whether one is malformed or escaped, which are replaced as well.
 func (s *substitution) collect(v any) (other bool) {
@@ -164,8 +169,35 @@ func (s *substitution) hash(content string) string {
 	}
 	h := sha256.New()
 	writeField(h, content)
-	writeField(h, s.vars.Hash)
+	for _, text := range slices.Sorted(maps.Keys(s.used)) {
+		writeField(h, text)
+		s.writeValues(h, s.used[text])
+	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// writeValues writes all values that a variable may have on any cluster, except labels and names, by which the renderer tells
+// clusters apart in any case. Other variables do not count: they change nothing.
+func (s *substitution) writeValues(w hash.Hash, v variable.Variable) {
+	write := func(where string, values map[string]string) {
+		if value, is := values[v.Key]; is {
+			writeField(w, where)
+			writeField(w, value)
+		}
+	}
+	switch v.Of {
+	case variable.Properties:
+		for _, cluster := range slices.Sorted(maps.Keys(s.vars.Properties)) {
+			write(cluster, s.vars.Properties[cluster])
+		}
+	case variable.Vars:
+		for _, set := range s.vars.Vars {
+			write("", set.Spec.Vars)
+			for _, rule := range set.Spec.Clusters {
+				write(fmt.Sprint(rule.Names, metav1.FormatLabelSelector(rule.LabelSelector)), rule.Vars)
+			}
+		}
+	}
 }
 
 // apply replaces the variables in a variant, which is that of a cluster.
@@ -199,6 +231,9 @@ func (s *substitution) apply(v *variant, c placement.Cluster) {
 func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest, []error) {
 	r := &replacement{values: values, numbers: m.Numbers}
 	content, _ := r.value(m.Object.Content.Object, nil).(map[string]any)
+	if m.HashKey != nil && (r.errs != nil || r.changed) { // neither a value nor the path to one may get into a message or past a mask
+		return nil, []error{errors.New("variables are not replaced in an object with encrypted values; take them out, or move them to an object without such values")}
+	}
 	if r.errs != nil {
 		return nil, r.errs
 	}

@@ -108,3 +108,51 @@ func TestRevisionsWithVariables(t *testing.T) {
 		t.Error("an object without variables is rendered for each cluster")
 	}
 }
+
+// The hash of all content depends on the variables that it uses, and on no others: otherwise a new cluster or a variable
+// of others would start rollouts.
+func TestOnlyVariablesInUseCount(t *testing.T) {
+	hash := func(change func(*api.Variables)) string {
+		vars := &api.Variables{Properties: map[string]map[string]string{"paris": {"zone": "3"}}, Vars: []*api.ClusterVars{{Spec: api.ClusterVarsSpec{
+			Vars:     map[string]string{"replicas": "1", "text": "a"},
+			Clusters: []api.ClusterVarsRule{{Names: []string{"oslo"}, Vars: map[string]string{"replicas": "2", "text": "b"}}},
+		}}}}
+		change(vars)
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": "shop"}, "data": map[string]any{"a": "${vars.replicas} ${cluster.properties.zone:-1}"}}}
+		return NewRenderer(api.PlacementKey{Name: "p"}, []*api.Object{{ID: api.IDOf(o), Content: o, Hash: "h"}}, nil, nil, nil).WithVariables(vars, true).Hash()
+	}
+	before := hash(func(*api.Variables) {})
+	for name, test := range map[string]struct {
+		change func(*api.Variables)
+		counts bool
+	}{
+		"another variable":          {func(v *api.Variables) { v.Vars[0].Spec.Vars["text"] = "x" }, false},
+		"another property":          {func(v *api.Variables) { v.Properties["lima"] = map[string]string{"tier": "1"} }, false},
+		"the variable":              {func(v *api.Variables) { v.Vars[0].Spec.Vars["replicas"] = "3" }, true},
+		"the variable of a cluster": {func(v *api.Variables) { v.Vars[0].Spec.Clusters[0].Vars["replicas"] = "3" }, true},
+		"the cluster of a variable": {func(v *api.Variables) { v.Vars[0].Spec.Clusters[0].Names = []string{"lima"} }, true},
+		"the property of a cluster": {func(v *api.Variables) { v.Properties["lima"] = map[string]string{"zone": "4"} }, true},
+	} {
+		if got := hash(test.change) != before; got != test.counts {
+			t.Errorf("%s: the hash changes: %t", name, got)
+		}
+	}
+}
+
+// An object with encrypted values keeps them as they are, and an error about its variables has no text of it.
+func TestEncryptedObjectsHaveNoVariables(t *testing.T) {
+	render := func(annotation string) (Rendered, error) {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(strings.Replace(enabled, "enabled", annotation, 1)+"data: {a: 'x${cluster.secret}'}"), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		o := &api.Object{ID: api.IDOf(u), Content: u, Hash: "h", HashKey: []byte("key")}
+		return NewRenderer(api.PlacementKey{Name: "p"}, []*api.Object{o}, nil, nil, nil).WithVariables(fleetVars, true).For(clustersWithVars["paris"])
+	}
+	if r, err := render("never"); err != nil || fmt.Sprint(r.Manifests[0].Object.Content.Object["data"]) != "map[a:x${cluster.secret}]" {
+		t.Errorf("it is %v, %v", r, err)
+	}
+	if _, err := render("enabled"); err == nil || strings.Contains(err.Error(), "secret}") {
+		t.Errorf("the error is %v", err)
+	}
+}
