@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,8 +20,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
 // mostChartSteps limits the steps of all renderings of a commit.
 const mostChartSteps = 1_000_000_000
@@ -42,9 +39,6 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 		a.problem(problem.Error, o.charts[0].it.origin, "", "the commit has more than %d kustomizations to build and charts to render; split the repository, or raise limits.builds", a.limits.Builds)
 		return nil
 	}
-	if a.scopes == nil {
-		a.scopes = map[api.GroupKind]bool{}
-	}
 	t = t.AsStored() // nothing says which objects of a chart have values of an encrypted file
 	charts := map[string]*chart.Chart{}
 	builds := map[*chartUse]map[string]*overlayBuild{}
@@ -62,7 +56,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 			charts[u.dir] = c
 		}
 		builds[u] = map[string]*overlayBuild{}
-		for _, key := range slices.Sorted(keysOf(u.inputs)) {
+		for _, key := range slices.Sorted(maps.Keys(u.inputs)) {
 			b, err := l.renderChart(t, a, c, u, u.inputs[key])
 			if err != nil || a.full {
 				return err
@@ -76,7 +70,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 		if c == nil {
 			continue
 		}
-		for _, key := range slices.Sorted(keysOf(builds[u])) {
+		for _, key := range slices.Sorted(maps.Keys(builds[u])) {
 			if err := a.checkBuild(t, builds[u][key], u.key(), scopes, definitions, true); err != nil {
 				return err
 			}
@@ -95,7 +89,7 @@ func (u *chartUse) key() buildKey {
 
 // reportChoices reports the clusters for which the values are not known.
 func (u *chartUse) reportChoices(a *assembly) {
-	for _, name := range slices.Sorted(keysOf(u.faults)) {
+	for _, name := range slices.Sorted(maps.Keys(u.faults)) {
 		fault := u.faults[name]
 		a.problem(problem.Failure, u.it.at(fault.field), fault.field, "%s", fault.err)
 	}
@@ -142,14 +136,8 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 		a.problem(problem.Error, u.it.origin, "", "up to here the charts of the commit take more than %d steps to render; split the repository, or have fewer clusters with values of their own", l.chartSteps)
 		return nil, nil
 	}
-	if a.size += p.Size; a.size > a.limits.CommitSize {
-		a.tooLarge(p.End)
+	if !a.addBuilt(p) {
 		return nil, nil
-	}
-	for _, it := range p.items {
-		if it.scope != nil {
-			a.scopes[it.scope.kind] = it.scope.namespaced
-		}
 	}
 	return b, nil
 }
@@ -193,7 +181,7 @@ func (p *parsed) fail(c *chart.Chart, path string, line int, message string) {
 	p.Problems = append(p.Problems, problem.Problem{Origin: api.Origin{Path: path, Line: line, Kustomization: c.File}, Severity: problem.Error, Message: message})
 }
 
-// readValues reads values. Those of a file with several documents replace each other.
+// readValues reads the values of one layer. Each document of a file replaces values of the documents before it.
 func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer valuesLayer) (all []map[string]any, err error) {
 	if layer.file == "" {
 		var values map[string]any
@@ -301,7 +289,7 @@ func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) b
 	return true
 }
 
-// keep takes over that Helm would not delete an object.
+// keep gives an object that Helm would not delete the annotation with which it is not pruned.
 func keep(object map[string]any) {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -315,56 +303,36 @@ func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[stri
 	if a.grants == nil {
 		return
 	}
-	file := u.it.origin.Path
-	files := []string{file}
-	if u.it.built() {
-		file = u.it.origin.Kustomization
-		files = a.sources[file]
-	}
+	file, files := a.readFor(u.it)
 	refers := func(to string) {
 		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(validation.ChartPath), Field: validation.ChartPath, To: to})...)
 	}
 	refers(c.File)
 	a.checkUnreadBy(file, u.dir, c.File)
-	for _, name := range slices.Sorted(keysOf(u.files)) {
+	for _, name := range slices.Sorted(maps.Keys(u.files)) {
 		refers(name)
 	}
-	for _, key := range slices.Sorted(keysOf(builds)) {
-		b := builds[key]
-		var products []grant.Product
-		for _, it := range b.parsed.items {
-			products = append(products, it.inNamespace(u.key(), scopes).products(scopes)...)
-		}
-		a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
+	for _, key := range slices.Sorted(maps.Keys(builds)) {
+		a.checkProducts(files, builds[key], u.key(), scopes)
 	}
 }
 
-// setChart sets the content of a chart. The item of a chart that has not changed since the last loads is the same.
+// setChart sets the content of a chart.
 func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*overlayBuild) {
 	selectors, _ := hashOf(selectorsOf(u.it.chart))
 	built := &api.BuiltOverlay{At: u.it.at(validation.ChartPath), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors}
 	h := sha256.New()
 	contents := []any{u.it.object.Hash}
-	for _, key := range slices.Sorted(keysOf(builds)) {
+	for _, key := range slices.Sorted(maps.Keys(builds)) {
 		b := builds[key]
 		built.Builds[key] = b.OverlayBuild
 		contents = append(contents, []any{key, b.Hash})
 		fmt.Fprintf(h, "%q %q %q\n", key, b.fingerprint, b.Hash)
 	}
-	for _, name := range slices.Sorted(keysOf(u.choices)) {
+	for _, name := range slices.Sorted(maps.Keys(u.choices)) {
 		fmt.Fprintf(h, "%q %q\n", name, u.choices[name])
 	}
-	known := l.overlays[u.it]
-	if fingerprint := hex.EncodeToString(h.Sum(nil)); known == nil || known.fingerprint != fingerprint {
-		it, object := *u.it, *u.it.object
-		object.Hash, _ = hashOf(contents)
-		object.Overlay = built
-		it.object = &object
-		known = &knownOverlay{fingerprint: fingerprint, item: &it}
-		l.overlays[u.it] = known
-	}
-	known.used = l.loads
-	a.items[slices.Index(a.items, u.it)] = known.item
+	l.setContent(a, u.it, built, h, contents)
 }
 
 // selectorsOf is what decides which clusters have which values.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ const chartKind = "HelmChart"
 type chartUse struct {
 	it  *item
 	dir string
+	// paths are those of the files of values, by their texts.
+	paths map[string]valuesPath
 	// files are the files of values that exist and that some cluster may have. Those that have objects stay in the hub.
 	files map[string]bool
 	// selectors select the clusters of each of spec.valuesByCluster.
@@ -37,6 +40,12 @@ type chartUse struct {
 	inputs  map[string]*chartInputs
 	// faults say why it is not known what clusters have, by their names.
 	faults map[string]*choiceFault
+}
+
+// A valuesPath is the path of a file of values, or says why it is none.
+type valuesPath struct {
+	overlay.Path
+	err error
 }
 
 // A choiceFault is why it is not known what a cluster has.
@@ -104,7 +113,7 @@ func textMap(of map[string]string) map[string]any {
 // addChart finds what a chart refers to.
 func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 	u := &chartUse{
-		it: it, dir: path.Join(o.hub, it.chart.Chart.Path), files: map[string]bool{},
+		it: it, dir: path.Join(o.hub, it.chart.Chart.Path), paths: map[string]valuesPath{}, files: map[string]bool{},
 		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{}, faults: map[string]*choiceFault{},
 	}
 	o.charts = append(o.charts, u)
@@ -120,6 +129,7 @@ func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 	}
 	for _, text := range patterns {
 		p, err := overlay.Parse(text)
+		u.paths[text] = valuesPath{p, err}
 		if err != nil {
 			continue // reported when the chart was decoded
 		}
@@ -187,7 +197,7 @@ func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, *choi
 	return in, nil
 }
 
-// tell replaces the version of Kubernetes, and adds versions of APIs.
+// tell sets the version of Kubernetes, if one is given, and adds versions of APIs.
 func (in *chartInputs) tell(c api.ChartCapabilities) {
 	if c.KubeVersion != "" {
 		in.kubeVersion = c.KubeVersion
@@ -198,9 +208,9 @@ func (in *chartInputs) tell(c api.ChartCapabilities) {
 func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, field string, files []string, values json.RawMessage) *choiceFault {
 	for i, text := range files {
 		at := fmt.Sprintf("%s.valuesFiles[%d]", field, i)
-		p, err := overlay.Parse(text)
-		if err != nil {
-			return &choiceFault{at, err}
+		p := u.paths[text]
+		if p.err != nil {
+			return &choiceFault{at, p.err}
 		}
 		relative, err := p.For(c)
 		if err != nil {
@@ -256,7 +266,7 @@ func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
 			used[layer.file] = true
 		}
 	}
-	for _, name := range slices.Sorted(keysOf(u.files)) {
+	for _, name := range slices.Sorted(maps.Keys(u.files)) {
 		if !used[name] && o.valuesOf[name] {
 			a.problem(problem.Warning, api.Origin{Path: name, Line: 1}, "", "no cluster uses these values of %s (%s: %s), so they have no effect; remove them, or correct the labels of clusters", u.it.id, u.it.at(validation.ChartPath), validation.ChartPath)
 		}

@@ -66,18 +66,7 @@ spec:
 // A chart is rendered once for all clusters with the same values, and again only if it or they change.
 func TestChartsAreRenderedOnce(t *testing.T) {
 	files := chartFiles(3, 30)
-	l := NewLoader(Options{})
-	load := func(want int) *Snapshot {
-		t.Helper()
-		s, err := l.Load(Commit{Hash: "c0ffee"}, newMemoryTree(files))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l.built != want {
-			t.Errorf("%d renderings so far, want %d", l.built, want)
-		}
-		return s
-	}
+	load := loadsOf(t, files)
 	first := load(4)
 	if again := load(4); again.Objects[0] != first.Objects[0] {
 		t.Error("a chart that has not changed is another object")
@@ -152,13 +141,7 @@ func TestGrantsOfCharts(t *testing.T) {
 		"a chart for another namespace": {grants(everything, shared("charts", "shop"), shared("values", "web")), "files in path charts may not produce Deployment.apps/web/web-0"},
 		"values for another namespace":  {grants(everything, shared("charts", "web"), shared("values", "shop")), "files in path values may not produce Deployment.apps/web/web-0"},
 	} {
-		_, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: test.grants})
-		switch {
-		case test.refused == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)):
-			t.Errorf("%s: got %v, want %s", name, err, test.refused)
-		}
+		checkGrants(t, name, files, test.grants, test.refused)
 	}
 }
 

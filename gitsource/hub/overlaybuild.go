@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"maps"
 	"path"
@@ -61,7 +62,6 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 		return nil
 	}
 	builds := map[buildKey]*overlayBuild{}
-	a.scopes = map[api.GroupKind]bool{}
 	for _, u := range o.uses {
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
 			key := u.key(dir)
@@ -109,20 +109,31 @@ func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overl
 		return nil, err
 	}
 	p := b.parsed
-	if a.size += p.Size; a.size > a.limits.CommitSize {
-		a.tooLarge(p.End)
+	if !a.addBuilt(p) {
 		return nil, nil
 	}
 	if p.transient { // the next load may succeed, and other builds may not be possible now
 		a.problems = append(a.problems, p.Problems...)
 	}
 	a.uses = append(a.uses, p.uses...)
+	return b, nil
+}
+
+// addBuilt adds the size and the scopes of what was built or rendered. It reports whether the commit is still small enough.
+func (a *assembly) addBuilt(p *parsed) bool {
+	if a.size += p.Size; a.size > a.limits.CommitSize {
+		a.tooLarge(p.End)
+		return false
+	}
 	for _, it := range p.items {
 		if it.scope != nil {
+			if a.scopes == nil {
+				a.scopes = map[api.GroupKind]bool{}
+			}
 			a.scopes[it.scope.kind] = it.scope.namespaced
 		}
 	}
-	return b, nil
+	return true
 }
 
 // addItemsIn adds the items of a build, and sets the namespace of objects that need one and have none.
@@ -251,12 +262,7 @@ func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overla
 	if a.grants == nil {
 		return
 	}
-	file := u.it.origin.Path
-	files := []string{file}
-	if u.it.built() {
-		file = u.it.origin.Kustomization
-		files = a.sources[file]
-	}
+	file, files := a.readFor(u.it)
 	field := validation.OverlayPath(u.it.overlay)
 	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
 		b := builds[u.key(dir)]
@@ -265,12 +271,26 @@ func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overla
 		}
 		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: b.File})...)
 		a.checkUnreadBy(file, dir, b.File)
-		var products []grant.Product
-		for _, it := range b.parsed.items {
-			products = append(products, it.inNamespace(u.key(dir), scopes).products(scopes)...)
-		}
-		a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
+		a.checkProducts(files, b, u.key(dir), scopes)
 	}
+}
+
+// readFor returns the file that has an overlay or a chart, or the kustomization that builds it, and all files that are read
+// for it.
+func (a *assembly) readFor(it *item) (file string, files []string) {
+	if it.built() {
+		return it.origin.Kustomization, a.sources[it.origin.Kustomization]
+	}
+	return it.origin.Path, []string{it.origin.Path}
+}
+
+// checkProducts reports objects of a build that are not granted to some files and to those that it is built from.
+func (a *assembly) checkProducts(files []string, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool) {
+	var products []grant.Product
+	for _, it := range b.parsed.items {
+		products = append(products, it.inNamespace(key, scopes).products(scopes)...)
+	}
+	a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
 }
 
 // checkUnreadBy reports the paths of others of which an overlay decides that they are no part of the hub: that of its
@@ -288,7 +308,7 @@ func (a *assembly) checkUnreadBy(by, dir, kustomization string) {
 	}
 }
 
-// setOverlay sets the content of an overlay. The item of an overlay that has not changed since the last loads is the same.
+// setOverlay sets the content of an overlay.
 func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[buildKey]*overlayBuild) {
 	field := validation.OverlayPath(u.it.overlay)
 	built := &api.BuiltOverlay{Spec: *u.it.overlay, At: u.it.at(field), Hub: o.hub, Properties: map[string]map[string]string{}, Builds: map[string]*api.OverlayBuild{}}
@@ -313,17 +333,23 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 		contents = append(contents, []any{dir, b.Hash})
 		fmt.Fprintf(h, "%q %q %q\n", dir, b.fingerprint, b.Hash)
 	}
-	known := l.overlays[u.it]
-	if fingerprint := hex.EncodeToString(h.Sum(nil)); known == nil || known.fingerprint != fingerprint {
-		it, object := *u.it, *u.it.object
+	l.setContent(a, u.it, built, h, contents)
+}
+
+// setContent sets what an overlay or a chart has for clusters, which fingerprint identifies; contents are hashed for the
+// object. The item of one that has not changed since the last loads is the same.
+func (l *Loader) setContent(a *assembly, it *item, built *api.BuiltOverlay, fingerprint hash.Hash, contents []any) {
+	known, sum := l.overlays[it], hex.EncodeToString(fingerprint.Sum(nil))
+	if known == nil || known.fingerprint != sum {
+		with, object := *it, *it.object
 		object.Hash, _ = hashOf(contents)
 		object.Overlay = built
-		it.object = &object
-		known = &knownOverlay{fingerprint: fingerprint, item: &it}
-		l.overlays[u.it] = known
+		with.object = &object
+		known = &knownOverlay{fingerprint: sum, item: &with}
+		l.overlays[it] = known
 	}
 	known.used = l.loads
-	a.items[slices.Index(a.items, u.it)] = known.item
+	a.items[slices.Index(a.items, it)] = known.item
 }
 
 // warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster. An overlay of which no

@@ -26,11 +26,11 @@ func overlayFiles(clusters int) map[string]string {
 	return files
 }
 
-// Each directory is built once, whatever the number of clusters, and again only if it changes.
-func TestOverlaysAreBuiltOnce(t *testing.T) {
-	files := overlayFiles(30)
+// loadsOf returns a function that loads the files as they are at each call, and checks how many directories were built and charts
+// rendered so far.
+func loadsOf(t *testing.T, files map[string]string) func(want int) *Snapshot {
 	l := NewLoader(Options{})
-	load := func(want int) *Snapshot {
+	return func(want int) *Snapshot {
 		t.Helper()
 		s, err := l.Load(Commit{Hash: "c0ffee"}, newMemoryTree(files))
 		if err != nil {
@@ -41,6 +41,24 @@ func TestOverlaysAreBuiltOnce(t *testing.T) {
 		}
 		return s
 	}
+}
+
+// checkGrants checks that a commit with some files is refused with a message, or accepted if that is empty.
+func checkGrants(t *testing.T, name string, files fstest.MapFS, grants grant.Set, refused string) {
+	t.Helper()
+	_, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grants})
+	switch {
+	case refused == "" && err != nil:
+		t.Errorf("%s: %v", name, err)
+	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
+		t.Errorf("%s: got %v, want %s", name, err, refused)
+	}
+}
+
+// Each directory is built once, whatever the number of clusters, and again only if it changes.
+func TestOverlaysAreBuiltOnce(t *testing.T) {
+	files := overlayFiles(30)
+	load := loadsOf(t, files)
 	first := load(3)
 	if again := load(3); again.Objects[0] != first.Objects[0] {
 		t.Error("an overlay that has not changed is another object")
@@ -80,12 +98,6 @@ func TestGrantsOfOverlays(t *testing.T) {
 		"a namespace that the overlay has not": {set(grant.Grant{Namespaces: []string{"shop"}, Kinds: all}, grant.Grant{Namespaces: all, SharedBases: []string{"overlays"}}),
 			`files in path fleet may not produce ConfigMap/web/a; move it, or add "web" to paths[0].namespaces`},
 	} {
-		_, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: test.grants})
-		switch {
-		case test.refused == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)):
-			t.Errorf("%s: got %v, want %s", name, err, test.refused)
-		}
+		checkGrants(t, name, files, test.grants, test.refused)
 	}
 }
