@@ -308,9 +308,11 @@ func (c *Chart) checkDependencies(loaded *helmchart.Chart) error {
 	return nil
 }
 
-// asHelm returns a copy of a value with numbers as Helm has them.
+// asHelm returns a copy of a value with numbers as Helm has them, and with the types that a schema is validated with.
 func asHelm(v any) any {
 	switch v := v.(type) {
+	case common.Values:
+		return asHelm(map[string]any(v))
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {
@@ -409,7 +411,7 @@ func validate(schema []byte, values map[string]any) error {
 	if err != nil {
 		return errors.New(oneLine(err.Error()))
 	}
-	err = compiled.Validate(plain(values))
+	err = compiled.Validate(asHelm(values))
 	if failed, is := errors.AsType[*jsonschema.ValidationError](err); is {
 		return errors.New(strings.Join(leaves(failed), "; "))
 	}
@@ -430,27 +432,6 @@ func leaves(e *jsonschema.ValidationError) []string {
 		all = append(all, leaves(cause)...)
 	}
 	return all
-}
-
-// plain returns a value of the types that are validated.
-func plain(v any) any {
-	switch v := v.(type) {
-	case common.Values:
-		return plain(map[string]any(v))
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			out[key] = plain(value)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = plain(item)
-		}
-		return out
-	}
-	return v
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
