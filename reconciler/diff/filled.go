@@ -12,14 +12,14 @@ import (
 // MayBeFilled reports whether a manifest has a placeholder that a program may fill: it is a Secret with an
 // empty value.
 func MayBeFilled(manifest *unstructured.Unstructured) bool {
-	return len(placeholders(Normalize(manifest))) > 0
+	return len(placeholders(manifest)) > 0
 }
 
 // Filled returns JSON pointers to the placeholders of a manifest that a program has filled in the live
 // object: an empty value of a Secret whose live value belongs to one of controllers.Adders, such as the
 // certificate that cert-manager issues. They are left to it. A value from anybody else is drift.
 func Filled(manifest, live *unstructured.Unstructured) []string {
-	empty := placeholders(Normalize(manifest))
+	empty := placeholders(manifest)
 	if live == nil || len(empty) == 0 {
 		return nil
 	}
@@ -40,12 +40,12 @@ func Filled(manifest, live *unstructured.Unstructured) []string {
 	return slices.Compact(pointers)
 }
 
-// placeholders returns the keys in the data of a normalised Secret that have no value.
+// placeholders returns the keys of a Secret that have no value.
 func placeholders(o *unstructured.Unstructured) (keys []string) {
 	if !isSecret(o.Object) {
 		return nil
 	}
-	data, _ := o.Object["data"].(map[string]any)
+	data, _ := Normalize(o).Object["data"].(map[string]any)
 	for key, value := range data {
 		if value == nil || value == "" {
 			keys = append(keys, key)
