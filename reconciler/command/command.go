@@ -2,9 +2,10 @@
 // "/gitfleet hold".
 //
 // A [Commander] reads recent comments, as long as there is a pull request on which commands have an effect. It executes a
-// command of a user who may write to the repository, and answers it with a comment. The answer names the comment that it
-// is to: so a command is executed once, also after a restart. If the process ends between the two, it is executed again, and
-// says that there is nothing left to do: so each command has the same effect however often it is executed. What was done, and by whom, is recorded in the history.
+// command of a user who may write to the repository, and answers it with a comment. The answer contains the ID of the comment
+// that has the command, so that a command is not executed again once it is answered, also after a restart. If the process ends
+// before it could answer, it executes the command again: therefore executing a command twice has the same effect as executing it
+// once. The history records what was done, and for whom.
 package command
 
 import (
@@ -209,19 +210,19 @@ type call struct {
 // commands are all commands.
 var commands = []struct {
 	verb string
-	// drift says that it is for pull requests of drift only.
-	drift bool
-	does  string
-	do    func(c *Commander, ctx context.Context, x call) (said string, err error)
+	// drift says that it is for pull requests of drift only, and open that it is for open ones only.
+	drift, open bool
+	does        string
+	do          func(c *Commander, ctx context.Context, x call) (said string, err error)
 }{
-	{"plan", false, "plans the pull request again", (*Commander).plan},
-	{"hold", true, "keeps the object as it is, until `/gitfleet unhold`", func(c *Commander, ctx context.Context, x call) (string, error) {
+	{"plan", false, false, "plans the pull request again", (*Commander).plan},
+	{"hold", true, true, "keeps the object as it is, until `/gitfleet unhold`", func(c *Commander, ctx context.Context, x call) (string, error) {
 		return c.cfg.Proposals.Hold(ctx, x.change, x.pr.Number, x.by, true)
 	}},
-	{"unhold", true, "removes the label that keeps the object as it is", func(c *Commander, ctx context.Context, x call) (string, error) {
+	{"unhold", true, false, "removes the label that keeps the object as it is", func(c *Commander, ctx context.Context, x call) (string, error) {
 		return c.cfg.Proposals.Hold(ctx, x.change, x.pr.Number, x.by, false)
 	}},
-	{"revert", true, "closes the pull request and reverts the change on the clusters", func(c *Commander, ctx context.Context, x call) (string, error) {
+	{"revert", true, true, "closes the pull request and reverts the change on the clusters", func(c *Commander, ctx context.Context, x call) (string, error) {
 		return c.cfg.Proposals.Revert(ctx, x.change, x.pr.Number, x.by)
 	}},
 }
@@ -234,14 +235,16 @@ func (c *Commander) execute(ctx context.Context, r forge.Remark, verb string) er
 		return err
 	}
 	x := call{remark: r, pr: pr, change: proposal.ChangeOf(pr, c.cfg.Fleet), by: fmt.Sprintf("%s (%s)", r.Author, pr.URL)}
-	if pr.Base != c.cfg.Base || x.change != "" && pr.State != forge.Open && (verb == "revert" || verb == "hold") || x.change == "" && (c.cfg.Plans == nil || pr.State != forge.Open || proposal.IsOfDrift(pr)) {
+	if !c.concerns(x, verb) {
 		return nil
 	}
-	if may, err := c.cfg.Forge.MayWrite(ctx, r); err != nil || !may {
-		if err == nil {
-			c.cfg.Log.Info("command in a comment left alone: as far as the token may ask, its author may not write to the repository", "url", pr.URL, "by", r.Author)
-		}
+	may, err := c.cfg.Forge.MayWrite(ctx, r)
+	if err != nil {
 		return err
+	}
+	if !may {
+		c.cfg.Log.Info("command in a comment left alone: as far as the token may ask, its author may not write to the repository", "url", pr.URL, "by", r.Author)
+		return nil
 	}
 	marker := fmt.Sprintf("<!-- gitfleet: answers %s %d -->", c.cfg.Fleet, r.ID)
 	if found, err := c.cfg.Forge.FindComment(ctx, r.Number, marker); err != nil || found != nil {
@@ -254,6 +257,24 @@ func (c *Commander) execute(ctx context.Context, r forge.Remark, verb string) er
 	c.cfg.Log.Info("command in a comment executed", "url", pr.URL, "command", verb, "by", r.Author)
 	_, err = c.cfg.Forge.AddComment(ctx, r.Number, answer+"\n\n"+marker+"\n")
 	return err
+}
+
+// concerns reports whether a command is looked at on a pull request: on one of drift of this fleet, or on an open one that may be
+// planned.
+func (c *Commander) concerns(x call, verb string) bool {
+	open := x.pr.State == forge.Open
+	switch {
+	case x.pr.Base != c.cfg.Base:
+		return false
+	case x.change == "":
+		return open && c.cfg.Plans != nil && !proposal.IsOfDrift(x.pr)
+	}
+	for _, command := range commands {
+		if command.verb == verb && command.open {
+			return open
+		}
+	}
+	return true
 }
 
 // run executes a command, and returns the answer. An error is one of the forge; a refusal is an answer.

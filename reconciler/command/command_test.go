@@ -26,7 +26,7 @@ type world struct {
 	lists   int
 	// lose is the number of next answers that are lost.
 	lose int
-	// fail is the error of the next requests, and refuse the refusal of a request about drift.
+	// fail is returned by ListRemarks, and refuse by Hold and Revert.
 	fail, refuse error
 	idle         bool
 }
@@ -59,6 +59,8 @@ func (w *world) PullRequest(_ context.Context, number int64) (forge.PullRequest,
 		pr.Branch, pr.Base = "feature", "other"
 	case 4:
 		pr.Branch, pr.Body = "gitfleet/drift/"+drift, "<!-- gitfleet: another-fleet "+drift+" -->"
+	case 6:
+		pr.Branch, pr.Body, pr.State = "gitfleet/drift/"+drift, "<!-- gitfleet: shop "+drift+" -->", forge.Closed
 	case 5:
 		pr.Branch, pr.Fork = "gitfleet/drift/"+drift, true
 		pr.Body = "<!-- gitfleet: shop " + drift + " -->"
@@ -135,6 +137,9 @@ func TestCommands(t *testing.T) {
 		"another word":                 {1, "anna", "/gitfleets revert", "", ""},
 		"to another base":              {3, "anna", "/gitfleet plan", "", ""},
 		"of another fleet":             {4, "anna", "/gitfleet revert", "", ""},
+		"revert of a closed one":       {6, "anna", "/gitfleet revert", "", ""},
+		"hold of a closed one":         {6, "anna", "/gitfleet hold", "", ""},
+		"unhold of a closed one":       {6, "anna", "/gitfleet unhold", "hold " + drift + " false by anna (https://git.example.com/pulls/6)", "it is so"},
 		"of a fork that looks like it": {5, "anna", "/gitfleet revert", "", "is only for pull requests of drift"},
 	}
 	for name, test := range tests {
