@@ -19,7 +19,8 @@ type service struct{ address string }
 
 const decryptMethod = "/KeyService/Decrypt"
 
-// numbers are the field numbers of a message of the protocol: of the kind in a Key, and of its fields.
+// numbers are the protobuf field numbers of SOPS's key service: that of each kind of key in the message Key, and those of the
+// fields of that key.
 var numbers = map[string]struct {
 	kind   protowire.Number
 	fields map[string]protowire.Number

@@ -109,8 +109,8 @@ func (s *Snapshot) names() map[string]bool {
 	return all
 }
 
-// usedFiles are the files of the kustomizations that are built for the hub or for a cluster. A chart makes no objects of the
-// files that it is rendered with.
+// usedFiles returns the files of the kustomizations that are built for the hub or for a cluster. The files of a chart do not
+// count: an object in one of them is not what the chart renders.
 func (s *Snapshot) usedFiles() map[string]bool {
 	all := map[string]bool{}
 	for file, sources := range s.Sources {

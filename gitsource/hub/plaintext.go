@@ -173,8 +173,11 @@ func (s secrets) find(v any, at []string, found [][]string) [][]string {
 
 // boolText returns a truth value as SOPS encrypts it.
 func boolText(v any) string {
-	if b, is := v.(bool); is {
-		return strings.ToUpper(fmt.Sprint(b)[:1]) + fmt.Sprint(b)[1:]
+	switch v {
+	case true:
+		return "True"
+	case false:
+		return "False"
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ type findingKey struct {
 	placement api.PlacementKey
 }
 
-// NewSearch returns a search with the objects of the repository.
+// NewSearch returns a Search. hub are all objects of the repository, whether they are placed or not.
 func NewSearch(hub []*api.Object) *Search {
 	s := &Search{hub: map[api.ID]bool{}, known: map[*unstructured.Unstructured]*known{}, found: map[findingKey]*Finding{}}
 	for _, o := range hub {

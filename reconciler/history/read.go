@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Read calls each with the selected entries, oldest first, until each returns an error. Entries that were added behind newer
-// ones, such as restored ones, come where their time belongs. Invalid lines are skipped. Read does not wait for writers, and may miss entries that are written
-// meanwhile.
+// Read calls each with the selected entries, oldest first, until each returns an error. Entries that were added after newer
+// ones, such as restored ones, are sorted in by their time. Invalid lines are skipped. Read does not wait for writers, and may
+// miss entries that are written meanwhile.
 func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) error {
 	if f.Newest > 0 {
 		return r.newest(ctx, f, each)

@@ -363,8 +363,8 @@ func (x *executor) toSend(t task, saw snapshot) (*unstructured.Unstructured, err
 	return diff.Leave(content, saw.live, leftFields(t, saw, pointers), api.FieldManager)
 }
 
-// leftFields returns JSON pointers to all fields that are left to others: those of the annotation, of
-// controllers, the placeholders that they have filled, and those of the autoscalers of the live object.
+// leftFields returns JSON pointers to the fields that are left to others: those that the annotation lists, those that
+// belong to controllers, empty values that a program has filled, and those that autoscalers of the live object set.
 func leftFields(t task, saw snapshot, ignored []string) []string {
 	content := t.manifest.Object.Content
 	return slices.Concat(ignored, controllers.Pointers(content), diff.Filled(content, saw.live), autoscaler.Paths(saw.rivals))

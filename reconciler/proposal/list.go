@@ -26,8 +26,8 @@ func (f *follower) dueLists(now time.Time) (pulls, issues bool) {
 	return pulls, issues
 }
 
-// follows reports whether something may have changed on the forge that is waited for: a pull
-// request, or an issue, is open, may still keep an object as it is, or has expired and may be opened again.
+// follows reports whether the forge has to be asked again about pull requests or issues: one of them is open, is closed and may
+// still keep an object as it is, or has expired and may be opened again.
 func (f *follower) follows(form func(branch string) bool) bool {
 	for branch := range f.open {
 		if form(branch) {

@@ -31,7 +31,8 @@ const ServerEnv = "GITFLEET_SERVER"
 // binds one, and creates its client from it.
 type Connection struct {
 	Address, TokenFile, CAFile, CertFile, KeyFile string
-	// Config is the daemon's configuration file, if the command names one. A daemon of another fleet is refused.
+	// Config is the path of the configuration file of the daemon that the command is about; empty if the command has no flag
+	// for it. If it is set, the daemon of another fleet refuses the requests.
 	Config string
 }
 

@@ -50,7 +50,7 @@ func (w wantedFleet) ask(header http.Header) {
 	}
 }
 
-// String returns the name of the fleet and its source.
+// String describes the fleet in a message: by its name, or else by the Git repository that it is read from.
 func (w wantedFleet) String() string { return server.DescribeFleet(w.name, w.source) }
 
 // An AnotherFleetError says that the daemon at an address is of another fleet than the configuration at hand.

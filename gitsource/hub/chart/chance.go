@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chance stands for what differs from rendering to rendering: random values, keys and the time. Each call of such a function has one
-// of two results. If the output is the same with both, it depends on none of them; otherwise the chart cannot be rendered.
+// chance replaces the template functions whose results differ between renderings: random values, keys and the time. Each call
+// returns one of two fixed results. If the output is the same with both, it does not depend on the call; otherwise the chart is
+// refused.
 type chance struct {
 	*budget
 	// calls are the names of the functions that were called.

@@ -130,7 +130,7 @@ func (l *lister) list() error {
 	return l.dir("", 0)
 }
 
-// dir lists a directory, which is relative to that of the chart.
+// dir lists a directory of the chart, by its path relative to the chart.
 func (l *lister) dir(dir string, depth int) error {
 	at := path.Join(l.Dir, dir)
 	if depth > deepest {

@@ -149,7 +149,7 @@ func isEncrypted(value string) bool { return encrypted.MatchString(value) }
 // A plain is a decrypted value.
 type plain struct{ text, kind string }
 
-// open decrypts one value. The path of the value is authenticated with it. No message quotes a value.
+// open decrypts one value. It fails if the value was encrypted at another path, which at is. Errors do not contain the value.
 func open(value string, key []byte, at string) (plain, error) {
 	m := encrypted.FindStringSubmatch(value)
 	if m == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
-// ChartPath is the field whose line is recorded for a chart.
+// ChartPath is the field at whose line problems of a chart are reported.
 const ChartPath = "spec.chart.path"
 
 // DefaultChart sets the defaults of a chart.

@@ -2,6 +2,7 @@ package recent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (f *fakeObjects) Get(name string) ([]byte, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil || f.values[name] == nil {
-		return nil, "", cmpOr(f.err, apierrors.NewNotFound(secrets, name))
+		return nil, "", cmp.Or[error](f.err, apierrors.NewNotFound(secrets, name))
 	}
 	return bytes.Clone(f.values[name]), strconv.Itoa(f.versions[name]), nil
 }
@@ -51,7 +52,7 @@ func (f *fakeObjects) Create(name string, value []byte) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil || f.values[name] != nil {
-		return "", cmpOr(f.err, apierrors.NewAlreadyExists(secrets, name))
+		return "", cmp.Or[error](f.err, apierrors.NewAlreadyExists(secrets, name))
 	}
 	return f.put(name, value), nil
 }
@@ -60,7 +61,7 @@ func (f *fakeObjects) Update(name string, value []byte, version string) (string,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil || strconv.Itoa(f.versions[name]) != version {
-		return "", cmpOr(f.err, apierrors.NewConflict(secrets, name, errors.New("it was changed")))
+		return "", cmp.Or[error](f.err, apierrors.NewConflict(secrets, name, errors.New("it was changed")))
 	}
 	return f.put(name, value), nil
 }
@@ -94,14 +95,7 @@ func (f *fakeObjects) written() []string {
 	return all
 }
 
-func cmpOr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-// A leader is a replica that leads until it is ended.
+// A leader runs a Store as the leading replica does, until end is called.
 type leader struct {
 	*Store
 	restored []history.Entry
