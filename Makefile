@@ -64,12 +64,12 @@ format:
 	@files=$$(gofmt -l .ci cmd gitsource placement reconciler test); \
 		[ -z "$$files" ] || { printf 'run gofmt -w on:\n%s\n' "$$files"; exit 1; }
 
-generate: ## Write generated Go code: the OpenAPI definitions of the API's types
+generate: ## Write the OpenAPI schemas of the API's types
 	@go generate ./reconciler/server/kubeapi
 
 generated:
-	@echo "check that generated code is current"
-	@file=reconciler/server/kubeapi/openapi_generated.go; before=$$(sha256sum $$file); $(MAKE) --no-print-directory generate; \
+	@echo "check that the OpenAPI schemas are current"
+	@file=reconciler/server/kubeapi/openapi.json; before=$$(sha256sum $$file); $(MAKE) --no-print-directory generate; \
 		[ "$$before" = "$$(sha256sum $$file)" ] || { echo "$$file was out of date and is rewritten: commit it"; exit 1; }
 
 # The control planes are checked without the Kubernetes inside them.

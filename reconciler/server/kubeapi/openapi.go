@@ -1,7 +1,10 @@
 package kubeapi
 
 import (
+	_ "embed" // the schemas of the types
+	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +17,22 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-//go:generate go tool -modfile=../../../.ci/tools/go.mod openapi-gen --output-dir . --output-pkg kubeapi --output-file openapi_generated.go --go-header-file /dev/null --report-filename /dev/null github.com/gitfleet/gitfleet/placement/api k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/util/intstr
+//go:generate go tool -modfile=../../../.ci/tools/go.mod openapi-gen --output-dir ../../../.ci/openapi --output-pkg main --output-file definitions_generated.go --go-header-file /dev/null --report-filename /dev/null github.com/gitfleet/gitfleet/placement/api k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/util/intstr
+//go:generate sh -c "go run ../../../.ci/openapi >openapi.json"
+
+// schemasJSON has the schemas of the Go types by their names. A reference is the name of another type.
+//
+//go:embed openapi.json
+var schemasJSON []byte
+
+// typeSchemas are the schemas as they are in schemasJSON.
+var typeSchemas = sync.OnceValues(func() (all map[string]json.RawMessage, err error) {
+	err = json.Unmarshal(schemasJSON, &all)
+	return all, err
+})
+
+// reference matches a reference in schemasJSON.
+var reference = regexp.MustCompile(`"\$ref": ?"([^"]+)"`)
 
 // The paths of definitions in the two OpenAPI versions.
 const (
@@ -173,17 +191,24 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 		}
 		return definition
 	}
-	definitions := GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(at + name(path)) })
-	fixDefinitions(definitions)
+	all, _ := typeSchemas() // a test reads them all
 	out := map[string]*spec.Schema{}
 	var add func(string)
 	add = func(definition string) {
-		found, known := definitions[definition]
+		raw, known := all[definition]
 		if !known || out[name(definition)] != nil {
 			return
 		}
-		out[name(definition)] = formed(found.Schema, at)
-		for _, other := range found.Dependencies {
+		var referred []string
+		raw = reference.ReplaceAllFunc(raw, func(found []byte) []byte {
+			to := string(reference.FindSubmatch(found)[1])
+			referred = append(referred, to)
+			return []byte(`"$ref":"` + at + name(to) + `"`)
+		})
+		s := &spec.Schema{}
+		_ = json.Unmarshal(raw, s)
+		out[name(definition)] = formed(s, at)
+		for _, other := range referred {
 			add(other)
 		}
 	}
@@ -204,15 +229,18 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 
 // formed returns a schema for one of the two OpenAPI versions, since the library has both for
 // some types.
-func formed(s spec.Schema, at string) *spec.Schema {
-	v2, both := s.Extensions[common.ExtensionV2Schema].(spec.Schema)
-	switch {
-	case both && at == v2Definitions:
-		return &v2
-	case both:
-		delete(s.Extensions, common.ExtensionV2Schema)
+func formed(s *spec.Schema, at string) *spec.Schema {
+	v2, both := s.Extensions[common.ExtensionV2Schema]
+	if !both {
+		return s
 	}
-	return &s
+	delete(s.Extensions, common.ExtensionV2Schema)
+	if at == v2Definitions {
+		raw, _ := json.Marshal(v2)
+		s = &spec.Schema{}
+		_ = json.Unmarshal(raw, s)
+	}
+	return s
 }
 
 // openSchema returns the schema of a kind whose fields are not known here.
@@ -250,19 +278,4 @@ func referred(s *spec.Schema, at string) string {
 		}
 	}
 	return ""
-}
-
-// fixDefinitions corrects JSON fields that the generator declares as bytes.
-func fixDefinitions(definitions map[string]common.OpenAPIDefinition) {
-	object := spec.MapProperty(nil)
-	object.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	for _, name := range []string{"ClusterResourceEnvelope", "ResourceEnvelope"} {
-		data := definitions[ourTypes+name].Schema.Properties["data"]
-		data.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: object}
-		definitions[ourTypes+name].Schema.Properties["data"] = data
-	}
-	value := definitions[ourTypes+"JSONPatchOverride"].Schema.Properties["value"]
-	anything := spec.Schema{SchemaProps: spec.SchemaProps{Description: value.Description}}
-	anything.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	definitions[ourTypes+"JSONPatchOverride"].Schema.Properties["value"] = anything
 }
