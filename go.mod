@@ -2,6 +2,8 @@ module github.com/gitfleet/gitfleet
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	code.gitea.io/sdk/gitea v0.25.1
 	filippo.io/age v1.3.2
