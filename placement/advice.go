@@ -1,29 +1,13 @@
 package placement
 
-import (
-	"fmt"
-
-	"github.com/gitfleet/gitfleet/placement/api"
-)
+import "fmt"
 
 // requiredChanges says what would have to change for the cluster to be selected.
 func (x *explainer) requiredChanges(m *clusterState) []string {
-	switch {
-	case x.frozen != "":
+	if x.frozen != "" {
 		return []string{"the policy must be completed: " + x.frozen}
-	case x.placementType == api.PickFixed && !x.named(m):
-		return []string{"spec.policy.clusterNames must name " + quote(m.Name)}
-	case x.placementType == api.PickFixed:
-		return []string{"it must be eligible: " + m.Ineligible}
 	}
-	needs := x.filterChanges(m.Cluster)
-	switch {
-	case x.placementType == api.PickN && m.forbidden >= 0:
-		needs = append(needs, x.spreadChange(m))
-	case x.scored(m):
-		needs = append(needs, x.scoreChange(m))
-	}
-	return needs
+	return x.kind.advise(x, m)
 }
 
 // filterChanges says what each objecting filter requires.

@@ -40,10 +40,9 @@ func scores(s *Score) string {
 	return " (affinity score: " + strconv.Itoa(int(s.Affinity)) + ", topology spread score: " + strconv.Itoa(int(s.Spread)) + ")"
 }
 
-// decisions puts the decisions in order: first the selected clusters; then, for PickFixed, the
-// names that were not selected; then those that were scored, best first; then all others, by
-// name. Callers rely on the first Wanted - Found decisions about clusters that are not selected:
-// they stand for the missing clusters.
+// decisions puts the decisions in order: first the selected clusters; then what the policy names and that was not
+// selected; then those that were scored, best first; then all others, by name. Callers rely on the first Wanted - Found
+// decisions about clusters that are not selected: they stand for the missing clusters.
 func (c *cycle) decisions() []Decision {
 	all := make([]Decision, 0, len(c.members))
 	add := func(members []*clusterState) {
@@ -51,39 +50,21 @@ func (c *cycle) decisions() []Decision {
 			all = append(all, c.decision(m))
 		}
 	}
-	add(c.selectedOrder())
+	selected := c.where((*clusterState).selected)
+	c.kind.order(c, selected)
+	add(selected)
 	add(c.notChosen())
-	if c.placementType == api.PickFixed {
-		all = append(all, c.unmet()...)
+	unmet, named := c.kind.unmet(c), map[string]bool{}
+	for _, d := range unmet {
+		named[d.Cluster] = true
 	}
-	add(c.where(func(m *clusterState) bool { return !m.selected() && !c.scored(m) && !c.named(m) }))
+	all = append(all, unmet...)
+	add(c.where(func(m *clusterState) bool { return !m.selected() && !c.scored(m) && !named[m.Name] }))
 	return all
 }
 
-func (c *cycle) selectedOrder() []*clusterState {
-	all := c.where((*clusterState).selected)
-	switch c.placementType {
-	case api.PickN:
-		slices.SortFunc(all, byOrderChosen)
-	case api.PickFixed:
-		at := map[string]int{}
-		for i, name := range c.names {
-			at[name] = i - len(c.names)
-		}
-		slices.SortStableFunc(all, func(a, b *clusterState) int { return cmp.Compare(at[a.Name], at[b.Name]) })
-	}
-	return all
-}
-
-// scored reports whether a cluster that is not selected was ranked among the candidates. Selected
-// clusters of PickAll have a score of zero too, as KubeFleet reports them.
-func (c *cycle) scored(m *clusterState) bool {
-	return c.placementType == api.PickN && c.frozen == "" && m.candidate() && m.forbidden < 0
-}
-
-func (c *cycle) named(m *clusterState) bool {
-	return c.placementType == api.PickFixed && c.listed[m.Name]
-}
+// scored reports whether a cluster that is not selected was ranked among the candidates.
+func (c *cycle) scored(m *clusterState) bool { return c.frozen == "" && c.kind.scored(c, m) }
 
 // notChosen are the clusters that were scored and not chosen, best first.
 func (c *cycle) notChosen() []*clusterState {
@@ -92,21 +73,6 @@ func (c *cycle) notChosen() []*clusterState {
 		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(b.affinity, a.affinity), cmp.Compare(b.index, a.index))
 	})
 	return all
-}
-
-// unmet are the names of PickFixed that were not selected: first those of ineligible clusters,
-// then those of no cluster, as listed.
-func (c *cycle) unmet() []Decision {
-	var invalid, missing []Decision
-	for _, name := range c.names {
-		switch m := c.find(name); {
-		case m == nil:
-			missing = append(missing, Decision{Cluster: name, Reason: "Specified cluster " + quote(name) + " is not found"})
-		case !m.selected():
-			invalid = append(invalid, c.decision(m))
-		}
-	}
-	return append(invalid, missing...)
 }
 
 func (c *cycle) decision(m *clusterState) Decision {
@@ -138,21 +104,8 @@ func (c *cycle) unschedulable(objection string) string {
 
 // notSelectedReason is why a cluster is not selected.
 func (c *cycle) notSelectedReason(m *clusterState) string {
-	switch {
-	case c.frozen != "":
+	if c.frozen != "" {
 		return "Cluster " + quote(m.Name) + " is not selected: " + c.frozen
-	case c.named(m):
-		return "Cluster " + quote(m.Name) + " is not eligible for resource placement yet: " + m.Ineligible
-	case c.placementType == api.PickFixed:
-		return "Cluster " + quote(m.Name) + " is not named by the placement policy"
-	case m.objection != "":
-		return c.unschedulable(m.objection)
-	case m.forbidden >= 0:
-		return c.unschedulable(c.spreading.constraints[m.forbidden].violation())
 	}
-	s := &Score{Affinity: m.affinity, Spread: m.spread}
-	if c.lastBound != nil && compareScores(s, c.lastBound.current.Score) > 0 {
-		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
-	}
-	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)
+	return c.kind.refusal(c, m)
 }

@@ -143,32 +143,8 @@ func (x *explainer) explain(e *Explanation, m *clusterState) {
 	if !e.Selected {
 		e.Change = x.requiredChanges(m)
 	}
-	if x.placementType == api.PickFixed || x.frozen != "" {
-		return
-	}
-	for _, f := range filters {
-		why := f.objection(x.rules, m.Cluster)
-		e.Filters = append(e.Filters, Verdict{Filter: f.name, Passed: why == "", Reason: why})
-	}
-	for _, t := range x.required {
-		e.Required = append(e.Required, t.explain(m.Cluster))
-	}
-	if x.placementType == api.PickN {
-		x.explainScore(e, m)
-	}
-}
-
-func (x *explainer) explainScore(e *Explanation, m *clusterState) {
-	for i := range x.preferred {
-		e.Preferred = append(e.Preferred, x.preferred[i].explain(m.Cluster))
-	}
-	e.Tie = x.ties[m]
-	switch {
-	case x.verdicts[m] != nil:
-		e.Spread = x.verdicts[m]
-	case !e.Selected:
-		e.Spread = x.spreading.verdicts(m.index)
-		e.Tie = x.lostTie(m)
+	if x.frozen == "" {
+		x.kind.explain(x, e, m)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// pickN selects N clusters. Bound clusters stay unless N shrinks.
-func (c *cycle) pickN() {
+// pickN selects the best N clusters that pass the filters. Bound clusters stay unless N shrinks.
+type pickN struct{ pickAll }
+
+func (pickN) decide(c *cycle) {
 	if !c.hasNumber {
 		c.freeze("the policy has no numberOfClusters")
 		return
@@ -32,6 +34,58 @@ func (c *cycle) pickN() {
 	if c.fulfilled = c.selectedCount() >= c.n; !c.fulfilled {
 		c.noteEmpty()
 	}
+}
+
+func (pickN) order(_ *cycle, selected []*clusterState) { slices.SortFunc(selected, byOrderChosen) }
+
+func (pickN) scored(_ *cycle, m *clusterState) bool { return m.candidate() && m.forbidden < 0 }
+
+func (n pickN) refusal(c *cycle, m *clusterState) string {
+	switch {
+	case m.objection != "":
+		return n.pickAll.refusal(c, m)
+	case m.forbidden >= 0:
+		return c.unschedulable(c.spreading.constraints[m.forbidden].violation())
+	}
+	s := &Score{Affinity: m.affinity, Spread: m.spread}
+	if c.lastBound != nil && compareScores(s, c.lastBound.current.Score) > 0 {
+		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
+	}
+	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)
+}
+
+// absence asks for clusters only while too few are found.
+func (n pickN) absence(c *cycle, m *clusterState, nowhere bool) string {
+	if c.fulfilled {
+		return ""
+	}
+	return n.pickAll.absence(c, m, nowhere)
+}
+
+func (n pickN) explain(x *explainer, e *Explanation, m *clusterState) {
+	n.pickAll.explain(x, e, m)
+	for i := range x.preferred {
+		e.Preferred = append(e.Preferred, x.preferred[i].explain(m.Cluster))
+	}
+	e.Tie = x.ties[m]
+	switch {
+	case x.verdicts[m] != nil:
+		e.Spread = x.verdicts[m]
+	case !e.Selected:
+		e.Spread = x.spreading.verdicts(m.index)
+		e.Tie = x.lostTie(m)
+	}
+}
+
+func (n pickN) advise(x *explainer, m *clusterState) []string {
+	needs := n.pickAll.advise(x, m)
+	switch {
+	case m.forbidden >= 0:
+		needs = append(needs, x.spreadChange(m))
+	case x.scored(m):
+		needs = append(needs, x.scoreChange(m))
+	}
+	return needs
 }
 
 // boundInOrder returns the bound clusters in the order they were chosen; where that is not

@@ -78,7 +78,7 @@ func maxSkew(t api.TopologySpreadConstraint) int32 {
 
 // rules are a compiled policy, with parsed selectors and quantities, and with defaults.
 type rules struct {
-	placementType api.PlacementType
+	kind placementType
 	// hash is the PolicyHash.
 	hash string
 	// n is the number of clusters of PickN, and hasNumber says that the policy sets it.
@@ -115,10 +115,10 @@ type otherPlacement struct {
 func compile(r Request) *rules {
 	p := canonical(r.Policy)
 	compiled := &rules{
-		placementType: p.PlacementType,
-		hash:          PolicyHash(r.Policy),
-		namespace:     r.Key.Namespace,
-		tolerations:   p.Tolerations,
+		kind:        typeOf(&p),
+		hash:        PolicyHash(r.Policy),
+		namespace:   r.Key.Namespace,
+		tolerations: p.Tolerations,
 
 		usedProperties: ReferencedProperties(r.Policy),
 	}

@@ -73,16 +73,7 @@ func Schedule(r Request) Outcome {
 
 func (c *cycle) run() {
 	c.noteMisplaced()
-	switch c.placementType {
-	case api.PickAll:
-		c.pickAll()
-	case api.PickFixed:
-		c.pickFixed()
-	case api.PickN:
-		c.pickN()
-	default:
-		c.freeze("the policy has no placementType that is known")
-	}
+	c.kind.decide(c)
 }
 
 // noteMisplaced adds notes about bound clusters that would not be selected now because of other
@@ -104,58 +95,6 @@ func (c *cycle) filter() {
 		if m.class != bound {
 			m.objection = c.rules.objection(m.Cluster)
 		}
-	}
-}
-
-// pickAll selects all clusters that pass the filters. It unschedules only what an earlier
-// policy selected and this one does not.
-func (c *cycle) pickAll() {
-	c.filter()
-	for _, m := range c.members {
-		switch {
-		case m.candidate():
-			c.choose(m, &Score{}, 0)
-		case m.class == reconsidered:
-			c.withdraw(m)
-		}
-	}
-	c.fulfilled = true
-	c.wanted = c.selectedCount()
-}
-
-// pickFixed selects the named clusters. Only eligibility is checked, and only for new clusters:
-// a named cluster that is bound stays.
-func (c *cycle) pickFixed() {
-	if len(c.names) == 0 {
-		c.addNote("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
-		c.freeze("the policy names no cluster")
-		return
-	}
-	for _, m := range c.members {
-		switch {
-		case c.named(m):
-			c.takeNamed(m)
-		case m.class == reconsidered:
-			c.withdraw(m)
-		}
-	}
-	c.wanted = len(c.names)
-	c.fulfilled = c.selectedCount() >= c.wanted
-}
-
-func (c *cycle) takeNamed(m *clusterState) {
-	held := m.class == bound || m.class == reconsidered
-	switch {
-	case m.Ineligible == "" && m.class != bound:
-		c.choose(m, nil, 0)
-	case m.Ineligible != "" && held:
-		if m.class == reconsidered {
-			again := *m.old
-			again.Policy = c.hash
-			m.current = &again
-		}
-		m.reason = "Cluster " + quote(m.Name) + " keeps what it has and gets nothing new: " + m.Ineligible
-		c.addNote(m.reason)
 	}
 }
 

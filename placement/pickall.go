@@ -1,0 +1,57 @@
+package placement
+
+// pickAll selects all clusters that pass the filters.
+type pickAll struct{}
+
+// decide unschedules only what an earlier policy selected and this one does not.
+func (pickAll) decide(c *cycle) {
+	c.filter()
+	for _, m := range c.members {
+		switch {
+		case m.candidate():
+			c.choose(m, &Score{}, 0)
+		case m.class == reconsidered:
+			c.withdraw(m)
+		}
+	}
+	c.fulfilled = true
+	c.wanted = c.selectedCount()
+}
+
+// order leaves the clusters sorted by name.
+func (pickAll) order(*cycle, []*clusterState) {}
+
+// scored is false. Selected clusters have a score of zero nevertheless, as KubeFleet reports them.
+func (pickAll) scored(*cycle, *clusterState) bool { return false }
+
+func (pickAll) unmet(*cycle) []Decision { return nil }
+
+func (pickAll) refusal(c *cycle, m *clusterState) string { return c.unschedulable(m.objection) }
+
+// absence asks for every cluster that matches, or might. If no cluster with the namespace of a ResourcePlacement is selected, it
+// asks for those that lack it, too.
+func (pickAll) absence(c *cycle, m *clusterState, nowhere bool) string {
+	switch {
+	case c.untolerated(m.Cluster) != "" || c.affinityViolation(m.Cluster) != "":
+	case m.Ineligible != "":
+		known := m.Namespaces != nil && !m.NamespacesUnknown
+		if c.mightMatch(m.Cluster) && !(known && c.lacksNamespace(m.Cluster) != "") {
+			return m.Ineligible
+		}
+	case nowhere && c.mismatch(m.Cluster) == "":
+		return c.lacksNamespace(m.Cluster)
+	}
+	return ""
+}
+
+func (pickAll) explain(x *explainer, e *Explanation, m *clusterState) {
+	for _, f := range filters {
+		why := f.objection(x.rules, m.Cluster)
+		e.Filters = append(e.Filters, Verdict{Filter: f.name, Passed: why == "", Reason: why})
+	}
+	for _, t := range x.required {
+		e.Required = append(e.Required, t.explain(m.Cluster))
+	}
+}
+
+func (pickAll) advise(x *explainer, m *clusterState) []string { return x.filterChanges(m.Cluster) }

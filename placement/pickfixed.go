@@ -1,0 +1,93 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// pickFixed selects the clusters that the policy names. Only eligibility is checked, and only for new clusters: a named
+// cluster that is bound stays.
+type pickFixed struct{}
+
+func (pickFixed) decide(c *cycle) {
+	if len(c.names) == 0 {
+		c.addNote("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
+		c.freeze("the policy names no cluster")
+		return
+	}
+	for _, m := range c.members {
+		switch {
+		case c.listed[m.Name]:
+			c.takeNamed(m)
+		case m.class == reconsidered:
+			c.withdraw(m)
+		}
+	}
+	c.wanted = len(c.names)
+	c.fulfilled = c.selectedCount() >= c.wanted
+}
+
+func (c *cycle) takeNamed(m *clusterState) {
+	held := m.class == bound || m.class == reconsidered
+	switch {
+	case m.Ineligible == "" && m.class != bound:
+		c.choose(m, nil, 0)
+	case m.Ineligible != "" && held:
+		if m.class == reconsidered {
+			again := *m.old
+			again.Policy = c.hash
+			m.current = &again
+		}
+		m.reason = "Cluster " + quote(m.Name) + " keeps what it has and gets nothing new: " + m.Ineligible
+		c.addNote(m.reason)
+	}
+}
+
+// order sorts the clusters as they are listed.
+func (pickFixed) order(c *cycle, selected []*clusterState) {
+	at := map[string]int{}
+	for i, name := range c.names {
+		at[name] = i - len(c.names)
+	}
+	slices.SortStableFunc(selected, func(a, b *clusterState) int { return cmp.Compare(at[a.Name], at[b.Name]) })
+}
+
+func (pickFixed) scored(*cycle, *clusterState) bool { return false }
+
+// unmet are the names that were not selected: first those of ineligible clusters, then those of no cluster, as listed.
+func (pickFixed) unmet(c *cycle) []Decision {
+	var invalid, missing []Decision
+	for _, name := range c.names {
+		switch m := c.find(name); {
+		case m == nil:
+			missing = append(missing, Decision{Cluster: name, Reason: "Specified cluster " + quote(name) + " is not found"})
+		case !m.selected():
+			invalid = append(invalid, c.decision(m))
+		}
+	}
+	return append(invalid, missing...)
+}
+
+func (pickFixed) refusal(c *cycle, m *clusterState) string {
+	if c.listed[m.Name] {
+		return "Cluster " + quote(m.Name) + " is not eligible for resource placement yet: " + m.Ineligible
+	}
+	return "Cluster " + quote(m.Name) + " is not named by the placement policy"
+}
+
+func (pickFixed) absence(c *cycle, m *clusterState, _ bool) string {
+	if c.listed[m.Name] {
+		return m.Ineligible
+	}
+	return ""
+}
+
+// explain adds nothing: there are no filters.
+func (pickFixed) explain(*explainer, *Explanation, *clusterState) {}
+
+func (pickFixed) advise(x *explainer, m *clusterState) []string {
+	if x.listed[m.Name] {
+		return []string{"it must be eligible: " + m.Ineligible}
+	}
+	return []string{"spec.policy.clusterNames must name " + quote(m.Name)}
+}
