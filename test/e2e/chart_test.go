@@ -56,19 +56,23 @@ config:
 
 const chartValues = bareValues + "  members: {secretNamespace: gitfleet-members}\n"
 
+// replicaValues are chartValues for two replicas.
+const replicaValues = chartValues + "  highAvailability: {lease: {namespace: gitfleet-lease}}\nreplicas: 2\n"
+
 // The chart renders the same objects as the kustomizations, for one replica and for two, except
 // for Helm's labels. A real API server accepts them.
 func TestChartRendersTheKustomization(t *testing.T) {
-	for dir, values := range map[string]string{"kubernetes": "", "high-availability": "replicas: 2\n"} {
+	for dir, values := range map[string]string{"kubernetes": chartValues, "replicas": replicaValues} {
 		t.Run(dir, func(t *testing.T) {
-			text, err := template(t, chartValues+values+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")
+			text, err := template(t, values+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")
 			if err != nil {
 				t.Fatal(text)
 			}
 			rendered, built := readObjects(t, text), buildKustomization(t, dir, "components:\n- monitoring\n")
 			got, want := comparable(t, rendered), comparable(t, built)
 			delete(want, "Namespace /gitfleet")         // "helm install --create-namespace" creates it
-			delete(want, "Namespace /gitfleet-members") // it has to exist, as docs/install.md says
+			delete(want, "Namespace /gitfleet-members") // these have to exist, as docs/install.md says
+			delete(want, "Namespace /gitfleet-lease")
 			if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
 				t.Errorf("the chart has\n%v\nand the kustomization\n%v", names, slices.Sorted(maps.Keys(want)))
 			}
@@ -79,7 +83,7 @@ func TestChartRendersTheKustomization(t *testing.T) {
 					t.Errorf("%s differs; in the chart:\n%s\nin the kustomization:\n%s", name, a, b)
 				}
 			}
-			applyDeployment(t, append(namespaceOfDeployment(t), rendered...))
+			applyDeployment(t, append(namespacesOf(t, dir), rendered...))
 		})
 	}
 }
@@ -165,7 +169,8 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"no repository":         {"{}", "at '/config/source/url'"},
 		"misspelled value":      {chartValues + "replica: 2\n", "'replica'"},
 		"no replica":            {chartValues + "replicas: 0\n", "at '/replicas'"},
-		"one claim for two":     {chartValues + "replicas: 2\npersistence: {existingClaim: mine}\n", "persistence.existingClaim: each replica"},
+		"one claim for two":     {replicaValues + "persistence: {existingClaim: mine}\n", "persistence.existingClaim: each replica"},
+		"no namespace of Lease": {chartValues + "replicas: 2\n", "config.highAvailability.lease.namespace: name the namespace"},
 		"misspelled setting":    {chartValues + "  limits: {filse: 3}\n", "at '/config/limits'"},
 		"number of a setting":   {chartValues + "  limits: {files: many}\n", "at '/config/limits/files'"},
 		"quantity":              {chartValues + "persistence: {size: large}\n", "at '/persistence/size'"},
@@ -227,7 +232,7 @@ nodeSelector: {disk: ssd}
 			t.Errorf("%q is in\n%s", unwanted, text)
 		}
 	}
-	applyDeployment(t, append(namespaceOfDeployment(t), readObjects(t, text)...))
+	applyDeployment(t, append(namespacesOf(t, "kubernetes"), readObjects(t, text)...))
 	text, err = template(t, chartValues+"persistence: {annotations: {helm.sh/resource-policy: keep}}\n")
 	if err != nil || !strings.Contains(text, "helm.sh/resource-policy: keep") {
 		t.Errorf("the claim has no annotation: %v\n%s", err, text)
@@ -249,9 +254,9 @@ func TestChartValuesForReplicas(t *testing.T) {
 		"Secrets elsewhere": {bareValues + "  members: {secretNamespace: fleet}\n", []string{"secretNamespace: fleet", "name: gitfleet-members\n  namespace: fleet\n"}, []string{"namespace: gitfleet-members"}},
 		"no Secrets":        {bareValues + "  members: {kubeconfigDir: /members}\n", []string{"kubeconfigDir: /members"}, []string{"name: gitfleet-members"}},
 		"own Lease":         {chartValues + lease, []string{role, "resourceNames: [\"fleet-a\"]", "emptyDir: {sizeLimit: 10Gi}", "replicas: 1"}, []string{"type: Recreate", "kind: PersistentVolumeClaim"}},
-		"Lease elsewhere":   {chartValues + "  highAvailability: {kubeconfig: /etc/gitfleet/ha/kubeconfig}\nreplicas: 3\n", []string{"replicas: 3", "name: gitfleet\n        namespace: gitfleet\n"}, []string{"gitfleet-leader"}},
-		"size":              {chartValues + "replicas: 2\npersistence: {enabled: false, size: 30Gi}\n", []string{"emptyDir: {sizeLimit: 30Gi}"}, nil},
-		"other scheduling":  {chartValues + "replicas: 2\naffinity: {nodeAffinity: {}}\ntopologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n", []string{"nodeAffinity", "topologyKey: zone"}, []string{"podAntiAffinity"}},
+		"Lease elsewhere":   {chartValues + "  highAvailability: {kubeconfig: /etc/gitfleet/ha/kubeconfig, lease: {namespace: fleet}}\nreplicas: 3\n", []string{"replicas: 3", "name: gitfleet\n        namespace: fleet\n"}, []string{"gitfleet-leader"}},
+		"size":              {replicaValues + "persistence: {enabled: false, size: 30Gi}\n", []string{"emptyDir: {sizeLimit: 30Gi}"}, nil},
+		"other scheduling":  {replicaValues + "affinity: {nodeAffinity: {}}\ntopologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n", []string{"nodeAffinity", "topologyKey: zone"}, []string{"podAntiAffinity"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := template(t, test.values)
@@ -276,33 +281,47 @@ func TestChartValuesForReplicas(t *testing.T) {
 // run beside a replica. A daemon that was scaled to 0 is upgraded.
 func TestChartKeepsTheLedger(t *testing.T) {
 	t.Parallel()
-	const replicas, alone, shared = "replicas: 2\n", "a daemon without a Lease is running", "its replicas share a ledger"
+	const (
+		lease    = "  highAvailability: {lease: {name: gitfleet, namespace: leases}}\n"
+		replicas = lease + "replicas: 2\n"
+
+		alone, shared, moved = "a daemon without a Lease is running", "its replicas share a ledger", "its replicas have another Lease"
+	)
 	for name, test := range map[string]struct {
 		strategy string
 		running  int
+		lease    string // its namespace; empty if there is none
 		values   string
 		refusal  string // empty if there is none
 	}{
-		"a Lease for a daemon that runs":         {"Recreate", 1, replicas, alone},
-		"a Lease for a daemon that is stopped":   {"Recreate", 0, replicas, ""},
-		"a daemon that stays alone":              {"Recreate", 1, "", ""},
-		"no Lease for replicas that run":         {"RollingUpdate", 2, "", shared},
-		"no Lease for replicas that are stopped": {"RollingUpdate", 0, "", ""},
-		"fewer replicas that keep their Lease":   {"RollingUpdate", 2, "  highAvailability: {lease: {name: gitfleet}}\n", ""},
-		"more replicas":                          {"RollingUpdate", 2, "replicas: 3\n", ""},
+		"a Lease for a daemon that runs":         {"Recreate", 1, "", replicas, alone},
+		"a Lease for a daemon that is stopped":   {"Recreate", 0, "", replicas, ""},
+		"a daemon that stays alone":              {"Recreate", 1, "", "", ""},
+		"no Lease for replicas that run":         {"RollingUpdate", 2, "leases", "", shared},
+		"no Lease for replicas that are stopped": {"RollingUpdate", 0, "leases", "", ""},
+		"fewer replicas that keep their Lease":   {"RollingUpdate", 2, "leases", lease, ""},
+		"more replicas":                          {"RollingUpdate", 2, "leases", lease + "replicas: 3\n", ""},
+		"another Lease for replicas that run":    {"RollingUpdate", 2, "others", replicas, moved},
+		"another Lease for stopped replicas":     {"RollingUpdate", 0, "others", replicas, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := simulated.New(simulated.Options{}).Cluster("management")
 			server := httptest.NewServer(cluster)
 			defer server.Close()
-			deployment := fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: gitfleet, namespace: default, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: gitfleet, meta.helm.sh/release-namespace: default}}\nspec: {replicas: %d, strategy: {type: %s}}\n", test.running, test.strategy)
-			resp, err := http.Post(server.URL+"/apis/apps/v1/namespaces/default/deployments", "application/yaml", strings.NewReader(deployment))
-			if err != nil {
-				t.Fatal(err)
+			create := func(path, object string) {
+				resp, err := http.Post(server.URL+path, "application/yaml", strings.NewReader(object))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				if resp.StatusCode != http.StatusCreated {
+					t.Fatal(resp.Status)
+				}
 			}
-			defer resp.Body.Close()
-			if resp.StatusCode != http.StatusCreated {
-				t.Fatal(resp.Status)
+			create("/apis/apps/v1/namespaces/default/deployments", fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: gitfleet, namespace: default, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: gitfleet, meta.helm.sh/release-namespace: default}}\nspec: {replicas: %d, strategy: {type: %s}}\n", test.running, test.strategy))
+			if test.lease != "" {
+				create("/api/v1/namespaces", "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+test.lease+"}\n")
+				create("/apis/coordination.k8s.io/v1/namespaces/"+test.lease+"/leases", "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: gitfleet, namespace: "+test.lease+"}\n")
 			}
 			dir := t.TempDir()
 			values := filepath.Join(dir, "values.yaml")
@@ -317,9 +336,8 @@ func TestChartKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// namespaceOfDeployment returns the Namespaces of the kustomization, which the chart does not
-// have.
-func namespaceOfDeployment(t *testing.T) []*unstructured.Unstructured {
+// namespacesOf returns the Namespaces of a kustomization, which the chart does not have.
+func namespacesOf(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
-	return slices.DeleteFunc(buildKustomization(t, "kubernetes", ""), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
+	return slices.DeleteFunc(buildKustomization(t, dir, ""), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
 }
