@@ -50,7 +50,7 @@ func (c *cluster) present(ctx context.Context, it *inventory.Item) (*observed.Ob
 
 // overBudget returns an error if the cluster has exceeded the budget of a member.
 func (c *cluster) overBudget() error {
-	if most := connection.MaxKeptItems; len(c.live.Map) > most {
+	if most := connection.MaxKeptItems; c.live.Len() > most {
 		return connection.Exceeded(most, "objects with the managed-by label")
 	}
 	if most := connection.MaxKeptText; c.live.Text() > most {

@@ -102,7 +102,7 @@ func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range i.inv {
 		w, known := i.works[p]
-		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && len(inv.Items.Map) == 0 || inv.Revision != w.Revision && i.complete(p)) {
+		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision != w.Revision && i.complete(p)) {
 			touched[p] = true
 		}
 	}
@@ -114,7 +114,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 		w, known := i.works[p]
 		var err error
 		switch {
-		case known && w.Remove && len(inv.Items.Map) == 0:
+		case known && w.Remove && inv.Items.Len() == 0:
 			if len(i.inv) == 1 {
 				err = i.store.DeleteClaim(ctx)
 			}

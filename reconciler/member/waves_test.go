@@ -62,7 +62,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 	}
 	s.trouble[service].next = time.Time{} // it is read again
 	s.pruner.prune(t.Context(), s.stales(service), map[api.PlacementKey]bool{})
-	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Waiting) > 0 || len(s.inventory(web).Items.Map) > 0 {
+	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Waiting) > 0 || s.inventory(web).Items.Len() > 0 {
 		t.Errorf("once the first object is gone: %+v", seen)
 	}
 }

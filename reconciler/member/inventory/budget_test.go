@@ -56,8 +56,8 @@ func TestInventoriesOfManyObjectsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Items.Map) != connection.MaxKeptItems || got.Placement != inv.Placement {
-		t.Errorf("read %d of %d objects of %s", len(got.Items.Map), connection.MaxKeptItems, got.Placement)
+	if got.Items.Len() != connection.MaxKeptItems || got.Placement != inv.Placement {
+		t.Errorf("read %d of %d objects of %s", got.Items.Len(), connection.MaxKeptItems, got.Placement)
 	}
 }
 

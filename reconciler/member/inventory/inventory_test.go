@@ -102,8 +102,8 @@ func same(a, b *Inventory) string {
 		return fmt.Sprintf("%v and %v", a, b)
 	case a.Placement != b.Placement || a.Revision != b.Revision || a.Abandon != b.Abandon:
 		return fmt.Sprintf("%v %v %v and %v %v %v", a.Placement, a.Revision, a.Abandon, b.Placement, b.Revision, b.Abandon)
-	case len(a.Items.Map) != len(b.Items.Map):
-		return fmt.Sprintf("%d and %d items", len(a.Items.Map), len(b.Items.Map))
+	case a.Items.Len() != b.Items.Len():
+		return fmt.Sprintf("%d and %d items", a.Items.Len(), b.Items.Len())
 	}
 	for it := range a.Items.All() {
 		if other := b.Items.Of(it.ID()); other == nil || *other != it {
@@ -178,12 +178,12 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 	smallParts(t)
 	for parts, inv := range map[int]*Inventory{0: held(0), 1: held(50), 2: heavy(2), 3: heavy(3)} {
 		parts = max(parts, 1)
-		t.Run(fmt.Sprint(len(inv.Items.Map)), func(t *testing.T) {
+		t.Run(fmt.Sprint(inv.Items.Len()), func(t *testing.T) {
 			store := apiserver.NewConfigMaps()
 			s := storeAt(t, store)
 			save(t, s, inv)
 			if got := len(store.Stored); got != parts {
-				t.Errorf("%d items are in %d parts, want %d", len(inv.Items.Map), got, parts)
+				t.Errorf("%d items are in %d parts, want %d", inv.Items.Len(), got, parts)
 			}
 			for name, raw := range store.Stored {
 				if len(raw) > partSize*4/3+1<<10 {
@@ -236,7 +236,7 @@ func TestInventoryShrinks(t *testing.T) {
 	if err := other.Delete(t.Context(), read); err != nil || len(store.Stored) > 0 {
 		t.Errorf("after dropping: %v, %v", store.Names(), err)
 	}
-	if len(other.parts) > 0 {
+	if other.parts.Len() > 0 {
 		t.Errorf("parts of a dropped inventory are watched: %v", other.parts)
 	}
 }
@@ -338,7 +338,7 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 			other := storeAt(t, store)
 			all := load(t, other)
 			if got := all[web]; got != nil {
-				t.Errorf("believed, with %d items", len(got.Items.Map))
+				t.Errorf("believed, with %d items", got.Items.Len())
 			}
 			if why := same(fine, all[fine.Placement]); why != "" {
 				t.Errorf("the other one: %s", why)
@@ -356,7 +356,7 @@ func TestUnpackRefusesGarbage(t *testing.T) {
 	}
 	for n := range len(raw) {
 		if inv, err := newUnpacking(t.Context()).unpack(raw[:n]); err == nil {
-			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.Items.Map))
+			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), inv.Items.Len())
 		}
 	}
 	for _, text := range []string{"", "x", "\x1f\x8b", strings.Repeat("\x00", 100)} {

@@ -27,7 +27,7 @@ func TestItemsAreKeptWhole(t *testing.T) {
 			}
 		}
 		held.Drop(it.ID())
-		if len(held.Map) > 0 {
+		if held.Len() > 0 {
 			t.Errorf("left: %v", held)
 		}
 	}

@@ -99,7 +99,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 	for i := range list {
 		chunks[list[i].GetName()] = &list[i]
 	}
-	st.damaged, st.claim, st.parts = nil, nil, nil
+	st.damaged, st.claim, st.parts = nil, nil, compact.Map[part]{}
 	owners := []ledger.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)

@@ -31,7 +31,7 @@ func TestObjectsAreKeptWhole(t *testing.T) {
 			t.Errorf("knows of what was never put: %+v", got)
 		}
 		known.Drop(object("x"))
-		if len(known.Map) > 0 {
+		if known.Len() > 0 {
 			t.Errorf("left: %v", known)
 		}
 	}
@@ -52,8 +52,8 @@ func TestTextOfObjects(t *testing.T) {
 	known.Drop(object("z"))
 	known.Drop(object("x"))
 	known.DropMissing(object("y").GroupKind(), List{})
-	if got := known.Text(); got != 0 || len(known.Map) != 0 {
-		t.Errorf("%d bytes of %d objects are left", got, len(known.Map))
+	if got := known.Text(); got != 0 || known.Len() != 0 {
+		t.Errorf("%d bytes of %d objects are left", got, known.Len())
 	}
 }
 
