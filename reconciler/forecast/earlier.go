@@ -3,7 +3,6 @@ package forecast
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -198,11 +197,7 @@ func (p Placement) binding(i int, commit string, now time.Time) placement.Bindin
 	if d.AffinityScore != nil && d.TopologySpreadScore != nil {
 		b.Score = &placement.Score{Affinity: *d.AffinityScore, Spread: *d.TopologySpreadScore}
 	}
-	// Other reasons are true only at one time, and would be repeated forever.
-	if strings.Contains(d.Reason, ": picked by scheduling policy") {
-		b.Reason = d.Reason
-	}
-	return b
+	return b // without a reason, since some are true only at one time: the scheduler says that of its score
 }
 
 // objects returns the objects of a placement on a cluster in the document; none if the document is nil.
