@@ -183,7 +183,17 @@ func TestOfferedAdditionsAreAdoptedOrRemoved(t *testing.T) {
 		"adopted":                        {[]func(*watched){edit(add), commit(map[string]any{"key": "sent", "more": "theirs"})}, "ended once: /data/more=theirs by kubectl-edit", "map[key:sent more:theirs]", 0},
 		"another commit":                 {[]func(*watched){edit(add), commit(map[string]any{"key": "new"})}, left, "map[key:new more:theirs]", 1},
 		"another commit, then rejected":  {[]func(*watched){edit(add), commit(map[string]any{"key": "new"}), reject}, "repaired once: /data/more=theirs by kubectl-edit", "map[key:new]", 2},
-		"beside a change that is held":   {[]func(*watched){edit(`{"data":{"key":"theirs","more":"theirs"}}`), reject}, "held once: /data/key=theirs by kubectl-edit; repaired once: /data/more=theirs by kubectl-edit", "map[key:theirs]", 1},
+		"not offered any more": {[]func(*watched){edit(add), func(a *watched) {
+			w := a.work()
+			w.Drift = "report"
+			a.Set([]work.Work{w})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if d := a.drifts()[0]; d.Rule != "" {
+				a.t.Errorf("its rule is %s", d.Rule)
+			}
+		}, reject}, left, "map[key:sent more:theirs]", 0},
+		"beside a change that is held": {[]func(*watched){edit(`{"data":{"key":"theirs","more":"theirs"}}`), reject}, "held once: /data/key=theirs by kubectl-edit; repaired once: /data/more=theirs by kubectl-edit", "map[key:theirs]", 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -211,4 +221,39 @@ func TestOfferedAdditionsAreAdoptedOrRemoved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A controller that makes a rejected addition again and again is not answered each time: the removals get rarer, and the
+// drift says who it is, how often the addition was removed, and when it is removed next.
+func TestRejectedAdditionThatIsMadeAgainAndAgainIsRemovedLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, _, a := newMutated(t)
+		a.additions = api.AdditionsPropose
+		a.start()
+		time.Sleep(time.Minute)
+		hook.applies()
+		said := ""
+		for range 900 {
+			a.edit(`{"data":{"more":"theirs"}}`)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if d := a.drifts()[0]; d.State == api.DriftAdded {
+				a.SetDriftDecisions(ledger.DriftDecisions{{Placement: api.PlacementKey{Name: "web"}, ID: d.ID, Addition: true}: {
+					Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: true, Message: "closed",
+				}})
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if d := a.drifts()[0]; strings.Contains(d.Message, "keeps adding") {
+				said = d.Message
+			}
+		}
+		if n := hook.applies(); n < 6 || n > 12 {
+			t.Errorf("within an hour it was removed %d times", n)
+		}
+		if !strings.HasPrefix(said, "kubectl-edit keeps adding what was rejected: removed ") || !strings.Contains(said, "next at ") {
+			t.Errorf("the drift says %q", said)
+		}
+		a.stop()
+	})
 }

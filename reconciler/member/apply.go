@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,7 +99,7 @@ func (a *applier) executor() *executor {
 func (a *applier) newTask(w wanted) task {
 	t := task{wanted: w, item: a.item(w.placement, w.manifest.ID)}
 	t.res, _ = a.kinds.Of(w.gvk())
-	if r, known := a.drifts.decision(ledger.DriftKey{Placement: w.placement, ID: w.manifest.ID, Addition: true}); known && r.PutBack {
+	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.manifest.ID].Due()) {
 		t.rejected = r.Fingerprint
 	}
 	return t

@@ -25,6 +25,8 @@ type driftState struct {
 	// flips how often they undid an apply.
 	memory, additions drift.Memory
 	flips             map[api.ID]flips
+	// removals are how often rejected additions to an object were removed.
+	removals map[api.ID]diff.Flips
 	// decisions are the decisions about held drift.
 	decisions ledger.DriftDecisions
 }
@@ -203,19 +205,6 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	case o.additions != nil:
 		dr.recordAdditions(o.task, o.gen, *o.additions)
 	}
-}
-
-// recordRemoved records that additions were removed, since a user has rejected them.
-func (dr *driftRecorder) recordRemoved(o *outcome) {
-	was := dr.additions[o.placement][o.manifest.ID]
-	now := ledger.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
-	if r, known := dr.decision(ledger.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
-		now.Message = connection.Cut(r.Message)
-	}
-	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)
-	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, "added").Inc()
-	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
-		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
 }
 
 // recordRevert records that drift was reverted.

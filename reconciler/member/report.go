@@ -96,6 +96,7 @@ func (a *Agent) takeRestore() ledger.Restore {
 		return ledger.Restore{}
 	}
 	clear(a.drifted.flips)
+	clear(a.drifted.removals)
 	a.config.Log.Warn("cluster was restored to an earlier state; everything is read again, and what differs is repaired", "cluster", a.config.Name, "why", why)
 	return ledger.Restore{At: time.Now(), Why: why}
 }

@@ -43,6 +43,7 @@ func (s *session) setWorks(works []work.Work) {
 	}
 	s.drifts.memory.Forget(s.works)
 	s.drifts.additions.Forget(s.works)
+	s.drifts.suspectOtherRules()
 }
 
 // sync reconciles everything.
@@ -165,6 +166,11 @@ func (s *session) again(ctx context.Context) {
 			due[id] = true
 		}
 	}
+	for w, at := range s.drifts.repeatedRemovals() {
+		if !at.After(now) {
+			due[w.manifest.ID] = true
+		}
+	}
 	for p, inv := range s.inv {
 		if s.inventories.unwritten(inv) {
 			s.saveInventories(ctx, map[api.PlacementKey]bool{p: true})
@@ -221,6 +227,11 @@ func (s *session) reschedule() {
 	}
 	if len(s.suspects) > 0 {
 		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
+	}
+	for _, at := range s.drifts.repeatedRemovals() {
+		if at.After(time.Now()) {
+			first = retry.Earlier(first, at)
+		}
 	}
 	for p := range s.works {
 		if s.works.onlyCompares(p) {
@@ -383,7 +394,13 @@ func (s *session) resolve(ctx context.Context) {
 			news[key.ID] = true
 		}
 	}
+	for w, due := range s.drifts.repeatedRemovals() {
+		if due.After(time.Now()) && s.drifts.delayRemoval(w, due) {
+			news[w.manifest.ID] = true
+		}
+	}
 	s.process(ctx, again)
+	s.reschedule()
 	if len(news) > 0 {
 		s.reporter.touched(ctx, news)
 	}

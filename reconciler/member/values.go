@@ -1,7 +1,10 @@
 package member
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"iter"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +13,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -218,4 +223,74 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 			return
 		}
 	}
+}
+
+// rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
+// additions to the object are not offered any more.
+func (dr *driftRecorder) rejection(t task) (r ledger.DriftDecision, rejected bool) {
+	r, known := dr.decision(ledger.DriftKey{Placement: t.placement, ID: t.manifest.ID, Addition: true})
+	return r, known && r.PutBack && dr.additionsRule(t) != ""
+}
+
+// repeatedRemovals yields the objects to which a rejected addition was made once more, and the time from which it may be
+// removed again.
+func (dr *driftRecorder) repeatedRemovals() iter.Seq2[wanted, time.Time] {
+	return func(yield func(wanted, time.Time) bool) {
+		for id, removed := range dr.removals {
+			w, isWanted := dr.wanted.of(id)
+			if !isWanted {
+				continue
+			}
+			if _, rejected := dr.rejection(task{wanted: w}); rejected && !yield(w, removed.Due()) {
+				return
+			}
+		}
+	}
+}
+
+// delayRemoval records that a rejected addition is not removed before a time, since somebody makes it again and again. It
+// reports whether the record has changed.
+func (dr *driftRecorder) delayRemoval(w wanted, due time.Time) bool {
+	id := w.manifest.ID
+	d, removed := dr.additions[w.placement][id], dr.removals[id]
+	who := cmp.Or(removed.By, "another writer")
+	message := fmt.Sprintf("%s keeps adding what was rejected: removed %d times so far, next at %s", who, removed.Total, due.UTC().Format(time.RFC3339))
+	if d.Message == message {
+		return false
+	}
+	d.Message = message
+	dr.additions.Put(w.placement, d)
+	dr.cfg.Log.Warn("somebody keeps adding what was rejected; it is removed more slowly", "cluster", dr.cfg.Name, "placement", w.placement.String(),
+		"object", id.String(), "by", who, "times", removed.Total)
+	return true
+}
+
+// suspectOtherRules makes the values of objects be compared to which others have added something, if it is to be offered
+// now and was only reported, or the other way round.
+func (dr *driftRecorder) suspectOtherRules() {
+	for p, of := range dr.additions {
+		for id, d := range of {
+			if w, isWanted := dr.wanted.of(id); isWanted && w.placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(task{wanted: w}) {
+				dr.suspects[id] = true
+			}
+		}
+	}
+}
+
+// recordRemoved records that additions were removed, since a user has rejected them.
+func (dr *driftRecorder) recordRemoved(o *outcome) {
+	was := dr.additions[o.placement][o.manifest.ID]
+	now := ledger.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
+	if r, known := dr.decision(ledger.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
+		now.Message = connection.Cut(r.Message)
+	}
+	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)
+	by := ""
+	if len(now.By) > 0 {
+		by = now.By[0].Manager
+	}
+	dr.removals[o.manifest.ID] = dr.removals[o.manifest.ID].Flip(time.Now(), by)
+	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, "added").Inc()
+	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
+		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
 }
