@@ -239,6 +239,8 @@ func (a *assembly) fill(s *Snapshot) {
 			s.ClusterOverrides = append(s.ClusterOverrides, it.clusterOverride)
 		case it.override != nil:
 			s.Overrides = append(s.Overrides, it.override)
+		case it.vars != nil:
+			s.ClusterVars = append(s.ClusterVars, &ClusterVars{it.vars, it.origin})
 		}
 	}
 }

@@ -88,6 +88,11 @@ func (s *Snapshot) visit(visit func(what string, origin api.Origin, o *api.Objec
 			return
 		}
 	}
+	for _, v := range s.ClusterVars {
+		if !visit("ClusterVars/"+v.Name, v.Origin, nil) {
+			return
+		}
+	}
 }
 
 // names are those of everything that the hub has, and of what overlays build for clusters of the commit.

@@ -48,6 +48,7 @@ func TestDrops(t *testing.T) {
 		"blog/blog.yaml":          "{apiVersion: v1, kind: ConfigMap, metadata: {name: blog, namespace: web}}\n",
 		"web/prod/notes.yaml":     "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes, namespace: web}}\n",
 		"apps/dev/ns.yaml":        "{apiVersion: v1, kind: Namespace, metadata: {name: dev}}\n",
+		"vars/vars.yaml":          "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterVars, metadata: {name: sizes}, spec: {vars: {replicas: '3'}}}\n",
 	}
 	for name, test := range map[string]struct {
 		changes map[string]string // an empty text removes the file
@@ -55,14 +56,14 @@ func TestDrops(t *testing.T) {
 	}{
 		"nothing":              {},
 		"what is not deployed": {map[string]string{".gitfleetignore": "notes.yaml\n"}, ""},
-		"roots that forget a directory": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, blog]\n"},
+		"roots that forget a directory": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, blog, vars]\n"},
 			"Namespace/dev: apps, the roots in .gitfleet.yaml do not have it"},
-		"roots that forget the placements": {map[string]string{".gitfleet.yaml": "roots: [fleet/cluster, web, blog, apps]\n", "fleet/cluster/c.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n", "fleet/cluster.yaml": ""},
+		"roots that forget the placements": {map[string]string{".gitfleet.yaml": "roots: [fleet/cluster, web, blog, apps, vars]\n", "fleet/cluster/c.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n", "fleet/cluster.yaml": ""},
 			"crp/web: fleet/placement.yaml, the roots in .gitfleet.yaml do not have it"},
-		"roots without the directory of a kustomization": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps]\n"},
+		"roots without the directory of a kustomization": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps, vars]\n"},
 			"ConfigMap/web/blog: blog, the roots in .gitfleet.yaml do not have it"},
-		"roots without a directory that is removed as well": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps]\n", "blog/kustomization.yaml": "", "blog/blog.yaml": ""}, ""},
-		"roots without it, and its objects moved":           {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps]\n", "web/prod/blog.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: blog, namespace: web}}\n"}, ""},
+		"roots without a directory that is removed as well": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps, vars]\n", "blog/kustomization.yaml": "", "blog/blog.yaml": ""}, ""},
+		"roots without it, and its objects moved":           {map[string]string{".gitfleet.yaml": "roots: [fleet, web, apps, vars]\n", "web/prod/blog.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: blog, namespace: web}}\n"}, ""},
 		"a variable path means another directory by chance": {map[string]string{
 			"fleet/o.yaml":                     "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {paths: ['${cluster.labels.env}', 'overlays/prod', '${cluster.name}']}}\n",
 			"overlays/prod/kustomization.yaml": "resources: [ns.yaml]\n", "overlays/prod/ns.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n",
@@ -85,6 +86,10 @@ func TestDrops(t *testing.T) {
 			"Namespace/dev: apps/dev/ns.yaml, apps/dev/kustomization.yaml is the kustomization of its directory and does not list it"},
 		"a kustomization that lists it":        {map[string]string{"apps/dev/kustomization.yaml": "resources: [ns.yaml]\nnamePrefix: a-\n"}, ""},
 		"a kustomization lists a file no more": {map[string]string{"blog/kustomization.yaml": "resources: [other.yaml]\n", "blog/other.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: other}}\n"}, ""},
+		"roots that forget the values of variables": {map[string]string{".gitfleet.yaml": "roots: [fleet, web, blog, apps]\n"},
+			"ClusterVars/sizes: vars, the roots in .gitfleet.yaml do not have it"},
+		"an ignored file with values of variables": {map[string]string{".gitfleetignore": "vars.yaml\n"},
+			"ClusterVars/sizes: vars/vars.yaml, .gitfleetignore lists it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLoader(Options{})
@@ -110,5 +115,37 @@ func TestDrops(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// Nothing that has an effect may leave the hub by a path that was mistyped, whatever its kind is.
+func TestDropsOfEachKind(t *testing.T) {
+	const selected = "---\n{apiVersion: placement.kubernetes-fleet.io/v1, kind: ClusterResourcePlacement, metadata: {name: p}, spec: {resourceSelectors: [{group: gitfleet.dev, version: v1alpha1, kind: %s, name: c}], policy: {placementType: PickAll}}}\n"
+	for text, want := range map[string]string{
+		"{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterVars, metadata: {name: c}, spec: {vars: {replicas: '3'}}}": "ClusterVars/c",
+		"{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: c}, spec: {path: apps}}":         "ClusterOverlay.gitfleet.dev/c",
+		fmt.Sprintf(useText, ""): "ClusterHelmChart.gitfleet.dev/c",
+		"{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: west}}": "MemberCluster/west",
+		"{apiVersion: placement.kubernetes-fleet.io/v1, kind: ClusterResourceOverride, metadata: {name: c}, spec: {clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}}}": "ClusterResourceOverride/c",
+		"{apiVersion: placement.kubernetes-fleet.io/v1, kind: ResourceOverride, metadata: {name: c, namespace: web}, spec: {resourceSelectors: [{group: '', version: v1, kind: Service, name: a}], policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}}}":   "ResourceOverride/web/c",
+	} {
+		files := map[string]string{
+			"fleet/cluster.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n" + fmt.Sprintf(selected, "ClusterOverlay"), "it/it.yaml": text,
+			"apps/kustomization.yaml": "resources: [ns.yaml]\n", "apps/ns.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n",
+			"charts/web/Chart.yaml": chartText, "charts/web/templates/a.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: a}}", ".gitfleet.yaml": "roots: [fleet, it]\n",
+		}
+		l := NewLoader(Options{})
+		before, err := l.Load(Commit{Hash: "before"}, newMemoryTree(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[".gitfleet.yaml"] = "roots: [fleet]\n"
+		next, err := l.Load(Commit{Hash: "next"}, newMemoryTree(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := next.Drops(before, func(*api.Object) bool { return true }); d == nil || d.What != want {
+			t.Errorf("%s: got %v", want, d)
+		}
 	}
 }

@@ -37,6 +37,8 @@ type Snapshot struct {
 	// ClusterOverrides and Overrides are sorted by namespace and name.
 	ClusterOverrides []*ClusterOverride
 	Overrides        []*Override
+	// ClusterVars are sorted by name.
+	ClusterVars []*ClusterVars
 	// Variables are what variables in objects stand for.
 	Variables *api.Variables
 	// Namespaced has the kinds that the commit's CustomResourceDefinitions declare, and whether
@@ -93,6 +95,12 @@ type ClusterOverride struct {
 	*api.ClusterResourceOverride
 	Origin api.Origin
 	Hashes
+}
+
+// ClusterVars are the declared values of variables.
+type ClusterVars struct {
+	*api.ClusterVars
+	Origin api.Origin
 }
 
 // An Override is a declared ResourceOverride.

@@ -37,7 +37,7 @@ func Parse(text string) (Path, error) {
 		}
 		inside, tail, closed := strings.Cut(after, "}")
 		if !closed {
-			return Path{}, fmt.Errorf("%q lacks the closing bracket of a variable; write %s", text, variable.Known)
+			return Path{}, fmt.Errorf("%q lacks the closing bracket of a variable; write %s", text, variable.KnownInPaths)
 		}
 		v, err := parseVariable(inside)
 		if err != nil {
@@ -53,12 +53,12 @@ func Parse(text string) (Path, error) {
 }
 
 func parseVariable(inside string) (variable.Variable, error) {
-	v, err := variable.Parse(inside)
+	v, err := variable.Parse(inside, variable.KnownInPaths)
 	switch {
 	case err != nil:
 		return v, err
 	case v.Of == variable.Vars:
-		return v, fmt.Errorf("%s is not known in a path; write %s", v.Text, variable.Known)
+		return v, fmt.Errorf("%s is not known in a path; write %s", v.Text, variable.KnownInPaths)
 	case v.HasDefault && faultOf(v.Fallback) != "":
 		return v, fmt.Errorf("the default of %s %s; write one name", v.Text, faultOf(v.Fallback))
 	}

@@ -38,11 +38,16 @@ type Variable struct {
 	HasDefault bool
 }
 
-// Known describes the variables of a cluster.
-const Known = "${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, each with a default such as ${cluster.labels.KEY:-TEXT}"
+// KnownInPaths describes the variables of a cluster, and Known those of manifests as well.
+const (
+	KnownInPaths = "${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, " + defaults
+	Known        = "${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, " + defaults
+	defaults     = "each with a default such as ${cluster.labels.KEY:-TEXT}"
+)
 
-// Parse reads what is between the brackets of a variable. The message of the error says how to correct it.
-func Parse(inside string) (Variable, error) {
+// Parse reads what is between the brackets of a variable; known describes the variables that are allowed there. The message of
+// the error says how to correct it.
+func Parse(inside, known string) (Variable, error) {
 	v := Variable{Text: "${" + inside + "}"}
 	name, fallback, hasDefault := strings.Cut(inside, ":-")
 	v.Fallback, v.HasDefault = fallback, hasDefault
@@ -54,7 +59,7 @@ func Parse(inside string) (Variable, error) {
 	v.Of, v.Key, _ = strings.Cut(of, ".")
 	valid := v.Of == Name && v.Key == "" || (v.Of == Labels || v.Of == Properties) && v.Key != ""
 	if !is || !valid {
-		return v, fmt.Errorf("%s is not known; write %s", v.Text, Known)
+		return v, fmt.Errorf("%s is not known; write %s", v.Text, known)
 	}
 	return v, nil
 }
@@ -119,7 +124,7 @@ func Split(text string) (texts []string, variables []Variable, err error) {
 		if i > 0 && text[i-1] == '$' {
 			before.WriteString(text[:i-1] + text[i:i+end+1])
 		} else {
-			v, err := Parse(text[i+2 : i+end])
+			v, err := Parse(text[i+2:i+end], Known)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -82,8 +82,15 @@ func (r *Renderer) WithVariables(vars *api.Variables, all bool) *Renderer {
 	return r
 }
 
-// HasVariables reports whether the content depends on variables.
-func (r *Renderer) HasVariables() bool { return r.substitution != nil }
+// SameVariables reports whether the content is the same with the variables of another commit: those that it has stand for the same
+// on each cluster.
+func (r *Renderer) SameVariables(vars *api.Variables) bool {
+	s := r.substitution
+	if s == nil || s.vars.Equal(vars) {
+		return true
+	}
+	return vars != nil && s.values(s.vars) == s.values(vars)
+}
 
 // everyManifest returns the manifests that any cluster may get before overrides. An object that several directories of an
 // overlay build differently occurs several times.
@@ -169,16 +176,23 @@ func (s *substitution) hash(content string) string {
 	}
 	h := sha256.New()
 	writeField(h, content)
+	writeField(h, s.values(s.vars))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// values returns the hash of what the variables in use stand for.
+func (s *substitution) values(vars *api.Variables) string {
+	h := sha256.New()
 	for _, text := range slices.Sorted(maps.Keys(s.used)) {
 		writeField(h, text)
-		s.writeValues(h, s.used[text])
+		writeValues(h, vars, s.used[text])
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // writeValues writes all values that a variable may have on any cluster, except labels and names, by which the renderer tells
 // clusters apart in any case. Other variables do not count: they change nothing.
-func (s *substitution) writeValues(w hash.Hash, v variable.Variable) {
+func writeValues(w hash.Hash, vars *api.Variables, v variable.Variable) {
 	write := func(where string, values map[string]string) {
 		if value, is := values[v.Key]; is {
 			writeField(w, where)
@@ -187,11 +201,11 @@ func (s *substitution) writeValues(w hash.Hash, v variable.Variable) {
 	}
 	switch v.Of {
 	case variable.Properties:
-		for _, cluster := range slices.Sorted(maps.Keys(s.vars.Properties)) {
-			write(cluster, s.vars.Properties[cluster])
+		for _, cluster := range slices.Sorted(maps.Keys(vars.Properties)) {
+			write(cluster, vars.Properties[cluster])
 		}
 	case variable.Vars:
-		for _, set := range s.vars.Vars {
+		for _, set := range vars.Vars {
 			write("", set.Spec.Vars)
 			for _, rule := range set.Spec.Clusters {
 				write(fmt.Sprint(rule.Names, metav1.FormatLabelSelector(rule.LabelSelector)), rule.Vars)

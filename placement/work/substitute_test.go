@@ -61,9 +61,9 @@ func TestVariablesAreReplaced(t *testing.T) {
 		"no number":      {enabled + "data: {count: '${vars.replicas}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.count: must be a whole number, and is none for cluster oslo", []api.NumberField{{Path: []string{"data", "count"}}}},
 		"no label":       {enabled + "data: {a: '${cluster.labels.env}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: cluster oslo has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}", nil},
 		"no variable":    {enabled + "data: {a: '${vars.none}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: cluster oslo has no variable none; set it in a ClusterVars, or write a default such as ${vars.none:-TEXT}", nil},
-		"malformed":      {enabled + "data: {a: '${cluster.nam}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: ${cluster.nam} is not known; write ${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
+		"malformed":      {enabled + "data: {a: '${cluster.nam}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: ${cluster.nam} is not known; write ${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
 		"two equal keys": {enabled + "data: {'${cluster.name}': a, paris: b}", "paris", `web.yaml:3: ConfigMap/shop/c: data: two keys are "paris" for cluster paris`, nil},
-		"no closed one":  {enabled + "data: {a: '${vars.a'}", "paris", "web.yaml:3: ConfigMap/shop/c: data.a: a variable lacks its closing bracket; write ${cluster.name}, ${cluster.labels.KEY} or ${cluster.properties.KEY}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
+		"no closed one":  {enabled + "data: {a: '${vars.a'}", "paris", "web.yaml:3: ConfigMap/shop/c: data.a: a variable lacks its closing bracket; write ${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := withVars(t, test.text, false, test.numbers...).For(clustersWithVars[test.cluster])
@@ -104,7 +104,7 @@ func TestRevisionsWithVariables(t *testing.T) {
 		t.Error("the manifest before any cluster has changed")
 	}
 	plain := withVars(t, enabled+"data: {a: b}", true)
-	if plain.HasVariables() || len(plain.variants) > 0 {
+	if plain.substitution != nil || len(plain.variants) > 0 {
 		t.Error("an object without variables is rendered for each cluster")
 	}
 }

@@ -155,7 +155,7 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 // renderer has cached.
 func (p *prepared) equal(o *prepared) bool {
 	return p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) && slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros) &&
-		p.substitutes == o.substitutes && (!p.renderer.HasVariables() || p.variables.Equal(o.variables)) &&
+		p.substitutes == o.substitutes && p.renderer.SameVariables(o.variables) &&
 		slices.Equal(p.selection.Warnings, o.selection.Warnings) && slices.Equal(p.selection.Unmatched, o.selection.Unmatched)
 }
 

@@ -118,3 +118,27 @@ func TestStillValid(t *testing.T) {
 		}
 	}
 }
+
+// A variable that a placement does not use leaves its renderer as it is, and one that it uses does not.
+func TestRenderersAreReusedWithVariables(t *testing.T) {
+	s, web := newScene(t), api.PlacementKey{Name: "web"}
+	s.commit("v1", nil, []byte("clusters east/region=eu\nnamespace web\nconfigmap web/one ${vars.size}\nplace web\n"))
+	first := s.in.InForce
+	first.Placements[0].Annotations = map[string]string{api.SubstituteAnnotation: api.SubstituteEnabled}
+	with := func(hash, size, unused string) *hub.Snapshot {
+		snapshot := *first
+		snapshot.Variables = &api.Variables{Hash: hash, Vars: []*api.ClusterVars{{Spec: api.ClusterVarsSpec{Vars: map[string]string{"size": size, "unused": unused}}}}}
+		return &snapshot
+	}
+	m := NewMemo()
+	m.setInForce(with("1", "3", "a"))
+	before := m.prepare(m.inForce.Snapshot, web)
+	m.setInForce(with("2", "3", "b"))
+	if m.prepare(m.inForce.Snapshot, web) != before {
+		t.Error("a variable that nothing uses renders the placement again")
+	}
+	m.setInForce(with("3", "4", "b"))
+	if m.prepare(m.inForce.Snapshot, web) == before {
+		t.Error("another value does not render the placement again")
+	}
+}
