@@ -204,7 +204,7 @@ func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer val
 		case values["apiVersion"] != nil && values["kind"] != nil:
 			r.Errorf(nil, "this is a Kubernetes object, not values; correct the path in valuesFiles")
 		case api.IsEncryptedDocument(values):
-			r.Errorf(nil, "the values are encrypted with SOPS, and files of charts are not decrypted; refer to a Secret that exists, such as one that a SealedSecret or an ExternalSecret makes")
+			r.Errorf(nil, "%s", chart.Encrypted)
 		}
 		all = append(all, values)
 	})

@@ -106,7 +106,7 @@ func (p *plaintexts) markSecrets(out *parsed, kustomization string, files ...str
 	secrets := secretsOf(values)
 	sum := sha256.Sum256(key)
 	for _, it := range out.items {
-		if it.object == nil || it.overlay != nil {
+		if it.object == nil || it.isBuilder() {
 			refuseSecrets(out, it, secrets)
 			continue
 		}
@@ -196,7 +196,7 @@ func refuseSecrets(out *parsed, it *item, s secrets) {
 		value = it.override
 	case it.vars != nil:
 		value = it.vars
-	case it.overlay != nil:
+	case it.isBuilder():
 		value = it.object.Content.Object
 	default:
 		return

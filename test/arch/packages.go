@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"gitsource/forge/owners":   {},
 	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay"},
 	"gitsource/hub/build":      {"gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "placement/api", "placement/listitem"},
-	"gitsource/hub/chart":      {"gitsource/hub/limit", "gitsource/hub/tree"},
+	"gitsource/hub/chart":      {"gitsource/hub/limit", "gitsource/hub/sops", "gitsource/hub/tree"},
 	"gitsource/hub/document":   {"gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},
 	"gitsource/hub/grant":      {"gitsource/hub/problem", "placement/api"},
 	"gitsource/hub/limit":      {},

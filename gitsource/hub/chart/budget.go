@@ -24,8 +24,10 @@ const (
 	mostPerCall = 32 << 20
 	// yamlPerStep is how many bytes of YAML are written for a step.
 	yamlPerStep = 2
-	// pollEvery is the number of steps after which is looked whether the result is still needed.
+	// pollEvery is the number of steps after which is looked whether the result is still needed. A call counts pollCall more, since
+	// some take longer than their steps.
 	pollEvery = 4_096
+	pollCall  = 64
 )
 
 // A budget is what one rendering may still cost. Its errors end the rendering.
@@ -57,7 +59,7 @@ func (b *budget) step(n int64) error {
 	if b.steps -= n; b.steps < 0 {
 		return errSteps
 	}
-	if b.poll += n + 1; b.poll >= pollEvery {
+	if b.poll += n + pollCall; b.poll >= pollEvery {
 		b.poll = 0
 		select {
 		case <-b.done:
@@ -109,7 +111,7 @@ func (b *budget) readValue(v reflect.Value, depth int, size *int64) error {
 	}
 	bytes := int64(64)
 	if v.Kind() == reflect.String || v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-		bytes = int64(v.Len())
+		bytes = 16 + int64(v.Len())
 	}
 	if *size += bytes; *size > mostPerCall {
 		return errSize

@@ -27,6 +27,7 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
@@ -240,7 +241,22 @@ func (c *Chart) load() (*helmchart.Chart, error) {
 	if strings.EqualFold(loaded.Metadata.Type, "library") {
 		return nil, &Fault{Path: c.File, Message: "this is a library chart, which has no objects of its own; place a chart that depends on it"}
 	}
-	return loaded, nil
+	return loaded, c.checkEncrypted(loaded)
+}
+
+// checkEncrypted reports values and templates that are encrypted, of a chart or of one that it depends on.
+func (c *Chart) checkEncrypted(loaded *helmchart.Chart) error {
+	for _, f := range loaded.Raw {
+		if name := path.Clean(f.Name); (name == "values.yaml" || strings.HasPrefix(name, "templates/")) && sops.IsEncrypted(f.Data) {
+			return &Fault{Path: c.source(path.Join(loaded.ChartFullPath(), name)), Message: Encrypted}
+		}
+	}
+	for _, sub := range loaded.Dependencies() {
+		if err := c.checkEncrypted(sub); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // faultyFile is the file that an error of the loader is about.

@@ -209,6 +209,9 @@ func TestRenderingIsBounded(t *testing.T) {
 		"a compared result":            {`{{ $x := repeat 10000000 "x" }}{{ $y := print $x "" }}{{ range 2000 }}{{ if $x | lt $y }}{{ end }}{{ end }}`, "too many steps"},
 		"a long pattern":               {`{{ range 20000 }}{{ $x := $.Files.Glob "` + strings.Repeat("*a", 1000) + `" }}{{ end }}`, "too many steps"},
 		"patterns in a loop":           {`{{ range 12000 }}{{ $x := $.Files.Glob "*" }}{{ end }}`, "too many steps"},
+		"a short pattern that is long": {`{{ $x := repeat 1000000 "ab" }}{{ regexFind "((.?){100}){9}$" $x }}`, "too many steps"},
+		"patterns that are compiled":   {`{{ range 20000 }}{{ $x := regexMatch "((.?){100}){9}" "" }}{{ end }}`, "too many steps"},
+		"aliases":                      {`{{ $text := printf "a: &a [%s]\nb: [%s]" (repeat 2000 "1,") (repeat 90 "*a,") }}{{ $l := list }}{{ range 100 }}{{ $l = append $l (fromYaml $text) }}{{ end }}`, "too many steps"},
 		"a wide number":                {`{{ printf "%1000000d" 1 }}`, "makes more than"},
 		"a width in an argument":       {`{{ printf "%[1]*d" 100000 }}`, "makes more than"},
 		"a value that contains itself": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "contains itself"},
@@ -314,6 +317,30 @@ func TestCompared(t *testing.T) {
 	out, err := c.Render(usual)
 	if want := "true false true true true true true true true true true"; err != nil || string(out[0].Text) != want {
 		t.Errorf("%+v %v", out, err)
+	}
+}
+
+// What is encrypted is not rendered as it is stored, wherever a template has it from.
+func TestEncryptedFiles(t *testing.T) {
+	const secret = "password: ENC[AES256_GCM,data:a,iv:b,tag:c,type:str]\nsops: {lastmodified: x, mac: y}\n"
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"values":               {map[string]string{"values.yaml": secret}, "web/values.yaml: it is encrypted with SOPS"},
+		"values of a subchart": {map[string]string{"charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "charts/db/values.yaml": secret}, "web/charts/db/values.yaml: it is encrypted"},
+		"a packed subchart":    {map[string]string{"charts/db.tgz": packed(t, 1, "values.yaml", secret)}, "web/charts/db.tgz: it is encrypted"},
+		"a template":           {map[string]string{"templates/secret.yaml": secret}, "web/templates/secret.yaml: it is encrypted"},
+		"a file that is read":  {map[string]string{"secret.yaml": secret, "templates/a.yaml": `a: {{ .Files.Get "secret.yaml" | b64enc }}`}, "web/templates/a.yaml:1: Get: the file secret.yaml: it is encrypted"},
+		"a file as a Secret":   {map[string]string{"secret.yaml": secret, "templates/a.yaml": `a: {{ .Files.AsSecrets | nindent 2 }}`}, "web/templates/a.yaml:1: AsSecrets: the file secret.yaml: it is encrypted"},
+		"lines":                {map[string]string{"secret.yaml": secret, "templates/a.yaml": `a: {{ .Files.Lines "secret.yaml" }}`}, "it is encrypted"},
+		"files by a pattern":   {map[string]string{"secret.yaml": secret, "templates/a.yaml": `{{ range $name, $bytes := .Files.Glob "*.yaml" }}{{ $bytes | toString }}{{ end }}`}, "it is encrypted"},
+		"a file that is not":   {map[string]string{"secret.yaml": secret, "a.txt": "a", "templates/a.yaml": `a: {{ .Files.Get "a.txt" }}{{ (.Files.Glob "*.txt").AsConfig }}`}, ""},
+	} {
+		_, err := readChart(t, test.files).Render(usual)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
 	}
 }
 

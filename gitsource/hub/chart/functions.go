@@ -2,11 +2,13 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"text/template"
@@ -164,18 +166,17 @@ var makes = map[string]func(args []reflect.Value) int64{
 	"mustRegexReplaceAll":        regexSize,
 	"regexReplaceAllLiteral":     regexSize,
 	"mustRegexReplaceAllLiteral": regexSize,
-	"regexMatch":                 matchSize, "mustRegexMatch": matchSize,
-	"regexFind": matchSize, "mustRegexFind": matchSize,
-	"regexFindAll": matchSize, "mustRegexFindAll": matchSize,
-	"regexSplit": matchSize, "mustRegexSplit": matchSize,
-	"fromYaml":       textSize,
-	"fromYamlArray":  textSize,
-	"fromToml":       textSize,
-	"fromJson":       textSize,
-	"mustFromJson":   textSize,
-	"fromJsonArray":  textSize,
-	"derivePassword": func([]reflect.Value) int64 { return 4 << 20 },
+	"fromYaml":                   textSize,
+	"fromYamlArray":              textSize,
+	"fromToml":                   textSize,
+	"fromJson":                   textSize,
+	"mustFromJson":               textSize,
+	"fromJsonArray":              textSize,
+	"derivePassword":             func([]reflect.Value) int64 { return 4 << 20 },
 }
+
+// parses are the functions that read values from a text.
+var parses = map[string]bool{"fromYaml": true, "fromYamlArray": true, "fromToml": true, "fromJson": true, "mustFromJson": true, "fromJsonArray": true}
 
 // comparisons return how many bytes are compared by functions that compare each part of a value with others. sizes are those
 // of the arguments.
@@ -284,10 +285,38 @@ func printfSize(a []reflect.Value) int64 {
 // regexSize is that of the text with a replacement at each position; each reference in it is as long as the text at most.
 func regexSize(a []reflect.Value) int64 {
 	text, by := int64(a[1].Len()), a[2].String()
-	return text + times(text+1, int64(len(by))) + times(int64(strings.Count(by, "$")), text) + matchSize(a)
+	return text + times(text+1, int64(len(by))) + times(int64(strings.Count(by, "$")), text)
 }
 
-func matchSize(a []reflect.Value) int64 { return times(int64(a[0].Len()), int64(a[1].Len())) / 16 }
+// matches are the functions whose first arguments are a pattern and a text.
+var matches = func() map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq("regexMatch regexFind regexFindAll regexSplit regexReplaceAll regexReplaceAllLiteral") {
+		all[name], all["mustR"+name[1:]] = true, true
+	}
+	return all
+}()
+
+// matchedPerStep is how many pairs of an instruction of a pattern and a byte of a text take a step.
+const matchedPerStep = 64
+
+// match takes the steps to compile a pattern and to compare it with a text, which can take each of its instructions for each byte of
+// the text. A short pattern can have many instructions: (.{1000}){1000}.
+func (b *budget) match(pattern string, text int) error {
+	if err := b.step(int64(len(pattern))); err != nil {
+		return err
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil // the function says so
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil
+	}
+	n := int64(len(program.Inst))
+	return b.step(n/4 + n*int64(text)/matchedPerStep)
+}
 
 // textSize is that of what is read from a text.
 func textSize(a []reflect.Value) int64 { return times(int64(a[0].Len()), 16) }
@@ -325,7 +354,10 @@ func (b *budget) guarded(name string, function any) any {
 		}
 		if out[1].IsNil() {
 			size := sizeOf(out[0])
-			if err = b.make(size); err == nil && writesYAML[name] {
+			if parses[name] { // a short text can have many values, by aliases
+				size, err = b.read(valueOf(out[0]))
+			}
+			if err = cmp.Or(err, b.make(size)); err == nil && writesYAML[name] {
 				err = b.step(size / yamlPerStep)
 			}
 			if err != nil {
@@ -350,6 +382,11 @@ func (b *budget) before(name string, args []reflect.Value) error {
 			if err := b.step(compared(args, sizes) / comparedPerStep); err != nil {
 				return err
 			}
+		}
+	}
+	if matches[name] {
+		if err := b.match(args[0].String(), args[1].Len()); err != nil {
+			return err
 		}
 	}
 	if size := makes[name]; size != nil {
