@@ -24,6 +24,7 @@ import (
 	agearmor "filippo.io/age/armor"
 	"github.com/ProtonMail/go-crypto/openpgp"
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 )
@@ -43,7 +44,8 @@ type Config struct {
 }
 
 // A Path says which files of a directory have the keys for the files below a path of the repository. The longest path that
-// matches counts.
+// matches counts. The keys of these files decrypt nothing else: whoever may write to another path could copy what is encrypted
+// for this one.
 type Path struct {
 	Path  string
 	Files []string
@@ -71,7 +73,12 @@ type Keys struct {
 	version string
 	files   map[string]keyring // by the name of the file; that of the variable is empty
 	err     error
+	// vain is how long keys were tried without success since the version was asked for, as each load of a commit does.
+	vain time.Duration
 }
+
+// maxVain is how long keys are tried without success for one commit. Whoever can commit decides for whom files are encrypted.
+const maxVain = time.Minute
 
 // A keyring has the keys of one file.
 type keyring struct {
@@ -220,41 +227,59 @@ func parse(text []byte) (keyring, error) {
 func (k *Keys) Version() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.vain = 0
 	_ = k.read() // an error is one of each file that needs a key
 	return k.version
 }
 
-// DataKey returns the key of an encrypted file of the repository.
+// DataKey returns the key of an encrypted file of the repository. It asks a key service for ten seconds at most.
 func (k *Keys) DataKey(file string, recipients []sops.Recipient) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	problem := k.read()
-	rings := k.ringsFor(file)
-	for _, r := range recipients {
-		for _, ring := range rings {
-			if key := ring.decrypt(r); key != nil {
-				return key, nil
-			}
-		}
+	if k.vain > maxVain {
+		return nil, fmt.Errorf("%w: its keys are not tried, since those of other files have taken %s in vain", sops.ErrNoKey, maxVain)
 	}
-	for _, r := range recipients {
-		if k.service != nil && r.Kind != "age" && r.Kind != "pgp" {
-			ctx, cancel := context.WithTimeout(context.Background(), serviceTime)
+	ctx, cancel := context.WithTimeout(context.Background(), serviceTime)
+	defer cancel()
+	rings := k.ringsFor(file)
+	try := []func(sops.Recipient) []byte{
+		func(r sops.Recipient) []byte {
+			for _, ring := range rings {
+				if key := ring.decrypt(r); key != nil {
+					return key
+				}
+			}
+			return nil
+		},
+		func(r sops.Recipient) []byte {
+			if k.service == nil || r.Kind == "age" || r.Kind == "pgp" || ctx.Err() != nil {
+				return nil
+			}
 			key, err := k.service.decrypt(ctx, r)
-			cancel()
-			if err == nil {
+			if err != nil {
+				problem = errors.Join(problem, fmt.Errorf("key service: %w", err))
+			}
+			return key
+		},
+	}
+	for _, decrypt := range try {
+		for _, r := range recipients {
+			start := time.Now()
+			if key := decrypt(r); key != nil {
 				return key, nil
 			}
-			problem = errors.Join(problem, fmt.Errorf("key service: %w", err))
+			k.vain += time.Since(start)
 		}
 	}
 	return nil, errors.Join(sops.ErrNoKey, problem)
 }
 
-// serviceTime is how long a key service may take.
-const serviceTime = 20 * time.Second
+// serviceTime is how long a key service may take for one file.
+const serviceTime = 10 * time.Second
 
-// ringsFor returns the keys that may decrypt a file of the repository.
+// ringsFor returns the keys that may decrypt a file of the repository: those of the longest path above it, or else those
+// that are for no path.
 func (k *Keys) ringsFor(file string) []keyring {
 	var rule *Path
 	for i, p := range k.config.Paths {
@@ -264,12 +289,16 @@ func (k *Keys) ringsFor(file string) []keyring {
 	}
 	var all []keyring
 	for name, ring := range k.files {
-		if rule == nil || slices.Contains(rule.Files, name) {
+		of := func(p Path) bool { return slices.Contains(p.Files, name) }
+		if rule != nil && of(*rule) || rule == nil && !slices.ContainsFunc(k.config.Paths, of) {
 			all = append(all, ring)
 		}
 	}
 	return all
 }
+
+// maxMessage limits what an OpenPGP message, which has a key of 32 bytes, may decompress to.
+const maxMessage = 64 << 10
 
 // decrypt returns the key that is encrypted for a recipient; nil if no key of the ring is that of the recipient.
 func (ring keyring) decrypt(r sops.Recipient) []byte {
@@ -289,7 +318,8 @@ func (ring keyring) decrypt(r sops.Recipient) []byte {
 		if err != nil || len(ring.pgp) == 0 {
 			return nil
 		}
-		message, err := openpgp.ReadMessage(block.Body, ring.pgp, nil, nil)
+		most := int64(maxMessage) // as what is compressed may be compressed again, and end after days
+		message, err := openpgp.ReadMessage(block.Body, ring.pgp, nil, &packet.Config{MaxDecompressedMessageSize: &most})
 		if err != nil {
 			return nil
 		}

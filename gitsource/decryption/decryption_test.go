@@ -1,14 +1,21 @@
 package decryption
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
+	"github.com/ProtonMail/go-crypto/openpgp"
+	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"google.golang.org/grpc"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
@@ -62,6 +69,96 @@ func TestKeysOfADirectory(t *testing.T) {
 	write(t, filepath.Join(dir, "prod.txt"), ours.String())
 	if !decrypts("prod/a.yaml") {
 		t.Error("prod/a.yaml is not decrypted with its key")
+	}
+	if err := os.Remove(filepath.Join(dir, "dev.txt")); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"a.yaml", "production/a.yaml"} {
+		if decrypts(file) {
+			t.Errorf("a copy at %s is decrypted with the key of another path", file)
+		}
+	}
+}
+
+// Keys are not tried without end for one commit, whatever its files ask for.
+func TestKeysAreTriedForAMinute(t *testing.T) {
+	ours := identity(t)
+	text := []byte(sopsfile.Encrypt(plain, "^stringData$", ours.Recipient().String()))
+	keys := New(Config{Env: "KEY", Getenv: func(string) string { return ours.String() }})
+	_ = keys.Version()
+	keys.vain = 2 * maxVain
+	if _, err := sops.Decrypt("a.yaml", text, keys); !errors.Is(err, sops.ErrNoKey) || !strings.Contains(err.Error(), "in vain") {
+		t.Error(err)
+	}
+	_ = keys.Version() // the next commit
+	if _, err := sops.Decrypt("a.yaml", text, keys); err != nil {
+		t.Error(err)
+	}
+}
+
+// An OpenPGP message that is compressed again and again ends at its limit.
+func TestCompressedMessagesAreBounded(t *testing.T) {
+	entity, err := openpgp.NewEntity("fleet", "", "fleet@example.com", &packet.Config{Algorithm: packet.PubKeyAlgoEdDSA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &packet.Config{}
+	compressed := func(content []byte) []byte {
+		var b bytes.Buffer
+		w, err := packet.SerializeCompressed(struct {
+			io.Writer
+			io.Closer
+		}{&b, io.NopCloser(nil)}, packet.CompressionZLIB, &packet.CompressionConfig{Level: 9})
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	sealed := func(content []byte) string {
+		var b bytes.Buffer
+		armored, err := pgparmor.Encode(&b, "PGP MESSAGE", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := bytes.Repeat([]byte{7}, 32)
+		to, _ := entity.EncryptionKey(time.Now())
+		if err := packet.SerializeEncryptedKey(armored, to.PublicKey, packet.CipherAES256, key, config); err != nil {
+			t.Fatal(err)
+		}
+		w, err := packet.SerializeSymmetricallyEncrypted(armored, packet.CipherAES256, false, packet.CipherSuite{}, key, config)
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		if err = errors.Join(err, w.Close(), armored.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	var literal bytes.Buffer
+	w, err := packet.SerializeLiteral(struct {
+		io.Writer
+		io.Closer
+	}{&literal, io.NopCloser(nil)}, true, "", 0)
+	if err == nil {
+		_, err = w.Write(bytes.Repeat([]byte("k"), 32))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ring := keyring{pgp: openpgp.EntityList{entity}}
+	recipient := func(content []byte) sops.Recipient { return sops.Recipient{Kind: "pgp", Encrypted: sealed(content)} }
+	if key := ring.decrypt(recipient(compressed(literal.Bytes()))); string(key) != strings.Repeat("k", 32) {
+		t.Errorf("a compressed key is %q", key)
+	}
+	markers := bytes.Repeat([]byte("\xca\x03PGP"), 100<<10) // packets that are skipped
+	if key := ring.decrypt(recipient(compressed(compressed(append(markers, literal.Bytes()...))))); key != nil {
+		t.Errorf("half a megabyte before the key is read: %q", key)
 	}
 }
 

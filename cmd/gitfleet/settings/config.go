@@ -158,7 +158,7 @@ type DecryptionConfig struct {
 	KeyFile string   `key:"keyFile" usage:"file with age identities or OpenPGP private keys without passphrases, or a directory of such files, that decrypts what SOPS has encrypted"`
 	KeyEnv  string   `key:"keyEnv" usage:"environment variable with age identities or an OpenPGP private key"`
 	Service string   `key:"service" usage:"address of a sops keyservice, unix:///PATH or HOST:PORT of this machine or pod, that decrypts with AWS KMS, Google Cloud KMS, Azure Key Vault or Vault"`
-	Paths   []string `key:"paths" usage:"which files of the directory keyFile decrypt the files below a path of the repository, as PATH=FILE,FILE; may be repeated; other files are decrypted with all"`
+	Paths   []string `key:"paths" usage:"which files of the directory keyFile decrypt the files below a path of the repository, as PATH=FILE,FILE; may be repeated; other files are decrypted with the files that no path names"`
 }
 
 // WebhookConfig configures the secret with which the forge signs webhooks. Without one,

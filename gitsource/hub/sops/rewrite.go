@@ -29,14 +29,18 @@ func rewrite(data []byte, edits []edit, inJSON bool) ([]byte, error) {
 			starts = append(starts, i+1)
 		}
 	}
-	at := func(n *yaml.Node) int { return starts[n.Line-1] + columnOffset(data[starts[n.Line-1]:], n.Column) }
 	slices.SortStableFunc(edits, func(x, y edit) int {
 		return cmp.Or(cmp.Compare(x.node.Line, y.node.Line), cmp.Compare(x.node.Column, y.node.Column))
 	})
 	var out bytes.Buffer
-	last := 0
+	last, line, column, start := 0, 0, 0, 0
 	for _, e := range edits {
-		start := at(e.node)
+		if e.node.Line != line {
+			line, column, start = e.node.Line, 1, starts[e.node.Line-1]
+		}
+		// From the edit before on: a file may have thousands of values on one line.
+		start += columnOffset(data[min(start, len(data)):], e.node.Column-column+1)
+		column = e.node.Column
 		if start < last || start > len(data) {
 			return nil, errLayout
 		}
@@ -132,16 +136,18 @@ func blank(text []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(t
 
 // decryptDotenv decrypts a file of lines KEY=VALUE, in which the metadata has such lines as well.
 func decryptDotenv(name string, data []byte, keys Keys) (*File, error) {
-	metadata := &yaml.Node{Kind: yaml.MappingNode}
+	metadata, nodes := &yaml.Node{Kind: yaml.MappingNode}, 0
 	lines := strings.Split(string(data), "\n")
 	for _, line := range lines {
 		if key, value, ok := strings.Cut(line, "="); ok {
 			if key, is := strings.CutPrefix(key, "sops_"); is {
-				insert(metadata, strings.Split(key, "__"), strings.ReplaceAll(value, `\n`, "\n"))
+				if nodes += insert(metadata, strings.Split(key, "__"), strings.ReplaceAll(value, `\n`, "\n")); nodes > maxNodes {
+					return nil, errors.New("its metadata has more than SOPS writes")
+				}
 			}
 		}
 	}
-	d, err := newDecrypter(name, metadata, keys)
+	d, _, err := newDecrypter(name, metadata, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -178,15 +184,19 @@ func decryptDotenv(name string, data []byte, keys Keys) (*File, error) {
 }
 
 // insert sets a value of nested mappings and lists: list_0 is a step into the first item of a list, and map_KEY into a mapping.
-func insert(n *yaml.Node, steps []string, value string) {
+// It returns how many nodes it has added.
+func insert(n *yaml.Node, steps []string, value string) (added int) {
 	for _, step := range steps {
+		if added > maxNodes {
+			return added
+		}
 		if index, is := strings.CutPrefix(step, "list_"); is {
 			i, err := strconv.Atoi(index)
-			if err != nil || i < 0 || i > maxRecipients {
-				return
+			if err != nil || i < 0 || i >= maxRecipients {
+				return added
 			}
 			n.Kind = yaml.SequenceNode
-			for len(n.Content) <= i {
+			for ; len(n.Content) <= i; added++ {
 				n.Content = append(n.Content, &yaml.Node{Kind: yaml.MappingNode})
 			}
 			n = n.Content[i]
@@ -197,11 +207,13 @@ func insert(n *yaml.Node, steps []string, value string) {
 		if next == nil {
 			next = &yaml.Node{Kind: yaml.MappingNode}
 			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, next)
+			added++
 		}
 		n = next
 	}
 	n.Kind, n.Value = yaml.ScalarNode, value
+	return added
 }
 
-// maxRecipients limits the lists in the metadata of a file of lines.
-const maxRecipients = 1000
+// maxNodes limits the metadata of a file of lines: a line of a few bytes may add a hundred nodes for each step of its key.
+const maxNodes = 10_000

@@ -93,6 +93,7 @@ func Decrypt(name string, data []byte, keys Keys) (file *File, err error) {
 	out := &File{}
 	var edits []edit
 	var all []byte
+	tried := 0
 	for len(documents) > 0 {
 		first, n := documents[0], 1
 		for n < len(documents) && documents[n].mac() == first.mac() {
@@ -103,9 +104,12 @@ func Decrypt(name string, data []byte, keys Keys) (file *File, err error) {
 		if first.metadata == nil {
 			continue
 		}
-		d, err := newDecrypter(name, first.metadata, keys)
+		d, recipients, err := newDecrypter(name, first.metadata, keys)
 		if err != nil {
 			return nil, err
+		}
+		if tried += recipients; tried > maxTried {
+			return nil, fmt.Errorf("its documents are encrypted separately, for more than %d recipients together; split the file", maxTried)
 		}
 		for _, doc := range group {
 			if err := d.value(doc.root, nil, true); err != nil {
@@ -223,18 +227,38 @@ func recipientsOf(metadata *yaml.Node) ([]Recipient, error) {
 			all = append(all, r)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y Recipient) int { return strings.Compare(x.Name(), y.Name()) })
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return nil, errors.New("its metadata names nobody for whom it is encrypted")
+	case len(all) > maxRecipients:
+		return nil, fmt.Errorf("it is encrypted for more than %d recipients", maxRecipients)
+	}
+	slices.SortStableFunc(all, func(x, y Recipient) int { return strings.Compare(x.Name(), y.Name()) })
+	for _, r := range all {
+		if len(r.Encrypted) > maxSealed || len(r.Name()) > maxName {
+			return nil, errors.New("the name or the encrypted key of a recipient is longer than SOPS writes it")
+		}
 	}
 	return all, nil
 }
 
+// What a file may ask of the keys: anybody who can commit a file decides how often they are tried.
+const (
+	maxRecipients = 100      // of what was encrypted together
+	maxTried      = 1000     // of all that was encrypted separately in a file
+	maxSealed     = 16 << 10 // bytes of the encrypted key of one recipient
+	maxName       = 2 << 10
+	maxNamed      = 10 // recipients in a message
+)
+
 // names lists recipients in a message.
 func names(all []Recipient) string {
-	out := make([]string, len(all))
-	for i, r := range all {
-		out[i] = r.Name()
+	var out []string
+	for _, r := range all[:min(len(all), maxNamed)] {
+		out = append(out, r.Name())
+	}
+	if more := len(all) - maxNamed; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(out, ", ")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -136,4 +137,64 @@ func FuzzDecrypt(f *testing.F) {
 		_, _ = Decrypt("a.json", []byte(text), testKeys{})
 		_, _ = Decrypt("a.env", []byte(text), testKeys{})
 	})
+}
+
+// Whoever can commit a file decides what is in it, and small files must not take the time and the memory of the daemon.
+func TestHostileFilesAreRefusedAtOnce(t *testing.T) {
+	value := seal("x", "str", "a:")
+	one := "a: " + value + "\nsops:\n    age:\n        - recipient: me\n          enc: sealed\n    lastmodified: \"" + modified + "\"\n    mac: " + mac("x") + "\n"
+	recipients := func(n int, more string) string {
+		return "a: " + value + "\nsops:\n    lastmodified: \"" + modified + "\"\n    mac: x\n    kms:\n" + strings.Repeat("        - arn: arn:aws:kms\n          enc: AAAA"+more+"\n", n)
+	}
+	var keys strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&keys, "sops_a%d=\n", i)
+	}
+	for name, test := range map[string]struct{ file, text, says string }{
+		"lists in lists":       {"a.env", "A=" + value + "\nsops_lastmodified=x\nsops_a" + strings.Repeat("__list_99", 100_000) + "=x\n", "more than SOPS writes"},
+		"long lists":           {"a.env", "A=" + value + "\nsops_lastmodified=x\nsops_a__list_1000000000=x\n", "names nobody"},
+		"many fields":          {"a.env", "A=" + value + "\nsops_lastmodified=x\n" + keys.String(), "more than SOPS writes"},
+		"many recipients":      {"a.yaml", recipients(101, ""), "more than 100 recipients"},
+		"a long encrypted key": {"a.yaml", recipients(1, strings.Repeat("A", 20<<10)), "longer than SOPS writes it"},
+		"no key of recipients": {"a.yaml", recipients(100, ""), "and 90 more: no key of the configuration"},
+		"separate documents":   {"a.yaml", strings.Repeat(one+"---\nb: 1\n---\n", 1001), "for more than 1000 recipients together"},
+		"a long path":          {"a.yaml", "a: " + strings.Repeat("{"+strings.Repeat("a", 1000)+": ", 20) + `"` + value + `"` + strings.Repeat("}", 20) + "\n" + metadata("x"), "has more than 16384 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Decrypt(test.file, []byte(test.text), testKeys{}); err == nil || !strings.Contains(err.Error(), test.says) || len(err.Error()) > 1000 {
+				t.Errorf("%.1000s, want %q", fmt.Sprint(err), test.says)
+			}
+		})
+	}
+}
+
+// What is nested deeply, and what has very many values on one line, is decrypted in time and memory that are proportional to
+// its size. Before, these took a gigabyte and minutes.
+func TestLargeFilesAreDecryptedInProportion(t *testing.T) {
+	var line strings.Builder
+	values := make([]string, 20_000)
+	line.WriteString("{")
+	for i := range values {
+		values[i] = "x"
+		fmt.Fprintf(&line, `"a%d":"%s",`, i, seal("x", "str", fmt.Sprintf("a%d:", i)))
+	}
+	fmt.Fprintf(&line, `"sops":{"age":[{"recipient":"me","enc":"sealed"}],"lastmodified":"%s","mac":"%s"}}`, modified, mac(values...))
+	file, err := Decrypt("a.json", []byte(line.String()), testKeys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(file.Text), `":"x"`); got != len(values) {
+		t.Errorf("%d values of %d", got, len(values))
+	}
+	const depth = 5000
+	deep := "a: " + strings.Repeat("{a: ", depth) + "x" + strings.Repeat("}", depth) + "\n" + metadata(mac("x"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := Decrypt("a.yaml", []byte(deep), testKeys{}); err != nil {
+		t.Error(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 50 {
+		t.Errorf("nested %d times takes %d MiB", depth, took)
+	}
 }

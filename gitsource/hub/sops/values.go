@@ -33,25 +33,26 @@ type decrypter struct {
 // onlyEncryptedStart begins the MAC of files in which it covers the encrypted values only.
 var onlyEncryptedStart = []byte{0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0xb, 0xb, 0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69}
 
-func newDecrypter(name string, metadata *yaml.Node, keys Keys) (*decrypter, error) {
-	recipients, err := recipientsOf(metadata)
+// newDecrypter returns the decrypter of what was encrypted together, and the number of its recipients.
+func newDecrypter(name string, metadata *yaml.Node, keys Keys) (d *decrypter, recipients int, err error) {
+	all, err := recipientsOf(metadata)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	key, err := dataKey(name, recipients, keys)
+	key, err := dataKey(name, all, keys)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	d := &decrypter{key: key, mac: sha512.New(), wantMAC: text(field(metadata, "mac")), onlyEncrypted: text(field(metadata, "mac_only_encrypted")) == "true"}
+	d = &decrypter{key: key, mac: sha512.New(), wantMAC: text(field(metadata, "mac")), onlyEncrypted: text(field(metadata, "mac_only_encrypted")) == "true"}
 	if d.onlyEncrypted {
 		d.mac.Write(onlyEncryptedStart)
 	}
 	modified, err := time.Parse(time.RFC3339, text(field(metadata, "lastmodified")))
 	if err != nil {
-		return nil, errors.New("sops.lastmodified is not a time")
+		return nil, 0, errors.New("sops.lastmodified is not a time")
 	}
 	d.lastTime = modified.Format(time.RFC3339)
-	return d, nil
+	return d, len(all), nil
 }
 
 // value decrypts a value and all below it. Items of lists have the path of the list, and comments do not count.
@@ -63,7 +64,7 @@ func (d *decrypter) value(n *yaml.Node, at []string, root bool) error {
 			if root && key == "sops" {
 				continue
 			}
-			if err := d.value(n.Content[i+1], append(at[:len(at):len(at)], key), false); err != nil {
+			if err := d.value(n.Content[i+1], append(at, key), false); err != nil {
 				return err
 			}
 		}
@@ -81,6 +82,9 @@ func (d *decrypter) value(n *yaml.Node, at []string, root bool) error {
 	return nil
 }
 
+// maxPath is the maximum length of the path of an encrypted value.
+const maxPath = 16 << 10
+
 func (d *decrypter) scalar(n *yaml.Node, at []string) error {
 	if !isEncrypted(n.Value) {
 		if !d.onlyEncrypted {
@@ -88,7 +92,11 @@ func (d *decrypter) scalar(n *yaml.Node, at []string) error {
 		}
 		return nil
 	}
-	v, err := open(n.Value, d.key, strings.Join(at, ":")+":")
+	path := strings.Join(at, ":") + ":"
+	if len(path) > maxPath { // each value is decrypted with its path
+		return fmt.Errorf("line %d: the path of an encrypted value has more than %d bytes", n.Line, maxPath)
+	}
+	v, err := open(n.Value, d.key, path)
 	if err != nil {
 		return fmt.Errorf("line %d: %s: %w", n.Line, strings.Join(at, "."), err)
 	}
