@@ -232,11 +232,15 @@ func (k *Keys) Version() string {
 	return k.version
 }
 
-// DataKey returns the key of an encrypted file of the repository. It asks a key service for ten seconds at most.
+// DataKey returns the key of an encrypted file of the repository. It asks a key service for ten seconds at most, and has the keys of the
+// last call of Version, so that they are read once for all files of a commit.
 func (k *Keys) DataKey(file string, recipients []sops.Recipient) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	problem := k.read()
+	if k.version == "" {
+		_ = k.read()
+	}
+	problem := k.err
 	if k.vain > maxVain {
 		return nil, fmt.Errorf("%w: its keys are not tried, since those of other files have taken %s in vain", sops.ErrNoKey, maxVain)
 	}

@@ -58,6 +58,9 @@ func TestKeysOfADirectory(t *testing.T) {
 		t.Error("decrypted without a key")
 	}
 	write(t, filepath.Join(dir, "dev.txt"), "# created: today\n"+ours.String()+"\n")
+	if decrypts("a.yaml") {
+		t.Error("the keys have changed while a commit is loaded")
+	}
 	if keys.Version() == before {
 		t.Error("the version is the same with a new key")
 	}
@@ -67,12 +70,14 @@ func TestKeysOfADirectory(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(dir, "prod.txt"), ours.String())
+	keys.Version()
 	if !decrypts("prod/a.yaml") {
 		t.Error("prod/a.yaml is not decrypted with its key")
 	}
 	if err := os.Remove(filepath.Join(dir, "dev.txt")); err != nil {
 		t.Fatal(err)
 	}
+	keys.Version()
 	for _, file := range []string{"a.yaml", "production/a.yaml"} {
 		if decrypts(file) {
 			t.Errorf("a copy at %s is decrypted with the key of another path", file)

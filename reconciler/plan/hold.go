@@ -83,7 +83,7 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 	case len(w.Manifests) == 0:
 		return []work.Hold{{Why: emptiedReason(p)}}
 	}
-	return contentHolds(p, pl.current.prepared)
+	return append(unreadableHolds(w.Manifests), contentHolds(p, pl.current.prepared)...)
 }
 
 // successorMayDelete reports whether deletions are allowed under the new key of a renamed placement, on a cluster that
@@ -117,7 +117,25 @@ func (pl *placementPlanner) renameHolds() []work.Hold {
 	if p.Request != nil && !p.hasCluster() {
 		return noClusterLeft
 	}
-	return contentHolds(p, successor.prepared)
+	holds := contentHolds(p, successor.prepared)
+	if r := successor.prepared.renderer; r != nil {
+		holds = append(unreadableHolds(r.Manifests()), holds...)
+	}
+	return holds
+}
+
+// unreadableHolds holds deletions of objects of the kinds of those that cannot be decrypted: what a file has now cannot be
+// told from what it had before, and an object of it may only have another name.
+func unreadableHolds(manifests []*work.Manifest) []work.Hold {
+	var out []work.Hold
+	for _, m := range manifests {
+		kind := m.ID.GroupKind()
+		if m.Encrypted == nil || slices.ContainsFunc(out, func(h work.Hold) bool { return h.Kind == kind }) {
+			continue
+		}
+		out = append(out, work.Hold{Kind: kind, Why: fmt.Sprintf("%s cannot be decrypted, and may be this object under another name", m.ID)})
+	}
+	return out
 }
 
 // hasCluster reports whether the placement has a cluster on which it stays.

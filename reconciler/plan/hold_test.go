@@ -107,6 +107,24 @@ func TestUnmatchedHolds(t *testing.T) {
 	}
 }
 
+// While an object cannot be decrypted, no object of its kind is deleted: it may be the same one under another name.
+func TestUnreadableHolds(t *testing.T) {
+	manifest := func(kind, name string, encrypted bool) *work.Manifest {
+		m := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: kind, Namespace: "shop", Name: name}}}
+		if encrypted {
+			m.Encrypted = &api.Ciphertext{Tool: "SOPS"}
+		}
+		return m
+	}
+	w := work.Work{Holds: unreadableHolds([]*work.Manifest{manifest("ConfigMap", "plain", false), manifest("Secret", "new", true), manifest("Secret", "other", true)})}
+	if got, want := w.Held(api.ID{Kind: "Secret", Namespace: "shop", Name: "old"}, nil), "Secret/shop/new cannot be decrypted, and may be this object under another name"; got != want || len(w.Holds) != 1 {
+		t.Errorf("held because %q, want %q", got, want)
+	}
+	if got := w.Held(api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "old"}, nil); got != "" {
+		t.Errorf("a ConfigMap is held because %q", got)
+	}
+}
+
 // Deletions that a commit allows stay allowed until the content of the placement changes.
 func TestAllowedContent(t *testing.T) {
 	m := NewMemo()
