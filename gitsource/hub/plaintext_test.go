@@ -2,6 +2,8 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -106,5 +108,49 @@ func TestProblemsHaveNoEncryptedValue(t *testing.T) {
 	})
 	if err == nil || strings.Contains(err.Error(), "canary") || strings.Count(err.Error(), "has an encrypted value, and is shown in many places") != 2 {
 		t.Error(err)
+	}
+}
+
+// A kustomization copies no encrypted value, or a part of one, to where it is shown: else whoever can open a pull request
+// reads it in the plan.
+func TestCopiesOfEncryptedValuesStaySecret(t *testing.T) {
+	const (
+		config    = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: shop, labels: {l: v}}\ndata: {k: v-w}\n"
+		from      = "replacements:\n- source: {kind: Secret, name: db, fieldPath: stringData.password}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [%]}]\n"
+		shown     = "into the name, the namespace or the kind of an object"
+		part      = "replacements[%].source.options.delimiter: it takes a part of a value that may be encrypted"
+		delimiter = "options: {delimiter: '-', index: 0}"
+		service   = "  targets: [{select: {kind: Service}, fieldPaths: [spec.a]}]\n"
+	)
+	into := func(field string) string { return strings.ReplaceAll(from, "%", field) }
+	for name, test := range map[string]struct{ kustomization, says, name string }{
+		"name":                  {into("metadata.name"), shown, ""},
+		"namespace":             {into("metadata.namespace"), shown, ""},
+		"kind":                  {into("kind"), shown, ""},
+		"version":               {into("apiVersion"), shown, ""},
+		"variable":              {"vars: [{name: P, objref: {apiVersion: v1, kind: Secret, name: db}, fieldref: {fieldpath: stringData.password}}]\nconfigurations: [c.yaml]\n", shown, "$(P)"},
+		"label":                 {into("metadata.labels.l"), "", ""},
+		"part":                  {"replacements:\n- source: {kind: Secret, fieldPath: stringData.password, " + delimiter + "}\n" + service, strings.ReplaceAll(part, "%", "0"), ""},
+		"part of any kind":      {"replacements:\n- source: {name: db, fieldPath: stringData.password, " + delimiter + "}\n" + service, strings.ReplaceAll(part, "%", "0"), ""},
+		"part of a copy":        {into("data.k") + "- source: {kind: ConfigMap, fieldPath: data.k, " + delimiter + "}\n" + service, strings.ReplaceAll(part, "%", "1"), ""},
+		"part of another kind":  {"patches:\n- {target: {kind: Secret}, options: {allowKindChange: true}, patch: '[{op: replace, path: /kind, value: Deployment}]'}\nreplacements:\n- source: {kind: Deployment, fieldPath: stringData.password, " + delimiter + "}\n" + service, strings.ReplaceAll(part, "%", "0"), ""},
+		"part in a file":        {"replacements: [{path: r.yaml}]\n", "k/r.yaml: [0].source.options.delimiter", ""},
+		"part in a transformer": {"transformers: [t.yaml]\n", "a ReplacementTransformer may take a part", ""},
+		"part of plain text":    {"replacements:\n- source: {kind: ConfigMap, fieldPath: data.k, " + delimiter + "}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [metadata.labels.l]}]\n", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loader := NewLoader(Options{Keys: &fakeKeys{recipient, "1"}})
+			_, err := loader.Load(Commit{Hash: "1"}, fstest.MapFS{
+				"k/kustomization.yaml": {Data: []byte("resources: [s.yaml, cm.yaml]\n" + test.kustomization)},
+				"k/s.yaml":             {Data: []byte(sopsfile.Encrypt("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {password: canary-in-secret}\n", "^stringData$", recipient))},
+				"k/cm.yaml":            {Data: []byte(strings.ReplaceAll(config, "name: x", "name: "+cmp.Or(test.name, "x")))},
+				"k/c.yaml":             {Data: []byte("varReference: [{path: metadata/name, kind: ConfigMap}]\n")},
+				"k/r.yaml":             {Data: []byte("- source: {kind: Secret, fieldPath: stringData.password, " + delimiter + "}\n" + service)},
+				"k/t.yaml":             {Data: []byte("apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: r}\nreplacements:\n- source: {kind: Secret, fieldPath: stringData.password, " + delimiter + "}\n" + service)},
+			})
+			if said := fmt.Sprint(err); (err == nil) != (test.says == "") || !strings.Contains(said, test.says) || strings.Contains(said, "canary") {
+				t.Errorf("%v, want %q", err, test.says)
+			}
+		})
 	}
 }

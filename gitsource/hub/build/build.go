@@ -93,12 +93,14 @@ func (t Target) Build(maxSize int64, visit func(r *document.Report, object any))
 	if b.inputLeft < 0 || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.BuildInput {
 		b.fail(t.File, "%s", inputExceeded(b.graph.limits))
 	}
+	b.checkPieces()
 	if !b.problems.HasErrors() {
 		var objects resmap.ResMap
 		if objects, transient, err = b.run(); err != nil {
 			return out, false, fmt.Errorf("build %s: %w", b.File, err)
 		}
 		if objects != nil {
+			b.checkNames(objects)
 			out.Uses = b.replacementUses(objects)
 			b.collect(objects.Resources(), maxSize, &out, visit)
 		}

@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"regexp"
 	"strings"
@@ -23,28 +24,46 @@ type fieldPath struct {
 	path, field string
 }
 
+// A foundReplacement is a replacement, and where it is written.
+type foundReplacement struct {
+	types.Replacement
+	origin api.Origin
+	field  string
+}
+
+// replacements yields the replacements of the kustomizations, also those in files.
+func (b *builder) replacements() iter.Seq[foundReplacement] {
+	return func(yield func(foundReplacement) bool) {
+		for _, k := range b.parts {
+			for i, r := range k.spec.Replacements {
+				origin, field := api.Origin{Path: k.file, Kustomization: b.File}, fmt.Sprintf("replacements[%d]", i)
+				all := []types.Replacement{r.Replacement}
+				if r.Path != "" {
+					origin.Path, field = path.Join(k.dir, r.Path), ""
+					if text := b.texts[origin.Path]; sigsyaml.Unmarshal(text, &all) != nil {
+						all = make([]types.Replacement, 1)
+						_ = sigsyaml.Unmarshal(text, &all[0]) // the build parses it, too
+					}
+				}
+				for n, replacement := range all {
+					if r.Path != "" {
+						field = fmt.Sprintf("[%d]", n)
+					}
+					if !yield(foundReplacement{replacement, origin, field}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // replacementUses returns the indexes by which replacements address items of lists, with the items of the result.
 func (b *builder) replacementUses(built resmap.ResMap) []listitem.Use {
 	var out []listitem.Use
-	for _, k := range b.parts {
-		for i, r := range k.spec.Replacements {
-			origin, field := api.Origin{Path: k.file, Kustomization: b.File}, fmt.Sprintf("replacements[%d]", i)
-			all := []types.Replacement{r.Replacement}
-			if r.Path != "" {
-				origin.Path, field = path.Join(k.dir, r.Path), ""
-				if text := b.texts[origin.Path]; sigsyaml.Unmarshal(text, &all) != nil {
-					all = make([]types.Replacement, 1)
-					_ = sigsyaml.Unmarshal(text, &all[0]) // the build has parsed it
-				}
-			}
-			for n, replacement := range all {
-				if r.Path != "" {
-					field = fmt.Sprintf("[%d]", n)
-				}
-				for _, p := range fieldPaths(replacement, field) {
-					out = append(out, b.usesOf(p, built, origin)...)
-				}
-			}
+	for r := range b.replacements() {
+		for _, p := range fieldPaths(r.Replacement, r.field) {
+			out = append(out, b.usesOf(p, built, r.origin)...)
 		}
 	}
 	return out
