@@ -15,7 +15,9 @@ import (
 type events struct {
 	mu sync.Mutex
 	eventBatch
-	wake chan struct{} // capacity one
+	// wake is sent to when something has happened, and observed if that is only an observation or the state of the
+	// source, for which a turn may wait. Their capacity is one.
+	wake, observed chan struct{}
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds; zero if no event waits.
 	waiting *atomic.Int64
 }
@@ -37,7 +39,7 @@ type observedSubject struct {
 }
 
 func newEvents(waiting *atomic.Int64) *events {
-	return &events{eventBatch: eventBatch{seen: map[observedSubject]ledger.Observation{}}, wake: make(chan struct{}, 1), waiting: waiting}
+	return &events{eventBatch: eventBatch{seen: map[observedSubject]ledger.Observation{}}, wake: make(chan struct{}, 1), observed: make(chan struct{}, 1), waiting: waiting}
 }
 
 func (e *events) addLoaded(l loaded) {
@@ -52,7 +54,7 @@ func (e *events) addLoaded(l loaded) {
 
 // observe keeps the newest observation about each subject, with what only an earlier one has.
 func (e *events) observe(o ledger.Observation) {
-	e.put(func() {
+	e.putTo(e.observed, func() {
 		switch o := o.(type) {
 		case ledger.ClusterSeen:
 			s := observedSubject{cluster: o.Cluster}
@@ -70,16 +72,21 @@ func (e *events) observe(o ledger.Observation) {
 	})
 }
 
-func (e *events) put(change func()) {
+func (e *events) put(change func()) { e.putTo(e.wake, change) }
+
+func (e *events) putTo(wake chan struct{}, change func()) {
 	e.mu.Lock()
 	change()
 	e.waiting.CompareAndSwap(0, time.Now().UnixNano())
 	e.mu.Unlock()
 	select {
-	case e.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
+
+// notice asks for a turn that may wait.
+func (e *events) notice() { e.putTo(e.observed, func() {}) }
 
 func (e *events) trigger() { e.put(func() { e.triggered = true }) }
 

@@ -26,8 +26,11 @@ const resyncPeriod = 30 * time.Second
 const saveDelay = time.Second
 
 func (r *Reconciler) loop(ctx context.Context) {
-	timer := time.NewTimer(0)
+	timer, rested := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
+	defer rested.Stop()
+	var p pace
+	var observed <-chan struct{} // nil while the loop rests
 	for {
 		select {
 		case <-ctx.Done():
@@ -35,10 +38,28 @@ func (r *Reconciler) loop(ctx context.Context) {
 				r.save()
 			}
 			return
+		case <-rested.C:
+			observed = r.events.observed
+			timer.Reset(r.untilNext(r.cfg.Now()))
+			continue
+		case <-observed:
 		case <-r.events.wake:
 		case <-timer.C:
+			if observed == nil { // the next turn is when the loop has rested
+				now := r.now()
+				if r.saveObservations(now); !r.saveBy.IsZero() {
+					timer.Reset(r.saveBy.Sub(now))
+				}
+				continue
+			}
 		}
+		start := time.Now()
 		timer.Reset(r.turn(ctx))
+		p.worked(start, time.Now())
+		if rest := p.rest(); rest > 0 {
+			observed = nil
+			rested.Reset(rest)
+		}
 	}
 }
 
@@ -53,9 +74,19 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 			r.saveBy = now.Add(saveDelay)
 		}
 	}
+	r.saveObservations(now)
+	return r.untilNext(now)
+}
+
+// saveObservations saves observations that have waited for saveDelay.
+func (r *Reconciler) saveObservations(now time.Time) {
 	if !r.saveBy.IsZero() && !now.Before(r.saveBy) && !r.save() {
 		r.saveBy = now.Add(saveDelay)
 	}
+}
+
+// untilNext returns the time until the next turn or the next save.
+func (r *Reconciler) untilNext(now time.Time) time.Duration {
 	if !r.saveBy.IsZero() && r.saveBy.Before(r.due) {
 		return r.saveBy.Sub(now)
 	}

@@ -202,4 +202,4 @@ func (r *Reconciler) SetDriftDecisions(all map[string]ledger.DriftDecisions) {
 }
 
 // Notice causes a turn that reports the state of the source. It never blocks, and may be called concurrently.
-func (r *Reconciler) Notice() { r.events.put(func() {}) }
+func (r *Reconciler) Notice() { r.events.notice() }

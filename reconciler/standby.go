@@ -51,6 +51,7 @@ func (f *follower) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-f.events.wake:
+		case <-f.events.observed:
 		case <-timer.C:
 			news = f.readLedger()
 			timer.Reset(f.wait)

@@ -1,0 +1,26 @@
+package reconciler
+
+import "time"
+
+// loopShare is the share of the time, one in so many, that turns may take which only observations have caused. The rest
+// is left to the members: the more there is to plan, the longer reports are collected before they are.
+const loopShare = 4
+
+// loopBurst is how long turns may take at once before the loop rests, so that it reacts at once to what happens rarely.
+const loopBurst = 100 * time.Millisecond
+
+// A pace decides when the loop has rested from its turns.
+type pace struct {
+	// owed is the time of the turns that was not rested for, as of the end of the last one.
+	owed time.Duration
+	end  time.Time
+}
+
+// worked records a turn.
+func (p *pace) worked(start, end time.Time) {
+	p.owed = max(0, p.owed-start.Sub(p.end)/(loopShare-1)) + end.Sub(start)
+	p.end = end
+}
+
+// rest returns how long observations have to wait for the next turn after the last one has ended.
+func (p *pace) rest() time.Duration { return max(0, p.owed-loopBurst) * (loopShare - 1) }
