@@ -62,6 +62,11 @@ func (b *bare) applyAll(ctx context.Context, list []object) error {
 	if err := b.apply(ctx, list[0]); err != nil {
 		return err
 	}
+	return b.applyMany(ctx, list[1:])
+}
+
+// applyMany applies some objects in any order.
+func (b *bare) applyMany(ctx context.Context, list []object) error {
 	todo, errs := make(chan object), make(chan error, bareConcurrency)
 	var workers sync.WaitGroup
 	for range bareConcurrency {
@@ -75,7 +80,7 @@ func (b *bare) applyAll(ctx context.Context, list []object) error {
 			errs <- failed
 		})
 	}
-	for _, o := range list[1:] {
+	for _, o := range list {
 		todo <- o
 	}
 	close(todo)

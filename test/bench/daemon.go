@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -159,6 +162,31 @@ func (d *daemon) gauge(ctx context.Context, name string) (float64, error) {
 
 // gauges reads some metrics in one request. For a summary it returns the count.
 func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error) {
+	m, err := d.metrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.values(names...)
+}
+
+// values returns some metrics without labels. For a summary it returns the count.
+func (s scrape) values(names ...string) ([]float64, error) {
+	var values []float64
+	for _, name := range names {
+		family := s[name]
+		if family == nil || len(family.Metric) != 1 {
+			return nil, fmt.Errorf("metrics: no %s", name)
+		}
+		m := family.Metric[0]
+		values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue()+float64(m.GetSummary().GetSampleCount()))
+	}
+	return values, nil
+}
+
+// A scrape has all metrics of the daemon.
+type scrape map[string]*dto.MetricFamily
+
+func (d *daemon) metrics(ctx context.Context) (scrape, error) {
 	response, err := d.get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
@@ -169,16 +197,37 @@ func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	var values []float64
-	for _, name := range names {
-		family := families[name]
-		if family == nil || len(family.Metric) != 1 {
-			return nil, fmt.Errorf("metrics: no %s", name)
+	return families, nil
+}
+
+// sum adds up the gauges of a name whose label has a value.
+func (s scrape) sum(name, label, value string) float64 {
+	total := 0.0
+	for _, m := range s[name].GetMetric() {
+		if slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == label && l.GetValue() == value }) {
+			total += m.GetGauge().GetValue()
 		}
-		m := family.Metric[0]
-		values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue()+float64(m.GetSummary().GetSampleCount()))
 	}
-	return values, nil
+	return total
+}
+
+// listTable requests all placements, as kubectl get crp does.
+func (d *daemon) listTable(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+"/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements?limit=500", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
 }
 
 // mebibytes returns the memory that the daemon has obtained from the operating system. The

@@ -4,7 +4,7 @@ import "slices"
 
 // goals are all performance goals. A new goal needs a line here, and a scene or a benchmark if
 // nothing measures its figure yet.
-var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals, forgeGoals)
+var goals = slices.Concat(wholeGoals, memoryGoals, scaleGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals, forgeGoals)
 
 // gitfleet as a whole, on real API servers.
 var wholeGoals = []goal{
@@ -48,6 +48,34 @@ var memoryGoals = []goal{
 		unit: "KiB", limit: 160, why: "the built binary with 1,000 simulated members of 100 objects, and with 100 of 1,000: live heap and stacks beyond those for one member"},
 	{name: "memory/per-object", value: []figure{of("memory", "bytes per object")},
 		unit: "B", limit: 200, why: "the same, for each object on each member"},
+}
+
+// The built binary with every placement on every member, each with a Namespace and a ConfigMap, on simulated members. A
+// scene ends after four minutes, also if something is still missing.
+var scaleGoals = slices.Concat(goalsOfCrowd("scale", "scale/300-members", "300 members with 100 placements, 60,000 objects", 1.5, 200, 300),
+	goalsOfCrowd("scale-large", "scale/1000-members", "1,000 members with 100 placements, 200,000 objects", 1.5, 500, 800))
+
+func goalsOfCrowd(scene, name, size string, times, resident, most float64) []goal {
+	return []goal{
+		{name: name + "/missing", value: []figure{of(scene, "missing")},
+			unit: "entries", limit: 0, why: size + ", from nothing: what is not available at the end"},
+		{name: name + "/time-to-bare-client", value: []figure{of(scene, "s")}, per: []figure{of(scene, "bare s")},
+			unit: "x", limit: times, why: "from the start to available everywhere, compared with a client that sends the same objects, 8 at a time to each member"},
+		{name: name + "/cpu-to-bare-client", value: []figure{of(scene, "CPU s")}, per: []figure{of(scene, "bare CPU s")},
+			unit: "x", limit: times, why: "the same for the processor time of both processes"},
+		{name: name + "/resident", value: []figure{of(scene, "resident MiB")},
+			unit: "MiB", limit: resident, why: "resident at the end"},
+		{name: name + "/most-resident", value: []figure{of(scene, "most resident MiB")},
+			unit: "MiB", limit: most, why: "resident at most"},
+		{name: name + "/per-entry", value: []figure{of(scene, "live KiB per entry")},
+			unit: "KiB", limit: 1.5, why: "live heap by placements on clusters, everything included"},
+		{name: name + "/metrics", value: []figure{of(scene, "metrics ms")},
+			unit: "ms", limit: 500, why: "the slowest scrape meanwhile"},
+		{name: name + "/kubectl", value: []figure{of(scene, "kubectl ms")},
+			unit: "ms", limit: 500, why: "the slowest kubectl get crp meanwhile"},
+		{name: name + "/status", value: []figure{of(scene, "status ms")},
+			unit: "ms", limit: 500, why: "the slowest gitfleet status meanwhile, with the start of the program"},
+	}
 }
 
 // A turn of the loop over 1,000 clusters and 1,000 placements with 100 clusters each.

@@ -70,6 +70,9 @@ func parse(args []string, help io.Writer) (options, error) {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) == 3 && args[0] == bareCrowd {
+		return beBare(ctx, args[1], args[2])
+	}
 	o, err := parse(args, progress)
 	if err != nil {
 		return err

@@ -40,6 +40,8 @@ var scenes = []scene{
 	{"daemon", daemonScene},
 	{"forge", forgeScene},
 	{"memory", memory},
+	{"scale", scale(crowd{members: 300, placements: 100})},
+	{"scale-large", scale(crowd{members: 1000, placements: 100})},
 }
 
 // measure runs the scenes and benchmarks that some goals need. It continues after a failure.

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/simulated"
+)
+
+// A crowd is a fleet on which every placement is on every member, with two objects: a Namespace and a ConfigMap.
+type crowd struct{ members, placements int }
+
+const crowdObjects = 2
+
+func (c crowd) entries() int { return c.members * c.placements }
+
+// crowdTime is how long a scene waits for the daemon. If it is not done by then, the figures are those of that time.
+const crowdTime = 4 * time.Minute
+
+// scale returns a scene that measures the built binary while it applies everything from nothing, on simulated members
+// with their own TLS connections, compared with a bare client in a process of its own.
+func scale(c crowd) func(context.Context, *runner) (map[string]float64, error) {
+	return func(ctx context.Context, b *runner) (map[string]float64, error) {
+		out := map[string]float64{}
+		if err := c.onMembers(func(dir string, _ *simulated.Fleet) error { return c.bare(ctx, dir, out) }); err != nil {
+			return nil, fmt.Errorf("bare client: %w", err)
+		}
+		return out, c.onMembers(func(dir string, f *simulated.Fleet) error { return c.daemon(ctx, b, dir, f, out) })
+	}
+}
+
+// onMembers runs something on new members, with their kubeconfigs in a directory.
+func (c crowd) onMembers(do func(dir string, f *simulated.Fleet) error) (err error) {
+	dir, remove, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	f := simulated.New(simulated.Options{})
+	for _, name := range c.names() {
+		f.Cluster(name)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.WriteKubeconfigs(dir); err != nil {
+		return err
+	}
+	return do(dir, f)
+}
+
+func (c crowd) names() []string {
+	var names []string
+	for i := range c.members {
+		names = append(names, fmt.Sprintf("member-%04d", i))
+	}
+	return names
+}
+
+func (c crowd) placement(i int) string { return fmt.Sprintf("team-%04d", i) }
+
+func (c crowd) files() map[string]string {
+	out := map[string]string{}
+	for i := range c.placements {
+		name := c.placement(i)
+		for path, text := range files(name, c.names(), mix(name, crowdObjects)) {
+			if !strings.HasPrefix(path, "clusters/") {
+				path = name + "/" + path
+			}
+			out[path] = text
+		}
+	}
+	return out
+}
+
+// bareCrowd is the argument with which this program is a bare client; the directory of the kubeconfigs and the number
+// of placements follow.
+const bareCrowd = "bare-crowd"
+
+// bare runs this program as a bare client, since its CPU time counts.
+func (c crowd) bare(ctx context.Context, dir string, out map[string]float64) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, self, bareCrowd, dir, strconv.Itoa(c.placements))
+	command.Stderr = os.Stderr
+	began := time.Now()
+	if err := command.Run(); err != nil {
+		return err
+	}
+	out["bare s"] = time.Since(began).Seconds()
+	out["bare CPU s"] = (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
+	return nil
+}
+
+// beBare applies the objects of all placements on all members, as many at a time on each as gitfleet does.
+func beBare(ctx context.Context, dir, placements string) error {
+	n, err := strconv.Atoi(placements)
+	if err != nil {
+		return err
+	}
+	var lists [][]object
+	for i := range n {
+		name := crowd{}.placement(i)
+		lists = append(lists, marked(mix(name, crowdObjects), name))
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.kubeconfig"))
+	if err != nil {
+		return err
+	}
+	return each(paths, func(path string) error {
+		config, err := clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			return err
+		}
+		client, err := newBare(config)
+		if err != nil {
+			return err
+		}
+		var namespaces, rest []object
+		for _, list := range lists {
+			namespaces, rest = append(namespaces, list[0]), append(rest, list[1:]...)
+		}
+		return errors.Join(client.applyMany(ctx, namespaces), client.applyMany(ctx, rest))
+	})
+}
+
+func (c crowd) daemon(ctx context.Context, b *runner, kubeconfigs string, members *simulated.Fleet, out map[string]float64) (err error) {
+	d, err := b.newDaemon(ctx, kubeconfigs, "scale", c.files())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	began := time.Now()
+	if err := d.start(); err != nil {
+		return err
+	}
+	if err := c.follow(ctx, b, d, members, began, out); err != nil {
+		return err
+	}
+	out["s"] = time.Since(began).Seconds()
+	values, err := d.gauges(ctx, "process_cpu_seconds_total", "process_resident_memory_bytes", "go_gc_heap_live_bytes")
+	if err != nil {
+		return err
+	}
+	out["CPU s"], out["resident MiB"], out["live MiB"] = values[0], values[1]/(1<<20), values[2]/(1<<20)
+	out["live KiB per entry"] = values[2] / 1024 / float64(c.entries())
+	return nil
+}
+
+// follow waits until everything is available, and at most crowdTime. Meanwhile it measures the memory, and how long
+// questions take.
+func (c crowd) follow(ctx context.Context, b *runner, d *daemon, members *simulated.Fleet, began time.Time, out map[string]float64) error {
+	questions := map[string]func() error{
+		"status":  func() error { return d.status(ctx) },
+		"kubectl": func() error { return d.listTable(ctx) },
+	}
+	for {
+		if err := wait(ctx, 2*time.Second); err != nil {
+			return err
+		}
+		select {
+		case <-d.running.Ended():
+			return d.failure(fmt.Sprintf("gitfleet ended: %v", d.running.Err()))
+		default:
+		}
+		asked := time.Now()
+		m, err := d.metrics(ctx)
+		if err != nil {
+			continue // it is starting
+		}
+		slowest := func(what string, since time.Time) {
+			out[what+" ms"] = max(out[what+" ms"], milliseconds(time.Since(since)))
+		}
+		slowest("metrics", asked)
+		resident, err := m.values("process_resident_memory_bytes")
+		if err != nil {
+			return err
+		}
+		available := m.sum("gitfleet_placement_clusters", "state", "available")
+		out["most resident MiB"] = max(out["most resident MiB"], resident[0]/(1<<20))
+		out["missing"] = float64(c.entries()) - available
+		applied := members.Requests().Of(fleet.Key{Verb: "APPLY"})
+		b.note("scale: %.0fs: %d applied, %.0f available, %.0f MiB", time.Since(began).Seconds(), applied, available, resident[0]/(1<<20))
+		if out["missing"] == 0 || time.Since(began) > crowdTime {
+			return nil
+		}
+		if applied == 0 {
+			continue // there may be no report yet
+		}
+		for _, what := range []string{"status", "kubectl"} {
+			asked := time.Now()
+			if err := questions[what](); err != nil {
+				return d.failure(fmt.Sprintf("%s: %v", what, err))
+			}
+			slowest(what, asked)
+		}
+	}
+}
+
+// status runs gitfleet status. It fails while something is not available.
+func (d *daemon) status(ctx context.Context) error {
+	err := exec.CommandContext(ctx, d.argv[0], "status", "--server", "http://"+d.address).Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		return ctx.Err()
+	}
+	return err
+}
