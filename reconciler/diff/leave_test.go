@@ -193,3 +193,41 @@ func TestNormalizeStoresASecretAsAServerDoes(t *testing.T) {
 		t.Errorf("another kind became %v", got.Object)
 	}
 }
+
+func TestNormalizeLeavesNullFieldsOut(t *testing.T) {
+	tests := map[string]struct{ in, want string }{
+		"a field":         {"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, strategy: null}}", "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}"},
+		"in a list":       {"{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, livenessProbe: null}, {name: b}]}}", "{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b}]}}"},
+		"a list":          {"{apiVersion: v1, kind: Pod, spec: {volumes: null, containers: [{name: a, args: [null, b]}]}}", "{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, args: [null, b]}]}}"},
+		"an empty value":  {"{apiVersion: v1, kind: Pod, spec: {volumes: [], securityContext: {}}}", "{apiVersion: v1, kind: Pod, spec: {volumes: [], securityContext: {}}}"},
+		"a user's key":    {"{apiVersion: v1, kind: ConfigMap, data: {a: null}}", "{apiVersion: v1, kind: ConfigMap, data: {a: null}}"},
+		"all data":        {"{apiVersion: v1, kind: ConfigMap, data: null}", "{apiVersion: v1, kind: ConfigMap}"},
+		"custom resource": {"{apiVersion: example.com/v1, kind: X, spec: {a: null}}", "{apiVersion: example.com/v1, kind: X, spec: {a: null}}"},
+		"a schema":        {"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {openAPIV3Schema: {default: null}}}", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {openAPIV3Schema: {default: null}}}"},
+	}
+	for name, test := range tests {
+		in := object(t, test.in)
+		before := in.DeepCopy()
+		if got, want := Normalize(in), object(t, test.want); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got.Object, want.Object)
+		}
+		if !reflect.DeepEqual(in, before) {
+			t.Errorf("%s: the argument was changed", name)
+		}
+	}
+}
+
+// A probe that becomes null goes with its defaults: an apply that names it would keep those.
+func TestANullFieldIsNotOwned(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: x, livenessProbe: "
+	s := newServer(t, head+"{exec: {command: [a]}}}]}\n")
+	probe := []string{"livenessProbe", "periodSeconds"}
+	container := func() map[string]any {
+		return s.live.Object["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+	}
+	set(t, container(), int64(10), probe...) // a default
+	s.live = s.dryRunOf(api.FieldManager, Normalize(object(t, head+"null}]}\n")))
+	if left, there := container()["livenessProbe"]; there {
+		t.Errorf("the probe is still %v", left)
+	}
+}

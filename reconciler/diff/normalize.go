@@ -3,20 +3,27 @@ package diff
 import (
 	"encoding/base64"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/controllers"
 )
 
 // Normalize converts an object to the form in which an API server stores it, so that hashes,
 // ownership and comparisons refer to the same fields: the stringData of a Secret becomes data,
 // and data becomes canonical base64. Invalid data is kept, so that the server refuses it. Fields
-// that belong to controllers are left out. The result shares all other fields with the object, and
-// is the object itself if nothing changes.
+// that belong to controllers are left out, and so are fields of Kubernetes' own kinds that are null.
+// The result shares all other fields with the object, and is the object itself if nothing changes.
 func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = controllers.Strip(o)
+	if api.BuiltInGroup(o.GroupVersionKind().Group) {
+		if fields, changed := withoutNulls(o.Object, ""); changed {
+			o = &unstructured.Unstructured{Object: fields.(map[string]any)}
+		}
+	}
 	if !isSecret(o.Object) {
 		return o
 	}
@@ -41,6 +48,51 @@ func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	delete(normal, "stringData")
 	normal["data"] = merged
 	return &unstructured.Unstructured{Object: normal}
+}
+
+// withoutNulls returns a value without the fields that are null, and whether it had any. A null field is
+// not set, but an apply of it owns the field, and so keeps what a server has set in it before: a
+// probe that becomes null would stay, with its defaults and without its handler. Keys that users choose
+// and schemas stay as they are.
+func withoutNulls(v any, key string) (any, bool) {
+	if keyValueFields[key] || key == "stringData" || key == "openAPIV3Schema" {
+		return v, false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		var fields map[string]any // a copy, once there is a difference
+		for name, field := range v {
+			kept, changed := withoutNulls(field, name)
+			if field != nil && !changed {
+				continue
+			}
+			if fields == nil {
+				fields = maps.Clone(v)
+			}
+			if fields[name] = kept; field == nil {
+				delete(fields, name)
+			}
+		}
+		if fields != nil {
+			return fields, true
+		}
+	case []any:
+		var items []any
+		for i, item := range v {
+			kept, changed := withoutNulls(item, "")
+			if !changed {
+				continue
+			}
+			if items == nil {
+				items = slices.Clone(v)
+			}
+			items[i] = kept
+		}
+		if items != nil {
+			return items, true
+		}
+	}
+	return v, false
 }
 
 // texts returns a map of strings; ok is false for another type. Null is an empty map, and a
