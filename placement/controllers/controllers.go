@@ -178,6 +178,16 @@ var Fields = []Field{
 	{Kinds: volumes, Path: []string{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, Sign: dumped, given: isSet, Owner: volumeController, Fix: "remove it"},
 	{Kinds: volumes, Path: []string{"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}, Sign: dumped, given: isSet, Owner: volumeController, Fix: "remove it"},
 	{Kinds: volumes, Path: []string{"metadata", "annotations", "volume.kubernetes.io/selected-node"}, Sign: dumped, given: isSet, Owner: "the scheduler", Fix: "remove it"},
+	{Kinds: claims, Path: []string{"metadata", "annotations", "volume.kubernetes.io/storage-provisioner"}, Sign: dumped, given: isSet, Owner: volumeController, Fix: "remove it"},
+	{Kinds: claims, Path: []string{"metadata", "annotations", "volume.beta.kubernetes.io/storage-provisioner"}, Sign: dumped, given: isSet, Owner: volumeController, Fix: "remove it"},
+	{
+		Kinds: []api.GroupKind{{Group: "apps", Kind: "Deployment"}}, Path: []string{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+		Sign: dumped, given: isSet, Owner: "the deployment controller", Fix: "remove it",
+	},
+	{
+		Kinds: []api.GroupKind{{Group: "apps", Kind: "DaemonSet"}}, Path: []string{"metadata", "annotations", "deprecated.daemonset.template.generation"},
+		Sign: dumped, given: isSet, Owner: "the API server", Fix: "remove it",
+	},
 	{Kinds: []api.GroupKind{{Kind: "Namespace"}}, Path: []string{"spec", "finalizers"}, Sign: dumped, given: isSet, Owner: "the namespace controller", Fix: "remove it"},
 }
 
@@ -188,6 +198,7 @@ var (
 	}
 	configMap = []api.GroupKind{{Kind: "ConfigMap"}}
 	secret    = []api.GroupKind{{Kind: "Secret"}}
+	claims    = []api.GroupKind{{Kind: "PersistentVolumeClaim"}}
 	volumes   = []api.GroupKind{{Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"}}
 )
 
