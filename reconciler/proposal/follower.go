@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -253,7 +254,12 @@ func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.
 		return err
 	}
 	comment := "Nobody has decided about this within " + f.cfg.ExpireAfter.String() + ", so it is closed. The object stays as it is on the clusters, and is reported. " +
-		"To decide, open this again, or use `gitfleet proposals open` or `gitfleet proposals close`."
+		"To decide, "
+	if isIssue(s.branch) {
+		comment += "open this again, or "
+	}
+	name := branchHash(s.branch)
+	comment += fmt.Sprintf("use `gitfleet proposals open %s`, which offers it again, or `gitfleet proposals close %s`, which reverts it.", name, name)
 	body := strings.TrimSpace(current.Body) + "\n" + expiredMarker + "\n"
 	if err := f.end(ctx, *current, comment, body); err != nil {
 		return err

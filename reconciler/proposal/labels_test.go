@@ -88,6 +88,10 @@ func TestAnOfferExpires(t *testing.T) {
 			if len(p.forge.comments) != 1 || !strings.HasPrefix(p.forge.comments[0], "Nobody has decided about this within 1h0m0s") || len(p.forge.branches) > 0 {
 				t.Errorf("comments %q, branches %v", p.forge.comments, p.forge.branches)
 			}
+			said := p.forge.comments[0] // a pull request without its branch cannot be opened again
+			if strings.Contains(said, "open this again") != (len(p.forge.issues) > 0) || !strings.Contains(said, "`gitfleet proposals open "+c().hash+"`") {
+				t.Errorf("the comment says %q", said)
+			}
 			p.restart(10)
 			p.cfg.ExpireAfter = time.Hour
 			p.after(t, 5*time.Minute, c("east"))
