@@ -54,7 +54,8 @@ type Client interface {
 	// ListRemarks lists the comments of others than the user of the token on pull requests since a time, the oldest first.
 	// If there are very many, some are left out.
 	ListRemarks(ctx context.Context, since time.Time) ([]Remark, error)
-	// MayWrite reports whether the author of a comment may write to the repository.
+	// MayWrite reports whether the author of a comment may write to the repository. It returns ErrPermissionsHidden if the
+	// token may not ask that.
 	MayWrite(ctx context.Context, r Remark) (bool, error)
 
 	// FindLineComments returns the bodies of the comments on lines of a pull request that have a
@@ -214,6 +215,8 @@ type Access struct {
 	// Archived says that nobody may write to the repository. NoPullRequests and NoIssues say that
 	// it has none.
 	Archived, NoPullRequests, NoIssues bool
+	// PermissionsHidden says that the token may not ask what others may do in the repository.
+	PermissionsHidden bool
 }
 
 // New returns a client of a repository. It sends no request.

@@ -463,5 +463,6 @@ func (g *giteaClient) Access(ctx context.Context) (Access, error) {
 	return Access{
 		User: user.UserName, ReadOnly: repo.Permissions != nil && !repo.Permissions.Push,
 		Archived: repo.Archived, NoPullRequests: !repo.HasPullRequests, NoIssues: !repo.HasIssues,
+		PermissionsHidden: repo.Permissions != nil && !repo.Permissions.Admin,
 	}, nil
 }

@@ -3,6 +3,7 @@ package forge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -28,7 +29,7 @@ type Remark struct {
 }
 
 // mostRemarkPages is the maximum number of pages of recent comments that are read at once.
-const mostRemarkPages = 4
+const mostRemarkPages = 10
 
 // listRemarks reads recent comments page by page, and returns those of others since a time, the oldest first. The newest
 // come first if newestFirst is set: then what is older ends the list.
@@ -85,15 +86,25 @@ func (g *giteaClient) ListRemarks(ctx context.Context, since time.Time) ([]Remar
 	})
 }
 
-// MayWrite implements Client. Only administrators of the repository may ask for the permissions of others: of whom a token
-// may not ask, nobody may write.
+// ErrPermissionsHidden is the error of MayWrite if the token may not ask what others may do in the repository.
+var ErrPermissionsHidden = errors.New("the token may not ask what others may do in the repository")
+
+// mayWriteError is the error of a request for the permissions of a user; nil if the forge does not know that user.
+func mayWriteError(err error, user string) error {
+	switch status := statusOf(err); {
+	case status == http.StatusNotFound:
+		return nil
+	case status == http.StatusForbidden && !IsGeneral(err):
+		err = fmt.Errorf("%w: %w", ErrPermissionsHidden, err)
+	}
+	return fmt.Errorf("ask what %s may do in the repository: %w", user, err)
+}
+
+// MayWrite implements Client. Only administrators of the repository may ask for the permissions of others.
 func (g *giteaClient) MayWrite(ctx context.Context, r Remark) (bool, error) {
 	level, _, err := g.api(ctx).CollaboratorPermission(g.owner, g.name, r.Author)
-	if status := statusOf(err); status == http.StatusForbidden || status == http.StatusNotFound {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("ask what %s may do in the repository: %w", r.Author, err)
+		return false, mayWriteError(err, r.Author)
 	}
 	return level != nil && slices.Contains([]gitea.AccessMode{gitea.AccessModeWrite, gitea.AccessModeAdmin, gitea.AccessModeOwner}, level.Permission), nil
 }
@@ -103,9 +114,11 @@ func (g *githubClient) ListRemarks(ctx context.Context, since time.Time) ([]Rema
 	if err != nil {
 		return nil, err
 	}
-	return listRemarks(since, self, false, func(page int) ([]Remark, bool, error) {
+	// The forge compares since with the last edit of a comment. The newest come first, so that no edits of old ones are in
+	// front of them.
+	return listRemarks(since, self, true, func(page int) ([]Remark, bool, error) {
 		list, resp, err := g.api.Issues.ListComments(ctx, g.owner, g.name, 0, &github.IssueListCommentsOptions{ // of all
-			Since: &since, Sort: new("created"), Direction: new("asc"), ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+			Since: &since, Sort: new("created"), Direction: new("desc"), ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
 		})
 		if err != nil {
 			return nil, false, err
@@ -120,11 +133,8 @@ func (g *githubClient) ListRemarks(ctx context.Context, since time.Time) ([]Rema
 
 func (g *githubClient) MayWrite(ctx context.Context, r Remark) (bool, error) {
 	level, _, err := g.api.Repositories.GetPermissionLevel(ctx, g.owner, g.name, r.Author)
-	if statusOf(err) == http.StatusNotFound { // the user is gone
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("ask what %s may do in the repository: %w", r.Author, err)
+		return false, mayWriteError(err, r.Author)
 	}
 	return level.GetPermission() == "admin" || level.GetPermission() == "write", nil // also for the roles maintain and custom ones
 }
@@ -155,11 +165,8 @@ func (g *gitlabClient) ListRemarks(ctx context.Context, since time.Time) ([]Rema
 
 func (g *gitlabClient) MayWrite(ctx context.Context, r Remark) (bool, error) {
 	member, _, err := g.api.ProjectMembers.GetInheritedProjectMember(g.project, r.AuthorID, gitlab.WithContext(ctx))
-	if statusOf(err) == http.StatusNotFound {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("ask what %s may do in the project: %w", r.Author, err)
+		return false, mayWriteError(err, r.Author)
 	}
 	return member.AccessLevel >= gitlab.DeveloperPermissions && member.State != "blocked", nil
 }

@@ -78,5 +78,14 @@ func (g *gitlabClient) RequestReviewers(ctx context.Context, number int64, names
 	if len(ids) == 0 {
 		return refused, nil
 	}
+	mr, _, err := g.api.MergeRequests.GetMergeRequest(g.project, number, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return refused, fmt.Errorf("read merge request %d: %w", number, err)
+	}
+	for _, r := range mr.Reviewers { // those that others have chosen: an edit sets all of them
+		if !slices.Contains(ids, r.ID) {
+			ids = append(ids, r.ID)
+		}
+	}
 	return refused, g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{ReviewerIDs: &ids})
 }

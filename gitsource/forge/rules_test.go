@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -260,6 +261,20 @@ func TestWhyAnIssueIsNotFound(t *testing.T) {
 			issue, err := newClient(t, kind, url, "a/b", "1").Issue(t.Context(), 7)
 			if issue != nil || (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s on %s: %+v, %v, want %q", name, kind, issue, err, test.want)
+			}
+		}
+	}
+}
+
+// A token that may not ask what others may do has an error of its own; of a user who is not known nothing is allowed.
+func TestWhoMayWriteIsNotSaid(t *testing.T) {
+	for status, want := range map[int]error{http.StatusForbidden: forge.ErrPermissionsHidden, http.StatusNotFound: nil} {
+		for _, kind := range forge.Types {
+			answer := fmt.Sprintf(`%d {"message":"no"}`, status)
+			url := answering(t, map[string]string{"GET /collaborators/anna/permission": answer, "GET /members/all/7": answer})
+			may, err := newClient(t, kind, url, "a/b", "1").MayWrite(t.Context(), forge.Remark{Author: "anna", AuthorID: 7})
+			if may || !errors.Is(err, want) {
+				t.Errorf("%d on %s: %t, %v", status, kind, may, err)
 			}
 		}
 	}

@@ -71,8 +71,10 @@ const (
 	overlap = 10 * time.Minute
 	// mostCommands is the maximum number of commands that are executed in one pass.
 	mostCommands = 20
-	// mostAttempts is how often a command is tried that fails on the forge.
+	// mostAttempts is how often a command is tried that fails on the forge, and patience how long one is that is refused for
+	// now.
 	mostAttempts = 5
+	patience     = 30 * time.Minute
 	// wakeSpacing is the minimum time between two lists, however often Wake is called.
 	wakeSpacing = 5 * time.Second
 )
@@ -86,15 +88,17 @@ type Commander struct {
 
 	// since is the time from which comments are read.
 	since time.Time
-	// done are the comments that need nothing more, and attempts counts the failures of others.
-	done     map[int64]time.Time
-	attempts map[int64]int
-	retry    backoff.Backoff
+	// done are the comments that need nothing more, and failed has the backoff of commands that could not be executed.
+	done   map[int64]time.Time
+	failed map[int64]*backoff.Backoff
+	retry  backoff.Backoff
+	// hidden says that the token may not ask who may write to the repository.
+	hidden bool
 }
 
 // New returns a Commander that does nothing until it runs.
 func New(cfg Config) *Commander {
-	return &Commander{cfg: cfg, wake: make(chan struct{}, 1), done: map[int64]time.Time{}, attempts: map[int64]int{}}
+	return &Commander{cfg: cfg, wake: make(chan struct{}, 1), done: map[int64]time.Time{}, failed: map[int64]*backoff.Backoff{}}
 }
 
 // Wake causes comments to be read soon. It never blocks, and any goroutine may call it. On a nil Commander it does nothing.
@@ -156,26 +160,31 @@ func (c *Commander) read(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	executed := 0
+	executed, waiting := 0, map[int64]bool{}
 	for _, r := range list {
 		if _, known := c.done[r.ID]; known {
 			continue
 		}
 		if verb, is := parse(r.Body); is {
+			if failed := c.failed[r.ID]; waiting[r.Number] || failed != nil && failed.Wait(now) > 0 {
+				waiting[r.Number] = true // the commands on one pull request are executed in their order
+				continue
+			}
 			if executed++; executed > mostCommands {
 				return nil // the others in the next pass
 			}
-			if err := c.execute(ctx, r, verb); err != nil {
-				c.attempts[r.ID]++
-				if forge.IsGeneral(err) || c.attempts[r.ID] < mostAttempts {
-					return err
-				}
-				c.cfg.Log.Warn("a command in a comment is given up", "pullRequest", r.Number, "by", r.Author, "err", err)
+			err := c.execute(ctx, r, verb)
+			if err != nil && (ctx.Err() != nil || forge.IsGeneral(err)) {
+				return err
+			}
+			if err != nil && !c.givesUp(ctx, r, err, now) {
+				waiting[r.Number] = true
+				continue
 			}
 		}
-		delete(c.attempts, r.ID)
+		delete(c.failed, r.ID)
 		c.done[r.ID] = r.At
-		if from := r.At.Add(-overlap); from.After(c.since) {
+		if from := r.At.Add(-overlap); from.After(c.since) && len(waiting) == 0 {
 			c.since = from
 		}
 	}
@@ -185,6 +194,62 @@ func (c *Commander) read(ctx context.Context, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// givesUp records that a command could not be executed, and reports whether it is not tried again. Then the pull request says
+// so, if its author may give commands.
+func (c *Commander) givesUp(ctx context.Context, r forge.Remark, err error, now time.Time) bool {
+	failed := c.failed[r.ID]
+	if failed == nil {
+		failed = &backoff.Backoff{}
+		c.failed[r.ID] = failed
+	}
+	if failed.Fail(err, now) {
+		c.cfg.Log.Warn("a command in a comment is not executed; trying again", "pullRequest", r.Number, "by", r.Author, "err", err)
+	}
+	refused, _ := errors.AsType[*proposal.RefusedError](err)
+	if refused != nil && now.Sub(r.At) < patience || refused == nil && failed.Failures() < mostAttempts {
+		return false
+	}
+	c.cfg.Log.Warn("a command in a comment is given up", "pullRequest", r.Number, "by", r.Author, "err", err)
+	if tried, ok := errors.AsType[*executionError](err); ok {
+		if err := c.answer(ctx, r, "Nothing was done, also after several attempts: "+markdown.Code(tried.Error())); err != nil {
+			c.cfg.Log.Warn("that a command was given up is not written to the pull request", "pullRequest", r.Number, "err", err)
+		}
+	}
+	return true
+}
+
+// An executionError is why the command of a user who may give one could not be executed.
+type executionError struct{ error }
+
+func (e *executionError) Unwrap() error { return e.error }
+
+// answer answers a command.
+func (c *Commander) answer(ctx context.Context, r forge.Remark, text string) error {
+	_, err := c.cfg.Forge.AddComment(ctx, r.Number, text+"\n\n"+c.answerMarker(r)+"\n")
+	return err
+}
+
+// answerMarker identifies the answer to a command.
+func (c *Commander) answerMarker(r forge.Remark) string {
+	return fmt.Sprintf("<!-- gitfleet: answers %s %d -->", c.cfg.Fleet, r.ID)
+}
+
+// sayHidden says that no command can be executed, since the token may not ask who may write to the repository: in the log once,
+// and once on a pull request on which somebody gives a command.
+func (c *Commander) sayHidden(ctx context.Context, r forge.Remark, err error) error {
+	if !c.hidden {
+		c.hidden = true
+		c.cfg.Log.Warn("commands in comments are not executed, since the token may not ask who may write to the repository", "err", err)
+	}
+	marker := fmt.Sprintf("<!-- gitfleet: executes no commands %s -->", c.cfg.Fleet)
+	if found, err := c.cfg.Forge.FindComment(ctx, r.Number, marker); err != nil || found != nil {
+		return err
+	}
+	_, err = c.cfg.Forge.AddComment(ctx, r.Number, "Commands in comments are not executed here: the token of gitfleet may not ask who may write to the repository. "+
+		"Use `gitfleet proposals`, close or merge the pull request, or set its labels.\n\n"+marker+"\n")
+	return err
 }
 
 // parse returns the command in a comment: what follows the word at its beginning.
@@ -239,24 +304,25 @@ func (c *Commander) execute(ctx context.Context, r forge.Remark, verb string) er
 		return nil
 	}
 	may, err := c.cfg.Forge.MayWrite(ctx, r)
+	if errors.Is(err, forge.ErrPermissionsHidden) {
+		return c.sayHidden(ctx, r, err)
+	}
 	if err != nil {
 		return err
 	}
-	if !may {
-		c.cfg.Log.Info("command in a comment left alone: as far as the token may ask, its author may not write to the repository", "url", pr.URL, "by", r.Author)
+	if c.hidden = false; !may {
+		c.cfg.Log.Info("command in a comment left alone: its author may not write to the repository", "url", pr.URL, "by", r.Author)
 		return nil
 	}
-	marker := fmt.Sprintf("<!-- gitfleet: answers %s %d -->", c.cfg.Fleet, r.ID)
-	if found, err := c.cfg.Forge.FindComment(ctx, r.Number, marker); err != nil || found != nil {
+	if found, err := c.cfg.Forge.FindComment(ctx, r.Number, c.answerMarker(r)); err != nil || found != nil {
 		return err
 	}
 	answer, err := c.run(ctx, x, verb)
 	if err != nil {
-		return err
+		return &executionError{err}
 	}
 	c.cfg.Log.Info("command in a comment executed", "url", pr.URL, "command", verb, "by", r.Author)
-	_, err = c.cfg.Forge.AddComment(ctx, r.Number, answer+"\n\n"+marker+"\n")
-	return err
+	return c.answer(ctx, r, answer)
 }
 
 // concerns reports whether a command is looked at on a pull request: on one of drift of this fleet, or on an open one that may be
@@ -290,12 +356,12 @@ func (c *Commander) run(ctx context.Context, x call, verb string) (string, error
 			return fmt.Sprintf("%s is only for pull requests of drift.\n\n%s", markdown.Code(word+" "+verb), help(x)), nil
 		}
 		said, err := command.do(c, ctx, x)
-		_, refused := errors.AsType[*proposal.RefusedError](err)
+		refused, _ := errors.AsType[*proposal.RefusedError](err)
 		_, unknown := errors.AsType[*status.UnknownError](err)
 		switch {
 		case unknown:
 			return "Nothing was done: no cluster holds this change any more.", nil
-		case refused:
+		case refused != nil && !refused.Temporary:
 			return "Nothing was done: " + markdown.Code(err.Error()), nil
 		}
 		return said, err

@@ -28,7 +28,9 @@ type world struct {
 	lose int
 	// fail is returned by ListRemarks, and refuse by Hold and Revert.
 	fail, refuse error
-	idle         bool
+	// hidden is the error of MayWrite.
+	hidden error
+	idle   bool
 }
 
 const drift = "0123456789abcdef"
@@ -45,7 +47,7 @@ func (w *world) ListRemarks(_ context.Context, since time.Time) ([]forge.Remark,
 }
 
 func (w *world) MayWrite(_ context.Context, r forge.Remark) (bool, error) {
-	return r.Author == "anna", nil
+	return r.Author == "anna" && w.hidden == nil, w.hidden
 }
 
 func (w *world) PullRequest(_ context.Context, number int64) (forge.PullRequest, error) {
@@ -68,8 +70,10 @@ func (w *world) PullRequest(_ context.Context, number int64) (forge.PullRequest,
 	return pr, nil
 }
 
-func (w *world) FindComment(_ context.Context, _ int64, marker string) (*forge.Comment, error) {
-	if slices.ContainsFunc(w.answers, func(a string) bool { return strings.Contains(a, marker) }) {
+func (w *world) FindComment(_ context.Context, number int64, marker string) (*forge.Comment, error) {
+	if slices.ContainsFunc(w.answers, func(a string) bool {
+		return strings.HasPrefix(a, fmt.Sprint(number, ":")) && strings.Contains(a, marker)
+	}) {
 		return &forge.Comment{}, nil
 	}
 	return nil, nil
@@ -186,13 +190,62 @@ func TestFailuresOfCommands(t *testing.T) {
 	}
 	w = &world{refuse: errors.New("the forge has closed the connection")}
 	w.say(1, "anna", "/gitfleet revert")
+	w.say(1, "anna", "/gitfleet unhold")
 	w.say(2, "anna", "/gitfleet plan")
 	c := w.commander()
-	for n := range 2 * mostAttempts {
-		c.pass(t.Context(), noon.Add(time.Duration(n)*10*time.Minute/2))
+	c.pass(t.Context(), noon)
+	if len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "2: It is planned again.") || len(w.did) != 2 {
+		t.Errorf("answered at once: %q, did %q", w.answers, w.did)
 	}
-	if len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "2: It is planned again.") {
-		t.Errorf("answered: %q", w.answers)
+	for n := range 40 {
+		c.pass(t.Context(), noon.Add(time.Duration(n)*time.Minute))
+	}
+	if len(w.answers) != 3 || !strings.HasPrefix(w.answers[1], "1: Nothing was done, also after several attempts: `the forge has closed the connection`") || len(w.did) != 1+2*mostAttempts {
+		t.Errorf("answered: %q, did %q", w.answers, w.did)
+	}
+}
+
+// What is refused for now is tried again, and no answer until it was refused for long. An error that every request meets is
+// none of the command.
+func TestWhatIsRefusedForNowIsTriedAgain(t *testing.T) {
+	for name, err := range map[string]error{"refused for now": &proposal.RefusedError{Temporary: true}, "a forge that is down": fmt.Errorf("x: %w", &forge.StatusError{Status: 503})} {
+		w := &world{refuse: err}
+		w.say(1, "anna", "/gitfleet revert")
+		c := w.commander()
+		for n := range 25 {
+			c.pass(t.Context(), noon.Add(time.Duration(n)*time.Minute))
+		}
+		if len(w.answers) > 0 {
+			t.Errorf("%s: answered %q", name, w.answers)
+		}
+		w.refuse = nil
+		c.pass(t.Context(), noon.Add(40*time.Minute))
+		if len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "1: it is closed") {
+			t.Errorf("%s: then answered %q", name, w.answers)
+		}
+	}
+	w := &world{refuse: &proposal.RefusedError{Temporary: true}}
+	w.say(1, "anna", "/gitfleet revert")
+	c := w.commander()
+	for n := range 59 {
+		c.pass(t.Context(), noon.Add(time.Duration(n)*time.Minute))
+	}
+	if len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "1: Nothing was done, ") {
+		t.Errorf("answered in the end: %q", w.answers)
+	}
+}
+
+// If the token may not ask who may write to the repository, no command is executed, and each pull request says so once.
+func TestHiddenPermissions(t *testing.T) {
+	w := &world{hidden: fmt.Errorf("ask: %w", forge.ErrPermissionsHidden)}
+	for range 3 {
+		w.say(1, "anna", "/gitfleet hold")
+		w.say(2, "guest", "/gitfleet plan")
+	}
+	w.commander().pass(t.Context(), noon)
+	w.commander().pass(t.Context(), noon.Add(time.Minute))
+	if len(w.did) > 0 || len(w.answers) != 2 || !strings.Contains(w.answers[0], "may not ask who may write") {
+		t.Errorf("it did %q, and answered %q", w.did, w.answers)
 	}
 }
 

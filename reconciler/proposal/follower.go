@@ -79,6 +79,9 @@ type offerState struct {
 	// commit.
 	published []FileChange
 	message   string
+	// reviewers are those of the pull request for the commit and the files in reviewersOf.
+	reviewers   []string
+	reviewersOf string
 	// waits is the reason why no pull request was opened yet.
 	waits string
 	// retry is the backoff of a change whose pull request could not be opened or updated.

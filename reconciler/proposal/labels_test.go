@@ -21,6 +21,9 @@ func (f *fakeForge) EnsureLabels(_ context.Context, labels []forge.Label) error 
 }
 
 func (f *fakeForge) RequestReviewers(_ context.Context, number int64, names []string) (refused []string, err error) {
+	if f.refuseReviewers != nil {
+		return nil, f.refuseReviewers
+	}
 	for _, name := range names {
 		if strings.HasPrefix(name, "unknown") {
 			refused = append(refused, name)
@@ -64,10 +67,28 @@ func TestReviewersAreRequested(t *testing.T) {
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) {
 		return fstest.MapFS{"CODEOWNERS": {Data: []byte("* @ben\nweb.yaml @org/apps @anna\n")}}, nil
 	}
-	p.after(t, 5*time.Minute, heldChange(7, "east"))
-	if got := strings.Join(p.forge.reviewers, ", "); got != "1: anna, 1: org/apps" {
-		t.Errorf("requested: %s", got)
+	p.forge.refuseReviewers = &forge.StatusError{Status: 503}
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.refuseReviewers = nil
+	requested := func(when, want string) {
+		t.Helper()
+		p.after(t, 5*time.Minute, heldChange(7, "east"))
+		if got := strings.Join(p.forge.reviewers, ", "); got != want {
+			t.Errorf("%s, these were requested: %s", when, got)
+		}
 	}
+	requested("once the forge answers", "1: anna, 1: org/apps")
+	p.restart(10)
+	p.cfg.Reviewers, p.cfg.OwnersFiles = []string{"anna", "unknown", "carl"}, []string{"CODEOWNERS"}
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) {
+		return fstest.MapFS{"CODEOWNERS": {Data: []byte("* @dora\n")}}, nil
+	}
+	requested("with others after a restart", "1: anna, 1: org/apps, 1: carl, 1: dora")
+	body := p.forge.pulls[0].Body // as an earlier version has opened it
+	p.forge.pulls[0].Body = strings.ReplaceAll(body, askedLine.FindString(body)+"\n", "")
+	p.restart(10)
+	p.cfg.Reviewers = []string{"emil"}
+	requested("of a pull request of an earlier version", "1: anna, 1: org/apps, 1: carl, 1: dora")
 }
 
 // A pull request or an issue about which nobody decides is closed, and the object stays as it is. It is offered again if

@@ -153,7 +153,7 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	}
 	f.ensureLabels(ctx, c.labels())
 	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{
-		Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil) + recordOf(c.title(), c.labels()).String(), Labels: c.labels(),
+		Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil) + f.noReviewers() + recordOf(c.title(), c.labels()).String(), Labels: c.labels(),
 	})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
@@ -166,7 +166,6 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	if f.cfg.Opened != nil {
 		f.cfg.Opened()
 	}
-	f.requestReviewers(ctx, pr, c, f.known.commit)
 	return &pr, nil
 }
 
@@ -213,6 +212,13 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	if strings.Contains(pr.Body, expiredMarker) {
 		body += expiredMarker + "\n"
 	}
+	if !isIssue(s.branch) && f.requestsReviews() {
+		asked, err := f.askReviewers(ctx, c, s, pr)
+		if err != nil {
+			return err
+		}
+		body += asked.String()
+	}
 	edit, after, needed := editTo(pr, c.title(), c.labels(), body)
 	if !needed {
 		return nil
@@ -222,6 +228,36 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	}
 	f.open[s.branch] = after
 	return nil
+}
+
+// requestsReviews reports whether reviews of pull requests may have to be requested.
+func (f *follower) requestsReviews() bool { return len(f.cfg.Reviewers)+len(f.cfg.OwnersFiles) > 0 }
+
+// noReviewers is the line of a new body that says that no reviews were requested yet.
+func (f *follower) noReviewers() string {
+	if !f.requestsReviews() {
+		return ""
+	}
+	return askedReviewers(nil).String()
+}
+
+// askReviewers requests the reviews of an open pull request that are not requested yet. Their list is made again if the commit in
+// force or the changed files are others.
+func (f *follower) askReviewers(ctx context.Context, c *change, s *offerState, pr forge.PullRequest) (askedReviewers, error) {
+	key := f.known.commit
+	for _, file := range c.files {
+		key += " " + file.Path
+	}
+	if s.reviewersOf != key {
+		names, err := f.reviewersOf(ctx, c, f.known.commit)
+		if err != nil {
+			f.cfg.Log.Warn("owners of changed files not read; trying again", "url", pr.URL, "err", err)
+			asked, _ := askedIn(pr.Body)
+			return asked, nil
+		}
+		s.reviewersOf, s.reviewers = key, names
+	}
+	return f.requestReviewers(ctx, pr, s.reviewers)
 }
 
 // updateBranch updates the branch of an open pull request, unless it has the files and the message of the change.

@@ -47,6 +47,8 @@ type fakeForge struct {
 	labels       []forge.Label
 	refuseLabels error
 	reviewers    []string
+	// refuseReviewers is the error of a request for reviews.
+	refuseReviewers error
 	// meanwhile is called just before a pull request is opened.
 	meanwhile func()
 	now       time.Time

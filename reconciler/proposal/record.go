@@ -49,6 +49,46 @@ func (r record) String() string {
 	return "<!-- gitfleet wrote: " + strings.Join(append([]string{r.title}, r.labels...), " ") + " -->\n"
 }
 
+// askedReviewers are the hashes of the users and teams whose reviews gitfleet has requested. Nobody is asked twice: people may
+// remove a reviewer.
+type askedReviewers []string
+
+var askedLine = regexp.MustCompile(`(?m)^<!-- gitfleet asked for reviews:((?: [0-9a-f]+)*) -->\r?$`)
+
+// askedIn returns the requested reviews in a body; known is false if it does not say.
+func askedIn(body string) (asked askedReviewers, known bool) {
+	found := askedLine.FindStringSubmatch(body)
+	if found == nil {
+		return nil, false
+	}
+	return strings.Fields(found[1]), true
+}
+
+// missing returns the names that were not asked yet, as long as there are not too many reviewers.
+func (a askedReviewers) missing(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if len(a)+len(out) < mostReviewers && !slices.Contains(a, shortHash(name)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// with returns the reviewers with some more.
+func (a askedReviewers) with(names []string) askedReviewers {
+	out := slices.Clone(a)
+	for _, name := range names {
+		out = append(out, shortHash(name))
+	}
+	return out
+}
+
+// String is the list as a line of a body, where nobody sees it.
+func (a askedReviewers) String() string {
+	return strings.Join(append([]string{"<!-- gitfleet asked for reviews:"}, a...), " ") + " -->\n"
+}
+
 // editTo returns the edit that makes a pull request or an issue have a title, labels and a body, as far as people have
 // not edited the title and the labels, and the result. It is not needed if nothing differs.
 func editTo(pr forge.PullRequest, title string, labels []string, body string) (e forge.Edit, after forge.PullRequest, needed bool) {

@@ -12,14 +12,25 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A RefusedError says why a request is refused, and what to do instead.
-type RefusedError struct{ why string }
+type RefusedError struct {
+	why string
+	// Temporary says that the same request may be accepted a little later.
+	Temporary bool
+}
 
 func (e *RefusedError) Error() string { return e.why }
 
-func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error {
+	return &RefusedError{why: fmt.Sprintf(format, args...)}
+}
+
+func refuseForNow(format string, args ...any) error {
+	return &RefusedError{why: fmt.Sprintf(format, args...), Temporary: true}
+}
 
 // A request is a user's request about a held change.
 type request struct {
@@ -93,41 +104,61 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 	if err != nil {
 		return response{err: err}
 	}
-	if s := p.states[it.hash]; r.number != 0 && s != nil && s.branch != "" && (isIssue(s.branch) || s.number != r.number) {
-		return response{err: refuse("this change is offered by %s now", s.url)}
-	} else if pr := p.findOpen(it.hash); r.number != 0 && pr != nil && (isIssue(pr.Branch) || pr.Number != r.number) {
-		return response{err: refuse("this change is offered by %s now", pr.URL)}
+	if r.number != 0 {
+		if err := p.isOfferedBy(it.hash, r.number); err != nil {
+			return response{err: err}
+		}
 	}
 	done, err := r.do(ctx, it, r.by, now)
 	if err != nil {
 		if isGeneral(err) {
 			p.recordForgeResult(err, now)
 		}
-		return response{err: userError(err)}
+		return response{err: &forgeError{err}}
 	}
 	p.advance(ctx, now)
 	return response{said: done()}
 }
 
-// userError is an error of a forge as people read it; a refusal stays as it is.
-func userError(err error) error {
-	if _, refused := errors.AsType[*RefusedError](err); refused {
-		return err
+// isOfferedBy refuses a request on a pull request that does not offer the change, as far as is known.
+func (p *Proposer) isOfferedBy(hash string, number int64) error {
+	s := p.states[hash]
+	switch pr := p.findOpen(hash); {
+	case pr != nil && (isIssue(pr.Branch) || pr.Number != number):
+		return refuse("this change is offered by %s now", pr.URL)
+	case pr != nil:
+		return nil
+	case s != nil && s.branch != "" && (isIssue(s.branch) || s.number != number):
+		return refuse("this change is offered by %s now", s.url)
+	case s != nil && s.branch != "":
+		return nil
+	case s != nil && s.neverOffered:
+		return refuse("the change that is held now is a later one, which is not offered yet")
 	}
-	return errors.New(forge.Reason(err))
+	p.woken = true
+	return refuseForNow("it is not known yet what offers this change; try again in a moment")
 }
+
+// A forgeError is an error of the forge as people read it, without the address that was asked.
+type forgeError struct{ error }
+
+func (e *forgeError) Error() string { return forge.Reason(e.error) }
+func (e *forgeError) Unwrap() error { return e.error }
 
 // find returns the held change that a name is of.
 func (p *Proposer) find(name string) (heldItem, error) {
 	held := p.held.Load()
 	if held == nil {
-		return heldItem{}, errors.New("held drift is not known yet; try again in a moment")
+		return heldItem{}, refuseForNow("held drift is not known yet; try again in a moment")
 	}
 	var names []string
 	for _, it := range held.items {
 		names = append(names, it.hash)
 	}
 	i, err := findName(name, names)
+	if _, unknown := errors.AsType[*status.UnknownError](err); unknown && p.known.lost {
+		return heldItem{}, refuseForNow("the ledger was lost, and not all clusters have answered since; try again later")
+	}
 	if err != nil {
 		return heldItem{}, err
 	}
@@ -137,7 +168,7 @@ func (p *Proposer) find(name string) (heldItem, error) {
 // checkRetryAfter refuses a request that needs the forge while the forge asks to send no requests.
 func (p *Proposer) checkRetryAfter(now time.Time) error {
 	if wait := p.retry.ServerDelay(now); wait > 0 {
-		return refuse("the forge accepts no requests for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
+		return refuseForNow("the forge accepts no requests for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -166,7 +197,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		s := p.states[it.hash]
 		pr, listed := p.open[s.branch]
 		if !listed {
-			return nil, fmt.Errorf("%s is not listed as open; try again in a moment", s.url)
+			return nil, refuseForNow("%s is not listed as open; try again in a moment", s.url)
 		}
 		if s.hold {
 			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", s.url, holdLabel)

@@ -3,6 +3,7 @@ package proposal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -256,5 +257,51 @@ func TestMayHaveSecrets(t *testing.T) {
 		if got := mayHaveSecrets([]byte(text)); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
+	}
+}
+
+// A request on a pull request is only executed if that one offers the change, and is refused for now while that is not known.
+func TestRequestsOnAPullRequest(t *testing.T) {
+	const other, unknown = "this change is offered by https://git.example.com/pulls/1 now", "it is not known yet"
+	tests := map[string]struct {
+		do        func(t *testing.T, p *proposing, c *change)
+		number    int64
+		want      string
+		temporary bool
+	}{
+		"of the change": {func(t *testing.T, p *proposing, c *change) { p.after(t, 3*time.Minute, c) }, 1, "", false},
+		"another":       {func(t *testing.T, p *proposing, c *change) { p.after(t, 3*time.Minute, c) }, 7, other, false},
+		"made again":    {func(t *testing.T, p *proposing, c *change) { p.after(t, 10*time.Second, c) }, 1, unknown, true},
+		"not asked yet": {func(t *testing.T, p *proposing, c *change) {
+			p.forge.fail = &forge.StatusError{Status: 503}
+			p.after(t, 10*time.Second, c)
+			p.forge.fail = nil
+		}, 1, unknown, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			c := heldChange(7, "east")
+			test.do(t, p, c)
+			err := p.handle(t.Context(), request{do: p.Proposer.close, name: c.hash, by: "anna", number: test.number}, p.forge.now).err
+			if test.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			refused(t, err, test.want)
+			if own, _ := errors.AsType[*RefusedError](err); own != nil && own.Temporary != test.temporary || len(p.putBack) > 0 {
+				t.Errorf("temporary: %t, %v is put back", own.Temporary, p.putBack)
+			}
+		})
+	}
+	p := newProposing(10)
+	c := heldChange(7, "east")
+	p.after(t, 3*time.Minute, c)
+	p.forge.fail = fmt.Errorf("close: %w", &forge.StatusError{Status: 503})
+	err := p.handle(t.Context(), request{do: p.Proposer.close, name: c.hash, by: "anna", number: 1}, p.forge.now).err
+	if !forge.IsGeneral(err) {
+		t.Errorf("an error of the forge is %v", err)
 	}
 }

@@ -65,35 +65,49 @@ func (t *tracker) ensureLabels(ctx context.Context, names []string) {
 // mostReviewers is the maximum number of reviewers of a pull request.
 const mostReviewers = 10
 
-// requestReviewers requests the reviews of a pull request that was opened for a change at a commit. Whoever cannot be
-// requested is left out.
-func (t *tracker) requestReviewers(ctx context.Context, pr forge.PullRequest, c *change, commit string) {
+// reviewersOf returns whose reviews of a change at a commit are to be requested: the configured users and teams, and the owners
+// of the files that it changes.
+func (t *tracker) reviewersOf(ctx context.Context, c *change, commit string) ([]string, error) {
 	names := slices.Clone(t.cfg.Reviewers)
 	if len(t.cfg.OwnersFiles) > 0 {
 		tree, err := t.cfg.Files(ctx, commit)
 		if err != nil {
-			t.cfg.Log.Warn("owners of changed files not read", "url", pr.URL, "err", err)
-		} else {
-			var files []string
-			for _, f := range c.files {
-				files = append(files, f.Path)
-			}
-			for _, name := range owners.Of(tree, t.cfg.OwnersFiles, files) {
-				if !slices.Contains(names, name) {
-					names = append(names, name)
-				}
+			return nil, err
+		}
+		var files []string
+		for _, f := range c.files {
+			files = append(files, f.Path)
+		}
+		for _, name := range owners.Of(tree, t.cfg.OwnersFiles, files) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
-	if len(names) == 0 {
-		return
+	return names, nil
+}
+
+// requestReviewers requests the reviews of a pull request that were not requested before, and returns the line of its body
+// that says which were. Whoever cannot be requested is left out.
+func (t *tracker) requestReviewers(ctx context.Context, pr forge.PullRequest, names []string) (asked askedReviewers, err error) {
+	asked, known := askedIn(pr.Body)
+	missing := asked.missing(names)
+	if !known { // it was opened by a version that has asked all of them
+		return asked.with(missing), nil
 	}
-	refused, err := t.cfg.Forge.RequestReviewers(ctx, pr.Number, names[:min(len(names), mostReviewers)])
-	if err != nil {
+	if len(missing) == 0 {
+		return asked, nil
+	}
+	refused, err := t.cfg.Forge.RequestReviewers(ctx, pr.Number, missing)
+	switch {
+	case err != nil && isGeneral(err):
+		return asked, err
+	case err != nil:
 		t.cfg.Log.Warn("reviewers of a pull request not requested", "url", pr.URL, "err", err)
-	} else if len(refused) > 0 {
+	case len(refused) > 0:
 		t.cfg.Log.Warn("the forge does not accept some reviewers of a pull request", "url", pr.URL, "reviewers", strings.Join(refused, ", "))
 	}
+	return asked.with(missing), nil
 }
 
 // current returns the pull request of a branch, or the issue with a number; nil if there is none.

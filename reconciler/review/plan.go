@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -131,9 +132,12 @@ func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Bra
 
 // A replanner takes requests for another plan.
 type replanner struct {
-	// again are pull requests to be planned again, and planning those that are planned.
-	again    chan int64
+	// planning are the pull requests that are planned.
 	planning atomic.Pointer[[]int64]
+	// mu protects again, the pull requests to be planned again. asked has a value while there are some.
+	mu    sync.Mutex
+	again map[int64]bool
+	asked chan struct{}
 }
 
 // Again makes an open pull request be planned again soon. It reports false if it is not planned. Any goroutine may call it.
@@ -142,11 +146,23 @@ func (v *replanner) Again(number int64) bool {
 	if planned == nil || !slices.Contains(*planned, number) {
 		return false
 	}
+	v.mu.Lock()
+	v.again[number] = true
+	v.mu.Unlock()
 	select {
-	case v.again <- number:
-	default: // enough are waiting
+	case v.asked <- struct{}{}:
+	default: // Run takes all of them at once
 	}
 	return true
+}
+
+// takeAgain returns the pull requests to be planned again, and forgets them.
+func (v *replanner) takeAgain() map[int64]bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := v.again
+	v.again = map[int64]bool{}
+	return out
 }
 
 // Follows reports whether an open pull request is planned. Any goroutine may call it.

@@ -101,8 +101,6 @@ const (
 	// wakeSpacing is the minimum time between two lists of open pull requests, however often
 	// Wake is called.
 	wakeSpacing = 5 * time.Second
-	// maxAgain is the maximum number of requests for another plan that wait.
-	maxAgain = 16
 )
 
 // A Reviewer writes plans and statuses to a forge. All state is on the forge: the comment with
@@ -171,7 +169,7 @@ func (r *review) planned(key string) {
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), replanner: replanner{again: make(chan int64, maxAgain)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), replanner: replanner{again: map[int64]bool{}, asked: make(chan struct{}, 1)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 	v.rollout.cfg = &v.cfg
 	return v
 }
@@ -227,9 +225,11 @@ func (v *Reviewer) Run(ctx context.Context) error {
 			v.woken = true
 		case t := <-v.tried:
 			v.recordAnswers(t)
-		case number := <-v.again:
-			if r := v.reviews[number]; r != nil {
-				r.key, r.marked, r.retry = "", true, backoff.Backoff{} // the plan that is shown is not known to be stale
+		case <-v.asked:
+			for number := range v.takeAgain() {
+				if r := v.reviews[number]; r != nil {
+					r.key, r.marked, r.retry = "", true, backoff.Backoff{} // the plan that is shown is not known to be stale
+				}
 			}
 		case <-timer.C:
 		}

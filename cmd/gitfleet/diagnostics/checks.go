@@ -180,7 +180,11 @@ func checkForge(ctx context.Context, c settings.Config) []check {
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, check{"forge", cfg.Repository, checkOK, "the token of " + access.User + " is accepted, and the user may write to the repository", ""})
+		message := "the token of " + access.User + " is accepted, and the user may write to the repository"
+		if access.PermissionsHidden {
+			message += "; it does not administer the repository, so that Gitea does not say who may write to it, and commands in comments are not executed"
+		}
+		all = append(all, check{"forge", cfg.Repository, checkOK, message, ""})
 	}
 	return all
 }

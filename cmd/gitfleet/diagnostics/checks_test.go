@@ -36,7 +36,7 @@ func TestDoctorChecksTheForge(t *testing.T) {
 		want, answer     string
 		fix              string
 	}{
-		"well":             {user, repository(true, false, true, true), "ok: the token of fleet is accepted", "", ""},
+		"well":             {user, repository(true, false, true, true), "ok: the token of fleet is accepted", "commands in comments are not executed", ""},
 		"a wrong token":    {answer(401, `{"message": "invalid token"}`), nil, "fail: ask whose the token is: ", "the forge answered 401", "make another token"},
 		"no repository":    {user, answer(404, `{"message": "not found"}`), "fail: read repository fleet/hub: ", "the forge answered 404", "check forge.repository"},
 		"a missing scope":  {answer(403, `{"message": "token does not have at least one of required scope(s)"}`), nil, "fail: ask whose the token is: ", "the forge answered 403", "give the token the missing permission"},

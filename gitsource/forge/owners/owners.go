@@ -2,7 +2,6 @@
 package owners
 
 import (
-	"bufio"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -45,8 +44,8 @@ type group struct {
 func parse(text string) []*group {
 	groups := []*group{{}}
 	now := groups[0]
-	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
-		line := strings.TrimSpace(s.Text())
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
 		if found := section.FindStringSubmatch(line); found != nil {
 			name := strings.ToLower(found[1])
 			if i := slices.IndexFunc(groups, func(g *group) bool { return g.name == name }); i >= 0 {

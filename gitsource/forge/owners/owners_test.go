@@ -21,6 +21,7 @@ func TestOwners(t *testing.T) {
 		"of several files":    {"CODEOWNERS", "/apps/ @ben\n/clusters/ @carl\n", []string{"apps/web.yaml", "clusters/a.yaml", "apps/api.yaml"}, "ben carl"},
 		"a line is wrong":     {"CODEOWNERS", "* @anna\n/apps/ someone\n!x @y\n", []string{"apps/web.yaml"}, "anna"},
 		"sections":            {"CODEOWNERS", "* @anna\n[Apps] @ben\n/apps/\n/apps/web.yaml @carl\n^[Docs][2] @doc\n*.md\n[apps]\n/apps/api.yaml @dora\n", []string{"apps/web.yaml", "apps/api.yaml"}, "anna carl dora"},
+		"after a long line":   {"CODEOWNERS", "* @anna\n# " + strings.Repeat("x", 1<<17) + "\n/apps/ @ben\n", []string{"apps/web.yaml"}, "ben"},
 		"owners of a section": {"CODEOWNERS", "[Apps][2] @ben @org/apps\n/apps/\n", []string{"apps/web.yaml"}, "ben org/apps"},
 	}
 	for name, test := range tests {
