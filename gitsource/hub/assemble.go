@@ -98,6 +98,10 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	}
 	s.Warnings = a.problems
 	a.fill(s)
+	if s.growsTooMuch() {
+		a.problem(problem.Error, api.Origin{}, "", "variables may make the objects of the commit larger by more than %s for one cluster; use shorter values, or fewer variables", limit.Size(mostGrowth))
+		return nil, &LoadError{a.problems}
+	}
 	return s, nil
 }
 

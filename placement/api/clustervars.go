@@ -36,6 +36,9 @@ type ClusterVarsRule struct {
 	Vars map[string]string `json:"vars"`
 }
 
+// LargestVariable is the maximum size of the value of a variable, in bytes.
+const LargestVariable = 64 << 10
+
 // Names are the sorted names of all variables.
 func (s *ClusterVarsSpec) Names() []string {
 	names := slices.Collect(maps.Keys(s.Vars))

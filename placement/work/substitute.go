@@ -243,10 +243,13 @@ func (s *substitution) apply(v *variant, c placement.Cluster) {
 
 // manifest returns a manifest with the values for a cluster; the same one if it has no variables.
 func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest, []error) {
-	r := &replacement{values: values, numbers: m.Numbers}
+	r := &replacement{values: values, numbers: m.Numbers, room: mostGrowth}
 	content, _ := r.value(m.Object.Content.Object, nil).(map[string]any)
 	if m.HashKey != nil && (r.errs != nil || r.changed) { // neither a value nor the path to one may get into a message or past a mask
 		return nil, []error{errors.New("variables are not replaced in an object with encrypted values; take them out, or move them to an object without such values")}
+	}
+	if r.room < 0 {
+		return nil, []error{fmt.Errorf("variables make it larger by more than %d KiB for cluster %s, and it would exceed what an API server accepts; use shorter values, or fewer", mostGrowth>>10, values.Name)}
 	}
 	if r.errs != nil {
 		return nil, r.errs
@@ -276,7 +279,15 @@ type replacement struct {
 	numbers []api.NumberField
 	changed bool
 	errs    []error
+	// room is how much larger the object may still become.
+	room int
 }
+
+// mostGrowth limits the values of all variables in one object: a variable of ten bytes may stand for many thousand.
+const mostGrowth = 1 << 20
+
+// mostErrors limits the errors of one object.
+const mostErrors = 20
 
 func (r *replacement) value(v any, at []string) any {
 	switch v := v.(type) {
@@ -323,18 +334,26 @@ func (r *replacement) text(text string, at []string) string {
 		r.fail(at, "%w", err)
 		return text
 	}
-	out := texts[0]
+	var out strings.Builder
+	out.WriteString(texts[0])
 	for i, v := range variables {
 		value, err := v.Value(r.values)
 		if err != nil {
 			r.fail(at, "%w", err)
 		}
-		out += value + texts[i+1]
+		if r.room -= len(value); r.room < 0 {
+			return text
+		}
+		out.WriteString(value)
+		out.WriteString(texts[i+1])
 	}
-	r.changed = r.changed || out != text
-	return out
+	r.changed = r.changed || out.String() != text
+	return out.String()
 }
 
 func (r *replacement) fail(at []string, format string, args ...any) {
+	if len(r.errs) == mostErrors {
+		return
+	}
 	r.errs = append(r.errs, fmt.Errorf("%s: %w", strings.Join(at, "."), fmt.Errorf(format, args...)))
 }

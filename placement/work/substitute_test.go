@@ -156,3 +156,26 @@ func TestEncryptedObjectsHaveNoVariables(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// Variables make no object larger than an API server accepts: a commit would take the memory of the daemon by them.
+func TestGrowthByVariablesIsBounded(t *testing.T) {
+	long := &api.Variables{Vars: []*api.ClusterVars{{Spec: api.ClusterVarsSpec{Vars: map[string]string{"x": strings.Repeat("x", api.LargestVariable), "y": "y"}}}}}
+	for name, test := range map[string]struct {
+		data  string
+		error string
+	}{
+		"within":           {"'" + strings.Repeat("${vars.x}", 16) + "'", ""},
+		"one text":         {"'" + strings.Repeat("${vars.x}", 20_000) + "'", "larger by more than 1024 KiB for cluster paris"},
+		"many texts":       {"'${vars.x}', b: '" + strings.Repeat("${vars.x}${vars.y}", 16) + "'", "larger by more than 1024 KiB for cluster paris"},
+		"many short ones":  {"'" + strings.Repeat("${vars.y}", 20_000) + "'", ""},
+		"many without one": {"'" + strings.Repeat("${vars.none}", 20_000) + "'", "cluster paris has no variable none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := withVars(t, enabled+"data: {a: "+test.data+"}", false).WithVariables(long, false)
+			_, err := r.For(clustersWithVars["paris"])
+			if said := fmt.Sprint(err); (err == nil) != (test.error == "") || !strings.Contains(said, test.error) || len(said) > 10_000 {
+				t.Errorf("%.300s, want %q", said, test.error)
+			}
+		})
+	}
+}

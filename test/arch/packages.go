@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"gitsource/forge":          {"gitsource/mask", "gitsource/retryafter"},
 	"gitsource/forge/markdown": {},
 	"gitsource/forge/owners":   {},
-	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay"},
+	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable"},
 	"gitsource/hub/build":      {"gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "placement/api", "placement/listitem"},
 	"gitsource/hub/chart":      {"gitsource/hub/limit", "gitsource/hub/sops", "gitsource/hub/tree"},
 	"gitsource/hub/document":   {"gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},

@@ -32,5 +32,8 @@ func checkVars(r *document.Report, p *document.FieldPath, vars map[string]string
 		if name == "" || strings.ContainsAny(name, "{}:$ \t\r\n") {
 			r.Rulef(p, "%q cannot be the name of a variable, which is written ${vars.NAME}", name)
 		}
+		if len(vars[name]) > api.LargestVariable {
+			r.Rulef(p.Child(name), "a value may have at most %d KiB; put more into a ConfigMap", api.LargestVariable>>10)
+		}
 	}
 }
