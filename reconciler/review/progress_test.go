@@ -107,6 +107,45 @@ func TestUndecidedPlacementsAreNoSuccess(t *testing.T) {
 	}
 }
 
+// A placement that was short of clusters before does not keep a commit pending that does not change it.
+func TestAnUnrelatedPlacementKeepsNoCommitPending(t *testing.T) {
+	on := func(placement, cluster, commit string) *status.Detail {
+		return &status.Detail{Placement: placement, Short: 1, Rollout: &status.Rollout{}, Clusters: []status.ClusterDetail{{Cluster: cluster, Commit: commit, Applied: true, Available: true}}}
+	}
+	for name, test := range map[string]struct {
+		short *status.Detail
+		since time.Duration // from when the commit came into force
+		want  string
+	}{
+		"short before":                    {on("crp/web", "a", "old"), -time.Hour, "success: 1 of 1 cluster"},
+		"short before, and nowhere":       {&status.Detail{Placement: "crp/web", Short: 3}, -time.Hour, "success: 1 of 1 cluster"},
+		"short before, changed by it":     {on("crp/web", "a", "new"), -time.Hour, "pending: 2 of 2 clusters; crp/web: found 1 of 2"},
+		"short since, by it or a cluster": {on("crp/web", "a", "old"), 0, "pending: 1 of 1 cluster; crp/web: found 1 of 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			since := reports.Noon.Add(300 * time.Millisecond)
+			report := &status.Report{Source: status.Source{Since: since}, Details: []*status.Detail{test.short, on("crp/db", "b", "new")}}
+			for _, d := range []string{"web", "db"} {
+				p := &api.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: d}}
+				c := metav1.Condition{Type: "ClusterResourcePlacement" + api.Scheduled, Status: metav1.ConditionTrue}
+				if d == "web" {
+					c.Status, c.Message, c.LastTransitionTime = metav1.ConditionFalse, "found 1 of 2", metav1.NewTime(since.Add(test.since).Truncate(time.Second))
+				}
+				p.Status.Conditions = []metav1.Condition{c}
+				report.Placements = append(report.Placements, p)
+			}
+			report.Details[1].Short = 0
+			for _, name := range []string{"a", "b"} {
+				report.Clusters = append(report.Clusters, reports.MemberCluster(name, true))
+			}
+			s := (&rollout{cfg: &Config{}}).status(report, "new")
+			if got := string(s.State) + ": " + s.Description; got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // A commit that is refused has the reason, beside the status of the commit in force.
 func TestARefusedCommitIsShown(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -191,12 +194,14 @@ func progressOf(r *status.Report, commit string) *progress {
 	judge, statuses, suspended := status.NewJudge(r, status.ToBeAvailable), status.PlacementStatuses(r), map[string]bool{}
 	for _, d := range r.Details {
 		missing, verdicts := judge.Placement(d)
+		concerned := false
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
 			p.held += len(c.Braked)
 			if c.Commit != commit && c.Behind == 0 && c.Waits == "" && !c.Removing {
 				continue
 			}
+			concerned = true
 			if verdicts[i].Reason == fulfilment.Suspended {
 				suspended[c.Cluster] = true
 			}
@@ -207,9 +212,11 @@ func progressOf(r *status.Report, commit string) *progress {
 				p.failure = fmt.Sprintf("%s on %s: %s", d.Placement, c.Cluster, why)
 			}
 		}
-		// A cluster that is only absent since the end of the rollout misses nothing of this commit.
+		// A placement that was not scheduled as wanted before, and whose clusters this commit does not change, misses nothing of
+		// it, and neither does a cluster that is only absent since the end of the rollout.
 		why := status.ScheduleTrouble(d, statuses[d.Placement])
-		if !missing.Fulfilled() && (why != "" || d.Rollout == nil || d.Rollout.Finished.IsZero()) {
+		unrelated := !concerned && unscheduledBefore(statuses[d.Placement], r.Source.Since)
+		if !missing.Fulfilled() && !unrelated && (why != "" || d.Rollout == nil || d.Rollout.Finished.IsZero()) {
 			p.addMissing(d, why)
 		}
 	}
@@ -220,6 +227,13 @@ func progressOf(r *status.Report, commit string) *progress {
 	}
 	p.suspended = len(suspended)
 	return p
+}
+
+// unscheduledBefore reports whether a placement has not been scheduled as wanted since before a time; conditions have whole
+// seconds.
+func unscheduledBefore(s *api.PlacementStatus, at time.Time) bool {
+	c := status.Unscheduled(s)
+	return c != nil && c.Status == metav1.ConditionFalse && c.LastTransitionTime.Time.Before(at.Truncate(time.Second))
 }
 
 // addMissing adds the clusters that the policy of a placement asks for and that it is not on. why is the reason why it is not
