@@ -160,7 +160,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	for _, s := range r.ledger.ExpiredSuspensions(now) {
 		r.ledger.Resume(s.Subject, now)
 		r.planned = append(r.planned, userEntry(history.Ended, s.Subject, s.By, "it was "+s.String()))
-		r.cfg.Log.Info("suspension ended", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
+		r.cfg.Log.Info("suspension ended", "effect", s.Effect.Verb(), "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
 	start := r.cfg.Now()
 	p := r.makePlan(now)

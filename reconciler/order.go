@@ -23,6 +23,8 @@ type Order struct {
 	Cluster   string `json:"cluster,omitempty"`
 	// Stopped asks Resume to resume a stopped rollout.
 	Stopped bool `json:"stopped,omitempty"`
+	// Overrun makes a freeze let rollouts finish that have begun.
+	Overrun bool `json:"overrun,omitempty"`
 	// Reason is the reason of a suspension, or of resuming a stopped rollout. A suspension ends after For or at Until,
 	// if one of them is set.
 	Reason string          `json:"reason,omitempty"`
@@ -55,6 +57,17 @@ func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err err
 // lost. It resumes a rollout that a failed update has stopped only if Stopped is set.
 func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, o, (*orderRun).resume)
+}
+
+// Freeze keeps new content from all clusters, of a placement or, with an empty subject, of every placement. Everything
+// else goes on.
+func Freeze(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+	return r.order(ctx, o, (*orderRun).freeze)
+}
+
+// Unfreeze ends a freeze. The subject has to be that of the freeze.
+func Unfreeze(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+	return r.order(ctx, o, (*orderRun).unfreeze)
 }
 
 // Check makes members check all of their objects, or those of one placement on all clusters, and retry failures at once.

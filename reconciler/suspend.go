@@ -16,6 +16,11 @@ func (r *orderRun) suspend(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return r.recordSuspension(subject, o, history.Suspended)
+}
+
+// recordSuspension records a suspension of a subject, and the event in the history.
+func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event history.Event) (string, error) {
 	until, err := o.until(r.now)
 	if err != nil {
 		return "", err
@@ -27,15 +32,15 @@ func (r *orderRun) suspend(o Order) (string, error) {
 	case !plainText(reason) || !plainText(by):
 		return "", refuse("the reason and the name must be one line of text of at most %d bytes", longestText)
 	}
-	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: r.now, Until: until}
+	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: r.now, Until: until, Overrun: o.Overrun}
 	r.ledger.Suspend(s)
 	log := r.cfg.Log.With("subject", subject.String(), "by", by)
 	if !until.IsZero() {
 		reason += ", until " + until.UTC().Format(time.RFC3339)
 		log = log.With("until", until)
 	}
-	r.record(history.Suspended, subject, by, reason)
-	log.Info("suspended", "reason", s.Reason)
+	r.record(event, subject, by, reason)
+	log.Info(subject.Effect.Verb(), "reason", s.Reason)
 	return subject.String() + " is " + s.String(), nil
 }
 
@@ -153,12 +158,14 @@ func (r *orderRun) resumeScheduling(key api.PlacementKey, o Order) (string, erro
 func (r *orderRun) notSuspended(s ledger.Subject) error {
 	var all []string
 	for _, x := range r.ledger.Suspensions() {
-		all = append(all, x.Subject.String())
+		if x.Effect == s.Effect {
+			all = append(all, x.Subject.String())
+		}
 	}
 	if all == nil {
-		return refuse("%s is not suspended, and nothing else is either", s)
+		return refuse("%s is not %s, and nothing else is either", s, s.Effect.Verb())
 	}
-	return refuse("%s is not suspended; suspended are: %s", s, strings.Join(all, ", "))
+	return refuse("%s is not %s; %[2]s are: %s", s, s.Effect.Verb(), strings.Join(all, ", "))
 }
 
 // suspended finds the suspension that an order refers to, even if its subject no longer exists.
@@ -168,6 +175,7 @@ func (r *orderRun) suspended(o Order) (ledger.Subject, bool) {
 	for _, s := range r.ledger.Suspensions() {
 		var named bool
 		switch {
+		case s.Effect != ledger.StopsWrites:
 		case s.Object != api.ID{}:
 			named = s.Cluster == o.Cluster && object.Means(s.Object)
 		case err == nil:

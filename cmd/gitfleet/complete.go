@@ -27,7 +27,8 @@ var completers = map[string]func(known func() server.Names, args []string, begun
 	"get": completeKinds(view.Kinds), "describe": completeKinds([]string{"crp", "mc", "rp"}),
 	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects,
 	"explain": completePlacementAndCluster,
-	"tree":    completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,
+	"freeze":  completePlacement, "unfreeze": completePlacement,
+	"tree": completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,
 	"drift list": completePlacement, "drift show": completePlacement,
 }
 

@@ -72,8 +72,9 @@ func (in *Input) roll() Plan {
 func (in *Input) allow(budget Budget, stopped bool) allowance {
 	count := map[move]int{}
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; !b.blocked() {
-			count[b.wants(in)]++
+		b := &in.Bindings[i]
+		if m := b.wants(in); !b.blocked() && (m == remove || b.Hold.Why == "") {
+			count[m]++
 		}
 	}
 	down := max(budget.mayGoDown(), 0)
@@ -103,6 +104,8 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 		in.remove(p, b, left)
 	case p.Stopped != "":
 		in.stepStopped(p, b, m, left)
+	case b.Hold.Why != "":
+		in.stepHeld(p, b, m, left)
 	case m == repair:
 		in.assign(p, b, b.Latest)
 	case m == update && left.updates > 0:
@@ -132,16 +135,33 @@ func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
 
 // stepStopped updates no cluster. A cluster that joins gets the proven content.
 func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
-	if m == add && b.Proven != (placement.Revision{}) {
-		if left.additions > 0 {
-			left.additions--
-			in.assign(p, b, b.Proven)
-			return
-		}
-		in.keepWaiting(p, b, waitsMaxSurge)
-		return
+	if !in.addProven(p, b, m, left) {
+		in.keepWaiting(p, b, waitsStopped)
 	}
-	in.keepWaiting(p, b, waitsStopped)
+}
+
+// stepHeld keeps new content from a cluster. A cluster that joins gets the proven content.
+func (in *Input) stepHeld(p *Plan, b *Binding, m move, left *allowance) {
+	p.wake(b.Hold.Until)
+	if !in.addProven(p, b, m, left) {
+		p.addWaiting(b, waitsHold, b.Hold.Why)
+		in.keepAssigned(p, b)
+	}
+}
+
+// addProven gives a cluster that joins the proven content, within the budget, and reports whether
+// there is any.
+func (in *Input) addProven(p *Plan, b *Binding, m move, left *allowance) bool {
+	switch known := m == add && b.Proven != (placement.Revision{}); {
+	case known && left.additions > 0:
+		left.additions--
+		in.assign(p, b, b.Proven)
+	case known:
+		in.keepWaiting(p, b, waitsMaxSurge)
+	default:
+		return false
+	}
+	return true
 }
 
 // keepWaiting keeps the assigned revision. The message is added when the plan is complete.

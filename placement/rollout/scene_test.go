@@ -30,6 +30,7 @@ import (
 //	timeout 10m            how long a cluster may take to become available
 //	unreachable east       reachable east
 //	suspend east           go-on east
+//	hold east              release east    new content waits
 //	spare east             available, without the suspended objects
 //	join south             unschedule east         select east     gone east
 //	written east           gitfleet writes there again, such as after drift
@@ -92,6 +93,10 @@ func (s *scene) do(words []string) string {
 		s.block(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
 	case "suspend":
 		s.block(args, func(b *Binding) { b.Suspended = "suspended by alice until 14:00: an incident" })
+	case "hold":
+		s.each(args, func(b *Binding) { b.Hold = Hold{Why: "frozen by alice: release week", Until: s.in.Now.Add(time.Hour)} })
+	case "release":
+		s.each(args, func(b *Binding) { b.Hold = Hold{} })
 	case "go-on":
 		s.block(args, func(b *Binding) { b.Suspended = "" })
 	case "written":

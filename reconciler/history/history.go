@@ -112,6 +112,9 @@ const (
 	Resumed   Event = "resumed"
 	Ended     Event = "ended"
 	Proceeded Event = "proceeded"
+	// Frozen, Unfrozen: a user kept new content from clusters, or no longer.
+	Frozen   Event = "frozen"
+	Unfrozen Event = "unfrozen"
 	// ProposalOpened, ProposalClosed: a user requested that held drift is offered at once, or
 	// reverted.
 	ProposalOpened Event = "proposalOpened"

@@ -88,10 +88,13 @@ type Placement struct {
 	RolloutFinished time.Time `json:",omitzero"`
 	// Proven is a commit with the last content that was available on every cluster, and the
 	// fingerprint of that content; zero if there is none.
-	Proven      placement.Revision
-	Transitions map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
-	Resumed     time.Time             `json:",omitzero"`  // a user last resumed a stopped rollout
-	Stops       []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
+	Proven placement.Revision
+	// ProvenBefore are the fingerprints of earlier contents that were available on every cluster,
+	// oldest first: to return to one of them is a rollback.
+	ProvenBefore []string              `json:",omitempty"`
+	Transitions  map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
+	Resumed      time.Time             `json:",omitzero"`  // a user last resumed a stopped rollout
+	Stops        []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
 	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.
 	// Clusters that have not answered since may also hold the placement.
 	Rebuilt   bool      `json:"Found,omitempty"`

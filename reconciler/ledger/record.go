@@ -30,6 +30,7 @@ type recordKey struct {
 var kinds = map[string]struct {
 	name                              string
 	placement, object, cluster, event bool
+	effect                            bool
 }{
 	headKey:          {name: "head"},
 	fleetKey:         {name: "fleet"},
@@ -37,6 +38,7 @@ var kinds = map[string]struct {
 	placementRecord:  {name: "placement", placement: true},
 	entryRecord:      {name: "binding", placement: true, cluster: true},
 	suspensionRecord: {name: "suspension", placement: true, object: true, cluster: true},
+	effectRecord:     {name: "effect", placement: true, cluster: true, effect: true},
 	declaredRecord:   {name: "declared", object: true},
 	eventRecord:      {name: "event", event: true},
 }
@@ -47,6 +49,9 @@ const (
 
 	clusterRecord, placementRecord, entryRecord   = "c", "p", "e"
 	suspensionRecord, declaredRecord, eventRecord = "s", "o", "v"
+	// Suspensions with another effect than that nothing is written have keys of their own, which an
+	// earlier version refuses instead of taking them for suspensions.
+	effectRecord = "x"
 )
 
 func clusterKey(name string) string {
@@ -61,7 +66,12 @@ func entryKey(k api.PlacementKey, cluster string) string {
 	return recordKey{kind: entryRecord, Subject: Subject{Placement: k, Cluster: cluster}}.String()
 }
 
-func suspensionKey(s Subject) string { return recordKey{kind: suspensionRecord, Subject: s}.String() }
+func suspensionKey(s Subject) string {
+	if s.Effect != StopsWrites {
+		return recordKey{kind: effectRecord, Subject: s}.String()
+	}
+	return recordKey{kind: suspensionRecord, Subject: s}.String()
+}
 
 func declaredKey(id api.ID) string {
 	return recordKey{kind: declaredRecord, Subject: Subject{Object: id}}.String()
@@ -81,6 +91,9 @@ func (k *recordKey) parts() []*string {
 	}
 	if has.cluster {
 		parts = append(parts, &k.Cluster)
+	}
+	if has.effect {
+		parts = append(parts, (*string)(&k.Effect))
 	}
 	if has.event {
 		parts = append(parts, &k.event)
@@ -142,7 +155,7 @@ func encodeRecord(l *Ledger, key string, records map[string][]byte) error {
 		value, exists = l.declared[k.Object]
 	case eventRecord:
 		value, exists = l.byKey[key]
-	case suspensionRecord:
+	case suspensionRecord, effectRecord:
 		value, exists = l.suspended[k.Subject]
 	}
 	if records[key] = nil; err == nil && exists {
@@ -220,7 +233,7 @@ func decodeRecord(l *Ledger, key string, raw []byte) error {
 			e.Binding.WasAvailable = !e.AvailableAt.IsZero()
 		}
 		return nil
-	case suspensionRecord:
+	case suspensionRecord, effectRecord:
 		return decodeInto(l.suspended, k.Subject, raw)
 	case declaredRecord:
 		return decodeInto(l.declared, k.Object, raw)

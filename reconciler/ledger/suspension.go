@@ -10,18 +10,33 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+// An Effect is what a suspension stops.
+type Effect string
+
+// The effects.
+const (
+	// StopsWrites: nothing is written.
+	StopsWrites Effect = ""
+	// Freezes: no cluster gets new content; everything else continues.
+	Freezes Effect = "freeze"
+)
+
 // A Subject is what is suspended. An empty field stands for all: a placement or an object
-// without a cluster is suspended on all clusters. A Subject is comparable.
+// without a cluster is suspended on all clusters, and a freeze of no placement is one of the whole
+// fleet. A Subject is comparable.
 type Subject struct {
 	Placement api.PlacementKey
 	Object    api.ID
 	Cluster   string
+	Effect    Effect `json:",omitempty"`
 }
 
 // String returns, for example, crp/web on east, cluster/east, or Deployment.apps/shop/web on
 // every cluster.
 func (s Subject) String() string {
 	switch {
+	case s == Subject{Effect: Freezes}:
+		return "the fleet"
 	case s.Object != api.ID{} && s.Cluster == "":
 		return s.Object.String() + " on every cluster"
 	case s.Object != api.ID{}:
@@ -37,21 +52,23 @@ func (s Subject) String() string {
 // Compare orders subjects: clusters, then placements, then objects, each by name and then by
 // cluster.
 func (s Subject) Compare(o Subject) int {
-	return cmp.Or(s.Object.Compare(o.Object), s.Placement.Compare(o.Placement), strings.Compare(s.Cluster, o.Cluster))
+	return cmp.Or(s.Object.Compare(o.Object), s.Placement.Compare(o.Placement), strings.Compare(s.Cluster, o.Cluster), cmp.Compare(s.Effect, o.Effect))
 }
 
 // A Suspension says that a user suspended a subject: it is watched and reported, but not
-// written.
+// written, or what else the effect says.
 type Suspension struct {
 	Subject
 	By, Reason string
 	Since      time.Time
 	Until      time.Time // when it ends; zero if it has no end
+	// Overrun says that rollouts which have begun before a freeze may finish.
+	Overrun bool `json:",omitempty"`
 }
 
 // String says who suspended it, until when and why.
 func (s Suspension) String() string {
-	text := "suspended by " + s.By
+	text := s.Effect.Verb() + " by " + s.By
 	if !s.Until.IsZero() {
 		text += " until " + s.Until.UTC().Format(time.RFC3339)
 	}
@@ -59,6 +76,14 @@ func (s Suspension) String() string {
 		text += ": " + s.Reason
 	}
 	return text
+}
+
+// Verb is what was done to a subject, as a participle.
+func (e Effect) Verb() string {
+	if e == Freezes {
+		return "frozen"
+	}
+	return "suspended"
 }
 
 // Ended reports whether the suspension has ended.
@@ -82,7 +107,9 @@ func (l *Ledger) Resume(s Subject, at time.Time) bool {
 		return false
 	}
 	l.suspensions.remove(s)
-	disturb(l, s, at)
+	if s.Effect == StopsWrites {
+		disturb(l, s, at)
+	}
 	return true
 }
 

@@ -15,6 +15,10 @@ func (pl *placementPlanner) recordProven(p *Placement) {
 		return
 	}
 	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {
+		if before := p.Record.Proven.Hash; before != "" {
+			earlier := slices.DeleteFunc(slices.Clone(p.Record.ProvenBefore), func(h string) bool { return h == before || h == hash })
+			p.Record.ProvenBefore = append(earlier[max(0, len(earlier)+1-maxRevisions):], before)
+		}
 		p.Record.Proven = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: hash}
 	}
 }

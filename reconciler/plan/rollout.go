@@ -20,11 +20,13 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
+	hold := pl.holdOf(p)
 	for _, c := range p.Clusters {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
+		in.Bindings[len(in.Bindings)-1].Hold = hold
 	}
 	p.Rollout = rollout.Next(in)
-	if p.Rollout.Stopped != "" && pl.assignProven(p, in.Bindings) {
+	if (p.Rollout.Stopped != "" || hold.Why != "") && pl.assignProven(p, in.Bindings) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {

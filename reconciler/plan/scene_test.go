@@ -39,6 +39,8 @@ import (
 //	forget                 the ledger is lost; members that answer report
 //	                       their inventories now, the others when they answer
 //	panic web              planning a placement panics until mend
+//	freeze [crp/web] [1h]  new content waits, for that long
+//	unfreeze [crp/web]
 //	wait 30s
 //	members                prints the objects on the members, and the held
 //	                       deletions there
@@ -86,6 +88,24 @@ func newScene(t testing.TB) *scene {
 	}
 }
 
+func (s *scene) freeze(on bool, args []string) {
+	f := ledger.Suspension{Subject: ledger.Subject{Effect: ledger.Freezes}, By: "alice", Reason: "release week", Since: s.in.Now}
+	for _, a := range args {
+		if key, err := api.ParsePlacement(a); err == nil {
+			f.Placement = key
+		} else if a == "overrun" {
+			f.Overrun = true
+		} else if d, err := time.ParseDuration(a); err == nil {
+			f.Until = s.in.Now.Add(d)
+		}
+	}
+	if on {
+		s.in.Ledger.Suspend(f)
+	} else {
+		s.in.Ledger.Resume(f.Subject, s.in.Now)
+	}
+}
+
 func (s *scene) commit(name string, allowed []string, data []byte) {
 	s.t.Helper()
 	message := "a change"
@@ -126,6 +146,8 @@ func (s *scene) do(words []string) string {
 			o.Failure = "the image cannot be pulled"
 		}
 		s.except(args[0], args[1], o)
+	case "freeze", "unfreeze":
+		s.freeze(words[0] == "freeze", args)
 	case "load":
 		s.in.Past[args[0]] = s.commits[args[0]]
 	case "lose":

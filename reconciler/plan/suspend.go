@@ -17,6 +17,8 @@ type suspensions struct {
 	// objects are the suspended objects by cluster. Those of "" are suspended on every cluster, and are also in each of
 	// the other lists.
 	objects map[string][]work.SuspendedObject
+	// freezes are the freezes in force, by subject.
+	freezes map[ledger.Subject]ledger.Suspension
 	// version counts the changes; each affects every placement.
 	version uint64
 }
@@ -38,11 +40,15 @@ func (r *suspensions) update(in Input) time.Time {
 		return wake
 	}
 	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]suspendedState, len(list)), map[string][]work.SuspendedObject{}
+	r.freezes = map[ledger.Subject]ledger.Suspension{}
 	r.version++
 	for _, s := range list {
-		if s.Object == (api.ID{}) {
+		switch {
+		case s.Effect == ledger.Freezes:
+			r.freezes[s.Subject] = s
+		case s.Object == api.ID{}:
 			r.reasons[s.Subject] = suspendedState{s.String(), s.Since}
-		} else {
+		default:
 			r.objects[s.Cluster] = append(r.objects[s.Cluster], work.SuspendedObject{ID: s.Object, Why: s.String()})
 		}
 	}

@@ -20,6 +20,9 @@ type Suspension struct {
 	Reason    string    `json:"reason"`
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until,omitzero"` // zero if there is no end
+	// Effect is empty if nothing is written, and freeze if only new content is held. A freeze of no
+	// placement is one of the whole fleet.
+	Effect ledger.Effect `json:"effect,omitempty"`
 }
 
 // suspensions returns the suspensions in force, by subject.
@@ -28,7 +31,7 @@ func suspensions(in Input) []Suspension {
 	var out []Suspension
 	for _, subject := range slices.SortedFunc(maps.Keys(inForce), ledger.Subject.Compare) {
 		s := inForce[subject]
-		x := Suspension{Subject: subject.String(), Object: s.Object, Cluster: s.Cluster, By: s.By, Reason: s.Reason, Since: s.Since, Until: s.Until}
+		x := Suspension{Subject: subject.String(), Object: s.Object, Cluster: s.Cluster, By: s.By, Reason: s.Reason, Since: s.Since, Until: s.Until, Effect: s.Effect}
 		if s.Placement != (api.PlacementKey{}) {
 			x.Placement = s.Placement.String()
 		}
@@ -61,7 +64,7 @@ func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(was), ledger.Subject.Compare) {
 		if _, still := is[s]; !still {
-			out = append(out, aboutSubject(s, in, normal(api.Resumed, s.String()+" is no longer suspended")))
+			out = append(out, aboutSubject(s, in, normal(api.Resumed, s.String()+" is no longer "+s.Effect.Verb())))
 		}
 	}
 	return out

@@ -62,6 +62,9 @@ func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState 
 // is.
 func (w daemonState) suspensionOf(placement string, id api.ID, cluster string) string {
 	for _, x := range w.suspended {
+		if x.Effect != ledger.StopsWrites {
+			continue
+		}
 		on := x.Cluster == "" || x.Cluster == cluster
 		what := x.Object == (api.ID{}) || x.Object == id
 		whose := x.Placement == "" || x.Placement == placement

@@ -37,6 +37,12 @@ func (o *orders) mount(srv *server.Server) {
 	}
 	act("suspend", orderAction(o.loop.Suspend))
 	act("resume", orderAction(o.loop.Resume))
+	act("freeze", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return reconciler.Freeze(ctx, o.loop, order)
+	}))
+	act("unfreeze", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return reconciler.Unfreeze(ctx, o.loop, order)
+	}))
 	act("close-proposal", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return o.proposals.Close(ctx, order.Subject, order.By)
 	}))

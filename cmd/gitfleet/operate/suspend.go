@@ -42,10 +42,7 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
   gitfleet suspend cluster/east --until 18:00 --reason "network maintenance"`,
 		Args: cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
-			if strings.TrimSpace(o.Reason) == "" {
-				return errors.New(`--reason is required, such as --reason "INC-17: tuned by hand"`)
-			}
-			return nil
+			return requireReason(o.Reason, "INC-17: tuned by hand")
 		},
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			var err error
@@ -56,11 +53,24 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 		}),
 	}
 	bindOrder(cmd, &at, &o)
+	bindReason(cmd, &o, &until)
+	return cmd
+}
+
+// bindReason adds the flags that say why something is suspended, and for how long.
+func bindReason(cmd *cobra.Command, o *reconciler.Order, until *string) {
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "the reason, for the status and the history")
 	cmd.Flags().DurationVar(&o.For.Duration, "for", 0, "how long, such as 90m or 2h")
-	cmd.Flags().StringVar(&until, "until", "", "until when: 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z")
-	cmd.MarkFlagRequired("reason") // for completion; the error is that of PreRunE
-	return cmd
+	cmd.Flags().StringVar(until, "until", "", "until when: 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z")
+	cmd.MarkFlagRequired("reason") // for completion; the error is that of requireReason
+}
+
+// requireReason returns an error that shows how to give a reason, if there is none.
+func requireReason(reason, example string) error {
+	if strings.TrimSpace(reason) == "" {
+		return errors.New("--reason is required, such as --reason \"" + example + "\"")
+	}
+	return nil
 }
 
 // NewResume returns the command resume.

@@ -327,7 +327,11 @@ func unfinishedDeletion(d group[Deletions]) string {
 }
 
 func (t *textWriter) suspension(s status.Suspension) string {
-	text := s.Subject + ", for " + t.span(s.Since)
+	text := s.Subject + ", "
+	if s.Effect != "" {
+		text += s.Effect.Verb() + " "
+	}
+	text += "for " + t.span(s.Since)
 	if !s.Until.IsZero() {
 		text += " until " + s.Until.UTC().Format("2006-01-02 15:04 MST")
 	}
