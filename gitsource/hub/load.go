@@ -105,7 +105,7 @@ func NewLoader(opts Options) *Loader {
 	opts.Limits = opts.Limits.WithDefaults()
 	l := &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}, chartSteps: mostChartSteps}
 	if opts.Keys != nil {
-		l.plain = &plaintexts{keys: opts.Keys, files: map[string][]*decrypted{}}
+		l.plain = &plaintexts{keys: opts.Keys, files: map[string][]*decrypted{}, gone: map[string]int{}}
 	}
 	return l
 }
@@ -123,6 +123,7 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 		t = t.Decrypted(l.plain)
 	}
 	snapshot, err := l.read(commit, t)
+	l.plain.forgetGone(t)
 	if broken, ok := errors.AsType[*LoadError](err); ok {
 		l.plain.mask(broken.Problems)
 	}

@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -23,7 +25,20 @@ type plaintexts struct {
 	version string
 	// files are the newest versions of each file, the last that was read at the end.
 	files map[string][]*decrypted
+	// size is that of all values, and texts that of all texts, in bytes.
+	size, texts int
+	// gone counts the loads since a commit had a file.
+	gone map[string]int
+	// redactor masks all values; nil if they have changed.
+	redactor *build.Redactor
 }
+
+// The memory for what is decrypted: the values of all versions, without which nothing is decrypted, and the texts, which are decrypted
+// again if they were not kept.
+const (
+	mostValues = 32 << 20
+	mostTexts  = 64 << 20
+)
 
 // A decrypted is one version of an encrypted file, or says why it cannot be decrypted.
 type decrypted struct {
@@ -39,7 +54,7 @@ const versions = 4
 // Text implements tree.Plaintext.
 func (p *plaintexts) Text(name string, data []byte) []byte {
 	if !sops.IsEncrypted(data) {
-		delete(p.files, name)
+		p.forget(name, len(p.files[name]))
 		return data
 	}
 	sum := sha256.Sum256(data)
@@ -49,17 +64,64 @@ func (p *plaintexts) Text(name string, data []byte) []byte {
 	if i >= 0 {
 		d = known[i]
 		known = slices.Delete(known, i, i+1)
-	} else {
-		d.File, d.err = sops.Decrypt(name, data, p.keys)
 	}
-	if len(known) == versions {
-		known = slices.Delete(known, 0, 1)
+	text := data
+	if i < 0 || d.err == nil && d.Text == nil {
+		file, err := sops.Decrypt(name, data, p.keys)
+		if d.File == nil && err == nil && p.size+valuesSize(file) > mostValues {
+			file, err = nil, fmt.Errorf("the encrypted values of the repository take more than %s together", limit.Size(mostValues))
+		}
+		if d.err = err; err == nil {
+			text = file.Text
+			if p.texts+len(text) > mostTexts {
+				file.Text = nil
+			}
+			if p.texts += len(file.Text); d.File == nil {
+				p.size, p.redactor = p.size+valuesSize(file), nil
+			}
+			d.File = file
+		}
+	} else if d.err == nil {
+		text = d.Text
 	}
 	p.files[name] = append(known, d)
-	if d.err != nil {
-		return data
+	p.forget(name, len(p.files[name])-versions)
+	return text
+}
+
+func valuesSize(f *sops.File) (n int) {
+	for _, v := range f.Values {
+		n += len(v)
 	}
-	return d.File.Text
+	return n
+}
+
+// forget forgets the oldest versions of a file.
+func (p *plaintexts) forget(name string, n int) {
+	for ; n > 0; n-- {
+		if f := p.files[name][0].File; f != nil {
+			p.size, p.texts, p.redactor = p.size-valuesSize(f), p.texts-len(f.Text), nil
+		}
+		p.files[name] = p.files[name][1:]
+	}
+	if len(p.files[name]) == 0 {
+		delete(p.files, name)
+	}
+}
+
+// forgetGone forgets the files that the last commits did not have.
+func (p *plaintexts) forgetGone(t *tree.Tree) {
+	if p == nil {
+		return
+	}
+	for name, known := range p.files {
+		if there, err := t.IsFile(name); err != nil || there {
+			delete(p.gone, name)
+		} else if p.gone[name]++; p.gone[name] > 2 {
+			p.forget(name, len(known))
+			delete(p.gone, name)
+		}
+	}
 }
 
 // Values implements tree.Plaintext.
@@ -122,28 +184,44 @@ func (p *plaintexts) markSecrets(out *parsed, kustomization string, files ...str
 // secrets are values that are encrypted in the repository.
 type secrets struct {
 	exact map[string]bool
-	parts []string // values that are long enough to be recognized within others
+	parts map[string][]string // values that are long enough to be recognized within others, by their first bytes
+	tries *int                // comparisons that are left; then every text counts as a secret
 }
+
+// mostTries limits the comparisons for the objects of one file or build, since who can commit may encrypt very many values that
+// begin alike.
+const mostTries = 20_000_000
 
 // shortest is the length of the shortest value that is looked for within others.
 const shortest = 6
 
 func secretsOf(values []string) secrets {
-	s := secrets{exact: map[string]bool{}}
+	tries := mostTries
+	s := secrets{map[string]bool{}, map[string][]string{}, &tries}
 	for _, v := range values {
-		if v == "" {
+		if v == "" || s.exact[v] {
 			continue
 		}
 		s.exact[v] = true
 		if len(v) >= shortest {
-			s.parts = append(s.parts, v)
+			s.parts[v[:shortest]] = append(s.parts[v[:shortest]], v)
 		}
 	}
 	return s
 }
 
 func (s secrets) in(text string) bool {
-	return s.exact[text] || slices.ContainsFunc(s.parts, func(part string) bool { return strings.Contains(text, part) })
+	if s.exact[text] {
+		return true
+	}
+	for i := 0; i+shortest <= len(text) && len(s.parts) > 0; i++ {
+		for _, part := range s.parts[text[i:i+shortest]] {
+			if *s.tries--; *s.tries < 0 || strings.HasPrefix(text[i:], part) {
+				return true
+			}
+		}
+	}
+	return *s.tries < 0
 }
 
 // find appends the paths of the values that are or contain a secret, also in base64. What identifies an object is none.
@@ -214,18 +292,18 @@ func (p *plaintexts) scrub(message string) string {
 	if p == nil {
 		return message
 	}
-	var values []string
-	for _, known := range p.files {
-		for _, d := range known {
-			if d.File != nil {
-				values = append(values, d.Values...)
+	if p.redactor == nil {
+		var values []string
+		for _, known := range p.files {
+			for _, d := range known {
+				if d.File != nil {
+					values = append(values, d.Values...)
+				}
 			}
 		}
+		p.redactor = build.NewRedactor(values)
 	}
-	if len(values) == 0 {
-		return message
-	}
-	return build.Redact(message, values)
+	return p.redactor.Redact(message)
 }
 
 // mask masks them in problems.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/sopsfile"
@@ -152,5 +153,74 @@ func TestCopiesOfEncryptedValuesStaySecret(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.says)
 			}
 		})
+	}
+}
+
+// What is decrypted takes bounded memory: of files that are gone nothing is kept, of large ones no text, and values beyond the limit
+// are not decrypted.
+func TestTheMemoryOfDecryptedFilesIsBounded(t *testing.T) {
+	file := func(value string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(sopsfile.Encrypt("apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: shop}\nstringData: {password: "+value+"}\n", "^stringData$", recipient))}
+	}
+	loader := NewLoader(Options{Keys: &fakeKeys{recipient, "1"}})
+	load := func(files fstest.MapFS) {
+		t.Helper()
+		if _, err := loader.Load(Commit{Hash: "1"}, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := loader.plain
+	for i := range 10 {
+		load(fstest.MapFS{fmt.Sprint(i, ".yaml"): file("canary" + fmt.Sprint(i))})
+	}
+	if len(p.files) > 3 || p.size > 3*len("canary0") {
+		t.Errorf("%d files with values of %d bytes are kept of 10 commits that each had one", len(p.files), p.size)
+	}
+	for i := range 10 {
+		load(fstest.MapFS{"a.yaml": file("canary" + fmt.Sprint(i))})
+	}
+	if p.size > (versions+3)*len("canary0") {
+		t.Errorf("values of %d bytes are kept of 10 versions of a file", p.size)
+	}
+	for range 3 {
+		load(fstest.MapFS{"b.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: shop}\n")}})
+	}
+	if len(p.files) > 0 || p.size != 0 || p.texts != 0 {
+		t.Errorf("%d files, %d and %d bytes are kept of files that are gone", len(p.files), p.size, p.texts)
+	}
+	p.size, p.texts = mostValues-100, mostTexts
+	if text := p.Text("c.yaml", file("short").Data); !bytes.Contains(text, []byte("short")) || p.last("c.yaml").Text != nil || p.texts != mostTexts {
+		t.Error("a text beyond the limit is kept, or not decrypted")
+	}
+	if text := p.Text("c.yaml", file("short").Data); !bytes.Contains(text, []byte("ENC[")) && !bytes.Contains(text, []byte("short")) {
+		t.Errorf("read again it is %s", text)
+	}
+	if text := p.Text("d.yaml", file(strings.Repeat("long", 100)).Data); bytes.Contains(text, []byte("longlong")) || !strings.Contains(p.last("d.yaml").err.Error(), "more than 32 MiB together") {
+		t.Errorf("values beyond the limit are decrypted: %v", p.last("d.yaml").err)
+	}
+}
+
+// Very many values that begin alike are looked for in bounded time. What is left then counts as secret.
+func TestManyEncryptedValuesAreFoundInTime(t *testing.T) {
+	values := make([]string, 5000)
+	for i := range values {
+		values[i] = strings.Repeat("a", 20) + fmt.Sprint(i)
+	}
+	s := secretsOf(values)
+	if text := strings.Repeat("a", 500); !s.in("x"+values[4999]+"y") || s.in("harmless") || s.in(text) {
+		t.Error("a value is not found, or one that is none")
+	}
+	for range 100 {
+		_ = s.in(strings.Repeat("a", 500))
+	}
+	if !s.in("harmless") || *s.tries < -200 {
+		t.Errorf("%d comparisons are left", *s.tries)
+	}
+	r := build.NewRedactor(values)
+	if got := r.Redact("is " + values[7] + "!"); got != "is ***!" {
+		t.Error(got)
+	}
+	if got := r.Redact(strings.Repeat("a", 500)); strings.Contains(got, "aaaa") {
+		t.Error(got)
 	}
 }

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
@@ -48,20 +49,68 @@ func (b *builder) clean(message string) string {
 }
 
 // Redact masks secret values in a message, in every way they may be written.
-func Redact(message string, secrets []string) string {
-	var forms []string
+func Redact(message string, secrets []string) string { return NewRedactor(secrets).Redact(message) }
+
+// A Redactor masks secret values in messages, in every way they may be written.
+type Redactor struct {
+	// forms are what is masked, by the first bytes.
+	forms map[string][]string
+}
+
+const (
+	// indexed is the number of bytes by which forms are found, and so the shortest that are masked.
+	indexed = 3
+	// mostTries limits the comparisons for one message, since who can commit may encrypt very many values that begin alike.
+	mostTries = 200_000
+)
+
+// NewRedactor returns a Redactor of some values.
+func NewRedactor(secrets []string) *Redactor {
+	r := &Redactor{map[string][]string{}}
 	for _, s := range secrets {
 		for form := range strings.SplitSeq(s, "\n") {
-			forms = append(forms, spellings(form)...)
+			r.add(spellings(form))
 		}
-		forms = append(forms, spellings(s)...)
+		r.add(spellings(s))
 	}
-	// The longest first, since a shorter value may be part of a longer one.
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
-	for _, f := range slices.Compact(forms) {
-		message = strings.ReplaceAll(message, f, "***")
+	for begin, forms := range r.forms {
+		// The longest first, since a shorter value may be the beginning of a longer one.
+		slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+		r.forms[begin] = slices.Compact(forms)
 	}
-	return message
+	return r
+}
+
+func (r *Redactor) add(forms []string) {
+	for _, f := range forms {
+		if len(f) >= indexed {
+			r.forms[f[:indexed]] = append(r.forms[f[:indexed]], f)
+		}
+	}
+}
+
+// Redact masks the values in a message.
+func (r *Redactor) Redact(message string) string {
+	var out strings.Builder
+	tries, end := 0, 0 // all before the end is written or masked
+	for i := 0; i+indexed <= len(message); i++ {
+		for _, f := range r.forms[message[i:i+indexed]] {
+			if tries++; tries > mostTries {
+				return "the message is not shown, since it may have encrypted values"
+			}
+			if !strings.HasPrefix(message[i:], f) {
+				continue
+			}
+			if i >= end { // else it continues a value that overlaps it
+				out.WriteString(message[end:i])
+				out.WriteString("***")
+			}
+			end = max(end, i+len(f))
+			break
+		}
+	}
+	out.WriteString(message[end:])
+	return out.String()
 }
 
 // spellings returns the ways in which a value may be written. Values of one or two characters
