@@ -44,8 +44,9 @@ type repeated struct {
 	seen map[string]time.Time
 }
 
-// variable is what differs between two errors of one outage: ports, times and numbers of requests.
-var variable = regexp.MustCompile(`[0-9]+`)
+// variable is what differs between two errors of one outage: times, durations, the ports from which requests are sent, and
+// numbers that stand alone. Digits in names and addresses tell members apart.
+var variable = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+|:[0-9]+->|\b(?:[0-9.]+(?:h|m|s|ms|µs|ns))+\b|(?:^|[\s=("'])[0-9]+(?:[\s,;)"']|$)`)
 
 // again records an error, and reports whether it belongs to an outage that was logged.
 func (p *repeated) again(r slog.Record) bool {

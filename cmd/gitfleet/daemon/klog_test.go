@@ -43,6 +43,26 @@ func TestKlogHandler(t *testing.T) {
 	}
 }
 
+// An error that differs only in times, durations and ports of one outage is repeated; one about another member is not, also if
+// their names differ only in a digit.
+func TestRepeatedErrors(t *testing.T) {
+	const first = `Get "https://member-1.example.com:6443/api?timeout=5.2s": dial tcp 10.0.0.5:41234->10.0.0.1:6443: i/o timeout after 3 attempts at 2027-01-15T12:00:00.123Z`
+	for text, want := range map[string]bool{
+		first: true,
+		strings.NewReplacer("41234", "50100", "5.2s", "9.98s", "3 attempts", "17 attempts", "12:00:00.123", "12:00:07.9").Replace(first): true,
+		strings.Replace(first, "member-1", "member-2", 1):   false,
+		strings.Replace(first, "10.0.0.1:", "10.0.0.2:", 1): false,
+		strings.Replace(first, ":6443/", ":6444/", 1):       false,
+	} {
+		seen := &repeated{seen: map[string]time.Time{}}
+		at := time.Date(2027, 1, 15, 12, 0, 0, 0, time.UTC)
+		seen.again(slog.NewRecord(at, slog.LevelError, first, 0))
+		if got := seen.again(slog.NewRecord(at.Add(time.Minute), slog.LevelError, text, 0)); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+}
+
 // With logFormat json every line of the log is JSON, also what libraries log in their own ways.
 func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
 	before, flags := stdlog.Writer(), stdlog.Flags()
@@ -77,11 +97,11 @@ func TestRepeatedErrorsAreLoggedOnce(t *testing.T) {
 		message string
 		again   bool
 	}{
-		{0, "dial tcp 127.0.0.1:4001: refused", false},
-		{2 * time.Second, "dial tcp 127.0.0.1:4002: refused", true},
+		{0, "read tcp 127.0.0.1:4001->10.0.0.1:6443: reset", false},
+		{2 * time.Second, "read tcp 127.0.0.1:4002->10.0.0.1:6443: reset", true},
 		{2 * time.Second, "Unauthorized", false},
-		{4 * time.Minute, "dial tcp 127.0.0.1:4003: refused", true},
-		{outageEnds, "dial tcp 127.0.0.1:4004: refused", false},
+		{4 * time.Minute, "read tcp 127.0.0.1:4003->10.0.0.1:6443: reset", true},
+		{outageEnds, "read tcp 127.0.0.1:4004->10.0.0.1:6443: reset", false},
 	} {
 		at = at.Add(step.after)
 		r := slog.NewRecord(at, slog.LevelError, "error retrieving resource lock", 0)

@@ -239,6 +239,9 @@ func TestShardsAreBounded(t *testing.T) {
 	if err != nil || len(again) < 100 || again[len(again)-1] != newest {
 		t.Errorf("%d are left: %v", len(again), err)
 	}
+	if !slices.ContainsFunc(again, func(e history.Entry) bool { return e.Placement == "crp/api" }) || !slices.Contains(again, revised(99, "crp/web")) {
+		t.Error("a placement to which little happened has lost its history")
+	}
 	if _, err := decode([]byte("no archive")); err == nil {
 		t.Error("anything is decoded")
 	}

@@ -50,23 +50,61 @@ func (s *shard) add(e history.Entry) {
 	})
 	s.entries = slices.Insert(s.entries, at, e)
 	s.changed = true
-	kin := func(o history.Entry) bool { return o.Kind == e.Kind && o.Placement == e.Placement }
+	s.limit(groupOf(e), rooms[e.Kind])
+}
+
+// A group are the entries that share a room.
+type group struct {
+	kind      history.Kind
+	placement string
+}
+
+func groupOf(e history.Entry) group {
 	if e.Kind == history.Action || e.Kind == history.Commit {
-		kin = func(o history.Entry) bool { return o.Kind == e.Kind }
+		return group{kind: e.Kind}
 	}
+	return group{e.Kind, e.Placement}
+}
+
+// limit drops the oldest entries of a group beyond a number.
+func (s *shard) limit(g group, most int) {
 	n := 0
-	for i := range s.entries {
-		if kin(s.entries[i]) {
+	for _, e := range s.entries {
+		if groupOf(e) == g {
 			n++
 		}
 	}
-	if n > rooms[e.Kind] {
-		first := slices.IndexFunc(s.entries, kin)
-		s.entries = slices.Delete(s.entries, first, first+1)
+	s.entries = slices.DeleteFunc(s.entries, func(e history.Entry) bool {
+		if groupOf(e) != g || n <= most {
+			return false
+		}
+		n--
+		return true
+	})
+}
+
+// shrink drops about a quarter of the entries of the largest group, the oldest first, so that the history of a placement to which
+// little happens is not lost to that of the others. If each group has one entry, it drops the older half of all.
+func (s *shard) shrink() {
+	sizes := map[group]int{}
+	most := 0
+	for _, e := range s.entries {
+		g := groupOf(e)
+		sizes[g]++
+		most = max(most, sizes[g])
+	}
+	if most <= 1 {
+		s.entries = slices.Clone(s.entries[(len(s.entries)+1)/2:])
+		return
+	}
+	for g, n := range sizes {
+		if n == most {
+			s.limit(g, most*3/4)
+		}
 	}
 }
 
-// encode returns the entries as compressed lines of JSON. If they are too large, the older half of them is dropped.
+// encode returns the entries as compressed lines of JSON. If they are too large, it drops some; see shrink.
 func (s *shard) encode() ([]byte, error) {
 	for {
 		raw, err := ledger.Compress(func(w io.Writer) error {
@@ -81,7 +119,7 @@ func (s *shard) encode() ([]byte, error) {
 		if err != nil || len(raw) <= largestShard || len(s.entries) == 0 {
 			return raw, err
 		}
-		s.entries = slices.Clone(s.entries[(len(s.entries)+1)/2:])
+		s.shrink()
 	}
 }
 
