@@ -173,6 +173,10 @@ func TestAdditionsBesideAChange(t *testing.T) {
 		hashes := map[string]bool{}
 		for _, c := range offers {
 			hashes[c.hash] = true
+			text := c.body("shop", nil)
+			if c.addition && (!strings.Contains(text, "**puts back** what else was changed in the object: `") || strings.Contains(text, "Nothing is written")) {
+				t.Errorf("what merging does: %s", text)
+			}
 			if c.addition && (c.reason != nil || len(c.files) == 0) {
 				t.Errorf("the addition has no edit: %v", c.reason)
 			}

@@ -211,7 +211,12 @@ func (c *change) writeEdit(b *strings.Builder) {
 	case c.addition:
 		what = "addition"
 	}
-	b.WriteString("**Merging** takes the " + what + " over into Git. Nothing is written to the object on these clusters.")
+	b.WriteString("**Merging** takes the " + what + " over into Git.")
+	if len(c.putsBack) == 0 {
+		b.WriteString(" Nothing is written to the object on these clusters.")
+	} else {
+		b.WriteString(" It also **puts back** what else was changed in the object: " + c.otherChanges() + ". Merge that first to keep it, and this once it is in force.")
+	}
 	if c.override != "" {
 		fmt.Fprintf(b, " %s in %s is for them only", markdown.Code(c.override), markdown.Code(c.files[0].Path))
 		if !c.deleted {
@@ -260,7 +265,7 @@ func (c *change) writeDetails(b *strings.Builder, waiting []*change) {
 		b.WriteString("- A commit that changes the object overwrites the change.\n")
 	}
 	fmt.Fprintf(b, "- The label %s keeps the object as it is, also after closing, until the label is removed.\n", markdown.Code(holdLabel))
-	fmt.Fprintf(b, "- %s shows the change and its state.\n", markdown.Code("gitfleet proposals show "+c.hash[:min(len(c.hash), 8)]))
+	fmt.Fprintf(b, "- %s shows the change and its state.\n", markdown.Code("gitfleet proposals show "+c.shortName()))
 	if len(waiting) > 0 {
 		var names []string
 		for _, w := range waiting {
@@ -424,3 +429,15 @@ func (c *change) labels() []string {
 	}
 	return all
 }
+
+// otherChanges lists the changes that merging puts back, with their clusters.
+func (c *change) otherChanges() string {
+	var out []string
+	for _, other := range c.putsBack {
+		out = append(out, fmt.Sprintf("%s on %s", markdown.Code(other.shortName()), markdown.List(other.clusters(), most)))
+	}
+	return strings.Join(out[:min(len(out), most)], ", ") + " (see `gitfleet proposals list`)"
+}
+
+// shortName is the beginning of the name of a change, which is enough for commands.
+func (c *change) shortName() string { return c.hash[:min(len(c.hash), 8)] }

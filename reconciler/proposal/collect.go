@@ -53,6 +53,8 @@ type change struct {
 	others   []string
 	// holders is the number of clusters that get the object; zero if it is not known.
 	holders int
+	// putsBack are the other held changes of the object that the commit of this one puts back, by hash.
+	putsBack []*change
 }
 
 // A notOffered is a change that is not offered, and why.
@@ -144,9 +146,32 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 		c.reason = err
 		offers = append(offers, c)
 	}
+	findPutBack(offers, byHash)
 	maps.DeleteFunc(col.edits, func(memo string, _ cachedEdit) bool { return !col.used[memo] })
 	slices.SortFunc(offers, func(a, b *change) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, others
+}
+
+// findPutBack finds the changes that the merge of each offer puts back: those of the same object on a cluster that gets a new
+// version of it. What was added beside a manifest stays.
+func findPutBack(offers []*change, all map[string]*change) {
+	byID := map[api.ID][]*change{}
+	for _, hash := range slices.Sorted(maps.Keys(all)) {
+		if c := all[hash]; !c.addition {
+			byID[c.id] = append(byID[c.id], c)
+		}
+	}
+	for _, c := range offers {
+		if c.reason != nil {
+			continue
+		}
+		reached := slices.Concat(c.clusters(), c.others)
+		for _, other := range byID[c.id] {
+			if other != c && slices.ContainsFunc(other.clusters(), func(cluster string) bool { return slices.Contains(reached, cluster) }) {
+				c.putsBack = append(c.putsBack, other)
+			}
+		}
+	}
 }
 
 // newChange returns the change of a drift, without drifts. A deletion has no fields. A change that is
