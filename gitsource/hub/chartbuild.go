@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
@@ -146,7 +146,7 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *chartInputs) (*parsed, error) {
 	p := &parsed{}
 	p.End.Path = c.File
-	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: isHook}
+	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: isLeftOut(spec.Hooks)}
 	for _, layer := range in.layers {
 		values, err := p.readValues(t, a, c, layer)
 		if err != nil {
@@ -168,8 +168,9 @@ func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *
 	if err != nil {
 		return nil, err
 	}
+	content := contentOf(outputs)
 	for _, output := range outputs {
-		p.addOutput(a, c, spec, &output)
+		p.addOutput(a, c, spec, &output, content)
 		if p.Cut {
 			break
 		}
@@ -217,8 +218,9 @@ func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer val
 	return all, nil
 }
 
-// addOutput adds the objects of one file of the chart. Their positions are those of the template.
-func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *chart.Output) {
+// addOutput adds the objects of one file of the chart. Their positions are those of the template. content identifies all that the
+// chart renders.
+func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *chart.Output, content string) {
 	add := p.addItemsIn(spec.Namespace)
 	file := document.Read(o.Path, o.Text, a.limits, a.rest()-p.Size, func(r *document.Report, value any) {
 		object, _ := value.(map[string]any)
@@ -229,6 +231,7 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *
 			r.Root = nil
 		}
 		if !leftOut(r, object, spec.Hooks) {
+			prepareHook(r, object, content)
 			keep(object)
 			add(r, value)
 		}
@@ -246,47 +249,91 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *
 	p.Size, p.End, p.Cut = p.Size+file.Size, file.End, p.Cut || file.Cut
 }
 
-const hookAnnotation = "helm.sh/hook"
-
-// hooksOf are the hooks of Helm that an object is for.
-func hooksOf(object map[string]any) []string {
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	text, _ := annotations[hookAnnotation].(string)
-	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
-}
-
-// isHook reports whether an object of a chart is not placed: a hook of Helm.
-func isHook(object map[string]any) bool {
-	hooks := hooksOf(object)
-	return len(hooks) > 0 && !slices.Contains(hooks, "crd-install")
+// isLeftOut returns a function that reports whether an object of a chart is not placed: a hook of Helm that is not run.
+func isLeftOut(policy api.HookPolicy) func(map[string]any) bool {
+	return func(object map[string]any) bool {
+		hooks := api.HelmHooks(object)
+		_, around := api.HookOf(object)
+		return len(hooks) > 0 && !slices.Contains(hooks, "crd-install") && (!around || policy != api.HooksRun)
+	}
 }
 
 // leftOut reports whether an object of a chart is not placed, and reports a hook that the chart may rely on.
 func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) bool {
-	if !isHook(object) {
-		return false
-	}
-	var around, others []string
-	for _, hook := range hooksOf(object) {
-		switch hook {
-		case "pre-install", "pre-upgrade", "post-install", "post-upgrade":
-			around = append(around, hook)
-		case "test", "test-success", "test-failure":
-		default:
+	var others []string
+	for _, hook := range api.HelmHooks(object) {
+		if !slices.Contains(slices.Concat(knownHooks, testHooks), hook) {
 			others = append(others, hook)
 		}
 	}
+	_, around := api.HookOf(object)
+	left := isLeftOut(policy)(object)
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	switch {
-	case len(around) > 0 && policy == api.HooksIgnore:
-	case len(around) > 0:
-		r.Errorf(nil, "%s is a hook (%s), and hooks are not run; turn it off by a value of the chart, or write hooks: %s to leave the hooks of the chart out", name, strings.Join(around, ", "), api.HooksIgnore)
+	case around && policy == api.HooksFail:
+		r.Errorf(nil, "%s is a hook (%s), which hooks: %s refuses; turn it off by a value of the chart, or write hooks: %s or %s",
+			name, strings.Join(api.HelmHooks(object), ", "), policy, api.HooksRun, api.HooksIgnore)
+	case len(others) > 0 && left:
+		r.Warnf(nil, "left out: %s is a hook for %s, which is not supported", name, strings.Join(others, ", "))
 	case len(others) > 0:
-		r.Warnf(nil, "left out: %s is a hook for %s, which never happens here", name, strings.Join(others, ", "))
+		r.Warnf(nil, "%s is a hook for %s as well, which is not supported", name, strings.Join(others, ", "))
 	}
-	return true
+	return left
+}
+
+// knownHooks are the hooks that are applied, and testHooks those that are left out.
+var (
+	knownHooks = []string{"pre-install", "pre-upgrade", "post-install", "post-upgrade", "crd-install"}
+	testHooks  = []string{"test", "test-success", "test-failure"}
+)
+
+// hookTTL is how long the Job of a hook stays after its end, in seconds, if it does not say so itself.
+const hookTTL = 24 * 3600
+
+// prepareHook gives the Job of a hook a name of its own for each content of the chart, so that it runs again with each of them: what a
+// Job runs cannot be changed. One for the installation alone keeps its name.
+func prepareHook(r *document.Report, object map[string]any, content string) {
+	hook, is := api.HookOf(object)
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	prefix, _ := metadata["generateName"].(string)
+	switch kind := object["kind"]; {
+	case !is || metadata == nil:
+		return
+	case kind == "Pod" && object["apiVersion"] == "v1":
+		r.Errorf(nil, "%s is a Pod that is a hook, and only Jobs are run as hooks; make it a Job, or write hooks: %s", cmp.Or(name, prefix), api.HooksIgnore)
+		return
+	case kind != "Job":
+		return
+	}
+	if name == "" {
+		name = strings.TrimRight(prefix, "-.")
+		delete(metadata, "generateName")
+	}
+	if !hook.Once() {
+		name = strings.TrimRight(name[:min(len(name), longestHook)], "-.") + "-" + content
+	}
+	metadata["name"] = name
+	if spec, is := object["spec"].(map[string]any); is && spec["ttlSecondsAfterFinished"] == nil {
+		spec["ttlSecondsAfterFinished"] = int64(hookTTL)
+	}
+}
+
+// contentLength is the length of what identifies the content of a chart in the names of its hooks. Pods have the name of their Job as
+// a label, which has 63 characters at most.
+const (
+	contentLength = 8
+	longestHook   = 63 - 1 - contentLength
+)
+
+// contentOf identifies what a chart renders.
+func contentOf(outputs []chart.Output) string {
+	h := sha256.New()
+	for _, o := range outputs {
+		fmt.Fprintf(h, "%q %q\n", o.Path, o.Text)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:contentLength]
 }
 
 // keep gives an object that Helm would not delete the annotation with which it is not pruned.

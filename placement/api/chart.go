@@ -86,9 +86,10 @@ type ChartCapabilities struct {
 // HookPolicy says what happens to objects that are hooks of Helm.
 type HookPolicy string
 
-// With HooksFail, the default, a chart with hooks that would have to run around its other objects cannot be
-// rendered. With HooksIgnore its hooks are left out.
+// With HooksRun, the default, hooks are applied before or after the other objects of the chart. With HooksFail a chart with
+// such hooks cannot be rendered. With HooksIgnore its hooks are left out.
 const (
+	HooksRun    HookPolicy = "Run"
 	HooksFail   HookPolicy = "Fail"
 	HooksIgnore HookPolicy = "Ignore"
 )

@@ -124,6 +124,8 @@ const (
 	Contested = "Contested"
 	// Encrypted: the object is encrypted in Git. KubeFleet does not have it.
 	Encrypted = "Encrypted"
+	// HookPending: the object of a chart waits for a hook, or is a hook that waits for others. KubeFleet does not have it.
+	HookPending = "HookPending"
 	// Suspended: a user has suspended the object. KubeFleet does not have it.
 	Suspended          = "Suspended"
 	FailedToReportDiff = "FailedToReportDiff"

@@ -102,6 +102,14 @@ func (m *Manifest) Identifier() api.ResourceIdentifier {
 	return id
 }
 
+// Hook returns when an object of a chart is applied; false if it is no hook of a chart.
+func (m *Manifest) Hook() (api.Hook, bool) {
+	if m.Envelope == nil || !m.Envelope.Type.IsChart() {
+		return api.Hook{}, false
+	}
+	return api.HookOf(m.Object.Content.Object)
+}
+
 // Sorted returns the manifests in canonical order.
 func Sorted(manifests []*Manifest) []*Manifest {
 	return placement.Sorted(manifests, func(m *Manifest) *api.Object { return m.Object })

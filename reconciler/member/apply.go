@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
+	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -85,6 +86,42 @@ func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.Pla
 			faults.At("applied")
 		},
 	})
+}
+
+// waitingForHooks returns the objects that wait for hooks or for the other objects of their charts, of the charts of some objects.
+func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
+	if a.hooks == nil {
+		return nil
+	}
+	for id := range ids {
+		w, isWanted := a.wanted.of(id)
+		if !isWanted {
+			continue
+		}
+		for _, other := range a.hooks.Others(w.placement, id) {
+			if t := a.trouble[other]; t != nil && t.cond.Reason == api.HookPending {
+				waiting = append(waiting, other)
+			}
+		}
+	}
+	return waiting
+}
+
+// hurryHooks makes objects due that waited for what was just applied.
+func (a *applier) hurryHooks(tasks []task) {
+	applied := func(yield func(api.ID) bool) {
+		for _, t := range tasks {
+			if !yield(t.manifest.ID) {
+				return
+			}
+		}
+	}
+	for _, id := range a.waitingForHooks(applied) {
+		w, _ := a.wanted.of(id)
+		if state, _ := a.mayApply(w); state == hooks.Ready {
+			a.trouble[id].next = time.Now() // not zero, since the timer has to be set
+		}
+	}
 }
 
 // executor returns an executor of tasks for the works as they are now.

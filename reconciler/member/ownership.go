@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
@@ -28,6 +29,8 @@ type ownership struct {
 	// scalers are the placed autoscalers by the object that they scale; nil until a pass needs them.
 	scalers    map[api.ID]api.ID
 	superseded *superseded
+	// hooks are the charts with hooks.
+	hooks hooks.Order
 }
 
 // desired is what a cluster should have, by placement. It is replaced as a whole, and never
@@ -168,7 +171,13 @@ func (o *ownership) setWorks(works []work.Work) {
 		o.works[w.Placement] = w
 	}
 	o.wanted, o.newOwners, o.hidden, o.scalers = wantedObjectsOf(works, o.better), o.findNewOwners(), nil, nil
+	o.hooks = hooks.Of(works)
 	o.superseded.update(o)
+}
+
+// mayApply reports whether an object may be applied now, as far as the hooks of its chart allow it.
+func (o *ownership) mayApply(w wanted) (state hooks.State, why string) {
+	return o.hooks.For(w.placement, w.manifest, func(id api.ID) *inventory.Item { return o.item(w.placement, id) })
 }
 
 // better reports whether new, and not old, gets an object that both placements want: the one

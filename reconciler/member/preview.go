@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
@@ -235,6 +236,9 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	if encrypted := t.manifest.Encrypted; encrypted != nil {
 		c.Effect, c.Message = Fails, encrypted.Message()
 		return c, nil
+	}
+	if state, _ := p.s.mayApply(t.wanted); state == hooks.NotDue {
+		return nil, nil
 	}
 	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
@@ -282,6 +283,12 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.hasRun(w.manifest, r.item(p, id)) {
 		out.Available, out.Failure = ranAvailability(w.manifest, r.item(p, id).End)
 		return out, t != nil || !out.Available.OK
+	}
+	if w, isWanted := r.wanted.of(id); isWanted && r.live.Of(id) == nil {
+		if state, _ := r.mayApply(w); state == hooks.NotDue {
+			out.Available = ledger.Verdict{OK: true, Reason: api.ManifestNotTrackable}
+			return out, t != nil
+		}
 	}
 	r.availability(&out, id)
 	if !out.Available.OK && r.works.suspendedReason(p, id) != "" {

@@ -346,6 +346,9 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 // processPrepared is process for objects whose live state is known.
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.applier.fresh)
+	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
+		s.trouble[id].next, ids[id] = time.Time{}, true
+	}
 	tasks, prune := s.applier.findTasks(ids)
 	touched := maps.Clone(s.ended)
 	clear(s.ended)
@@ -357,6 +360,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		s.applier.fail(o)
 	}
 	s.applier.apply(ctx, tasks, touched)
+	s.applier.hurryHooks(tasks)
 	if s.applier.recreate(ctx, tasks, touched); s.store.HeldByOther() {
 		return
 	}

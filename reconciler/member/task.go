@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -226,6 +227,14 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	}
 	if t.suspendedReason = a.works.suspendedReason(w.placement, id); t.suspendedReason != "" {
 		return t, a.astray(t, l) || a.suspects[id]
+	}
+	switch state, why := a.mayApply(w); state {
+	case hooks.NotDue:
+		delete(a.trouble, id)
+		return t, false
+	case hooks.Waits:
+		a.fail(outcome{task: t, cond: diff.NotApplied(api.HookPending, "it waits for "+why), leaving: true})
+		return t, false
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
 		// An apply now would be lost with the object.

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 )
 
 // A Target is one object of a placement.
@@ -164,6 +165,9 @@ func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t task) (*Change, error) {
 	if t.res == (connection.Resource{}) || p.s.applier.untried[t.gvk()] != "" {
 		return p.look(ctx, t)
+	}
+	if state, _ := p.s.mayApply(t.wanted); state == hooks.NotDue {
+		return nil, nil
 	}
 	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID) // Diff treats an object that cannot be read as a new one
 	if err != nil {

@@ -128,7 +128,7 @@ func init() {
 	enum(api.DeleteValidationSkip, api.DeleteValidationStrict)
 	enum(api.ClusterScoped, api.NamespaceScoped)
 	enum(api.WhenMissingFail, api.WhenMissingIgnore)
-	enum(api.HooksFail, api.HooksIgnore)
+	enum(api.HooksRun, api.HooksFail, api.HooksIgnore)
 	enum(api.JSONPatchOverrideType, api.DeleteOverrideType)
 	enum(api.JSONPatchAdd, api.JSONPatchRemove, api.JSONPatchReplace, api.JSONPatchTest)
 	enum(metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)

@@ -22,7 +22,7 @@ const ChartPath = "spec.chart.path"
 func DefaultChart(id api.ID, spec *api.ChartSpec) {
 	spec.ReleaseName = cmp.Or(spec.ReleaseName, id.Name)
 	spec.WhenMissing = cmp.Or(spec.WhenMissing, api.WhenMissingFail)
-	spec.Hooks = cmp.Or(spec.Hooks, api.HooksFail)
+	spec.Hooks = cmp.Or(spec.Hooks, api.HooksRun)
 	if id.Namespace != "" {
 		spec.Namespace = cmp.Or(spec.Namespace, id.Namespace)
 	}
