@@ -60,6 +60,8 @@ func (x *executor) attempt(ctx context.Context, t task) outcome {
 		return x.observeSuspended(ctx, t)
 	}
 	switch {
+	case t.terminating:
+		return x.explainDeletion(ctx, t)
 	case t.held:
 		return x.compareHeld(ctx, t)
 	case t.accepting:

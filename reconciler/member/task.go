@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -37,6 +38,8 @@ type task struct {
 	drift  bool
 	// suspendedReason is why the object is only observed; empty if it may be written.
 	suspendedReason string
+	// terminating says that somebody has deleted the object, and that it still exists.
+	terminating bool
 	// held says that the drift of the object is not reverted. accepting says that its drift was
 	// held, and that its new version may already have the same content.
 	held, accepting bool
@@ -238,7 +241,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
 		// An apply now would be lost with the object.
-		a.fail(outcome{task: t, cond: beingDeleted(l.Finalizers), leaving: true})
+		a.fail(outcome{task: t, cond: beingDeleted(l.Finalizers, ""), leaving: true})
 		return t, false
 	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
@@ -250,8 +253,8 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 		unknown := needsStatus(w.manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(t, &observed.Object{Fleet: a.cfg.Fleet})
 		return t, a.trouble[id] != nil || unknown || t.rejected != ""
 	}
-	if l != nil && l.Terminating {
-		return t, false // it is created again once its deletion is finished
+	if t.terminating = l != nil && l.Terminating; t.terminating {
+		return t, true // it is created again once its deletion is finished
 	}
 	t.drift = !a.untouched(t.item, l)
 	if !t.drift {
@@ -345,6 +348,8 @@ func (a *applier) fail(o outcome) {
 	}
 	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
 	switch {
+	case o.leaving && deletion.Explains(id.GroupKind()):
+		t.next = now.Add(t.failures.Next(firstLook, lastLook)) // why it still exists may change
 	case t.unknownKind:
 		t.next = a.kinds.NextLookup(o.gvk()) // one lookup serves all objects of a kind
 	case o.suspendedReason != "" && o.err == nil && !a.watched(id):

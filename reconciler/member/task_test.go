@@ -51,7 +51,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 		"without its label":                 {item: &applied, live: &unlabelled, need: true, drift: true},
 		"deleted":                           {item: &applied, need: true, drift: true},
 		"fields of others":                  {item: &applied, live: &owned},
-		"terminating":                       {item: &applied, live: &terminating},
+		"terminating":                       {item: &applied, live: &terminating, need: true},
 		"terminating and not applied":       {item: &announced, live: &terminating},
 		"failed, and the retry is due":      {item: &applied, live: &ours, fails: &trouble{hash: "h"}, need: true},
 		"failed, and the retry is not due":  {item: &applied, live: &edited, fails: &trouble{hash: "h", next: time.Now().Add(time.Hour)}},
