@@ -35,6 +35,7 @@ func counterparts(want, have []any, left *left) []int {
 			p.pair(i, i)
 		}
 	}
+	p.pairUnique(p.leaves)
 	p.pairRest()
 	return p.of
 }
@@ -55,6 +56,12 @@ func (p *pairing) pair(i, j int) { p.of[i], p.taken[j] = j, true }
 func (p *pairing) agree(i, j int) bool {
 	part := p.left.item(i)
 	return (part == nil || !part.whole) && covers(p.want[i], p.have[j], part)
+}
+
+// leaves reports whether the live item may have become what it is of an item that is left as a whole.
+func (p *pairing) leaves(i, _ int) bool {
+	part := p.left.item(i)
+	return part != nil && part.whole
 }
 
 // sameOrder reports whether the lists have the same items in the same order.

@@ -128,6 +128,8 @@ func TestLeaveCarriesValuesIntoAtomicLists(t *testing.T) {
 		"nested":                   {"/http/0/route/1/weight", "http: [{timeout: 9s, route: [{destination: stable}, {destination: canary, weight: 0}]}]", "http: [{timeout: 5s, route: [" + stable + ", " + canary + "]}]", "http: [{timeout: 9s, route: [{destination: stable}, " + canary + "]}]"},
 		"a whole item":             {"/route/1", "route: [{destination: stable}, {destination: canary, weight: 0}]", "route: [{destination: other, x: 1}, {destination: stable}]", "route: [{destination: stable}, {destination: other, x: 1}]"},
 		"a text":                   {"/hosts/0", "hosts: [a, b]", "hosts: [b, x]", "hosts: [x, b]"},
+		"a text beside a new one":  {"/args/1", "args: [serve, --level=1, --more]", "args: [serve, --level=9]", "args: [serve, --level=9, --more]"},
+		"a text of several":        {"/args/1", "args: [serve, --level=1, --more]", "args: [serve, --level=9, --most, --less]", ""},
 		"a part that Git lacks":    {"/route/0/fault/delay", "route: [{destination: stable}]", "route: [{destination: stable, fault: {delay: 5, abort: 1}}]", "route: [{destination: stable, fault: {delay: 5}}]"},
 		"a pointer to nothing":     {"/route/7/weight /route/x /none/0", "route: [{destination: stable, weight: 1}]", "route: [{destination: stable, weight: 2}]", "route: [{destination: stable, weight: 1}]"},
 		"another type":             {"/route/0/weight", "route: [{destination: stable, weight: 1}]", "route: {destination: stable}", "route: [{destination: stable, weight: 1}]"},

@@ -55,6 +55,17 @@ func (p position) mergingOf(live, desired []any) (m merging, ok bool) {
 	return m, false
 }
 
+// isReplicas reports whether a part is the number of replicas. To remove that means to scale down to the default, so that
+// it is left to whoever applies another number: Git hands it over.
+func (p position) isReplicas(e fieldpath.PathElement) bool {
+	return len(p.path) == 1 && p.path[0].FieldName != nil && *p.path[0].FieldName == "spec" && e.FieldName != nil && *e.FieldName == "replicas"
+}
+
+// isFinalizers reports whether the position is that of the finalizers of the object.
+func (p position) isFinalizers() bool {
+	return len(p.path) == 2 && *p.path[0].FieldName == "metadata" && p.path[1].FieldName != nil && *p.path[1].FieldName == "finalizers"
+}
+
 // A part is a field of a map or an item of a list.
 type part struct {
 	e             fieldpath.PathElement

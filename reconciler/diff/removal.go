@@ -67,7 +67,7 @@ func RemovedFrom(r Request, before *fieldpath.Set) Removal {
 // RenamedIn returns the items of lists that somebody has put in the place of ours by changing the
 // field that identifies an item, such as the port of a Service: the item of the desired object is
 // missing, and another one is there, which nobody has applied and whose other fields are the
-// same. share is how many of them have to be: 1 for all, and 0 for one.
+// same. An item without other fields, such as that of a set, must be at the same place. share is how many of them have to be: 1 for all, and 0 for one.
 func RenamedIn(r Request, share float64) Removal {
 	s, p := r.search()
 	s.renamed(p, r.Live.Object, r.Desired.Object, share)
@@ -290,12 +290,6 @@ func (s *search) remove(p position, f part) {
 	}
 }
 
-// isReplicas reports whether a part is the number of replicas. To remove that means to scale down to the default, so that
-// it is left to whoever applies another number: Git hands it over.
-func (p position) isReplicas(e fieldpath.PathElement) bool {
-	return len(p.path) == 1 && p.path[0].FieldName != nil && *p.path[0].FieldName == "spec" && e.FieldName != nil && *e.FieldName == "replicas"
-}
-
 // forgotten reports whether a part that nobody owns is there only because it was applied, and no
 // default: it is an item of a list, or a field of a custom resource with the value of the last manifest. Their
 // definition may have made an atomic list or map a merged one, and an apply removes nothing of that.
@@ -359,6 +353,9 @@ func (s *search) renamed(p position, live, desired any, share float64) {
 		}
 		return
 	}
+	if p.isFinalizers() {
+		return // one is removed, and another added, by whoever works for it
+	}
 	items := desired.([]any)
 	m, _ := p.mergingOf(live.([]any), items)
 	for i, item := range items {
@@ -368,7 +365,7 @@ func (s *search) renamed(p position, live, desired any, share float64) {
 		}
 		same := func(f part) bool { return alike(rest, f.live, share) }
 		at := slices.IndexFunc(parts, func(f part) bool { return f.index == i && same(f) })
-		if at < 0 {
+		if at < 0 && len(rest) > 0 {
 			at = slices.IndexFunc(parts, same)
 		}
 		if at >= 0 && s.take(p, parts[at]) {
@@ -392,8 +389,12 @@ func (s *search) renamedKeys(p position, desired, live map[string]any, parts []p
 	}
 }
 
-// withoutKeys returns the fields of an item other than its keys; nil if items have no keys.
+// withoutKeys returns the fields of an item other than its keys, none for an item of a set; nil if items have
+// no keys.
 func (m merging) withoutKeys(item any) map[string]any {
+	if m.set {
+		return map[string]any{}
+	}
 	fields, ok := item.(map[string]any)
 	if !ok || m.keys == nil {
 		return nil

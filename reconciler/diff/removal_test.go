@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -311,5 +312,31 @@ func TestRecorded(t *testing.T) {
 	}
 	if got := Recorded(live, []api.Difference{path("/spec/paused", "true")}); got != nil {
 		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// An item of a set has nothing but its value: one that is in the place of ours goes, and others stay. What
+// works for finalizers removes one and adds another.
+func TestReplacedItemsOfSetsGo(t *testing.T) {
+	tests := map[string]struct {
+		field, ours, theirs string // the fields of the set, by owner
+		live                string
+		goes                bool
+	}{
+		"replaced":                   {"spec: {hosts: %s}", `{"f:spec":{"f:hosts":{"v:\"b\"":{}}}}`, `{"f:spec":{"f:hosts":{"v:\"aa\"":{}}}}`, "[aa, b]", true},
+		"removed, and one was added": {"spec: {hosts: %s}", `{"f:spec":{"f:hosts":{"v:\"b\"":{}}}}`, `{"f:spec":{"f:hosts":{"v:\"x\"":{}}}}`, "[b, x]", false},
+		"finalizers":                 {"metadata: {name: x, finalizers: %s}", `{"f:metadata":{"f:finalizers":{"v:\"b\"":{}}}}`, `{"f:metadata":{"f:finalizers":{"v:\"aa\"":{}}}}`, "[aa, b]", false},
+	}
+	for name, test := range tests {
+		head := "apiVersion: example.com/v1\nkind: Gate\n"
+		live, desired := object(t, head+strings.Replace(test.field, "%s", test.live, 1)), object(t, head+strings.Replace(test.field, "%s", "[a, b]", 1))
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{
+			{Manager: api.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(test.ours)},
+			{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(test.theirs)},
+		})
+		gone := RenamedIn(Request{Desired: desired, Live: live, Manager: api.FieldManager, Force: true}, 1)
+		if gone.Empty() == test.goes {
+			t.Errorf("%s: removes %q", name, gone.All())
+		}
 	}
 }
