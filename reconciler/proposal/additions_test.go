@@ -144,6 +144,63 @@ patches:
 	}
 }
 
+// Where only a JSON patch can add a list, the commit that gives the base such a list is refused instead of losing it.
+func TestAJSONPatchReplacesNothingThatTheBaseGetsLater(t *testing.T) {
+	files := fstest.MapFS{}
+	for _, f := range txtar.Parse([]byte(`
+-- clusters.yaml --
+{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}, spec: {identity: {kind: User, name: fleet}}}
+-- place.yaml --
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: prod}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: prod}]
+-- base/kustomization.yaml --
+resources: [web.yaml]
+-- base/web.yaml --
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: main, image: "web:1"}, {name: side, image: "side:1"}]
+-- prod/kustomization.yaml --
+namespace: prod
+resources: [../base, namespace.yaml]
+-- prod/namespace.yaml --
+{apiVersion: v1, kind: Namespace, metadata: {name: prod}}
+`)).Files {
+		files[f.Name] = &fstest.MapFile{Data: f.Data}
+	}
+	load := func(files fs.FS) (*hub.Snapshot, error) {
+		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
+	}
+	head, err := load(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := drifted{Object: "apps/Deployment prod web", Placement: "crp/prod", Changed: []string{"east"}}
+	target := d.target(t)
+	const value = `{"name":"LEVEL","value":"1"}`
+	target.Drift = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/template/spec/containers/1/env/-", ValueInMember: value}, MemberJSON: []byte(value)}}
+	r, err := (&Editor{Files: files, Head: head, Load: load}).Edit(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := string(r.Files[0].After)
+	if !strings.Contains(patch, "value: null") {
+		t.Fatalf("without a test that the list is new:\n%s", patch)
+	}
+	text := strings.Replace(string(files["base/web.yaml"].Data), `{name: side, image: "side:1"}`, `{name: side, image: "side:1", env: [{name: BASE, value: x}]}`, 1)
+	if _, err := load(treeWith(files, append(slices.Clone(r.Files), FileChange{Path: "base/web.yaml", After: []byte(text)}))); err == nil || !strings.Contains(err.Error(), "test") {
+		t.Errorf("the list of the base is lost: %v", err)
+	}
+}
+
 // An object may have an addition that is offered beside a change that is held: they are two changes. An addition that
 // is only reported is none.
 func TestAdditionsBesideAChange(t *testing.T) {

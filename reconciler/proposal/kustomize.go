@@ -380,7 +380,7 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []Field
 	if err != nil {
 		return nil, err
 	}
-	text, err := block(slices.Concat(operations...))
+	text, err := block(slices.Concat(guarded(object, edits, operations)...))
 	if err != nil {
 		return nil, err
 	}

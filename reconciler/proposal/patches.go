@@ -59,6 +59,21 @@ func operationOf(object any, e FieldEdit) map[string]any {
 	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
 }
 
+// guarded returns the operations of edits of an object with a test before each that adds a map or a list: it fails once Git has
+// something there, which the operation would replace. Kustomize takes a field that is missing for null, as the JSON patches
+// of Kubernetes do.
+func guarded(object any, edits []FieldEdit, operations [][]any) [][]any {
+	out := slices.Clone(operations)
+	for i, e := range edits {
+		if e.Remove || strings.HasSuffix(e.Path, "/-") || !isNew(object, e) {
+			continue
+		}
+		last := len(out[i]) - 1
+		out[i] = slices.Insert(slices.Clone(out[i]), last, any(map[string]any{"op": string(api.JSONPatchTest), "path": e.Path, "value": nil}))
+	}
+	return out
+}
+
 // isNew reports whether an edit is of a map or a list that an object does not have. An operation of a JSON patch would set
 // it as a whole, and so overwrite what Git sets in it later.
 func isNew(object any, e FieldEdit) bool {
