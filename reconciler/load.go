@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -26,6 +28,8 @@ type loaded struct {
 	// past says that it was loaded because clusters are assigned to it, resumed that it was in force before a restart,
 	// and reloaded that a user requested it, so that there may be a newer commit.
 	past, resumed, reloaded bool
+	// waiting says that remote bases of the commit are being fetched, and refetched that an attempt has ended.
+	waiting, refetched bool
 	// seen is when the load began, and took its duration.
 	seen time.Time
 	took time.Duration
@@ -82,12 +86,76 @@ func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commi
 	return l
 }
 
+// missing are the remote bases that the commit needs and that were not fetched.
+func (l loaded) missing() []hub.RemoteBase {
+	var all []hub.RemoteBase
+	var bad *hub.LoadError
+	if errors.As(l.err, &bad) {
+		all = bad.Bases
+	} else if l.snapshot != nil {
+		all = l.snapshot.Bases
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(b hub.RemoteBase) bool { return !b.Missing })
+}
+
 func (r *loader) followSource(ctx context.Context) error {
-	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) { r.events.addLoaded(r.load(ctx, r.cfg.Loader, c)) })
+	var fetches sync.WaitGroup
+	stop := func() {}
+	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
+		stop() // fetches for the commit before
+		l := r.load(ctx, r.cfg.Loader, c)
+		if l.waiting = r.cfg.FetchBase != nil && len(l.missing()) > 0; l.waiting {
+			var fetching context.Context
+			fetching, stop = context.WithCancel(ctx)
+			fetches.Go(func() { r.fetchBases(fetching, c, l.missing()) })
+		}
+		r.events.addLoaded(l)
+	})
+	stop()
+	fetches.Wait()
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
 	}
 	return nil
+}
+
+// fetchBases fetches the remote bases of the newest commit and loads it again, until it has all of them.
+func (r *loader) fetchBases(ctx context.Context, c gitsource.Commit, missing []hub.RemoteBase) {
+	for attempt := 0; len(missing) > 0; attempt++ {
+		fetched := r.fetch(ctx, missing)
+		if ctx.Err() != nil {
+			return
+		}
+		if fetched > 0 || attempt == 0 {
+			l := r.load(ctx, r.cfg.Loader, c)
+			l.reloaded, l.refetched = true, true
+			before := missing
+			missing = l.missing()
+			r.events.addLoaded(l)
+			if !slices.Equal(missing, before) { // what was fetched may have others
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(lastPastRetry, firstPastRetry<<min(attempt, 10))):
+		}
+	}
+}
+
+// fetch fetches remote bases, and returns how many it has fetched.
+func (r *loader) fetch(ctx context.Context, missing []hub.RemoteBase) (fetched int) {
+	for _, b := range missing {
+		err := r.cfg.FetchBase(ctx, b.URL, b.Commit)
+		if err == nil {
+			fetched++
+			r.cfg.Log.Info("remote base fetched", "base", b.String(), "commit", b.Commit)
+		} else if ctx.Err() == nil {
+			r.cfg.Log.Warn("remote base not fetched; fetching it is retried", "base", b.String(), "commit", b.Commit, "err", err)
+		}
+	}
+	return fetched
 }
 
 // loadLastInForce loads the commit that was in force before a restart, since newer ones may be refused.
@@ -114,6 +182,9 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 	l := loaded{commit: hub.Commit{Hash: hash}, err: err}
 	if err == nil {
 		l = r.load(ctx, r.cfg.Past, c)
+		if missing := l.missing(); len(missing) > 0 && r.cfg.FetchBase != nil && r.fetch(ctx, missing) > 0 {
+			l = r.load(ctx, r.cfg.Past, c)
+		}
 	}
 	l.past = true
 	r.events.addLoaded(l)
@@ -210,6 +281,12 @@ func (r *Reconciler) setNewest(l loaded) {
 	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
 	var bad *hub.LoadError
 	switch {
+	case l.waiting:
+		var names []string
+		for _, b := range l.missing() {
+			names = append(names, b.String())
+		}
+		r.source.LoadError = "the commit waits until its remote bases are fetched: " + strings.Join(names, ", ")
 	case errors.As(l.err, &bad):
 		r.source.Problems = bad.Problems.ErrorsFirst()
 	case l.err != nil:

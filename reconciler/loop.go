@@ -281,9 +281,16 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	}
 	r.newestFatal = errors.Is(l.err, errFatalCommit)
 	r.setNewest(l)
+	if l.waiting {
+		r.cfg.Log.Info("commit waits for its remote bases", "commit", l.commit.Hash, "reason", r.source.LoadError)
+		return
+	}
 	err := l.err
 	if err == nil {
 		if r.inForce != nil && r.inForce.Commit.Hash == l.commit.Hash {
+			if l.refetched { // overlays can be built now that could not be before
+				r.inForce, r.past.snapshots[l.commit.Hash] = l.snapshot, l.snapshot
+			}
 			return
 		}
 		if why := cmp.Or(plan.RemovesEverything(l.snapshot, r.ledger), plan.StopsBuilding(l.snapshot, r.inForce), plan.Drops(l.snapshot, r.inForce)); why != "" && !l.resumed {

@@ -63,7 +63,9 @@ type Config struct {
 	Source Source
 	// Loader loads new commits, and Past those that clusters are still assigned to; they are used concurrently.
 	Loader, Past *hub.Loader
-	Store        ledger.Store
+	// FetchBase fetches a commit of another repository for the Loader and Past; nil fetches none.
+	FetchBase func(ctx context.Context, url, commit string) error
+	Store     ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. A standby and
 	// a leader of one process may share it, because it is read when Run or Follow starts.
 	LoadingFile string

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/daemon"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/diagnostics"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lock"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/membership"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/operate"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
@@ -84,7 +85,7 @@ warnings or a failed rollout, or the condition is not met yet; 2 error.`,
 	root.AddGroup(commandGroups...)
 	grouped(root, groupFleet, view.NewStatus(), view.NewGet(), view.NewDescribe(), view.NewTree(), view.NewEvents(), view.NewHistory(), view.NewExplain(), view.NewDrift(), view.NewProposals(), view.NewTrace())
 	grouped(root, groupOperate, operate.NewSync(), operate.NewWait(), operate.NewSuspend(), operate.NewResume(), operate.NewFreeze(), operate.NewUnfreeze(), operate.NewRollback(), operate.NewAdoptFleet())
-	grouped(root, groupRepository, membership.NewInit(), check.NewValidate(), check.NewPlan(), check.NewRender(), compare.NewDiff())
+	grouped(root, groupRepository, membership.NewInit(), lock.New(), check.NewValidate(), check.NewPlan(), check.NewRender(), compare.NewDiff())
 	grouped(root, groupDaemon, daemon.NewRun(), membership.NewMember(), diagnostics.NewDoctor(), operate.NewKubeconfig(), daemon.NewState(), diagnostics.NewBugReport())
 	root.AddCommand(newVersion())
 	root.InitDefaultCompletionCmd()

@@ -94,13 +94,13 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.scaledObjects()
 	a.problems = a.problems.Sort()
 	if a.problems.HasErrors() {
-		return nil, &LoadError{a.problems}
+		return nil, &LoadError{Problems: a.problems}
 	}
 	s.Warnings = a.problems
 	a.fill(s)
 	if s.growsTooMuch() {
 		a.problem(problem.Error, api.Origin{}, "", "variables may make the objects of the commit larger by more than %s for one cluster; use shorter values, or fewer variables", limit.Size(mostGrowth))
-		return nil, &LoadError{a.problems}
+		return nil, &LoadError{Problems: a.problems}
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
@@ -24,6 +25,9 @@ type Commit struct {
 	// Message is the whole message, with trailers.
 	Message string
 }
+
+// A RemoteBase is a repository that a kustomization refers to.
+type RemoteBase = build.RemoteBase
 
 // A Snapshot is the hub at one commit. It is immutable and may be used concurrently.
 type Snapshot struct {
@@ -56,6 +60,8 @@ type Snapshot struct {
 	UnusedOverlays []string
 	// Uses are the indexes by which patches of kustomizations address items of lists.
 	Uses []listitem.Use
+	// Bases are the remote bases of the kustomizations, sorted.
+	Bases []RemoteBase
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
@@ -38,6 +39,11 @@ type Options struct {
 	Keys sops.Keys
 	// Grants limit what files may produce, by their path; nil limits nothing.
 	Grants grant.Set
+	// Bases returns the files of a commit of another repository, for remote bases of kustomizations. It fetches nothing, and
+	// its error says why they are not there; nil has none.
+	Bases func(url, commit string) (fs.FS, error)
+	// Lock is used instead of the lock file of the commit; nil means that file.
+	Lock *lockfile.File
 }
 
 // Validate returns an error that names the invalid field.
@@ -53,6 +59,8 @@ func (o Options) Validate() error {
 type LoadError struct {
 	// Problems are all problems, including warnings, in order.
 	Problems problem.List
+	// Bases are the remote bases of the kustomizations that were read.
+	Bases []RemoteBase
 }
 
 // Error lists the problems, one per line, and marks warnings.
@@ -162,21 +170,61 @@ func (l *Loader) keep(key cacheKey, p *parsed) {
 }
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
-	w := &walk{tree: t, limits: l.opts.Limits, grants: l.opts.Grants}
+	w := &walk{tree: t, limits: l.opts.Limits, grants: l.opts.Grants, lockFile: path.Join(l.opts.Path, lockfile.Name)}
 	if err := w.below(l.opts.Path); err != nil {
 		return nil, err
 	}
-	g, err := build.Read(t, w.kustomizations, l.opts.Limits)
+	lock, err := l.lock(w)
 	if err != nil {
 		return nil, err
 	}
+	g, err := build.Read(t, w.kustomizations, l.opts.Limits, build.Remotes{Lock: lock, LockFile: w.lockFile, Files: l.opts.Bases})
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.readHub(commit, t, w, g)
+	var bad *LoadError
+	if errors.As(err, &bad) {
+		bad.Bases = g.Uses()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Bases = g.Uses()
+	return s, nil
+}
+
+// lock reads the lock file, if there is one.
+func (l *Loader) lock(w *walk) (lockfile.File, error) {
+	if l.opts.Lock != nil {
+		return *l.opts.Lock, nil
+	}
+	is, err := w.tree.IsFile(w.lockFile)
+	if err != nil || !is {
+		return lockfile.File{}, err
+	}
+	data, fault, err := w.tree.Read(w.lockFile)
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	if fault != "" {
+		w.problem(problem.Error, w.lockFile, "%s", fault)
+		return lockfile.File{}, nil
+	}
+	lock, problems := lockfile.Read(w.lockFile, data, l.opts.Limits)
+	w.problems = append(w.problems, problems...)
+	return lock, nil
+}
+
+// readHub reads what was walked.
+func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph) (*Snapshot, error) {
 	o := newOverlays(l.opts.Path)
 	a, err := l.assemble(t, w, g, o)
 	if err != nil {
 		return nil, err
 	}
 	if a.full { // parts of the commit were not read, and the checks would report them as missing
-		return nil, &LoadError{a.problems.Sort()}
+		return nil, &LoadError{Problems: a.problems.Sort()}
 	}
 	if err := a.checkCustom(t, a.definitions()); err != nil {
 		return nil, err
@@ -188,7 +236,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 		return nil, err
 	}
 	if a.full {
-		return nil, &LoadError{a.problems.Sort()}
+		return nil, &LoadError{Problems: a.problems.Sort()}
 	}
 	for _, r := range g.References() {
 		a.problems = append(a.problems, a.grants.CheckReference(r)...)

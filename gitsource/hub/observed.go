@@ -45,7 +45,7 @@ func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 		problems = append(problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: "has no MemberCluster"})
 	}
 	if problems = problems.Sort(); problems.HasErrors() {
-		return nil, &LoadError{problems}
+		return nil, &LoadError{Problems: problems}
 	}
 	return clusters, nil
 }

@@ -352,7 +352,7 @@ func (l *Loader) setContent(a *assembly, it *item, built *api.BuiltOverlay, fing
 	a.items[slices.Index(a.items, it)] = known.item
 }
 
-// warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster. An overlay of which no
+// warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster and no base of others. An overlay of which no
 // cluster uses any is an error: its path is probably mistyped, and what it no longer builds would be deleted.
 func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
 	if len(o.clusters) == 0 {
@@ -365,7 +365,7 @@ func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
 			continue
 		}
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
-			if !u.existing[dir] || o.dirs[dir] || u.literal[dir] {
+			if !u.existing[dir] || o.dirs[dir] || u.literal[dir] || g.Included(dir) {
 				continue
 			}
 			a.problem(problem.Warning, api.Origin{Path: g.Target(dir).File, Line: 1}, "", "no cluster uses this overlay of %s (%s: %s), so it has no effect; remove it, or correct the path or the labels of clusters", u.it.id, u.it.at(field), field)

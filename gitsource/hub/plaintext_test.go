@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -93,6 +94,35 @@ func TestEncryptedFilesAreDecrypted(t *testing.T) {
 	for _, part := range []string{"secret.yaml:1: Secret/shop/db: it is encrypted with SOPS for age " + recipient + ", and it cannot be decrypted with the configured keys", "deployment.yaml:1:", "k/cm.yaml", "k/app.yaml"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
+
+// Files of remote bases are not decrypted: whoever writes them could have anything decrypted that is encrypted for the fleet. What
+// is encrypted in them fails, and is not applied as it is.
+func TestRemoteBasesAreNotDecrypted(t *testing.T) {
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	secret := sopsfile.Encrypt("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {password: canaryInSecret}\n", "^stringData$", recipient)
+	base := fstest.MapFS{
+		"kustomization.yaml": {Data: []byte("resources: [secret.yaml, cm.yaml]\n")}, "secret.yaml": {Data: []byte(secret)},
+		"cm.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}\n")},
+	}
+	loader := NewLoader(Options{Keys: &fakeKeys{recipient, "1"}, Bases: func(string, string) (fs.FS, error) { return base, nil }})
+	for range 2 { // the second load has what the first has kept
+		s, err := loader.Load(Commit{}, fstest.MapFS{"k/kustomization.yaml": {Data: []byte("resources: ['https://example.com/org/bases?ref=" + commit + "']\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Object(api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "c"}) == nil {
+			t.Error("what is not encrypted is missing")
+		}
+		if o := s.Object(api.ID{Kind: "Secret", Namespace: "shop", Name: "db"}); o != nil {
+			if text, _ := o.Content.MarshalJSON(); strings.Contains(string(text), "canary") {
+				t.Errorf("the Secret is %s", text)
+			}
+		}
+		if text := s.Warnings.Err().Error(); strings.Contains(text, "canary") || !strings.Contains(text, "Secret/shop/db") {
+			t.Error(text)
 		}
 	}
 }

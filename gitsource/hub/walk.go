@@ -23,6 +23,8 @@ type walk struct {
 	tree   *tree.Tree
 	limits Limits
 	grants grant.Set
+	// lockFile is the path of the lock file, which is no manifest.
+	lockFile string
 
 	// manifests are the files that may have objects, in order.
 	manifests []string
@@ -173,7 +175,7 @@ func (w *walk) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth i
 		return w.dir(name, ignored, depth+1)
 	case !e.Type().IsRegular():
 		w.irregular(name, e.Type())
-	case document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()):
+	case document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()) && name != w.lockFile:
 		w.manifests = append(w.manifests, name)
 	}
 	return nil

@@ -71,6 +71,10 @@ type namedSource struct {
 	scheme string
 }
 
+// Anonymous returns the same without what a server could use elsewhere: tokens and passwords. A key of SSH stays, since it
+// never leaves the machine.
+func (a Auth) Anonymous() Auth { return Auth{SSH: a.SSH, CABundle: a.CABundle} }
+
 // Validate returns all problems of the configuration for a URL with this scheme, each as a
 // FieldError. hasEnv says that secrets may be in the environment.
 func (a Auth) Validate(scheme string, hasEnv bool) error {

@@ -70,7 +70,9 @@ func (l *localSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser
 		case *object.Tag:
 			pending = append(pending, o.Target)
 		case *object.Commit:
-			pending = append(append(pending, o.TreeHash), o.ParentHashes...)
+			if pending = append(pending, o.TreeHash); !f.Shallow {
+				pending = append(pending, o.ParentHashes...)
+			}
 		case *object.Tree:
 			for _, e := range o.Entries {
 				switch e.Mode {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,14 @@ func (l Location) String() string {
 	ep := l.endpoint
 	return ep.String()
 }
+
+// SameServer reports whether an address has the same scheme, host and port.
+func (l Location) SameServer(address string) bool {
+	other, err := ParseLocation(address)
+	return err == nil && l.Scheme == other.Scheme && strings.EqualFold(l.endpoint.Host, other.endpoint.Host) && l.port() == other.port()
+}
+
+func (l Location) port() int { return cmp.Or(l.endpoint.Port, defaultPorts[l.Scheme]) }
 
 // scpLike is user@host:path, which has no scheme.
 var scpLike = regexp.MustCompile(`^(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:]+\]|[^:/@\s]+):[^\s]+$`)

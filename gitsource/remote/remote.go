@@ -71,6 +71,8 @@ type FetchRequest struct {
 	Wants, Haves []plumbing.Hash
 	// Has reports whether an object is in the store.
 	Has func(plumbing.Hash) bool
+	// Shallow asks for the wanted commits without the history behind them; a remote may send it all the same.
+	Shallow bool
 }
 
 // New returns the remote at an address.
@@ -117,12 +119,18 @@ func (s *wireSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser,
 
 func (s *wireSession) Received() int64 { return s.meter.total() }
 
-// request returns a request for a pack with the whole history.
+// request returns a request for a pack.
 func request(refs *packp.AdvRefs, f FetchRequest) (*packp.UploadPackRequest, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
 	req.Wants, req.Haves = f.Wants, f.Haves
 	if refs.Capabilities.Supports(capability.NoProgress) {
 		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
+			return nil, err
+		}
+	}
+	if f.Shallow && refs.Capabilities.Supports(capability.Shallow) {
+		req.Depth = packp.DepthCommits(1)
+		if err := req.Capabilities.Set(capability.Shallow); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,7 @@ import "strings"
 // one; empty if none is similar. Of a short word only one letter may differ.
 func Closest(word string, known []string) string {
 	differ := max(2, len(word)/3)
-	if len(word) < 4 {
+	if len(word) < 5 {
 		differ = min(1, len(word)-1)
 	}
 	best, distance := "", differ+1

@@ -49,12 +49,13 @@ var mayImport = map[string][]string{
 	"gitsource/forge":          {"gitsource/mask", "gitsource/retryafter"},
 	"gitsource/forge/markdown": {},
 	"gitsource/forge/owners":   {},
-	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable"},
-	"gitsource/hub/build":      {"gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "placement/api", "placement/listitem"},
+	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable"},
+	"gitsource/hub/build":      {"gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "placement/api", "placement/listitem"},
 	"gitsource/hub/chart":      {"gitsource/hub/limit", "gitsource/hub/sops", "gitsource/hub/tree"},
 	"gitsource/hub/document":   {"gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},
 	"gitsource/hub/grant":      {"gitsource/hub/problem", "placement/api"},
 	"gitsource/hub/limit":      {},
+	"gitsource/hub/lockfile":   {"gitsource/hub/document", "gitsource/hub/limit", "gitsource/hub/problem"},
 	"gitsource/hub/problem":    {"placement/api"},
 	"gitsource/hub/schema":     {"gitsource/hub/document", "gitsource/hub/problem", "placement/api", "placement/variable"},
 	"gitsource/hub/sops":       {},
@@ -117,6 +118,7 @@ var mayImport = map[string][]string{
 	"cmd/gitfleet/client":      {"cmd/gitfleet/lookup", "cmd/gitfleet/overview", "cmd/gitfleet/settings"},
 	"cmd/gitfleet/exit":        {},
 	"cmd/gitfleet/lookup":      {},
+	"cmd/gitfleet/migration":   {},
 	"cmd/gitfleet/offline":     {"cmd/gitfleet/settings"},
 	"cmd/gitfleet/output":      {},
 	"cmd/gitfleet/overview":    {"cmd/gitfleet/output"},
@@ -127,17 +129,18 @@ var mayImport = map[string][]string{
 	"cmd/gitfleet/compare":     commandImports,
 	"cmd/gitfleet/daemon":      commandImports,
 	"cmd/gitfleet/diagnostics": commandImports,
+	"cmd/gitfleet/lock":        commandImports,
 	"cmd/gitfleet/membership":  commandImports,
 	"cmd/gitfleet/operate":     commandImports,
 	"cmd/gitfleet/view":        commandImports,
 	"cmd/gitfleet": append(slices.Clone(commandImports),
-		"cmd/gitfleet/check", "cmd/gitfleet/compare", "cmd/gitfleet/daemon", "cmd/gitfleet/diagnostics", "cmd/gitfleet/membership", "cmd/gitfleet/operate", "cmd/gitfleet/view"),
+		"cmd/gitfleet/check", "cmd/gitfleet/compare", "cmd/gitfleet/daemon", "cmd/gitfleet/diagnostics", "cmd/gitfleet/lock", "cmd/gitfleet/membership", "cmd/gitfleet/operate", "cmd/gitfleet/view"),
 }
 
 // commandImports are what a package with commands may import; it may not import another such package.
 var commandImports = []string{
 	"cmd/gitfleet/client", "cmd/gitfleet/exit", "cmd/gitfleet/lookup", "cmd/gitfleet/offline", "cmd/gitfleet/output",
-	"cmd/gitfleet/overview", "cmd/gitfleet/plantext", "cmd/gitfleet/settings", "cmd/gitfleet/version",
+	"cmd/gitfleet/migration", "cmd/gitfleet/overview", "cmd/gitfleet/plantext", "cmd/gitfleet/settings", "cmd/gitfleet/version",
 }
 
 // libraryDirs are the directories whose packages all packages of the command may import.

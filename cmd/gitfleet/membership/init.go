@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/migration"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
 )
@@ -37,17 +38,31 @@ every cluster. It reads the names of the contexts only, asks no cluster, and
 overwrites no file.
 
 The kubeconfig is that of kubectl: --kubeconfig, or $KUBECONFIG, or
-~/.kube/config.`,
+~/.kube/config.
+
+With --from, PATH is an existing repository that was written for Flux, Argo CD
+or kustomize. Init proposes a few files that make a fleet of it, says what of
+it is not taken and what each cluster would get, and writes the files with
+--write only. No file of the repository is changed.
+
+Exit codes with --from: 0 proposed, 1 something in it fails, 2 error.`,
 		Example: `  gitfleet init fleet
   gitfleet init fleet --context paris,oslo
-  gitfleet validate --strict fleet && gitfleet plan fleet`,
+  gitfleet validate --strict fleet && gitfleet plan fleet
+  gitfleet init --from flux ../fleet-infra
+  gitfleet init --from argocd ../deployments --write`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.from != "" {
+				return s.propose(cmd.OutOrStdout(), args[0])
+			}
 			return s.write(cmd.OutOrStdout(), args[0])
 		},
 	}
 	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig whose contexts are the clusters")
 	cmd.Flags().StringSliceVar(&s.contexts, "context", nil, "contexts to use; by default all")
+	cmd.Flags().StringVar(&s.from, "from", "", "propose files for a repository of this `TOOL`: "+strings.Join(migration.Tools(), ", "))
+	cmd.Flags().BoolVar(&s.writes, "write", false, "with --from, write the proposed files")
 	return cmd
 }
 
@@ -55,6 +70,9 @@ The kubeconfig is that of kubectl: --kubeconfig, or $KUBECONFIG, or
 type initCommand struct {
 	kubeconfig string
 	contexts   []string
+	// from is the tool of an existing repository; empty starts a new one. writes says that what is proposed is written.
+	from   string
+	writes bool
 }
 
 func (s *initCommand) write(out io.Writer, dir string) error {

@@ -99,10 +99,24 @@ func (l LimitsConfig) git() gitsource.Limits {
 	}
 }
 
-// HubOptions returns the configuration of package hub.
+// UserBases returns the remote bases in the cache of the user, which commands share.
+func (c Config) UserBases() *gitsource.Bases {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return gitsource.NewBases(filepath.Join(dir, "gitfleet", "bases"), c.GitConfig(nil))
+}
+
+// Bases returns the remote bases in the cache of the daemon.
+func (c Config) Bases(log *slog.Logger) *gitsource.Bases {
+	return gitsource.NewBases(filepath.Join(c.StateDir, "bases"), c.GitConfig(log))
+}
+
+// HubOptions returns the configuration of package hub, with the remote bases in the cache of the user.
 func (c Config) HubOptions() hub.Options {
 	l := c.Limits
-	options := hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Limits: hub.Limits{
+	options := hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Bases: c.UserBases().Files, Limits: hub.Limits{
 		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
 		Objects: l.Objects, CommitSize: int64(l.CommitSize), Builds: l.Builds, BuildInput: int64(l.BuildInput),
 		BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
@@ -153,8 +167,12 @@ func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.So
 	}
 }
 
-// Loader returns a loader of commits.
-func (c Config) Loader() *hub.Loader { return hub.NewLoader(c.HubOptions()) }
+// Loader returns a loader of commits with these remote bases.
+func (c Config) Loader(bases *gitsource.Bases) *hub.Loader {
+	o := c.HubOptions()
+	o.Bases = bases.Files
+	return hub.NewLoader(o)
+}
 
 // ForgeConfig returns the configuration of the forge. Values that are not set are derived from
 // the address of the source.

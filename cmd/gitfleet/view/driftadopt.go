@@ -13,6 +13,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -84,7 +85,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
-	loader := hub.NewLoader(hub.Options{})
+	loader := hub.NewLoader(hub.Options{Bases: settings.Default().UserBases().Files})
 	load := func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) }
 	head, err := load(files)
 	if err != nil {

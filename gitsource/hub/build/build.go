@@ -244,9 +244,13 @@ func (b *builder) kustomize(changed map[string]types.Kustomization) (objects res
 	}
 	root.BuildMetadata = append([]string{types.OriginAnnotations}, root.BuildMetadata...)
 	err = add(b.File, root)
-	for file, spec := range changed {
-		if file != b.File {
-			err = errors.Join(err, add(file, spec))
+	for _, k := range b.parts {
+		spec, isChanged := changed[k.file]
+		if !isChanged {
+			spec = k.spec
+		}
+		if k != b.root && (isChanged || len(k.remotes) > 0) {
+			err = errors.Join(err, add(k.file, spec))
 		}
 	}
 	if err != nil {

@@ -58,11 +58,17 @@ func (b *builder) originOf(res *resource.Resource) api.Origin {
 	if o.Path == "" {
 		if o.ConfiguredIn != "" {
 			origin.Path = path.Join(b.root.dir, o.ConfiguredIn)
+			if local := b.localOrigin(origin); local != origin {
+				return local
+			}
 			origin.Line = b.generatorLine(origin.Path, res.GetName())
 		}
 		return origin
 	}
 	origin.Path = path.Join(b.root.dir, o.Path)
+	if local := b.localOrigin(origin); local != origin {
+		return local
+	}
 	if p, ok := nearest(b.positions[origin.Path], res.GetKind(), res.GetName()); ok {
 		origin.Line, origin.Document = p.line, p.document
 	}

@@ -28,6 +28,8 @@ type Graph struct {
 	unused []string
 	// overlays are the directories that overlays build, and whether they do so for any cluster.
 	overlays map[string]bool
+	// included are the directories that kustomizations refer to.
+	included map[string]bool
 	// owned maps files to the kustomization file that uses them. ownedDirs does so for
 	// directories, whose manifests are read only if a kustomization lists them.
 	owned, ownedDirs map[string]string
@@ -36,14 +38,16 @@ type Graph struct {
 	Size int64
 	Last string
 
-	tree   *tree.Tree
-	limits limit.Limits
+	tree    *tree.Tree
+	limits  limit.Limits
+	remotes Remotes
+	uses    []RemoteBase
 }
 
 // Read reads the kustomizations of the given directories, and everything that they refer to. It
 // stops when they exceed the memory limit.
-func Read(t *tree.Tree, dirs []string, limits limit.Limits) (*Graph, error) {
-	g := &Graph{nodes: map[string]*kustomization{}, tree: t, limits: limits}
+func Read(t *tree.Tree, dirs []string, limits limit.Limits, remotes Remotes) (*Graph, error) {
+	g := &Graph{nodes: map[string]*kustomization{}, tree: t, limits: limits, remotes: remotes}
 	if err := g.Add(dirs); err != nil {
 		return nil, err
 	}
@@ -100,16 +104,16 @@ func (g *Graph) own() {
 
 // findRoots finds the kustomizations to build. It also finds cycles, which have no root.
 func (g *Graph) findRoots(dirs []string) {
-	included := map[string]bool{}
+	g.included = map[string]bool{}
 	for _, k := range g.nodes {
 		for _, d := range k.dirs {
-			included[d] = true
+			g.included[d] = true
 		}
 	}
 	visits := map[string]int{}
 	for _, dir := range dirs {
 		switch k := g.nodes[dir]; {
-		case included[dir]:
+		case g.included[dir]:
 		case k.isComponent():
 			k.add(problem.Warning, 1, "", "no kustomization uses this component, so it has no effect")
 			g.unused = append(g.unused, dir)
@@ -152,16 +156,21 @@ func (g *Graph) visit(dir string, visits map[string]int, stack []string) int {
 	return n
 }
 
-// References are all references of kustomizations to files, also of those that are not built.
+// References are all references of kustomizations of the commit to its files, also of those that are not built.
 func (g *Graph) References() []grant.Reference {
 	var all []grant.Reference
 	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
 		k := g.nodes[dir]
+		if g.tree.MountOf(dir) != "" {
+			continue
+		}
 		for _, f := range k.files {
 			all = append(all, k.reference(f.path, f.path))
 		}
 		for _, d := range k.dirs {
-			all = append(all, k.reference(d, g.nodes[d].file))
+			if g.tree.MountOf(d) == "" {
+				all = append(all, k.reference(d, g.nodes[d].file))
+			}
 		}
 	}
 	return all
@@ -183,6 +192,9 @@ func (g *Graph) Problems() problem.List {
 	unused, built := g.onlyUnused()
 	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
 		problems := g.nodes[dir].problems
+		if g.tree.MountOf(dir) != "" { // nobody here can correct what is merely deprecated there
+			problems = problems.Errors()
+		}
 		switch {
 		case built[dir]:
 			problems = problems.Failures()
@@ -193,6 +205,9 @@ func (g *Graph) Problems() problem.List {
 	}
 	return all
 }
+
+// Included reports whether a kustomization refers to that of a directory.
+func (g *Graph) Included(dir string) bool { return g.included[dir] }
 
 // Owner returns the kustomization file that a file belongs to; empty if the file is a plain
 // manifest. listed says that the kustomization refers to the file itself.

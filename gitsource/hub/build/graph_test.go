@@ -43,7 +43,7 @@ func (r sources) graph(t testing.TB, limits limit.Limits) *Graph {
 		}
 	}
 	slices.Sort(dirs)
-	g, err := Read(tree.New(r.mapFS(), 1<<20), slices.Compact(dirs), limits.WithDefaults())
+	g, err := Read(tree.New(r.mapFS(), 1<<20), slices.Compact(dirs), limits.WithDefaults(), Remotes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ const namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
 // A reference must be to something in the commit that kustomize reads there. Each refusal names
 // the field and its line.
 func TestReferences(t *testing.T) {
-	const remote = `" is remote, and nothing is downloaded while a commit is read; copy its content into the repository`
+	const remote = `" is a remote base that is not locked; run gitfleet lock, and commit gitfleet.lock.yaml`
 	const outside = `" is outside of the repository; write a relative path to something in it`
 	repo := sources{
 		"app/ns.yaml": namespaceText, "app/sub/ns.yaml": namespaceText, "app/link.yaml": "link", "app/module": "module",
@@ -104,7 +104,7 @@ func TestReferences(t *testing.T) {
 		"resources: [../..]":                                           `resources[0]: "../..` + outside,
 		"resources: [../../etc]":                                       `resources[0]: "../../etc` + outside,
 		"resources: [/etc]":                                            `resources[0]: "/etc` + outside,
-		"resources: ['https://example.com/a']":                         `resources[0]: "https://example.com/a` + remote,
+		"resources: ['https://example.com/a/b']":                       `resources[0]: "https://example.com/a/b` + remote,
 		"resources: [github.com/org/app]":                              `resources[0]: "github.com/org/app` + remote,
 		"resources: ['git@example.com:org/app']":                       `resources[0]: "git@example.com:org/app` + remote,
 		"resources: [link.yaml]":                                       "resources[0]: app/link.yaml is a symbolic link, which is never followed; commit the file itself",

@@ -30,6 +30,10 @@ type kustomization struct {
 	mentions []mention
 	files    []reference
 	dirs     []string
+	// remotes are those of dirs that are in other repositories.
+	remotes []remoteDir
+	// locked says that the lock file decides what some of them are.
+	locked bool
 	// generators are the positions of its generators, and variables the names in the field vars.
 	generators []sourcePosition
 	variables  []mention
@@ -93,6 +97,7 @@ func (g *Graph) read(dir string) (*kustomization, error) {
 			return nil, err
 		}
 	}
+	k.replaceRemotes()
 	return k, nil
 }
 
@@ -171,7 +176,9 @@ func (g *Graph) resolve(k *kustomization, m mention) error {
 		k.fail(m, "is empty; name a file, or remove the entry")
 		return nil
 	case isRemote(m.value) || m.isRepository():
-		k.fail(m, "%q is remote, and nothing is downloaded while a commit is read; copy its content into the repository", m.value)
+		return g.resolveRemote(k, m)
+	case g.tree.MountOf(name) != g.tree.MountOf(k.dir):
+		k.fail(m, "%q is outside of the repository of this kustomization", m.value)
 		return nil
 	case path.IsAbs(m.value), name == "..", strings.HasPrefix(name, "../"):
 		k.fail(m, "%q is outside of the repository; write a relative path to something in it", m.value)

@@ -78,10 +78,16 @@ func (t Target) Fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Sources lists the files that a build reads, sorted.
+// Sources lists the files of the commit that a build reads, sorted.
 func (t Target) Sources() []string {
 	var names []string
 	for _, k := range t.parts {
+		if k.locked && t.graph.remotes.LockFile != "" {
+			names = append(names, t.graph.remotes.LockFile)
+		}
+		if t.graph.tree.MountOf(k.dir) != "" {
+			continue
+		}
 		for _, f := range k.reads() {
 			names = append(names, f.path)
 		}

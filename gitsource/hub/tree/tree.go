@@ -32,6 +32,7 @@ type Tree struct {
 	fileSize int64
 	listings map[string]Listing
 	plain    Plaintext
+	mounts   map[string]fs.FS
 }
 
 // A Plaintext has the plain text of encrypted files.
@@ -67,10 +68,50 @@ func (t *Tree) AsStored() *Tree {
 
 // Encrypted returns the values of a file that are encrypted in the commit.
 func (t *Tree) Encrypted(name string) []string {
-	if t.plain == nil {
+	if !t.decrypts(name) {
 		return nil
 	}
 	return t.plain.Values(name)
+}
+
+// decrypts reports whether a file is decrypted if it is encrypted. Those of other commits are not: whoever writes them could
+// otherwise have anything decrypted that was ever encrypted for the fleet.
+func (t *Tree) decrypts(name string) bool { return t.plain != nil && t.MountOf(name) == "" }
+
+// Mount adds the files of another commit below a directory, which has an @ in its name and need not exist.
+func (t *Tree) Mount(dir string, fsys fs.FS) {
+	if t.mounts == nil {
+		t.mounts = map[string]fs.FS{}
+	}
+	t.mounts[dir] = fsys
+}
+
+// Mounted reports whether a directory is one of Mount.
+func (t *Tree) Mounted(dir string) bool { return t.mounts[dir] != nil }
+
+// MountOf returns the directory of Mount that a path is in; empty if there is none.
+func (t *Tree) MountOf(name string) string {
+	if len(t.mounts) == 0 || !strings.Contains(name, "@") {
+		return ""
+	}
+	for dir := name; dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if t.mounts[dir] != nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// at returns the file system that has a path, and the path in it.
+func (t *Tree) at(name string) (fs.FS, string) {
+	dir := t.MountOf(name)
+	switch {
+	case dir == "":
+		return t.fsys, name
+	case dir == name:
+		return t.mounts[dir], "."
+	}
+	return t.mounts[dir], name[len(dir)+1:]
 }
 
 // Done is closed once the commit cannot be read any more; nil if that never happens.
@@ -86,7 +127,8 @@ func (t *Tree) List(dir string) (Listing, error) {
 	if l, ok := t.listings[dir]; ok {
 		return l, nil
 	}
-	l, err := fs.ReadDir(t.fsys, dir)
+	fsys, name := t.at(dir)
+	l, err := fs.ReadDir(fsys, name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +147,10 @@ func (l Listing) Find(name string) fs.DirEntry {
 
 // Hash returns a hash of the content of a file.
 func (t *Tree) Hash(name string) (string, error) {
-	if hasher, ok := t.fsys.(Hasher); ok {
-		hash, err := hasher.Hash(name)
-		if t.plain != nil {
+	fsys, within := t.at(name)
+	if hasher, ok := fsys.(Hasher); ok {
+		hash, err := hasher.Hash(within)
+		if t.decrypts(name) {
 			hash += " " + t.plain.Version()
 		}
 		return hash, err
@@ -126,7 +169,13 @@ func (t *Tree) Lookup(name string) (mode fs.FileMode, at string, ok bool, err er
 	if !fs.ValidPath(name) {
 		return 0, name, false, nil
 	}
-	for part := range strings.SplitSeq(name, "/") {
+	rest := name
+	if root := t.MountOf(name); root == name {
+		return mode, name, true, nil
+	} else if root != "" {
+		at, rest = root, name[len(root)+1:]
+	}
+	for part := range strings.SplitSeq(rest, "/") {
 		if !mode.IsDir() {
 			return mode, at, !mode.IsRegular(), nil
 		}
@@ -153,19 +202,20 @@ func (t *Tree) IsFile(name string) (bool, error) {
 // An error means that the commit could not be read, which is no mistake in the commit: no object
 // counts as deleted because of it.
 func (t *Tree) Read(name string) (data []byte, fault string, err error) {
-	info, err := fs.Stat(t.fsys, name)
+	fsys, within := t.at(name)
+	info, err := fs.Stat(fsys, within)
 	if err != nil {
 		return nil, "", err
 	}
 	if info.Size() <= t.fileSize {
-		if data, err = fs.ReadFile(t.fsys, name); err != nil {
+		if data, err = fs.ReadFile(fsys, within); err != nil {
 			return nil, "", err
 		}
 	}
 	if max(info.Size(), int64(len(data))) > t.fileSize {
 		return nil, fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", limit.Size(t.fileSize)), nil
 	}
-	if t.plain != nil {
+	if t.decrypts(name) {
 		data = t.plain.Text(name, data)
 	}
 	return data, "", nil

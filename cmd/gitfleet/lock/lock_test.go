@@ -1,0 +1,84 @@
+package lock
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
+)
+
+// run runs the command, and returns what it prints, with the repositories by their names.
+func run(t *testing.T, names *strings.Replacer, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := New()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		out.WriteString("error: " + err.Error() + "\n")
+	}
+	return names.Replace(out.String())
+}
+
+// Remote bases, also those of remote bases, are locked to the commit of their reference, stay so until they are updated, and
+// are removed when nothing refers to them. The repository need not load.
+func TestLock(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	nested, bases, fleet := gitrepo.New(t), gitrepo.New(t), gitrepo.New(t)
+	nested1 := nested.Commit("first", map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: nested}}\n"})
+	bases1 := bases.Commit("first", map[string]string{"web/kustomization.yaml": "resources: ['file://" + nested.Dir + "']\n"})
+	bases.Git("tag", "-a", "v1", "-m", "v1")
+	fleet.Write(map[string]string{
+		"hub/app/kustomization.yaml": "resources: ['file://" + bases.Dir + "//web?ref=v1']\n",
+		"hub/broken.yaml":            "kind: 1\n",
+	})
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("source: {allowFile: true}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hub := filepath.Join(fleet.Dir, "hub")
+	bases2 := bases.Commit("second", map[string]string{"other": "x"})
+	names := strings.NewReplacer(hub, "HUB", nested.Dir, "NESTED", bases.Dir, "BASES", nested1, "nested1", bases1, "bases1", bases2, "bases2")
+	lock := func(want string, args ...string) {
+		t.Helper()
+		if got := run(t, names, append([]string{hub, "--config", config}, args...)...); got != strings.TrimPrefix(want, "\n") {
+			t.Errorf("%v:\n%swant%s", args, got, want)
+		}
+	}
+	fleet.Write(map[string]string{"hub/app/kustomization.yaml": "namePrefix: a-\n"})
+	lock("nothing refers to another repository, so there is nothing to lock\n")
+	fleet.Write(map[string]string{"hub/app/kustomization.yaml": "resources: ['file://" + bases.Dir + "//web?ref=v1']\n"})
+	lock(`
+locked  file://BASES?ref=v1 at bases1
+locked  file://NESTED at nested1
+wrote HUB/gitfleet.lock.yaml; commit it
+`)
+	bases.Git("tag", "-f", "v1", bases2)
+	lock("HUB/gitfleet.lock.yaml is as it was: 2 remote bases\n")
+	lock(`
+updated file://BASES?ref=v1 from bases1 to bases2
+wrote HUB/gitfleet.lock.yaml; commit it
+`, "--update", "file://"+bases.Dir)
+	if got := run(t, names, hub, "--config", config, "--update", "https://example.com"); !strings.Contains(got, "nothing is locked for it; locked are: file://") {
+		t.Errorf("an unknown name: %s", got)
+	}
+	fleet.Write(map[string]string{"hub/app/kustomization.yaml": "resources: ['file://" + nested.Dir + "', 'file://" + nested.Dir + "?ref=none']\n"})
+	lock(`
+removed file://BASES?ref=v1, which nothing refers to
+wrote HUB/gitfleet.lock.yaml; commit it
+error: file://NESTED?ref=none: fetch file://NESTED: branch or tag none: not on the remote; a commit is named by its whole hash
+`)
+	if err := os.RemoveAll(os.Getenv("XDG_CACHE_HOME")); err != nil {
+		t.Fatal(err)
+	}
+	fleet.Write(map[string]string{"hub/app/kustomization.yaml": "resources: ['file://" + nested.Dir + "']\n"})
+	lock("HUB/gitfleet.lock.yaml is as it was: 1 remote base\n")
+	if _, err := os.Stat(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "gitfleet", "bases", nested1)); err != nil {
+		t.Errorf("what others have locked is not fetched: %v", err)
+	}
+}

@@ -1,0 +1,133 @@
+package migration
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	fluxKustomizations = "kustomize.toolkit.fluxcd.io"
+	fluxReleases       = "helm.toolkit.fluxcd.io"
+)
+
+// findFlux finds the Kustomizations of Flux, and the clusters that have them.
+func (f *finder) findFlux() error {
+	roots := f.fluxRoots()
+	releases := 0
+	for _, d := range f.documents {
+		if d.is(fluxReleases, "HelmRelease") {
+			releases++
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(roots)) {
+		f.cluster(c)
+		f.follow(c, roots[c], map[string]bool{})
+	}
+	if releases > 0 {
+		f.leave("%d HelmReleases: they are placed as they are, for clusters on which Flux's helm-controller runs, and are not rendered", releases)
+	}
+	return nil
+}
+
+// fluxRoots are the directories from which Flux reads each cluster: those that the Kustomization flux-system names, or else
+// those below a directory called clusters, or else those of all Kustomizations as one cluster.
+func (f *finder) fluxRoots() map[string]string {
+	roots := map[string]string{}
+	for _, d := range f.documents {
+		if d.is(fluxKustomizations, "Kustomization") && d.text("metadata", "name") == "flux-system" {
+			dir := path.Clean(d.text("spec", "path"))
+			roots[nameOf(path.Base(dir))] = dir
+		}
+	}
+	if len(roots) > 0 {
+		return roots
+	}
+	for _, d := range f.documents {
+		segments := strings.Split(path.Dir(d.file), "/")
+		i := slices.IndexFunc(segments, clusterDirectory.MatchString)
+		if !d.is(fluxKustomizations, "Kustomization") {
+			continue
+		}
+		if i >= 0 && i+1 < len(segments) {
+			roots[nameOf(segments[i+1])] = path.Join(segments[:i+2]...)
+		}
+	}
+	if len(roots) == 0 {
+		return map[string]string{"main": "."}
+	}
+	return roots
+}
+
+// follow adds what the Kustomizations in a directory deploy, and follows those that lead to others.
+func (f *finder) follow(cluster, dir string, seen map[string]bool) {
+	if seen[dir] {
+		return
+	}
+	seen[dir] = true
+	for _, d := range f.documents {
+		if !d.is(fluxKustomizations, "Kustomization") || !within(dir, d.file) || d.text("metadata", "name") == "flux-system" {
+			continue
+		}
+		name := d.text("metadata", "name")
+		target := f.fluxPath(d)
+		if target == "" {
+			f.leave("Kustomization %s (%s): its source is another repository", name, d.file)
+			continue
+		}
+		if nested := f.hasFlux(target); nested && target != dir {
+			f.follow(cluster, target, seen)
+			if _, is := f.kustomizations[target]; !is {
+				continue
+			}
+		}
+		f.leaveFields(d, name)
+		f.add(nameOf(name), cluster, target)
+		if u := f.units[nameOf(name)]; u != nil && u.namespace == "" {
+			u.namespace = d.text("spec", "targetNamespace")
+		}
+	}
+}
+
+func within(dir, file string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") }
+
+// hasFlux reports whether there are Kustomizations of Flux in a directory.
+func (f *finder) hasFlux(dir string) bool {
+	return slices.ContainsFunc(f.documents, func(d document) bool { return d.is(fluxKustomizations, "Kustomization") && within(dir, d.file) })
+}
+
+// fluxPath is the directory of a Kustomization. The path of an artifact is relative to a directory that often has its name.
+func (f *finder) fluxPath(d document) string {
+	dir := path.Clean(strings.TrimPrefix(d.text("spec", "path"), "/"))
+	for _, candidate := range []string{dir, path.Join(d.text("spec", "sourceRef", "name"), dir)} {
+		if f.has(candidate) {
+			return candidate
+		}
+	}
+	return ""
+}
+
+// has reports whether the repository has something in a directory.
+func (f *finder) has(dir string) bool {
+	if _, is := f.kustomizations[dir]; is {
+		return true
+	}
+	return slices.ContainsFunc(f.documents, func(d document) bool { return within(dir, d.file) })
+}
+
+// leaveFields says which fields of a Kustomization have no effect here.
+func (f *finder) leaveFields(d document, name string) {
+	for _, field := range []struct{ key, why string }{
+		{"dependsOn", "the order of objects follows their kinds, and of clusters their rollout"},
+		{"patches", "write them into a kustomization"},
+		{"images", "write them into a kustomization"},
+		{"postBuild", "substitutions are not made; write the values into the overlays"},
+		{"decryption", "what SOPS encrypts is not applied as it is"},
+		{"components", "write them into a kustomization"},
+	} {
+		if at(d.value, "spec", field.key) != nil {
+			f.leave("spec.%s of Kustomization %s: %s", field.key, name, field.why)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+// Package migration looks at a repository that was written for another tool, and proposes the files that make a fleet of it.
+//
+// Find does so for Flux, Argo CD and plain kustomizations; none of the repository's own files is part of a Proposal.
+package migration
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// The tools whose repositories are understood.
+const (
+	Flux      = "flux"
+	ArgoCD    = "argocd"
+	Kustomize = "kustomize"
+)
+
+// Tools lists the tools.
+func Tools() []string { return []string{ArgoCD, Flux, Kustomize} }
+
+// A Proposal is what makes a fleet of a repository.
+type Proposal struct {
+	// Files are the texts of new files by their names.
+	Files map[string]string
+	// Clusters are the names of the clusters that were found, sorted.
+	Clusters []string
+	// Left is what is not taken, and why, in the order in which it was found.
+	Left []string
+}
+
+// A cluster is one that the repository has something for.
+type cluster struct {
+	name   string
+	labels map[string]string
+}
+
+// A unit is what is deployed under one name: a directory for each cluster that gets it.
+type unit struct {
+	name      string
+	namespace string
+	dirs      map[string]string
+	// path is the path of its overlay, if it is known already.
+	path string
+}
+
+// A finder collects what a repository deploys.
+type finder struct {
+	files fs.FS
+	// kustomizations are the directories with a kustomization, and whether another one refers to it.
+	kustomizations map[string]bool
+	documents      []document
+	clusters       map[string]*cluster
+	units          map[string]*unit
+	left           []string
+}
+
+// A document is one of a YAML file.
+type document struct {
+	file  string
+	value map[string]any
+}
+
+// Find finds what a repository deploys with a tool. The error says what is missing for a proposal.
+func Find(files fs.FS, tool string) (*Proposal, error) {
+	f := &finder{files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}}
+	if err := f.read(); err != nil {
+		return nil, err
+	}
+	find := map[string]func() error{Flux: f.findFlux, ArgoCD: f.findArgo, Kustomize: f.findKustomize}[tool]
+	if find == nil {
+		return nil, fmt.Errorf("--from %s: not known; use %s", tool, strings.Join(Tools(), ", "))
+	}
+	if err := find(); err != nil {
+		return nil, err
+	}
+	if len(f.units) == 0 {
+		return nil, fmt.Errorf("nothing was found that could be deployed%s", f.leftText())
+	}
+	return f.propose()
+}
+
+func (f *finder) leftText() string {
+	if len(f.left) == 0 {
+		return ""
+	}
+	return "; not taken: " + strings.Join(f.left, "; ")
+}
+
+// leave records what is not taken.
+func (f *finder) leave(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(f.left, text) {
+		f.left = append(f.left, text)
+	}
+}
+
+func (f *finder) cluster(name string) *cluster {
+	c := f.clusters[name]
+	if c == nil {
+		c = &cluster{name, map[string]string{}}
+		f.clusters[name] = c
+	}
+	return c
+}
+
+func (f *finder) unit(name string) *unit {
+	u := f.units[name]
+	if u == nil {
+		u = &unit{name: name, dirs: map[string]string{}}
+		f.units[name] = u
+	}
+	return u
+}
+
+// add adds a directory that a cluster gets.
+func (f *finder) add(name, cluster, dir string) {
+	if _, is := f.kustomizations[dir]; !is {
+		f.leave("%s of cluster %s: %s has no kustomization.yaml; add one that lists its manifests", name, cluster, dir)
+		return
+	}
+	f.cluster(cluster)
+	f.unit(name).dirs[cluster] = dir
+}
+
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// read reads the YAML files of the repository.
+func (f *finder) read() error {
+	f.kustomizations = map[string]bool{}
+	referred := map[string]bool{}
+	err := fs.WalkDir(f.files, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if name != "." && strings.HasPrefix(entry.Name(), ".") {
+				return fs.SkipDir
+			}
+			return nil
+		case !entry.Type().IsRegular():
+			return nil
+		case slices.Contains(kustomizationNames, entry.Name()):
+			return f.readKustomization(name, referred)
+		case path.Ext(name) == ".yaml" || path.Ext(name) == ".yml":
+			return f.readDocuments(name)
+		}
+		return nil
+	})
+	for dir := range f.kustomizations {
+		f.kustomizations[dir] = referred[dir]
+	}
+	return err
+}
+
+func (f *finder) readKustomization(name string, referred map[string]bool) error {
+	text, err := fs.ReadFile(f.files, name)
+	if err != nil {
+		return err
+	}
+	var k struct {
+		Kind                         string
+		Resources, Bases, Components []string
+	}
+	_ = yaml.Unmarshal(text, &k) // what is wrong with it is reported when it is built
+	dir := path.Dir(name)
+	if k.Kind == "Component" {
+		referred[dir] = true
+	}
+	f.kustomizations[dir] = false
+	for _, r := range slices.Concat(k.Resources, k.Bases, k.Components) {
+		referred[path.Join(dir, r)] = true
+	}
+	return nil
+}
+
+// maxFile is the size of a file above which it is no manifest that a person has written.
+const maxFile = 1 << 20
+
+func (f *finder) readDocuments(name string) error {
+	if info, err := fs.Stat(f.files, name); err != nil || info.Size() > maxFile {
+		return err
+	}
+	text, err := fs.ReadFile(f.files, name)
+	if err != nil {
+		return err
+	}
+	for part := range strings.SplitSeq("\n"+string(text), "\n---") {
+		var value map[string]any
+		if yaml.Unmarshal([]byte(part), &value) == nil && value != nil {
+			f.documents = append(f.documents, document{name, value})
+		}
+	}
+	return nil
+}
+
+// text returns a field of a document; empty if it has none.
+func (d document) text(keys ...string) string { return textAt(d.value, keys...) }
+
+func textAt(value any, keys ...string) string {
+	text, _ := at(value, keys...).(string)
+	return text
+}
+
+func at(value any, keys ...string) any {
+	for _, key := range keys {
+		fields, _ := value.(map[string]any)
+		value = fields[key]
+	}
+	return value
+}
+
+// is reports whether a document has a kind of a group.
+func (d document) is(group, kind string) bool {
+	return d.text("kind") == kind && strings.HasPrefix(d.text("apiVersion"), group+"/")
+}
+
+// directory returns the first name that the repository does not have.
+func (f *finder) directory() string {
+	for n := 1; ; n++ {
+		name := "fleet"
+		if n > 1 {
+			name = fmt.Sprintf("fleet-%d", n)
+		}
+		if _, err := fs.Stat(f.files, name); err != nil {
+			return name
+		}
+	}
+}
+
+// propose writes the files.
+func (f *finder) propose() (*Proposal, error) {
+	for _, name := range []string{".gitfleet.yaml", ".gitfleetignore"} {
+		if _, err := fs.Stat(f.files, name); err == nil {
+			return nil, fmt.Errorf("the repository has %s already, so it is one for gitfleet; init --from is for one that is not", name)
+		}
+	}
+	var overlays strings.Builder
+	selected := map[string][]string{} // the overlays of the placement for some clusters
+	for _, name := range slices.Sorted(maps.Keys(f.units)) {
+		u := f.units[name]
+		text, partial, ok := f.pathOf(u)
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(&overlays, overlayManifest, u.name, text)
+		if partial {
+			overlays.WriteString("  whenMissing: Ignore\n")
+		}
+		if api.ReservedNamespace(u.namespace) {
+			f.leave("%s: namespace %s is reserved, and is not written into the overlay; objects without a namespace fail", u.name, u.namespace)
+		} else if u.namespace != "" {
+			fmt.Fprintf(&overlays, "  namespace: %s\n", u.namespace)
+		}
+		key := strings.Join(slices.Sorted(maps.Keys(u.dirs)), ",")
+		if strings.Contains(text, "${") {
+			key = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
+		}
+		selected[key] = append(selected[key], u.name)
+	}
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("nothing was found that could be deployed%s", f.leftText())
+	}
+	dir := f.directory()
+	var members strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f.clusters)) {
+		members.WriteString(memberText(f.clusters[name]))
+	}
+	p := &Proposal{Clusters: slices.Sorted(maps.Keys(f.clusters)), Left: f.left, Files: map[string]string{
+		".gitfleet.yaml":         "# Only this directory is the hub; the rest is read where an overlay builds it.\nroots:\n- " + dir + "\n",
+		dir + "/clusters.yaml":   strings.TrimPrefix(members.String(), "---\n"),
+		dir + "/overlays.yaml":   strings.TrimPrefix(overlays.String(), "---\n"),
+		dir + "/placements.yaml": strings.TrimPrefix(f.placements(selected), "---\n"),
+	}}
+	return p, nil
+}
+
+const overlayManifest = `---
+apiVersion: gitfleet.dev/v1alpha1
+kind: ClusterOverlay
+metadata:
+  name: %s
+spec:
+  path: %s
+`
+
+func memberText(c *cluster) string {
+	text := "---\napiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata:\n  name: " + c.name + "\n"
+	if len(c.labels) > 0 {
+		text += "  labels:\n"
+		for _, key := range slices.Sorted(maps.Keys(c.labels)) {
+			text += fmt.Sprintf("    %s: %q\n", key, c.labels[key])
+		}
+	}
+	return text + "spec:\n  identity: {kind: User, name: gitfleet}\n"
+}
+
+// placements are one for all clusters, and one for each other set of clusters.
+func (f *finder) placements(selected map[string][]string) string {
+	all := strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(selected)) {
+		name, policy := "all-clusters", "    placementType: PickAll\n"
+		if key != all {
+			name = "only-" + strings.ReplaceAll(key, ",", "-")
+			policy = "    placementType: PickFixed\n    clusterNames: [" + strings.ReplaceAll(key, ",", ", ") + "]\n"
+			if len(name) > 63 {
+				name = fmt.Sprintf("only-%d-clusters-%s", strings.Count(key, ",")+1, selected[key][0])
+			}
+		}
+		fmt.Fprintf(&b, "---\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata:\n  name: %s\nspec:\n  resourceSelectors:\n", name)
+		for _, overlay := range selected[key] {
+			fmt.Fprintf(&b, "  - {group: gitfleet.dev, version: v1alpha1, kind: ClusterOverlay, name: %s}\n", overlay)
+		}
+		b.WriteString("  policy:\n" + policy + "  strategy:\n    applyStrategy:\n      whenToTakeOver: IfNoDiff # what is there and differs is reported, not changed\n")
+	}
+	return b.String()
+}

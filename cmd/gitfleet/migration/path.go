@@ -1,0 +1,186 @@
+package migration
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// pathOf returns the path of an overlay that means the directories of a unit, and whether it means none for some clusters.
+// It adds the label that the path needs to the clusters.
+func (f *finder) pathOf(u *unit) (text string, partial, ok bool) {
+	partial = len(u.dirs) < len(f.clusters)
+	if u.path != "" {
+		return u.path, partial, true
+	}
+	names := slices.Sorted(maps.Keys(u.dirs))
+	if first := u.dirs[names[0]]; !slices.ContainsFunc(names, func(c string) bool { return u.dirs[c] != first }) {
+		if len(names) == 1 && len(f.clusters) > 1 { // it may be one of several directories that are named after the clusters
+			if byName, is := replaced(first, names[0], "${cluster.name}"); is {
+				return byName, partial, true
+			}
+		}
+		return first, false, true
+	}
+	var shared string
+	byName := true
+	for _, c := range names {
+		text, is := replaced(u.dirs[c], c, "${cluster.name}")
+		byName = byName && is && (shared == "" || shared == text)
+		shared = text
+	}
+	if byName {
+		return shared, partial, true
+	}
+	i, values := differing(u.dirs)
+	if i < 0 {
+		f.leave("%s: the directories of its clusters have no common form (%s); write an overlay for each", u.name, strings.Join(slices.Sorted(maps.Values(u.dirs)), ", "))
+		return "", false, false
+	}
+	key := f.label(u.name, values)
+	segments := strings.Split(u.dirs[names[0]], "/")
+	segments[i] = "${cluster.labels." + key + "}"
+	if partial { // a label that is missing is an error
+		segments[i] = "${cluster.labels." + key + ":-none}"
+	}
+	return strings.Join(segments, "/"), partial, true
+}
+
+// replaced replaces a segment of a path.
+func replaced(dir, segment, by string) (string, bool) {
+	segments := strings.Split(dir, "/")
+	i := slices.Index(segments, segment)
+	if i < 0 {
+		return dir, false
+	}
+	segments[i] = by
+	return strings.Join(segments, "/"), true
+}
+
+// differing returns the one segment in which directories differ, and its values by cluster; -1 if there is no such segment.
+func differing(dirs map[string]string) (int, map[string]string) {
+	at := -1
+	var first []string
+	for _, dir := range dirs {
+		segments := strings.Split(dir, "/")
+		if first == nil {
+			first = segments
+		}
+		if len(segments) != len(first) {
+			return -1, nil
+		}
+		for i := range segments {
+			if segments[i] != first[i] {
+				if at >= 0 && at != i {
+					return -1, nil
+				}
+				at = i
+			}
+		}
+	}
+	values := map[string]string{}
+	for c, dir := range dirs {
+		values[c] = strings.Split(dir, "/")[max(at, 0)]
+	}
+	return at, values
+}
+
+// label sets a label of clusters that has these values: env, or one that is named after the unit if env has others.
+func (f *finder) label(name string, values map[string]string) string {
+	for _, key := range []string{"env", name} {
+		fits := true
+		for c, value := range values {
+			is, there := f.cluster(c).labels[key]
+			fits = fits && (!there || is == value)
+		}
+		if fits {
+			for c, value := range values {
+				f.cluster(c).labels[key] = value
+			}
+			return key
+		}
+	}
+	return name
+}
+
+var (
+	clusterDirectory     = regexp.MustCompile(`^(?i)clusters?$`)
+	environmentDirectory = regexp.MustCompile(`^(?i)(overlays?|envs?|environments?|stages?)$`)
+	environment          = regexp.MustCompile(`^(?i)(dev|develop|development|test|testing|qa|uat|int|integration|stage|staging|preprod|pre-production|prod|production|live|sandbox)$`)
+	notName              = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// nameOf derives the name of an object from a path.
+func nameOf(text string) string {
+	return strings.Trim(notName.ReplaceAllString(strings.ToLower(text), "-"), "-")
+}
+
+// findKustomize finds the kustomizations that no other one refers to, in directories with one for each cluster or environment.
+func (f *finder) findKustomize() error {
+	type group struct {
+		byName bool
+		values map[string]string // directories by cluster or environment
+	}
+	groups := map[string]*group{}
+	for _, dir := range slices.Sorted(maps.Keys(f.kustomizations)) {
+		if f.kustomizations[dir] || dir == "." {
+			continue
+		}
+		segments := strings.Split(dir, "/")
+		i := variableSegment(segments)
+		if i < 0 {
+			f.leave("%s: its directory is named after no cluster or environment; if it is to be deployed, write a ClusterOverlay for it", dir)
+			continue
+		}
+		value, byName := segments[i], i > 0 && clusterDirectory.MatchString(segments[i-1])
+		segments[i] = "*"
+		key := strings.Join(segments, "/")
+		if groups[key] == nil {
+			groups[key] = &group{byName, map[string]string{}}
+		}
+		groups[key].values[value] = dir
+		groups[key].byName = groups[key].byName && nameOf(value) == value // a cluster cannot have every name of a directory
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[key]
+		u := f.unit(nameOf(key))
+		if u.name == "" {
+			u.name = "apps"
+		}
+		variable := "${cluster.labels.env}"
+		for value, dir := range g.values {
+			c := nameOf(value)
+			u.dirs[c] = dir
+			if g.byName {
+				variable = "${cluster.name}"
+				f.cluster(c)
+				continue
+			}
+			f.cluster(c).labels["env"] = value
+		}
+		u.path = strings.Replace(key, "*", variable, 1)
+	}
+	for _, c := range f.clusters { // some may have directories by name, others by environment
+		if slices.ContainsFunc(slices.Collect(maps.Values(f.units)), func(u *unit) bool { return strings.Contains(u.path, ".env}") }) && c.labels["env"] == "" {
+			c.labels["env"] = "none"
+			f.leave("cluster %s: its environment is not known; set its label env", c.name)
+		}
+	}
+	return nil
+}
+
+// variableSegment returns the segment of a directory that names a cluster or an environment; -1 if none does.
+func variableSegment(segments []string) int {
+	for i := 1; i < len(segments); i++ {
+		if clusterDirectory.MatchString(segments[i-1]) || environmentDirectory.MatchString(segments[i-1]) {
+			return i
+		}
+	}
+	for i := len(segments) - 1; i >= 0; i-- {
+		if environment.MatchString(segments[i]) {
+			return i
+		}
+	}
+	return -1
+}

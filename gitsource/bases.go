@@ -1,0 +1,262 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
+)
+
+// Bases are commits of other repositories, which kustomizations use as remote bases. They are cached below a directory,
+// each under its hash, which processes may share. It is safe for concurrent use.
+type Bases struct {
+	cfg Config
+	dir string
+
+	mu     sync.Mutex
+	open   map[plumbing.Hash]*objects.Store
+	failed map[string]error // the last attempts to fetch that have failed
+	trees  *objects.TreeCache
+}
+
+// NewBases returns the bases that are cached below a directory, which need not exist. Its repositories are accessed with the
+// limits, the CAs, the known hosts and the permissions of cfg, and those on the host of cfg.URL with its credentials.
+func NewBases(dir string, cfg Config) *Bases {
+	return &Bases{cfg: cfg.withDefaults(), dir: dir, open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
+}
+
+// errNotFetched is the reason why a commit is not in the cache if nothing is known about an attempt to fetch it.
+var errNotFetched = errors.New("it was not fetched yet; gitfleet lock fetches what is missing here, and the daemon what it needs")
+
+// Files returns the files of a commit in the cache. It does not use the network.
+func (b *Bases) Files(url, commit string) (fs.FS, error) {
+	h, err := objects.ParseHash(commit)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st := b.open[h]
+	if st == nil {
+		if st, err = objects.Load(b.path(h)); err != nil {
+			if failed := b.failed[url+"@"+commit]; failed != nil {
+				return nil, failed
+			}
+			return nil, errNotFetched
+		}
+		b.open[h] = st
+		now := time.Now()
+		_ = os.Chtimes(b.path(h), now, now) // says that it is used; it is fetched again if it is removed
+	}
+	c, err := readCommit(st, h)
+	if err != nil {
+		return nil, err
+	}
+	reader := storeReader{st, b.trees, b.cfg.Limits.FileBytes}
+	return &files{ctx: context.Background(), objects: reader, root: c.Tree, time: c.Time, commit: commit}, nil
+}
+
+func (b *Bases) path(h plumbing.Hash) string { return filepath.Join(b.dir, h.String()) }
+
+// A storeReader reads the objects of one store.
+type storeReader struct {
+	store *objects.Store
+	trees *objects.TreeCache
+	limit int64
+}
+
+func (r storeReader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+	return r.store.Object(t, h, r.limit)
+}
+func (r storeReader) size(h plumbing.Hash) (int64, error) { return r.store.Size(h) }
+func (r storeReader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	return r.trees.Read(h, r.store.Tree)
+}
+
+// Fetch fetches a commit of a repository into the cache, unless it is there.
+func (b *Bases) Fetch(ctx context.Context, url, commit string) error {
+	h, err := objects.ParseHash(commit)
+	if err != nil {
+		return err
+	}
+	if _, err := b.Files(url, commit); err == nil {
+		return nil
+	}
+	_, err = b.fetch(ctx, url, func(*packp.AdvRefs) (plumbing.Hash, error) { return h, nil })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if delete(b.failed, url+"@"+commit); err != nil {
+		b.failed[url+"@"+commit] = err
+	}
+	return err
+}
+
+// Lock finds the commit of a reference, and fetches it into the cache. An empty reference is the default branch; others are
+// a branch, a tag or a whole hash.
+func (b *Bases) Lock(ctx context.Context, url, ref string) (commit string, err error) {
+	h, err := b.fetch(ctx, url, func(refs *packp.AdvRefs) (plumbing.Hash, error) { return tipOf(refs, ref) })
+	if err != nil {
+		return "", err
+	}
+	return h.String(), nil
+}
+
+// tipOf finds the object of a reference.
+func tipOf(refs *packp.AdvRefs, ref string) (plumbing.Hash, error) {
+	if ref == "" {
+		if refs.Head == nil {
+			return plumbing.ZeroHash, fmt.Errorf("the default branch: %w", ErrRefNotFound)
+		}
+		return *refs.Head, nil
+	}
+	for _, form := range append([]string{"%s"}, referenceForms[:3]...) {
+		if h, ok := refs.References[fmt.Sprintf(form, ref)]; ok {
+			return h, nil
+		}
+	}
+	if h, err := objects.ParseHash(ref); err == nil {
+		return h, nil
+	}
+	return plumbing.ZeroHash, fmt.Errorf("branch or tag %s: %w; a commit is named by its whole hash", ref, ErrRefNotFound)
+}
+
+// fetch fetches the object that find finds among the references of a repository, and returns its commit.
+func (b *Bases) fetch(ctx context.Context, url string, find func(*packp.AdvRefs) (plumbing.Hash, error)) (plumbing.Hash, error) {
+	h, err := b.fetchObject(ctx, url, find)
+	if err != nil {
+		return h, fmt.Errorf("fetch %s: %s", remote.Redact(url), remote.Redact(err.Error()))
+	}
+	return h, nil
+}
+
+func (b *Bases) fetchObject(ctx context.Context, url string, find func(*packp.AdvRefs) (plumbing.Hash, error)) (commit plumbing.Hash, err error) {
+	ctx, cancel := b.cfg.Limits.withFetchTime(ctx)
+	defer cancel()
+	from, err := b.remote(url)
+	if err != nil {
+		return commit, err
+	}
+	defer from.Close()
+	s, err := from.Session(ctx)
+	if err != nil {
+		return commit, orCause(ctx, err)
+	}
+	defer func() { _ = s.Close() }() // nothing was written
+	refs, err := b.list(ctx, s)
+	if err != nil {
+		return commit, orCause(ctx, err)
+	}
+	want, err := find(refs)
+	if err != nil {
+		return commit, err
+	}
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return commit, err
+	}
+	if err := b.prune(time.Now()); err != nil {
+		return commit, err
+	}
+	dir, err := os.MkdirTemp(b.dir, ".fetching-")
+	if err != nil {
+		return commit, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if commit, err = b.receive(ctx, s, dir, refs, want); err != nil {
+		return commit, orCause(ctx, err)
+	}
+	if st, err := objects.Load(b.path(commit)); err == nil {
+		return commit, st.Close() // another process was faster
+	}
+	return commit, errors.Join(os.RemoveAll(b.path(commit)), os.Rename(dir, b.path(commit)))
+}
+
+func (b *Bases) list(ctx context.Context, s remote.Session) (*packp.AdvRefs, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Limits.ListTime)
+	defer cancel()
+	refs, err := s.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list references: %w", err)
+	}
+	return refs, nil
+}
+
+// receive fetches an object into a new store, and returns its commit, which is complete.
+func (b *Bases) receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvRefs, want plumbing.Hash) (commit plumbing.Hash, err error) {
+	st, err := objects.Create(dir)
+	if err != nil {
+		return commit, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	wants := fetchTargets(refs, want).wants
+	pack, err := s.Fetch(ctx, remote.FetchRequest{Wants: wants, Has: st.Has, Shallow: len(wants) == 1 && wants[0] == want})
+	if err != nil {
+		return commit, err
+	}
+	if err := errors.Join(st.AddPack(ctx, pack, b.cfg.Limits.pack()), pack.Close()); err != nil {
+		return commit, err
+	}
+	if !st.Has(want) {
+		return commit, fmt.Errorf("commit %s: %w", want, ErrRefNotFound)
+	}
+	if commit, err = st.Peel(want); err != nil {
+		return commit, err
+	}
+	c, err := readCommit(st, commit)
+	if err != nil {
+		return commit, err
+	}
+	return commit, objects.Complete(ctx, st, c.Tree, noneKnown)
+}
+
+// remote returns a repository. Credentials are sent to the host of the source only.
+func (b *Bases) remote(url string) (remote.Remote, error) {
+	cfg := b.cfg
+	where, err := remote.ParseLocation(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.validateScheme(where.Scheme); err != nil {
+		return nil, err
+	}
+	if where.Scheme == "ssh" && (cfg.Auth.SSH.Key.IsZero() || cfg.Auth.SSH.KnownHosts == "") {
+		return nil, errors.New("a repository over SSH needs source.sshKeyFile and source.sshKnownHosts in the configuration; set them, or use https://")
+	}
+	if !where.SameServer(cfg.URL) {
+		cfg.Auth = cfg.Auth.Anonymous()
+	}
+	return remote.New(cfg.remote(), where)
+}
+
+// keepUnused is how long a commit stays in the cache that no process has opened.
+const keepUnused = 30 * 24 * time.Hour
+
+// prune removes what was not fetched completely, by a process that was killed, and what nobody uses any more.
+func (b *Bases) prune(now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entries, err := os.ReadDir(b.dir)
+	for _, e := range entries {
+		age := keepUnused
+		if strings.HasPrefix(e.Name(), ".") {
+			age = 2 * b.cfg.Limits.FetchTime
+		}
+		h, _ := objects.ParseHash(e.Name()) // zero for what is incomplete
+		info, fault := e.Info()
+		if fault == nil && b.open[h] == nil && info.ModTime().Before(now.Add(-age)) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, e.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// A basedSource has a commit with a remote base, in an overlay or in the hub.
+type basedSource struct {
+	crashingSource
+	files fstest.MapFS
+}
+
+func (s *basedSource) Files(context.Context, string) (fs.FS, error) { return s.files, nil }
+
+// A commit waits until its remote bases are fetched, which happens beside, and is loaded again with them. While their server
+// is down, only what overlays build of them fails, and a commit whose hub needs them stays refused.
+func TestRemoteBasesAreFetchedBeside(t *testing.T) {
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	const cluster = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n"
+	const base = "resources: ['https://example.com/org/bases?ref=" + commit + "']\n"
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	overlay := fstest.MapFS{
+		"fleet/east.yaml": file(cluster), "apps/east/kustomization.yaml": file(base),
+		"fleet/o.yaml": file("{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {path: 'apps/${cluster.name}'}}\n"),
+	}
+	for name, test := range map[string]struct {
+		files    fstest.MapFS
+		failures int // of the server, before it responds
+		// after are what is known after the first attempt
+		after string
+	}{
+		"the server responds":                    {overlay, 0, "in force"},
+		"the server is down, and an overlay":     {overlay, 3, "in force, and fails"},
+		"the server is down, and a loose object": {fstest.MapFS{"fleet/east.yaml": file(cluster), "app/kustomization.yaml": file(base)}, 3, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fetched, attempts := false, 0
+				options := hub.Options{Bases: func(string, string) (fs.FS, error) {
+					if fetched {
+						return fstest.MapFS{"kustomization.yaml": file("resources: [ns.yaml]\n"), "ns.yaml": file("{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n")}, nil
+					}
+					return nil, errors.New("not here")
+				}}
+				c := newChronicle(t)
+				c.guard = &CrashGuard{}
+				c.cfg.Source, c.cfg.Loader = &basedSource{crashingSource{t, []string{"c1"}}, test.files}, hub.NewLoader(options)
+				c.cfg.FetchBase = func(_ context.Context, url, hash string) error {
+					if url != "https://example.com/org/bases" || hash != commit {
+						t.Errorf("fetches %s %s", url, hash)
+					}
+					if attempts++; attempts <= test.failures {
+						return errors.New("down")
+					}
+					fetched = true
+					return nil
+				}
+				state := func() string {
+					for _, l := range c.events.drain().commits {
+						c.commitLoaded(l, time.Now())
+						if waits := strings.Contains(c.source.LoadError, "waits until its remote bases are fetched: https://example.com/org/bases"); waits != l.waiting {
+							t.Errorf("waiting is %t: %s", l.waiting, c.source.LoadError)
+						}
+					}
+					switch {
+					case len(c.source.Problems.Errors()) > 0:
+						return "refused"
+					case c.inForce == nil || c.inForce.Commit.Hash != "c1":
+						return "nothing"
+					case len(c.inForce.Warnings) > 0:
+						return "in force, and fails"
+					}
+					return "in force"
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- c.followSource(ctx) }()
+				synctest.Wait()
+				if got := state(); got != test.after {
+					t.Errorf("after the first attempt: %s, want %s", got, test.after)
+				}
+				time.Sleep(20 * time.Minute)
+				synctest.Wait()
+				if got := state(); got != "in force" {
+					t.Errorf("at last: %s", got)
+				}
+				if attempts != test.failures+1 {
+					t.Errorf("%d attempts", attempts)
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
