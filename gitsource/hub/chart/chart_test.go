@@ -148,7 +148,9 @@ spec: {type: {{ .Values.type | default "LoadBalancer" }}}
 
 // A chart is rendered as Helm's own engine renders it.
 func TestRenderedAsByHelm(t *testing.T) {
-	for name, files := range charts {
+	all := maps.Clone(charts)
+	maps.Copy(all, publicPatterns)
+	for name, files := range all {
 		c := readChart(t, files)
 		c.deadline = time.Now().Add(time.Minute)
 		_, got, _, err := c.execute(usual, func(int) bool { return false }, -1)
