@@ -115,6 +115,9 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		}
 	}
 	out := placement.Schedule(*p.Request)
+	if slices.EqualFunc(out.Bindings, p.Request.Bindings, sameBinding) {
+		out.Bindings = p.Request.Bindings // use the same memory for two equal lists
+	}
 	if p.Unanswered > 0 { // the policy of the request is reduced
 		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
@@ -221,6 +224,7 @@ func keptClusters(bs []placement.Binding) []string {
 
 func (pl *placementPlanner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	chosen := make(map[string]bool, len(p.Schedule.Bindings))
+	p.Clusters = make([]*OnCluster, 0, len(p.Schedule.Bindings))
 	for _, b := range p.Schedule.Bindings {
 		chosen[b.Cluster] = true
 		p.Clusters = append(p.Clusters, pl.planCluster(b, record))

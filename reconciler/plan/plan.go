@@ -143,13 +143,25 @@ func (p *Placement) On(cluster string) *OnCluster {
 	if p == nil {
 		return nil
 	}
+	if i := p.Position(cluster, 0); i >= 0 {
+		return p.Clusters[i]
+	}
+	return nil
+}
+
+// Position returns the index of a cluster in Clusters, which is looked for at guess first; -1 if the placement does not
+// hold it.
+func (p *Placement) Position(cluster string, guess int) int {
+	if guess < len(p.Clusters) && p.Clusters[guess].Binding.Cluster == cluster {
+		return guess
+	}
 	i, found := slices.BinarySearchFunc(p.Clusters, cluster, func(c *OnCluster, name string) int {
 		return strings.Compare(c.Binding.Cluster, name)
 	})
 	if !found {
-		return nil
+		return -1
 	}
-	return p.Clusters[i]
+	return i
 }
 
 // OnCluster is the plan for one placement on one cluster.

@@ -111,13 +111,16 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 			pl.results[key] = failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
 		}
 	}()
-	inputs := pl.keyOf(key, record)
-	if old := pl.memo.results[key]; old != nil && old.resultKey == inputs && pl.stillValid(old) {
+	inputs, old := pl.keyOf(key, record), pl.memo.results[key]
+	if old != nil && old.resultKey == inputs && pl.stillValid(old) {
 		pl.results[key] = old
 		return
 	}
 	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, placement: &Placement{Key: key, Spec: inputs.spec}}}
 	pp.plan(pp.current.placement, record)
+	if old != nil {
+		pp.current.placement.reuseClusters(old.placement)
+	}
 	pl.results[key] = pp.current
 }
 

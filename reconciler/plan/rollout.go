@@ -21,6 +21,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
 	hold := pl.holdOf(p)
+	in.Bindings = make([]rollout.Binding, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
 		in.Bindings[len(in.Bindings)-1].Hold = hold

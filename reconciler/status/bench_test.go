@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,12 @@ import (
 // each.
 func settled(b testing.TB, clusters, placements int) *scene {
 	b.Helper()
+	return settledOn(b, clusters, placements, fmt.Sprintf("pick %d", min(100, clusters)))
+}
+
+// settledOn is like settled with placements of some policy.
+func settledOn(b testing.TB, clusters, placements int, policy string) *scene {
+	b.Helper()
 	s := newScene(b)
 	s.in.ShortDecisions = true
 	var text strings.Builder
@@ -30,7 +37,7 @@ func settled(b testing.TB, clusters, placements int) *scene {
 	}
 	text.WriteString("\n")
 	for i := range placements {
-		fmt.Fprintf(&text, "namespace p%04d\nplace p%04d pick %d\n", i, i, min(100, clusters))
+		fmt.Fprintf(&text, "namespace p%04d\nplace p%04d %s\n", i, i, policy)
 	}
 	s.commit("v1", world.Files(b, text.String()))
 	for range 4 {
@@ -95,6 +102,29 @@ func BenchmarkTurnOneReport(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkTurnFlood plans and builds the report after one member has reported something new about each of 20 placements
+// on all of 1,000 clusters. It also measures what the ledger, the plan and the report keep for a placement on a cluster.
+func BenchmarkTurnFlood(b *testing.B) {
+	const clusters, placements = 1000, 20
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := settledOn(b, clusters, placements, "")
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.now = s.now.Add(time.Millisecond)
+		cluster := fmt.Sprintf("c%04d", i%clusters)
+		for _, w := range s.last.Works[cluster] {
+			s.says(cluster, w, i%2)
+		}
+		s.resolve()
+		s.remember(s.build())
+	}
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/clusters/placements, "kept-B/entry")
 }
 
 // BenchmarkBuildOneChange only builds the report after one member has reported something new

@@ -36,6 +36,9 @@ func (h *eventBuilder) clusterEvents() {
 		}
 		s := &clusterChange{eventBuilder: h, now: now, was: cmp.Or(before[name], &api.PerClusterPlacementStatus{}), held: h.p.On(name), heldBefore: h.clusterBefore(name)}
 		delete(before, name)
+		if s.held != nil && s.held == s.heldBefore && ledger.Identical(s.now.Conditions, s.was.Conditions) {
+			continue // nothing has changed there
+		}
 		s.newRevision = s.held != nil && (s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
 		usual = append(usual, s.progressEvents()...)
 		for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents()} {

@@ -52,9 +52,9 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if old != nil && old.of == p {
 		return old
 	}
-	e := &placementEntry{of: p, detail: detail(p), drifts: drifts(p)}
+	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), earlier: old.comparable(p)}
+	e := &placementEntry{of: p, detail: b.detail(), drifts: drifts(p)}
 	m.placements[p.Key] = e
-	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
 	if p.Spec == nil {
 		m.addEvents(old == nil, b.deletedEvents(old))
 		b.terminate(e)

@@ -174,7 +174,7 @@ func TestClusterDetails(t *testing.T) {
 			if test.change != nil {
 				test.change(b.p)
 			}
-			d := detail(b.p)
+			d := b.detail()
 			test.want.Cluster = "east"
 			if got := d.Clusters[0]; !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
@@ -210,7 +210,7 @@ func TestRolloutDetails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder()
 			test.change(b.p)
-			if got := detail(b.p).Rollout; !reflect.DeepEqual(got, test.want) {
+			if got := b.detail().Rollout; !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 		})

@@ -24,6 +24,8 @@ type builder struct {
 	Input
 	p      *plan.Placement
 	record *ledger.Placement // the record in the ledger; may be nil
+	// earlier is the previous report of the placement, if what is unchanged on a cluster is reported as there; nil otherwise.
+	earlier *placementEntry
 
 	transitions []Transitions
 }
@@ -158,17 +160,25 @@ func (b *builder) overridden() bool {
 // clusters returns an entry for each selected cluster, in the scheduler's order, then one
 // without a name for each missing cluster.
 func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
-	var out []api.PerClusterPlacementStatus
 	var missing []placement.Decision
-	for _, d := range b.decisions() {
+	decisions, earlier := b.decisions(), b.earlierClusters()
+	out := make([]api.PerClusterPlacementStatus, 0, len(decisions))
+	for i, d := range decisions {
 		if !d.Selected {
 			missing = append(missing, d)
-		} else if c := b.p.On(d.Cluster); c != nil {
-			out = append(out, b.cluster(c, d, index))
+		} else if at := b.p.Position(d.Cluster, i); at >= 0 {
+			if was := earlier.of(d, at, index); was != nil {
+				out = append(out, *was)
+			} else {
+				out = append(out, b.cluster(b.p.Clusters[at], d, index))
+			}
 		}
 	}
 	for _, d := range missing[:max(0, min(len(missing), b.p.Schedule.Wanted-b.p.Schedule.Found))] {
 		out = append(out, api.PerClusterPlacementStatus{Conditions: b.missing(d)})
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return out
 }

@@ -152,8 +152,12 @@ func (h *eventBuilder) stopped() {
 // deletions adds events about deletions that are held, and about those that fail.
 func (h *eventBuilder) deletions() {
 	for _, c := range h.p.Clusters {
+		was := h.clusterBefore(c.Binding.Cluster)
+		if was == c {
+			continue
+		}
 		before, now := &ledger.WorkSeen{}, cmp.Or(c.Seen(), &ledger.WorkSeen{})
-		if was := h.clusterBefore(c.Binding.Cluster); was != nil {
+		if was != nil {
 			before = cmp.Or(was.Seen(), before)
 		}
 		var held, failed []Event

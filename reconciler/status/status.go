@@ -239,14 +239,23 @@ func texts(ps problem.List) []string {
 	return out
 }
 
-func detail(p *plan.Placement) *Detail {
+func (b *builder) detail() *Detail {
+	p := b.p
 	d := &Detail{
 		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
 		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
 	updated := 0 // clusters with the newest content
-	for _, c := range p.Clusters {
-		e := clusterDetail(p, c)
+	if len(p.Clusters) > 0 {
+		d.Clusters = make([]ClusterDetail, 0, len(p.Clusters))
+	}
+	for i, c := range p.Clusters {
+		var e ClusterDetail
+		if b.unchanged(i) {
+			e = b.earlier.detail.Clusters[i]
+		} else {
+			e = clusterDetail(p, c)
+		}
 		if e.Behind == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {
 			updated++
 		}

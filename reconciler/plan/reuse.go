@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// reuseClusters replaces clusters on which nothing has changed by those of the previous plan of the placement, which may be
+// nil, so that others can compare pointers.
+func (p *Placement) reuseClusters(old *Placement) {
+	if old == nil {
+		return
+	}
+	for i, c := range p.Clusters {
+		at := old.Position(c.Binding.Cluster, i)
+		if at < 0 {
+			continue
+		}
+		if was := old.Clusters[at]; c.same(was) {
+			p.Clusters[i] = was
+		} else if sameWork(c.work, was.work) {
+			c.work = was.work
+		}
+	}
+}
+
+// same reports whether two plans for a cluster, with the same record in the ledger, are equal. Plans with rare content are
+// never the same.
+func (c *OnCluster) same(o *OnCluster) bool {
+	rare := func(c *OnCluster) bool {
+		return c.Entry == nil || c.work == nil || c.Err != nil || c.provenContent != nil || c.leftover != nil || len(c.Yielded) > 0
+	}
+	return c.Entry == o.Entry && !rare(c) && !rare(o) && c.Binding == o.Binding && c.Latest == o.Latest && sameRendered(&c.Content, &o.Content) &&
+		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.suspendedSince == o.suspendedSince &&
+		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) && ledger.Identical(c.suspendedObjects, o.suspendedObjects) &&
+		c.driftRule == o.driftRule && c.Claims.Identical(o.Claims) && sameRendered(c.PreviousContent, o.PreviousContent) &&
+		c.notRenderable == o.notRenderable && c.loading == o.loading
+}
+
+// sameRendered reports whether two contents, which may be nil, are the same in memory.
+func sameRendered(a, b *work.Rendered) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Hash == b.Hash && ledger.Identical(a.Manifests, b.Manifests) && ledger.Identical(a.Refused, b.Refused) &&
+		slices.Equal(a.ClusterOverrides, b.ClusterOverrides) && slices.Equal(a.Overrides, b.Overrides)
+}

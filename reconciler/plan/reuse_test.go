@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A plan for a cluster is reused only if every field is the same: each is changed here.
+func TestPlansThatDifferAreNotTheSame(t *testing.T) {
+	id := api.ID{Kind: "Namespace", Name: "web"}
+	changes := map[string]func(*OnCluster){
+		"Binding":          func(c *OnCluster) { c.Binding.WasAvailable = true },
+		"Entry":            func(c *OnCluster) { c.Entry = &ledger.Entry{} },
+		"Latest":           func(c *OnCluster) { c.Latest.Hash = "new" },
+		"Content":          func(c *OnCluster) { c.Content.Manifests = []*work.Manifest{{}} },
+		"Err":              func(c *OnCluster) { c.Err = errors.New("x") },
+		"provenContent":    func(c *OnCluster) { c.provenContent = &work.Rendered{} },
+		"Waits":            func(c *OnCluster) { c.Waits = "x" },
+		"Failure":          func(c *OnCluster) { c.Failure = "x" },
+		"TimedOut":         func(c *OnCluster) { c.TimedOut = true },
+		"Suspended":        func(c *OnCluster) { c.Suspended = "x" },
+		"suspendedSince":   func(c *OnCluster) { c.suspendedSince = noon },
+		"Foreign":          func(c *OnCluster) { c.Foreign = "x" },
+		"DeleteAllowed":    func(c *OnCluster) { c.DeleteAllowed = true },
+		"work":             func(c *OnCluster) { c.work = &work.Work{Keep: true} },
+		"suspendedObjects": func(c *OnCluster) { c.suspendedObjects = []work.SuspendedObject{{ID: id}} },
+		"driftRule":        func(c *OnCluster) { c.driftRule = "report" },
+		"Claims":           func(c *OnCluster) { c.Claims.Early = []api.ID{id} },
+		"Yielded":          func(c *OnCluster) { c.Yielded = []Yielded{{}} },
+		"PreviousContent":  func(c *OnCluster) { c.PreviousContent = &work.Rendered{Hash: "old"} },
+		"notRenderable":    func(c *OnCluster) { c.notRenderable = true },
+		"leftover":         func(c *OnCluster) { c.leftover = &work.Rendered{} },
+		"loading":          func(c *OnCluster) { c.loading = "c1" },
+	}
+	entry := &ledger.Entry{}
+	fresh := func() *OnCluster {
+		return &OnCluster{Entry: entry, Binding: placement.Binding{Cluster: "east"}, Latest: placement.Revision{Hash: "a"}, work: &work.Work{}, PreviousContent: &work.Rendered{Hash: "a"}}
+	}
+	if !fresh().same(fresh()) {
+		t.Error("two equal plans are not the same")
+	}
+	for field := range reflect.TypeFor[OnCluster]().Fields() {
+		change := changes[field.Name]
+		if change == nil {
+			t.Errorf("the field %s is not compared here, and maybe not in same", field.Name)
+			continue
+		}
+		c := fresh()
+		if change(c); c.same(fresh()) || fresh().same(c) {
+			t.Errorf("plans with another %s are the same", field.Name)
+		}
+	}
+}
+
+// After a report about one cluster, the plans for the other ones are those of before.
+func TestOneReportChangesOneCluster(t *testing.T) {
+	in := large(t, 10, 3)
+	settle(t, &in)
+	key := Resolve(in).Placements[0].Key
+	reported := Resolve(in).Placements[0].Clusters[3]
+	resolve := func(untrackable int) *Plan {
+		o := report(reported.Binding.Cluster, *reported.work, in.Now)
+		o.Untrackable = untrackable
+		in.Ledger.Fold(o)
+		return Resolve(in)
+	}
+	before := resolve(1)
+	after := resolve(0).Placement(key)
+	for i, c := range after.Clusters {
+		if was := before.Placement(key).Clusters[i]; (c == was) == (c.Binding.Cluster == reported.Binding.Cluster) {
+			t.Errorf("%s: the plan for the cluster is the same: %t", c.Binding.Cluster, c == was)
+		}
+	}
+}
