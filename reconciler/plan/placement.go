@@ -106,12 +106,17 @@ func (pl *placementPlanner) listAbsent(p *Placement) {
 
 // schedule calls the scheduler with the policy of the request, and reports the number of clusters that the placement's
 // own policy requests. If the input is the same, it returns the previous result: reports of members about content do
-// not affect scheduling.
+// not affect scheduling, nor does what the rollout records in bindings.
 func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	if old := pl.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
 		was := old.placement.Request
-		if was.Policy == p.Request.Policy && slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) {
-			return old.placement.Schedule
+		switch out := old.placement.Schedule; {
+		case was.Policy != p.Request.Policy:
+		case slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding):
+			return out
+		case slices.EqualFunc(out.Bindings, p.Request.Bindings, sameChoice): // its own result gives the same result
+			out.Bindings = p.Request.Bindings
+			return out
 		}
 	}
 	out := placement.Schedule(*p.Request)
@@ -307,10 +312,17 @@ func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) 
 }
 
 func sameBinding(a, b placement.Binding) bool {
-	score := (a.Score == nil) == (b.Score == nil) && (a.Score == nil || *a.Score == *b.Score)
+	score := sameScore(a.Score, b.Score)
 	a.Score, b.Score = nil, nil
 	return score && a == b
 }
+
+// sameChoice reports whether two bindings are equal for the scheduler, which reads nothing of what the rollout records.
+func sameChoice(a, b placement.Binding) bool {
+	return a.Cluster == b.Cluster && a.Policy == b.Policy && a.Reason == b.Reason && a.Order == b.Order && a.Unscheduled == b.Unscheduled && sameScore(a.Score, b.Score)
+}
+
+func sameScore(a, b *placement.Score) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // isRemoved reports whether no object of the placement is left on a cluster; e may be nil.
 func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }

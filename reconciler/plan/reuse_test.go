@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -76,5 +77,27 @@ func TestOneReportChangesOneCluster(t *testing.T) {
 		if was := before.Placement(key).Clusters[i]; (c == was) == (c.Binding.Cluster == reported.Binding.Cluster) {
 			t.Errorf("%s: the plan for the cluster is the same: %t", c.Binding.Cluster, c == was)
 		}
+	}
+}
+
+// What the rollout records of clusters does not cause a placement to be scheduled again.
+func TestRolloutsDoNotScheduleAgain(t *testing.T) {
+	in := large(t, 10, 1)
+	settle(t, &in)
+	before := Resolve(in).Placements[0]
+	b := before.Clusters[3].Binding
+	b.WasAvailable, b.AssignedAt = !b.WasAvailable, in.Now
+	in.Ledger.Bind(before.Key, b)
+	after := Resolve(in).Placements[0]
+	if &after.Schedule.Decisions[0] != &before.Schedule.Decisions[0] {
+		t.Error("the placement was scheduled again")
+	}
+	if fresh := placement.Schedule(*after.Request).Bindings; !slices.EqualFunc(fresh, after.Schedule.Bindings, sameBinding) {
+		t.Errorf("bindings %+v, scheduled again %+v", after.Schedule.Bindings, fresh)
+	}
+	b.Policy = "another"
+	in.Ledger.Bind(before.Key, b)
+	if last := Resolve(in).Placements[0]; &last.Schedule.Decisions[0] == &after.Schedule.Decisions[0] {
+		t.Error("the placement was not scheduled again, although the policy of a binding is another one")
 	}
 }

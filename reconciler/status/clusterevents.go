@@ -23,30 +23,32 @@ type clusterChange struct {
 
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
 func (h *eventBuilder) clusterEvents() {
-	before := make(map[string]*api.PerClusterPlacementStatus, len(h.before.PlacementStatuses))
-	for i := range h.before.PlacementStatuses {
-		before[h.before.PlacementStatuses[i].ClusterName] = &h.before.PlacementStatuses[i]
+	was, is := h.before.PlacementStatuses, h.after.PlacementStatuses
+	sameClusters := slices.EqualFunc(was, is, func(a, b api.PerClusterPlacementStatus) bool { return a.ClusterName == b.ClusterName })
+	unchanged := func(i int) bool { return sameClusters && ledger.Identical(was[i].Conditions, is[i].Conditions) }
+	before := map[string]*api.PerClusterPlacementStatus{}
+	for i := range was {
+		if !unchanged(i) {
+			before[was[i].ClusterName] = &was[i]
+		}
 	}
 	var usual []Event
-	for i := range h.after.PlacementStatuses {
-		now := &h.after.PlacementStatuses[i]
+	for i := range is {
+		now := &is[i]
 		name := now.ClusterName
-		if name == "" {
+		if name == "" || unchanged(i) {
 			continue
 		}
 		s := &clusterChange{eventBuilder: h, now: now, was: cmp.Or(before[name], &api.PerClusterPlacementStatus{}), held: h.p.On(name), heldBefore: h.clusterBefore(name)}
 		delete(before, name)
-		if s.held != nil && s.held == s.heldBefore && ledger.Identical(s.now.Conditions, s.was.Conditions) {
-			continue // nothing has changed there
-		}
 		s.newRevision = s.held != nil && (s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
 		usual = append(usual, s.progressEvents()...)
 		for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents()} {
 			h.addLimited(name, h.commitOn(name), events)
 		}
 	}
-	for i := range h.before.PlacementStatuses {
-		if name := h.before.PlacementStatuses[i].ClusterName; name != "" && before[name] != nil {
+	for i := range was {
+		if name := was[i].ClusterName; name != "" && before[name] != nil {
 			e := normal(api.Unscheduled, "The placement leaves the cluster")
 			e.Cluster = name
 			usual = append(usual, e)

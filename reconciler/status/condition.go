@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ type conditionSet struct {
 
 // newConditionSet begins the conditions of a cluster, or of the placement if the name is empty.
 func (b *builder) newConditionSet(cluster string) *conditionSet {
-	const usual = 7 // number of types
+	const usual = 6 // number of types
 	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, usual)}
 	if b.record == nil {
 		return s // nothing has been decided yet
@@ -66,6 +67,9 @@ func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
 	now := make(map[string]ledger.Transition, len(s.list))
 	for _, c := range s.list {
 		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
+	}
+	if n := len(b.transitions); n > 0 && maps.Equal(b.transitions[n-1].To, now) {
+		now = b.transitions[n-1].To // clusters that change at the same time share one map
 	}
 	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
 	return s.list
