@@ -64,6 +64,20 @@ func (p *Placement) RemovalHolds(cluster string) []work.Hold {
 	return nil
 }
 
+// otherNameHolds holds the deletions on a cluster that a placement leaves while another member is the same
+// cluster: the placement may be meant to stay there under that name, under which nothing is written.
+func otherNameHolds(p *Placement, cluster string, sameAs func(cluster string) string) []work.Hold {
+	if p.Request == nil || !p.registered(cluster) {
+		return nil
+	}
+	for _, c := range p.Request.Clusters {
+		if sameAs(c.Name) == cluster {
+			return []work.Hold{{Why: fmt.Sprintf("%s is the same cluster as %s; remove one of the two MemberClusters from the repository, or correct the kubeconfig", c.Name, cluster)}}
+		}
+	}
+	return nil
+}
+
 // registered reports whether a cluster is a member of the fleet. If the placement was not scheduled, it is true for all
 // clusters.
 func (p *Placement) registered(cluster string) bool {
@@ -79,7 +93,7 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
-		return p.RemovalHolds(cluster)
+		return append(p.RemovalHolds(cluster), otherNameHolds(p, cluster, pl.Ledger.SameAs)...)
 	case len(w.Manifests) == 0:
 		return []work.Hold{{Why: emptiedReason(p)}}
 	}

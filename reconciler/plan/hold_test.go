@@ -52,6 +52,28 @@ func TestRemovalHolds(t *testing.T) {
 	}
 }
 
+// Nothing is deleted on a cluster that the fleet has under two names, since a placement that leaves one of them may
+// be meant to be there under the other.
+func TestHoldsOnAClusterWithTwoNames(t *testing.T) {
+	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "alias"}, {Name: "east"}, {Name: "west"}}}
+	sameAs := func(cluster string) string { return map[string]string{"alias": "east"}[cluster] }
+	const want = "alias is the same cluster as east; remove one of the two MemberClusters from the repository, or correct the kubeconfig"
+	for name, test := range map[string]struct {
+		p       Placement
+		cluster string
+		want    string
+	}{
+		"it has two names":            {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: fleet}, "east", want},
+		"another cluster":             {Placement{Spec: &hub.Placement{}, Clusters: on("east", "west-"), Request: fleet}, "west", ""},
+		"the cluster itself has left": {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: &placement.Request{Clusters: fleet.Clusters[:1]}}, "east", ""},
+		"not scheduled":               {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west")}, "east", ""},
+	} {
+		if got := reasons(otherNameHolds(&test.p, test.cluster, sameAs)); got != test.want {
+			t.Errorf("%s: held because %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func reasons(holds []work.Hold) string {
 	var out []string
 	for _, h := range holds {

@@ -152,7 +152,7 @@ func TestHoldsOfAWork(t *testing.T) {
 			if test.p != nil {
 				test.p(p)
 			}
-			pl := &placementPlanner{planner: &planner{}, current: &result{resultKey: resultKey{prepared: now, successor: test.successor}}}
+			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: ledger.New()}}, current: &result{resultKey: resultKey{prepared: now, successor: test.successor}}}
 			if got := reasons(pl.holdsFor(p, "east", &test.w)); got != test.want {
 				t.Errorf("held because %q\nwant %q", got, test.want)
 			}
