@@ -122,8 +122,8 @@ func (f *finder) leaveFields(d document, name string) {
 		{"dependsOn", "the order of objects follows their kinds, and of clusters their rollout"},
 		{"patches", "write them into a kustomization"},
 		{"images", "write them into a kustomization"},
-		{"postBuild", "substitutions are not made; write the values into the overlays"},
-		{"decryption", "what SOPS encrypts is not applied as it is"},
+		{"postBuild", "substitutions are not made; write ${vars.NAME} for ${NAME} and a ClusterVars, or the values into the overlays"},
+		{"decryption", "give its keys to the daemon, as decryption.keyFile"},
 		{"components", "write them into a kustomization"},
 	} {
 		if at(d.value, "spec", field.key) != nil {
