@@ -67,17 +67,30 @@ func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) err
 	return flush(func(Entry) bool { return true })
 }
 
-// newest reads only the last selected entries.
+// newest reads only the last selected entries. Unlike Read it parses the entries once, since it keeps so few of them that those
+// which were added late can be sorted in at once.
 func (r *Record) newest(ctx context.Context, f Filter, each func(Entry) error) error {
-	most := f.Newest
-	f.Newest = 0
-	var last []Entry
-	err := r.Read(ctx, f, func(e Entry) error {
-		last = append(last[max(0, len(last)+1-most):], e)
-		return nil
-	})
+	all, err := r.segments.list()
 	if err != nil {
 		return err
+	}
+	var last []Entry
+	for _, s := range all {
+		err := r.segments.read(ctx, s, f, func(e Entry) error {
+			if len(last) == f.Newest && e.Time.Before(last[0].Time) {
+				return nil
+			}
+			at := len(last)
+			for at > 0 && e.Time.Before(last[at-1].Time) {
+				at--
+			}
+			last = slices.Insert(last, at, e)
+			last = last[max(0, len(last)-f.Newest):]
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for _, e := range last {
 		if err := each(e); err != nil {

@@ -21,6 +21,11 @@ func TestRestoredEntriesAreInTheirPlace(t *testing.T) {
 			t.Fatalf("entry %d is %s", i, all[i].Subject)
 		}
 	}
+	for _, n := range []int{1, 2, most, most + 2} { // also some that were restored behind newer ones
+		if got, want := subjects(entriesOf(t, r.Record, Filter{Newest: n})), subjects(all[len(all)-n:]); got != want {
+			t.Errorf("the newest %d are %s, want %s", n, got, want)
+		}
+	}
 	if got, want := subjects(entriesOf(t, r.Record, Filter{Newest: 4})), subjects(numbered(most-1, most+3)); got != want {
 		t.Errorf("the newest are %s, want %s", got, want)
 	}
