@@ -26,9 +26,15 @@ func (pl *placementPlanner) startRollout(p *Placement) {
 // finishRollout records when the newest content has become available on every cluster that the policy asks for, also if
 // it asks for none.
 func (pl *placementPlanner) finishRollout(p *Placement) {
-	if r := &p.Record; p.Rollout.Settled && r.RollingOut() && p.missing().Fulfilled() {
+	if r := &p.Record; pl.settled(p) && r.RollingOut() && p.missing().Fulfilled() {
 		r.RolloutFinished = pl.Now
 	}
+}
+
+// settled reports whether every cluster has its newest content, and all of it is available. What a paused cluster would
+// get is not known to the rollout, and is not what it has.
+func (pl *planner) settled(p *Placement) bool {
+	return p.Rollout.Settled && !slices.ContainsFunc(p.Clusters, pl.isPaused)
 }
 
 // missing returns what is not fulfilled of the policy, without the clusters that the placement holds.

@@ -10,7 +10,7 @@ import (
 // recordProven records that the newest content is available on every cluster, with the first commit that had it. Empty
 // content and content with held deletions do not count, since nobody wants to roll back to them.
 func (pl *placementPlanner) recordProven(p *Placement) {
-	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
+	if !pl.settled(p) || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
 		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
 		return
 	}
