@@ -117,7 +117,16 @@ func beBare(ctx context.Context, dir, placements string) error {
 	if err != nil {
 		return err
 	}
-	return each(paths, func(path string) error {
+	var namespaces, rest []object
+	for _, list := range lists {
+		namespaces, rest = append(namespaces, list[0]), append(rest, list[1:]...)
+	}
+	// All connections are opened first, a few at a time: with thousands of handshakes at once some would time out.
+	connecting := make(chan struct{}, 2*bareConcurrency)
+	clients := make(chan *bare, len(paths))
+	err = each(paths, func(path string) error {
+		connecting <- struct{}{}
+		defer func() { <-connecting }()
 		config, err := clientcmd.BuildConfigFromFlags("", path)
 		if err != nil {
 			return err
@@ -126,11 +135,18 @@ func beBare(ctx context.Context, dir, placements string) error {
 		if err != nil {
 			return err
 		}
-		var namespaces, rest []object
-		for _, list := range lists {
-			namespaces, rest = append(namespaces, list[0]), append(rest, list[1:]...)
-		}
-		return errors.Join(client.applyMany(ctx, namespaces), client.applyMany(ctx, rest))
+		clients <- client
+		return client.apply(ctx, namespaces[0])
+	})
+	if close(clients); err != nil {
+		return err
+	}
+	var all []*bare
+	for client := range clients {
+		all = append(all, client)
+	}
+	return each(all, func(client *bare) error {
+		return errors.Join(client.applyMany(ctx, namespaces[1:]), client.applyMany(ctx, rest))
 	})
 }
 
