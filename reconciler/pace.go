@@ -2,8 +2,8 @@ package reconciler
 
 import "time"
 
-// loopShare is the share of the time, one in so many, that turns may take which only observations have caused. The rest
-// is left to the members: the more there is to plan, the longer reports are collected before they are.
+// loopShare is the divisor of the time that turns may take which only observations have caused: a quarter of it. The rest is
+// left to the members. The longer a turn takes, the longer observations are collected for the next one.
 const loopShare = 4
 
 // loopBurst is how long turns may take at once before the loop rests, so that it reacts at once to what happens rarely.
