@@ -92,6 +92,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.overrides()
 	a.references()
 	a.scaledObjects()
+	s.Runs = a.stagedRuns()
 	a.problems = a.problems.Sort()
 	if a.problems.HasErrors() {
 		return nil, &LoadError{Problems: a.problems}

@@ -1,9 +1,11 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
@@ -120,4 +122,83 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 	if !placements[key] {
 		a.problem(problem.Warning, it.at(validation.PlacementField), validation.PlacementField, "the commit has no %s %s, so this override has no effect", key.Kind(), ref.Name)
 	}
+}
+
+// A stagedStrategy is a declared strategy, with its api.UnmatchedClustersAnnotation.
+type stagedStrategy struct {
+	*api.StagedUpdateStrategySpec
+	unmatched string
+}
+
+func (it *item) isStaged() bool { return it.strategy != nil || it.run != nil || it.approval != nil }
+
+// A stagedName is the name of a strategy or a run; two kinds that differ in their scope share the names of no namespace.
+type stagedName struct{ namespace, name string }
+
+// stagedRuns returns the runs of the commit with what they refer to, and reports what is missing.
+func (a *assembly) stagedRuns() []*StagedRun {
+	strategies, placements, runs := map[stagedName]*stagedStrategy{}, map[api.PlacementKey]*Placement{}, map[stagedName]*StagedRun{}
+	var out []*StagedRun
+	for _, it := range a.items {
+		switch {
+		case it.strategy != nil:
+			strategies[stagedName{it.id.Namespace, it.id.Name}] = it.strategy
+		case it.placement != nil:
+			placements[it.placement.Key] = it.placement
+		}
+	}
+	for _, it := range a.items {
+		if it.run == nil {
+			continue
+		}
+		key := api.PlacementKey{Namespace: it.id.Namespace, Name: it.run.PlacementName}
+		switch p := placements[key]; {
+		case p == nil:
+			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "parent placement not found: the commit has no %s %s, so the run has no effect; remove it, or correct the name", key.Kind(), key.Name)
+		case p.Spec.Strategy.Type != api.External:
+			a.problem(problem.Error, it.at("spec.placementName"), "spec.placementName", "parent placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External in %s", p.Spec.Strategy.Type, positionText(p.Origin))
+		}
+		strategy := strategies[stagedName{it.id.Namespace, it.run.StrategyName}]
+		if strategy == nil {
+			a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
+			continue
+		}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin}
+		runs[stagedName{it.id.Namespace, it.id.Name}] = run
+		out = append(out, run)
+	}
+	for _, it := range a.items {
+		if it.approval != nil {
+			a.approve(it, runs[stagedName{it.id.Namespace, it.approval.Run}])
+		}
+	}
+	slices.SortFunc(out, func(x, y *StagedRun) int {
+		return cmp.Or(strings.Compare(x.Placement.Namespace, y.Placement.Namespace), strings.Compare(x.Name, y.Name))
+	})
+	return out
+}
+
+// approve adds an approval to its run, unless that has no task which it approves.
+func (a *assembly) approve(it *item, run *StagedRun) {
+	if run == nil {
+		a.problem(problem.Warning, it.origin, "spec.parentStageRollout", "the commit has no run %s, so this approves nothing; remove it, or correct the name", it.approval.Run)
+		return
+	}
+	for i := range run.Stages {
+		stage := &run.Stages[i]
+		if stage.Name != it.approval.Stage {
+			continue
+		}
+		if before := it.id.Name == api.ApprovalName(run.Name, stage.Name, true); !stage.NeedsApproval(before) {
+			tasks := "afterStageTasks"
+			if before {
+				tasks = "beforeStageTasks"
+			}
+			a.problem(problem.Error, it.origin, "metadata.name", "stage %s of the strategy of run %s has no Approval in %s; remove this request, or add the task", stage.Name, run.Name, tasks)
+			return
+		}
+		run.Approved = append(run.Approved, it.id.Name)
+		return
+	}
+	a.problem(problem.Error, it.origin, "spec.targetStage", "the strategy of run %s has no stage %s; remove this request, or correct the name", run.Name, it.approval.Stage)
 }

@@ -10,7 +10,7 @@ import (
 
 // The examples load without problems, read from the working tree as a user would.
 func TestExamples(t *testing.T) {
-	for _, name := range []string{"quickstart", "broken-syntax", "broken-fields", "broken-duplicates"} {
+	for _, name := range []string{"quickstart", "staged", "broken-syntax", "broken-fields", "broken-duplicates"} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := load(Commit{Hash: "c0ffee"}, os.DirFS(filepath.Join("../../examples", name)), Options{})
 			golden.File(t, filepath.Join("testdata/examples", name+".txt"), describe(snapshot, err))

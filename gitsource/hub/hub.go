@@ -43,6 +43,8 @@ type Snapshot struct {
 	Overrides        []*Override
 	// ClusterVars are sorted by name.
 	ClusterVars []*ClusterVars
+	// Runs are the staged update runs, sorted by namespace and name.
+	Runs []*StagedRun
 	// Variables are what variables in objects stand for.
 	Variables *api.Variables
 	// Namespaced has the kinds that the commit's CustomResourceDefinitions declare, and whether
@@ -107,6 +109,19 @@ type ClusterOverride struct {
 type ClusterVars struct {
 	*api.ClusterVars
 	Origin api.Origin
+}
+
+// A StagedRun is a declared ClusterStagedUpdateRun or StagedUpdateRun, with what it refers to.
+type StagedRun struct {
+	Name      string
+	Placement api.PlacementKey
+	State     api.UpdateRunState
+	// Stages are those of its strategy, and Unmatched the strategy's api.UnmatchedClustersAnnotation.
+	Stages    []api.StageConfig
+	Unmatched string
+	// Approved are the names of the approval requests for it that the commit has, sorted.
+	Approved []string
+	Origin   api.Origin
 }
 
 // An Override is a declared ResourceOverride.

@@ -7,7 +7,7 @@ import (
 )
 
 // An item is one object of the commit. At most one of object, placement, cluster,
-// clusterOverride, override and vars is set; none is if the item is only a definition.
+// clusterOverride, override, vars, strategy, run and approval is set; none is if the item is only a definition.
 type item struct {
 	id     api.ID
 	origin api.Origin
@@ -20,6 +20,9 @@ type item struct {
 	clusterOverride *ClusterOverride
 	override        *Override
 	vars            *api.ClusterVars
+	strategy        *stagedStrategy
+	run             *api.StagedUpdateRunSpec
+	approval        *api.ApprovalRequestSpec
 
 	// wrapped are the objects of an envelope.
 	wrapped []wrapped
@@ -65,5 +68,5 @@ func (it *item) isBuilder() bool { return it.overlay != nil || it.chart != nil }
 func (it *item) built() bool { return it.origin.Kustomization != "" }
 
 func (it *item) isConfiguration() bool {
-	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil
+	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil || it.isStaged()
 }

@@ -152,12 +152,12 @@ func TestStrip(t *testing.T) {
 func TestUnsupportedKinds(t *testing.T) {
 	for apiVersion, kinds := range map[string]map[string]string{
 		"placement.kubernetes-fleet.io/v1beta1": {
-			"ClusterStagedUpdateRun":         "kind: ClusterStagedUpdateRun is not supported yet and has no effect (warning)",
-			"ClusterResourcePlacementStatus": "kind: ClusterResourcePlacementStatus is written by controllers and has no effect in Git; remove it (warning)",
-			"Work":                           "kind: Work is written by controllers and has no effect in Git; remove it (warning)",
-			"ResourcePlacment":               "kind: unknown kind ResourcePlacment in group placement.kubernetes-fleet.io; did you mean ResourcePlacement?",
-			"ClusterStagedUpdateRn":          "kind: unknown kind ClusterStagedUpdateRn in group placement.kubernetes-fleet.io; did you mean ClusterStagedUpdateRun?",
-			"MemberCluster":                  "apiVersion: MemberCluster is not known in placement.kubernetes-fleet.io/v1beta1; write apiVersion: cluster.kubernetes-fleet.io/v1beta1",
+			"ClusterResourcePlacementEviction": "kind: ClusterResourcePlacementEviction is not supported yet and has no effect (warning)",
+			"ClusterResourcePlacementStatus":   "kind: ClusterResourcePlacementStatus is written by controllers and has no effect in Git; remove it (warning)",
+			"Work":                             "kind: Work is written by controllers and has no effect in Git; remove it (warning)",
+			"ResourcePlacment":                 "kind: unknown kind ResourcePlacment in group placement.kubernetes-fleet.io; did you mean ResourcePlacement?",
+			"ClusterStagedUpdateRn":            "kind: unknown kind ClusterStagedUpdateRn in group placement.kubernetes-fleet.io; did you mean ClusterStagedUpdateRun?",
+			"MemberCluster":                    "apiVersion: MemberCluster is not known in placement.kubernetes-fleet.io/v1beta1; write apiVersion: cluster.kubernetes-fleet.io/v1beta1",
 		},
 		"cluster.kubernetes-fleet.io/v1beta1": {
 			"InternalMemberCluster": "kind: InternalMemberCluster is written by controllers and has no effect in Git; remove it (warning)",

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -44,6 +46,20 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 	case *api.ClusterVars:
 		validation.CheckClusterVars(r, it.id, &o.Spec)
 		it.vars = o
+	case *api.ClusterStagedUpdateStrategy:
+		it.strategy = newStagedStrategy(r, it, o.Annotations, &o.Spec)
+	case *api.StagedUpdateStrategy:
+		it.strategy = newStagedStrategy(r, it, o.Annotations, &o.Spec)
+	case *api.ClusterStagedUpdateRun:
+		it.run = newStagedRun(r, it, &o.Spec)
+	case *api.StagedUpdateRun:
+		it.run = newStagedRun(r, it, &o.Spec)
+	case *api.ClusterApprovalRequest:
+		it.approval = &o.Spec
+		validation.CheckApprovalRequest(r, it.id, it.approval)
+	case *api.ApprovalRequest:
+		it.approval = &o.Spec
+		validation.CheckApprovalRequest(r, it.id, it.approval)
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
 	case *api.ClusterOverlay:
@@ -77,6 +93,23 @@ func newOverlay(r *document.Report, it *item, spec *api.OverlaySpec) *api.Overla
 func newChart(r *document.Report, it *item, spec *api.ChartSpec) *api.ChartSpec {
 	validation.DefaultChart(it.id, spec)
 	validation.CheckChart(r, it.id, spec)
+	return spec
+}
+
+// newStagedStrategy validates a staged update strategy and sets its defaults.
+func newStagedStrategy(r *document.Report, it *item, annotations map[string]string, spec *api.StagedUpdateStrategySpec) *stagedStrategy {
+	validation.DefaultStagedUpdateStrategy(spec)
+	validation.CheckStagedUpdateStrategy(r, it.id, annotations, spec)
+	return &stagedStrategy{spec, annotations[api.UnmatchedClustersAnnotation]}
+}
+
+// newStagedRun validates a staged update run and sets its defaults.
+func newStagedRun(r *document.Report, it *item, spec *api.StagedUpdateRunSpec) *api.StagedUpdateRunSpec {
+	spec.State = cmp.Or(spec.State, api.RunInitialize)
+	validation.CheckStagedUpdateRun(r, it.id, spec)
+	for _, field := range []string{"placementName", "stagedRolloutStrategyName"} {
+		r.RecordLine(r.Field("spec", field))
+	}
 	return spec
 }
 

@@ -16,8 +16,7 @@ const formerGroup = "fleet.azure.com"
 
 var (
 	// notYetSupported are KubeFleet's kinds that users write and gitfleet does not support.
-	notYetSupported = strings.Fields(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
-		StagedUpdateStrategy ApprovalRequest ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget`)
+	notYetSupported = strings.Fields("ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget")
 	// writtenByControllers are the kinds that users only read: KubeFleet's controllers or gitfleet
 	// write them.
 	writtenByControllers = strings.Fields(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot

@@ -65,6 +65,24 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: OverlayGroup, Kind: "ClusterVars"}: {
 		Kind: "ClusterVars", Plural: "clustervars",
 		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[ClusterVars]()},
+	{Group: PlacementGroup, Kind: "ClusterStagedUpdateStrategy"}: {
+		Kind: "ClusterStagedUpdateStrategy", Plural: "clusterstagedupdatestrategies", ShortName: "csus",
+		Versions: both, typ: reflect.TypeFor[ClusterStagedUpdateStrategy]()},
+	{Group: PlacementGroup, Kind: "StagedUpdateStrategy"}: {
+		Kind: "StagedUpdateStrategy", Plural: "stagedupdatestrategies", ShortName: "sus", Namespaced: true,
+		Versions: both, typ: reflect.TypeFor[StagedUpdateStrategy]()},
+	{Group: PlacementGroup, Kind: "ClusterStagedUpdateRun"}: {
+		Kind: "ClusterStagedUpdateRun", Plural: "clusterstagedupdateruns", ShortName: "csur",
+		Versions: both, typ: reflect.TypeFor[ClusterStagedUpdateRun]()},
+	{Group: PlacementGroup, Kind: "StagedUpdateRun"}: {
+		Kind: "StagedUpdateRun", Plural: "stagedupdateruns", ShortName: "sur", Namespaced: true,
+		Versions: both, typ: reflect.TypeFor[StagedUpdateRun]()},
+	{Group: PlacementGroup, Kind: "ClusterApprovalRequest"}: {
+		Kind: "ClusterApprovalRequest", Plural: "clusterapprovalrequests", ShortName: "careq",
+		Versions: both, typ: reflect.TypeFor[ClusterApprovalRequest]()},
+	{Group: PlacementGroup, Kind: "ApprovalRequest"}: {
+		Kind: "ApprovalRequest", Plural: "approvalrequests", ShortName: "areq", Namespaced: true,
+		Versions: both, typ: reflect.TypeFor[ApprovalRequest]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
 		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},

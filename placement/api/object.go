@@ -127,3 +127,15 @@ func (id ID) Compare(o ID) int {
 	return cmp.Or(strings.Compare(id.Group, o.Group), strings.Compare(id.Kind, o.Kind),
 		strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
 }
+
+// neverRecreated are the kinds whose deletion deletes more than the object itself.
+var neverRecreated = map[GroupKind]bool{
+	{Kind: "Namespace"}: true,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+	{Kind: "PersistentVolumeClaim"}:                                   true,
+	{Kind: "PersistentVolume"}:                                        true,
+}
+
+// Recreatable reports whether objects of a kind may have a RecreateAnnotation: not those whose
+// deletion deletes more than the object itself.
+func Recreatable(kind GroupKind) bool { return !neverRecreated[kind] }

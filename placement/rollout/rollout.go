@@ -43,6 +43,8 @@ type Input struct {
 	// it is updated or removed outside of the budget. A cluster that becomes unreachable or suspended during
 	// its update keeps its place in the budget for that time.
 	RepairAfter time.Duration
+	// Run is the staged update run in force; nil if there is none, or the strategy is not External.
+	Run *StagedRun
 	// Resumed is when a user last resumed the rollout: earlier updates no longer stop it.
 	Resumed time.Time
 }
@@ -101,6 +103,8 @@ type Plan struct {
 	// Settled says that every selected cluster has its latest content, and that all of it is
 	// available.
 	Settled bool
+	// Run is the run with what is to be recorded of it; nil if there is none.
+	Run *placement.Run
 	// Budget is the budget that the plan was made with.
 	Budget Budget
 	// Wake is the next time at which the plan could change without new input; zero means never.
@@ -131,7 +135,10 @@ type Failure struct {
 // Two bindings for one cluster are a programming error and panic.
 func Next(in Input) Plan {
 	in.Bindings = byCluster(in.Bindings)
-	if in.Strategy.Type == api.External {
+	switch {
+	case in.Strategy.Type == api.External && in.Run != nil:
+		return in.stages()
+	case in.Strategy.Type == api.External:
 		return in.planExternal()
 	}
 	return in.roll()
@@ -152,7 +159,7 @@ func byCluster(bindings []Binding) []Binding {
 	return bindings
 }
 
-// planExternal keeps all assignments. Nothing changes them yet: there are no update runs.
+// planExternal keeps all assignments: only a staged update run changes them.
 func (in *Input) planExternal() Plan {
 	p := Plan{Settled: true, Stops: in.stops()}
 	for i := range in.Bindings {

@@ -95,6 +95,8 @@ type Placement struct {
 	Transitions  map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
 	Resumed      time.Time             `json:",omitzero"`  // a user last resumed a stopped rollout
 	Stops        []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
+	// Runs are the staged update runs that are declared, and the one in force, in the order in which they appeared.
+	Runs []placement.Run `json:",omitempty"`
 	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.
 	// Clusters that have not answered since may also hold the placement.
 	Rebuilt   bool      `json:"Found,omitempty"`

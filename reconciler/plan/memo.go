@@ -49,6 +49,8 @@ type resultKey struct {
 	successor *result
 	// others are the clusters of the placements that an affinity names, as text.
 	others string
+	// runs are the declared staged update runs, as text.
+	runs string
 }
 
 // scheduling returns the part of the key that the decisions of the scheduler depend on, apart from the policy and the
@@ -65,6 +67,7 @@ type commitCache struct {
 	cros       []*api.ClusterResourceOverride
 	ros        []*api.ResourceOverride
 	placements map[api.PlacementKey]*prepared
+	runs       map[api.PlacementKey][]*hub.StagedRun
 	// unused are the warnings about overrides that select nothing; nil until they are needed.
 	unused *problem.List
 }
@@ -168,6 +171,12 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 	m := &commitCache{Snapshot: s, specs: make(map[api.PlacementKey]*hub.Placement, len(s.Placements)), placements: map[api.PlacementKey]*prepared{}}
 	for _, p := range s.Placements {
 		m.specs[p.Key] = p
+	}
+	for _, r := range s.Runs {
+		if m.runs == nil {
+			m.runs = map[api.PlacementKey][]*hub.StagedRun{}
+		}
+		m.runs[r.Placement] = append(m.runs[r.Placement], r)
 	}
 	for _, o := range s.ClusterOverrides {
 		m.cros = append(m.cros, o.ClusterResourceOverride)

@@ -175,7 +175,8 @@ type OnCluster struct {
 	Content work.Rendered
 	// Err is the reason why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
 	Err error
-	// provenContent is the assigned content if it is the proven one: neither Latest nor PreviousContent.
+	// provenContent is the assigned content if it is the proven one, or that of a staged update run: neither Latest nor
+	// PreviousContent.
 	provenContent *work.Rendered
 	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
 	Waits string

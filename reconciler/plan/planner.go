@@ -147,6 +147,9 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	if others := pl.clustersOfOthers(in.spec); others != nil {
 		in.others = fmt.Sprint(others)
 	}
+	for _, r := range pl.memo.inForce.runs[key] {
+		in.runs += fmt.Sprintln(r.Name, r.State, r.Unmatched, r.Approved, r.Origin)
+	}
 	return in
 }
 

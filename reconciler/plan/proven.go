@@ -37,7 +37,7 @@ func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Bindin
 		if b.HasRevision() || b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
 			continue
 		}
-		proven := pl.proven(p)
+		proven := pl.contentOf(p, p.Record.Proven)
 		if proven == nil {
 			return false
 		}
@@ -54,9 +54,8 @@ func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Bindin
 	return assigned
 }
 
-// proven returns the last content that was available on every cluster; nil if there is none or it is not known.
-func (pl *placementPlanner) proven(p *Placement) *prepared {
-	want := p.Record.Proven
+// contentOf returns the content with a fingerprint; nil if it is not known. Then its commit is loaded.
+func (pl *placementPlanner) contentOf(p *Placement, want placement.Revision) *prepared {
 	if want.Commit == "" {
 		return nil
 	}

@@ -26,6 +26,10 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
 		in.Bindings[len(in.Bindings)-1].Hold = hold
 	}
+	runs := runPlanner{pl}
+	if in.Run = runs.stagedRun(p); in.Run != nil {
+		runs.assignRun(p, in.Run, in.Bindings)
+	}
 	p.Rollout = rollout.Next(in)
 	if (p.Rollout.Stopped != "" || hold.Why != "") && pl.assignProven(p, in.Bindings) {
 		p.Rollout = rollout.Next(in)
@@ -41,6 +45,8 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		}
 		if a.Changed && latest {
 			b.Index = p.Record.Index
+		} else if a.Changed && in.Run != nil {
+			b.Index = in.Run.Index
 		}
 		b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
 	}
@@ -57,6 +63,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	for _, w := range p.Rollout.Waiting {
 		p.On(w.Cluster).Waits = w.Message
 	}
+	runs.recordRun(p, in.Run)
 	for _, f := range p.Rollout.Failed {
 		p.On(f.Cluster).setFailure(f)
 	}

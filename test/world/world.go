@@ -25,6 +25,11 @@ import (
 //	      [unavailable 1] [surge 50%] [period 30]
 //	      [report] [abandon] [never] [goes-on] [broken]
 //	      [external] [shown]                in the namespace
+//	strategy slow canary/region=eu/after all/region=us/wait=5m/2
+//	                                        stages with a label, and with an approval
+//	                                        [before] or after, a wait, a maxConcurrency
+//	run web-1 of web by slow [Stop]         a staged update run
+//	approve web-1 before|after canary
 //
 // A placement selects the given namespaces, or else the one with its own name.
 func Files(t testing.TB, text string) fstest.MapFS {
@@ -58,6 +63,13 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
 		case "override":
 			put(out, "override", words[1], override(t, words[1:]))
+		case "strategy":
+			put(out, "strategy", words[1], strategy(words[1], words[2:]))
+		case "run":
+			put(out, "run", words[1], fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: %s}, spec: {placementName: %s, stagedRolloutStrategyName: %s, state: %s}}",
+				words[1], words[3], words[5], append(words, "Run")[6]))
+		case "approve":
+			put(out, "approval", strings.Join(words[1:], "-"), fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: %[1]s-%[2]s-%[3]s}, spec: {parentStageRollout: %[1]s, targetStage: %[3]s}}", words[1], words[2], words[3]))
 		case "place":
 			put(out, "placement", words[1], placementOf(t, words[1:]))
 		default:
@@ -87,6 +99,32 @@ func member(name, label string) string {
 func configMap(id, value string) string {
 	namespace, name, _ := strings.Cut(id, "/")
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {value: %q}}", name, namespace, value)
+}
+
+// strategy returns a ClusterStagedUpdateStrategy.
+func strategy(name string, stages []string) string {
+	var all []string
+	for _, stage := range stages {
+		parts := strings.Split(stage, "/")
+		key, value, _ := strings.Cut(parts[1], "=")
+		text := fmt.Sprintf("{name: %s, labelSelector: {matchLabels: {%s: %q}}", parts[0], key, value)
+		var after []string
+		for _, part := range parts[2:] {
+			wait, waits := strings.CutPrefix(part, "wait=")
+			switch {
+			case waits:
+				after = append(after, "{type: TimedWait, waitTime: "+wait+"}")
+			case part == "after":
+				after = append(after, "{type: Approval}")
+			case part == "before":
+				text += ", beforeStageTasks: [{type: Approval}]"
+			default:
+				text += ", maxConcurrency: " + part
+			}
+		}
+		all = append(all, text+", afterStageTasks: ["+strings.Join(after, ", ")+"]}")
+	}
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: %s}, spec: {stages: [%s]}}", name, strings.Join(all, ", "))
 }
 
 // overlay adds an Overlay with one directory for each region. Broken means that a file is missing in that of a region.

@@ -129,6 +129,8 @@ func init() {
 	enum(api.ClusterScoped, api.NamespaceScoped)
 	enum(api.WhenMissingFail, api.WhenMissingIgnore)
 	enum(api.HooksRun, api.HooksFail, api.HooksIgnore)
+	enum(api.TimedWait, api.ApprovalTask)
+	enum(api.RunInitialize, api.RunRun, api.RunStop)
 	enum(api.JSONPatchOverrideType, api.DeleteOverrideType)
 	enum(api.JSONPatchAdd, api.JSONPatchRemove, api.JSONPatchReplace, api.JSONPatchTest)
 	enum(metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)

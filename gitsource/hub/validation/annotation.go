@@ -61,6 +61,17 @@ var objectAnnotations = []annotationRule{
 	}},
 }
 
+// strategyAnnotations are those of staged update strategies.
+var strategyAnnotations = []annotationRule{
+	{api.UnmatchedClustersAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		switch value {
+		case api.UnmatchedFail, api.UnmatchedLast, api.UnmatchedIgnore:
+			return "", nil
+		}
+		return "", fmt.Errorf("%q is unknown; write %q, %q or %q", value, api.UnmatchedFail, api.UnmatchedLast, api.UnmatchedIgnore)
+	}},
+}
+
 var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {
 	_, err := api.ParseDriftRule(value)
 	return "", err

@@ -1,0 +1,102 @@
+package validation
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var (
+	stageName   = regexp.MustCompile(`^[a-z0-9]+$`)
+	concurrency = regexp.MustCompile(`^(100|[1-9][0-9]?)%$`)
+	waitTime    = regexp.MustCompile(`^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$`)
+)
+
+// DefaultStagedUpdateStrategy sets the defaults of a strategy.
+func DefaultStagedUpdateStrategy(spec *api.StagedUpdateStrategySpec) {
+	for i := range spec.Stages {
+		if one := intstr.FromInt32(1); spec.Stages[i].MaxConcurrency == nil {
+			spec.Stages[i].MaxConcurrency = &one
+		}
+	}
+}
+
+// CheckStagedUpdateStrategy validates a strategy whose defaults are set.
+func CheckStagedUpdateStrategy(r *document.Report, id api.ID, annotations map[string]string, spec *api.StagedUpdateStrategySpec) {
+	checkName(r, id.Name, "the name field cannot have length exceeding 63")
+	checkAnnotations(r, annotations, strategyAnnotations)
+	at := r.Field("spec", "stages")
+	CheckLength(r, at, len(spec.Stages), 1, 31)
+	var names []string
+	for i := range spec.Stages {
+		names = append(names, spec.Stages[i].Name)
+		checkStage(r, at.At(i), &spec.Stages[i])
+	}
+	eachRepeated(names, func(i int, name string) {
+		r.Rulef(at.At(i).Child("name"), "another stage is named %q; give each stage its own name", name)
+	})
+}
+
+func checkStage(r *document.Report, p *document.FieldPath, s *api.StageConfig) {
+	if len(s.Name) > 63 || !stageName.MatchString(s.Name) {
+		r.Rulef(p.Child("name"), "%q is not the name of a stage: write 1 to 63 lowercase letters and digits", s.Name)
+	}
+	checkLabelSelector(r, p.Child("labelSelector"), s.LabelSelector, "the stage label selector is invalid")
+	switch v := s.MaxConcurrency; {
+	case v.Type == intstr.String && !concurrency.MatchString(v.StrVal):
+		r.Rulef(p.Child("maxConcurrency"), "%q is invalid: write a whole number without quotes, or a percentage from 1%% to 100%%", v.StrVal)
+	case v.Type == intstr.Int && v.IntVal < 1:
+		r.Rulef(p.Child("maxConcurrency"), "maxConcurrency must be at least 1")
+	}
+	checkTasks(r, p.Child("beforeStageTasks"), s.BeforeStageTasks, true)
+	checkTasks(r, p.Child("afterStageTasks"), s.AfterStageTasks, false)
+}
+
+func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask, before bool) {
+	if before && len(tasks) > 1 {
+		r.Rulef(p, "beforeStageTasks can have at most one task; remove all but one")
+	}
+	for i, t := range tasks {
+		wait := p.At(i).Child("waitTime")
+		switch {
+		case t.Type == api.TimedWait && before:
+			r.Rulef(p.At(i).Child("type"), "BeforeStageTaskType cannot be TimedWait; make it a task after the previous stage")
+		case t.Type == api.ApprovalTask && t.WaitTime != "":
+			r.Rulef(wait, "AfterStageTaskType is Approval, waitTime is not allowed; remove it, or make it a task of type TimedWait")
+		case t.Type == api.TimedWait && t.WaitTime == "":
+			r.Rulef(wait, "AfterStageTaskType is TimedWait, waitTime is required; write for example 1h")
+		case t.Type == api.TimedWait:
+			if d, err := time.ParseDuration(t.WaitTime); err != nil || d <= 0 || !waitTime.MatchString(t.WaitTime) {
+				r.Rulef(wait, "%q is not a positive duration; write for example 30m or 1h30m", t.WaitTime)
+			}
+		}
+		same := func(o api.StageTask) bool { return o.Type == t.Type }
+		if !before && slices.IndexFunc(tasks, same) < i {
+			r.Rulef(p.At(i), "afterStageTasks cannot have two tasks of the same type: %s; remove one", t.Type)
+		}
+	}
+}
+
+// CheckStagedUpdateRun validates a run.
+func CheckStagedUpdateRun(r *document.Report, id api.ID, spec *api.StagedUpdateRunSpec) {
+	checkName(r, id.Name, "metadata.name max length is 63")
+	notEmpty(r, r.Field("spec", "placementName"), spec.PlacementName)
+	notEmpty(r, r.Field("spec", "stagedRolloutStrategyName"), spec.StrategyName)
+	if spec.ResourceSnapshotIndex != "" {
+		r.Rulef(r.Field("spec", "resourceSnapshotIndex"),
+			"not supported: a run updates to the content of the commit in which it appears; remove the field, and to go back revert the content in the commit that adds the run")
+	}
+}
+
+// CheckApprovalRequest validates an approval of a stage.
+func CheckApprovalRequest(r *document.Report, id api.ID, spec *api.ApprovalRequestSpec) {
+	before, after := api.ApprovalName(spec.Run, spec.Stage, true), api.ApprovalName(spec.Run, spec.Stage, false)
+	if id.Name != before && id.Name != after {
+		r.Rulef(r.Field("metadata", "name"), "must be %s or %s, which says what of the stage is approved", before, after)
+	}
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// UnmatchedClustersAnnotation says what becomes of selected clusters that are in no stage of a staged update strategy.
+const UnmatchedClustersAnnotation = "gitfleet.dev/unmatched-clusters"
+
+// The values of UnmatchedClustersAnnotation: the run is not initialised (the default), they are updated one at a time in a
+// last stage, or they keep their content.
+const (
+	UnmatchedFail   = "fail"
+	UnmatchedLast   = "last"
+	UnmatchedIgnore = "ignore"
+)
+
+// UnmatchedStage is the name of the last stage, of clusters that are in no other.
+const UnmatchedStage = "unmatched"
+
+// A ClusterStagedUpdateStrategy has the stages of runs of ClusterResourcePlacements.
+type ClusterStagedUpdateStrategy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of the manifest, with defaults.
+	Spec StagedUpdateStrategySpec `json:"spec"`
+}
+
+// A StagedUpdateStrategy has the stages of runs of ResourcePlacements in its namespace.
+type StagedUpdateStrategy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of the manifest, with defaults.
+	Spec StagedUpdateStrategySpec `json:"spec"`
+}
+
+// A StagedUpdateStrategySpec has the stages of a run.
+type StagedUpdateStrategySpec struct {
+	// Stages are updated one after another; 1 to 31.
+	Stages []StageConfig `json:"stages"`
+}
+
+// A StageConfig is one stage.
+type StageConfig struct {
+	// Name is unique among the stages.
+	Name string `json:"name"`
+	// LabelSelector matches the clusters of the stage: an empty one all that the placement selects, and a missing one
+	// none.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// SortingLabelKey is a label with a whole number, in whose ascending order clusters are updated; by name without it.
+	SortingLabelKey string `json:"sortingLabelKey,omitempty"`
+	// MaxConcurrency is how many clusters are updated at once, or which share of the stage, rounded down to at least
+	// one; 1 by default.
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+	// BeforeStageTasks have to be done before a cluster of the stage is updated.
+	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
+	// AfterStageTasks have to be done, after all clusters of the stage are available, before the next stage begins.
+	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
+}
+
+// A StageTask is something to wait for before or after a stage.
+type StageTask struct {
+	// Type is TimedWait or Approval.
+	Type StageTaskType `json:"type"`
+	// WaitTime is how long a TimedWait takes, such as 1h30m.
+	WaitTime string `json:"waitTime,omitempty"`
+}
+
+// A StageTaskType is a type of task.
+type StageTaskType string
+
+// The types of tasks.
+const (
+	TimedWait    StageTaskType = "TimedWait"
+	ApprovalTask StageTaskType = "Approval"
+)
+
+// Wait is how long the stage waits after all its clusters are available.
+func (c *StageConfig) Wait() time.Duration {
+	for _, t := range c.AfterStageTasks {
+		if t.Type == TimedWait {
+			d, _ := time.ParseDuration(t.WaitTime) // validated when it was loaded
+			return d
+		}
+	}
+	return 0
+}
+
+// NeedsApproval reports whether the stage needs an approval before its clusters are updated, or after that.
+func (c *StageConfig) NeedsApproval(before bool) bool {
+	tasks := c.AfterStageTasks
+	if before {
+		tasks = c.BeforeStageTasks
+	}
+	for _, t := range tasks {
+		if t.Type == ApprovalTask {
+			return true
+		}
+	}
+	return false
+}
+
+// A ClusterStagedUpdateRun moves a ClusterResourcePlacement to a new content, stage by stage.
+type ClusterStagedUpdateRun struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of the manifest, with defaults.
+	Spec StagedUpdateRunSpec `json:"spec"`
+}
+
+// A StagedUpdateRun moves a ResourcePlacement of its namespace to a new content, stage by stage.
+type StagedUpdateRun struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of the manifest, with defaults.
+	Spec StagedUpdateRunSpec `json:"spec"`
+}
+
+// A StagedUpdateRunSpec says what a run updates, and how.
+type StagedUpdateRunSpec struct {
+	// PlacementName is the name of the placement.
+	PlacementName string `json:"placementName"`
+	// ResourceSnapshotIndex has to be empty: the content is that of the commit in which the run appears.
+	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
+	// StrategyName is the name of the strategy.
+	StrategyName string `json:"stagedRolloutStrategyName"`
+	// State is Initialize (the default), Run or Stop.
+	State UpdateRunState `json:"state,omitempty"`
+}
+
+// An UpdateRunState is what a run is asked to do.
+type UpdateRunState string
+
+// The states: the run is only initialised, clusters are updated, or no further cluster is.
+const (
+	RunInitialize UpdateRunState = "Initialize"
+	RunRun        UpdateRunState = "Run"
+	RunStop       UpdateRunState = "Stop"
+)
+
+// A ClusterApprovalRequest in Git approves a stage of a ClusterStagedUpdateRun.
+type ClusterApprovalRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of the manifest.
+	Spec ApprovalRequestSpec `json:"spec"`
+}
+
+// An ApprovalRequest in Git approves a stage of a StagedUpdateRun of its namespace.
+type ApprovalRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of the manifest.
+	Spec ApprovalRequestSpec `json:"spec"`
+}
+
+// An ApprovalRequestSpec says what is approved. Whether it is the start or the end of the stage is in the name.
+type ApprovalRequestSpec struct {
+	// Run is the name of the run.
+	Run string `json:"parentStageRollout"`
+	// Stage is the name of the stage.
+	Stage string `json:"targetStage"`
+}
+
+// ApprovalName is the name of the request for the approval of a stage of a run.
+func ApprovalName(run, stage string, before bool) string {
+	if before {
+		return run + "-before-" + stage
+	}
+	return run + "-after-" + stage
+}

@@ -1,0 +1,242 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A StagedRun is a staged update run of a placement with the strategy External, at one time. The Latest revisions of the
+// bindings are then those of its content.
+type StagedRun struct {
+	placement.Run
+	// Halted is the reason why no further cluster is updated; empty if there is none.
+	Halted string
+	// Approved are the names of the approval requests that are approved.
+	Approved []string
+}
+
+// stages plans one step of a staged run. A stage begins when the one before it is finished: when all its clusters were
+// available with the content of the run, and its tasks are done.
+func (in *Input) stages() Plan {
+	run := in.Run.Clone()
+	p := Plan{Settled: true, Stops: in.stops(), Run: &run}
+	w := &stageWalk{in: in, plan: &p, run: &run, may: map[string]bool{}, why: map[string]string{}}
+	if !run.Finished.IsZero() {
+		p.Budget = in.budget()
+		left := in.allow(p.Budget, false)
+		w.left = &left
+	}
+	open := false
+	for i := range run.Stages {
+		s := &run.Stages[i]
+		switch {
+		case open:
+			w.wait(s, "waits for stage "+w.current)
+		case !s.Finished.IsZero():
+			w.updateAll(s)
+		default:
+			open = !w.step(s)
+		}
+	}
+	for i := range in.Bindings {
+		if b := &in.Bindings[i]; !b.Removing {
+			w.decide(b, !open)
+		}
+	}
+	if !open && run.Active() && !slices.ContainsFunc(in.Bindings, func(b Binding) bool { return b.Unscheduled }) {
+		run.Finished = in.Now
+	}
+	in.writeMessages(&p)
+	return p
+}
+
+// A stageWalk goes through the stages of a run.
+type stageWalk struct {
+	in   *Input
+	plan *Plan
+	run  *placement.Run
+	// current is the stage that is not finished.
+	current string
+	// left is what is left of the budget for removals after the run has ended; nil before that.
+	left *allowance
+	// may are the clusters that may be updated now, and why is why others may not.
+	may map[string]bool
+	why map[string]string
+}
+
+// members are the bindings of a stage that are still selected, in order.
+func (w *stageWalk) members(s *placement.RunStage) []*Binding {
+	var out []*Binding
+	for _, name := range s.Clusters {
+		if b := w.in.binding(name); b != nil && !b.Removing && !b.Unscheduled {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func (w *stageWalk) wait(s *placement.RunStage, why string) {
+	for _, b := range w.members(s) {
+		w.why[b.Cluster] = "run " + w.run.Name + ": stage " + s.Name + " " + why
+	}
+}
+
+// updateAll lets all clusters of a finished stage have the content, such as those that joined since.
+func (w *stageWalk) updateAll(s *placement.RunStage) {
+	for _, b := range w.members(s) {
+		w.may[b.Cluster] = true
+	}
+}
+
+// step decides on the clusters of the first stage that is not finished, and reports whether it is finished now.
+func (w *stageWalk) step(s *placement.RunStage) bool {
+	w.current = s.Name
+	members := w.members(s)
+	if len(members) == 0 { // skipped together with its tasks
+		s.Updated, s.Finished = w.in.Now, w.in.Now
+		return true
+	}
+	if halted := w.in.Run.Halted; halted != "" { // what has begun is followed to its end, and no task is looked at
+		w.update(s, members)
+		w.current += ": " + halted
+		return false
+	}
+	if !w.approve(s, true, &s.ApprovedBefore) {
+		w.wait(s, "waits for the approval "+api.ApprovalName(w.run.Name, s.Name, true))
+		return false
+	}
+	if !w.update(s, members) {
+		return false
+	}
+	if s.Updated.IsZero() {
+		s.Updated = w.in.Now
+	}
+	ends := s.Updated.Add(s.Wait())
+	approved := w.approve(s, false, &s.ApprovedAfter)
+	switch {
+	case ends.After(w.in.Now):
+		w.plan.wake(ends)
+		w.current += ", which waits until " + ends.UTC().Format(time.RFC3339)
+		if !approved {
+			w.current += " and for the approval " + api.ApprovalName(w.run.Name, s.Name, false)
+		}
+		return false
+	case !approved:
+		w.current += ", which waits for the approval " + api.ApprovalName(w.run.Name, s.Name, false)
+		return false
+	}
+	s.Finished = w.in.Now
+	return true
+}
+
+// approve records an approval when it is given, and reports whether the stage needs none any more.
+func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) bool {
+	if at.IsZero() && slices.Contains(w.in.Run.Approved, api.ApprovalName(w.run.Name, s.Name, before)) {
+		*at = w.in.Now
+	}
+	return !s.NeedsApproval(before) || !at.IsZero()
+}
+
+// update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
+// all of them have been available with the content of the run. A failed update keeps the others from being started.
+func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
+	updating, limit, failed := 0, s.Concurrency(), []string(nil)
+	var pending []*Binding
+	for _, b := range members {
+		switch {
+		case !b.has():
+			pending = append(pending, b)
+		case w.in.updated(b):
+		default:
+			updating++
+			if _, bad := b.failure(w.in); bad {
+				failed = append(failed, b.Cluster)
+			}
+		}
+	}
+	stuck := ""
+	if len(failed) > 0 {
+		stuck = fmt.Sprintf("The updateRun is stuck waiting for %s cluster(s) in stage %s to finish updating, please check placement status for potential errors", firstNames(failed), s.Name)
+		w.current += ": " + stuck
+	}
+	for _, b := range pending {
+		switch {
+		case w.in.Run.Halted != "":
+			w.why[b.Cluster] = "run " + w.run.Name + ": " + w.in.Run.Halted
+		case stuck != "":
+			w.why[b.Cluster] = "run " + w.run.Name + ": " + stuck
+		case b.blocked() || b.Latest == placement.Revision{}:
+			w.may[b.Cluster] = true // decide says why it is not
+		case updating >= limit:
+			w.why[b.Cluster] = fmt.Sprintf("run %s: stage %s updates %d at once (maxConcurrency)", w.run.Name, s.Name, limit)
+		default:
+			updating++
+			w.may[b.Cluster] = true
+		}
+	}
+	return updating+len(pending) == 0
+}
+
+// firstNames are up to three names.
+func firstNames(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + "..."
+	}
+	return strings.Join(names, ", ")
+}
+
+// has reports whether the cluster is assigned the content of the run.
+func (b *Binding) has() bool {
+	return b.HasRevision() && b.Latest != placement.Revision{} && b.Assigned.Hash == b.Latest.Hash
+}
+
+// updated reports whether the cluster has been available with its assigned content since that was assigned.
+func (in *Input) updated(b *Binding) bool { return b.WasAvailable || b.ready(in) }
+
+// decide decides on one cluster. deleting says that all stages are finished, so that what is no longer selected goes.
+func (w *stageWalk) decide(b *Binding, deleting bool) {
+	in, p := w.in, w.plan
+	switch {
+	case b.wants(in) == drop:
+		p.Remove = append(p.Remove, b.Cluster)
+	case b.Unscheduled && b.blocked(), !b.Unscheduled && !b.has() && w.may[b.Cluster] && b.blocked():
+		if b.Suspended != "" {
+			p.addWaiting(b, waitsSuspended, b.Suspended)
+		} else {
+			p.addWaiting(b, waitsUnreachable, in.message(waitsUnreachable, p))
+		}
+		in.keepAssigned(p, b)
+	case b.Unscheduled && w.left != nil:
+		in.remove(p, b, w.left)
+	case b.Unscheduled && deleting && w.in.Run.Halted == "":
+		p.Remove = append(p.Remove, b.Cluster)
+	case b.Unscheduled:
+		p.addWaiting(b, waitsExternal, "run "+w.run.Name+": what is no longer selected is removed after the last stage")
+		in.keepAssigned(p, b)
+	case b.has():
+		in.keepAssigned(p, b)
+	case b.Latest == placement.Revision{}:
+		p.Settled = false
+		in.keepAssigned(p, b)
+	case w.may[b.Cluster] && b.Hold.Why != "":
+		p.wake(b.Hold.Until)
+		p.Settled = false
+		p.addWaiting(b, waitsHold, b.Hold.Why)
+		in.keepAssigned(p, b)
+	case w.may[b.Cluster]:
+		in.assign(p, b, b.Latest)
+	default:
+		why := w.why[b.Cluster]
+		if why == "" {
+			why = "run " + w.run.Name + ": the cluster is in no stage"
+		}
+		p.Settled = false
+		p.addWaiting(b, waitsExternal, why)
+		in.keepAssigned(p, b)
+	}
+}

@@ -1,0 +1,268 @@
+package rollout
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A stagedFleet is a fleet with a staged run, in virtual time.
+type stagedFleet struct {
+	run      placement.Run
+	approved []string
+	halted   string
+	bindings map[string]*Binding
+	now      time.Time
+}
+
+func newStagedFleet(stages ...placement.RunStage) *stagedFleet {
+	f := &stagedFleet{run: placement.Run{Name: "r", Stages: stages, Started: time.Unix(1, 0)}, bindings: map[string]*Binding{}, now: time.Unix(1000, 0)}
+	for _, s := range stages {
+		for _, name := range s.Clusters {
+			f.join(name)
+		}
+	}
+	return f
+}
+
+func (f *stagedFleet) join(name string) {
+	f.bindings[name] = &Binding{Binding: placement.Binding{Cluster: name, Assigned: placement.Revision{Commit: "v1", Hash: "old"}, WasAvailable: true},
+		Latest: placement.Revision{Commit: "v2", Hash: "new"}, Seen: Seen{Hash: "old", Health: Available, Since: f.now}}
+}
+
+func (f *stagedFleet) next() Plan {
+	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{f.run, f.halted, f.approved}}
+	for _, b := range f.bindings {
+		in.Bindings = append(in.Bindings, *b)
+	}
+	p := Next(in)
+	for _, a := range p.Assign {
+		b := f.bindings[a.Cluster]
+		if b.Assigned, b.WasAvailable = a.Revision, a.WasAvailable; a.Changed {
+			b.AssignedAt, b.Seen = f.now, Seen{}
+		}
+	}
+	for _, name := range p.Remove {
+		delete(f.bindings, name)
+	}
+	f.run = *p.Run
+	f.now = f.now.Add(time.Second)
+	return p
+}
+
+func (f *stagedFleet) report(name string, h Health) {
+	b := f.bindings[name]
+	b.Seen = Seen{Hash: b.Assigned.Hash, Health: h, Since: f.now}
+	if h == Failed {
+		b.Seen.Failure = "no"
+	}
+}
+
+// updated are the clusters that were given the content of the run, sorted.
+func (f *stagedFleet) updated() (out []string) {
+	for name, b := range f.bindings {
+		if b.Assigned.Hash == "new" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func stageOf(name string, limit int, tasks string, clusters ...string) placement.RunStage {
+	n := intstr.FromInt(limit)
+	s := placement.RunStage{Clusters: clusters}
+	s.Name, s.MaxConcurrency = name, &n
+	for _, t := range tasks {
+		switch t {
+		case 'b':
+			s.BeforeStageTasks = append(s.BeforeStageTasks, api.StageTask{Type: api.ApprovalTask})
+		case 'a':
+			s.AfterStageTasks = append(s.AfterStageTasks, api.StageTask{Type: api.ApprovalTask})
+		case 'w':
+			s.AfterStageTasks = append(s.AfterStageTasks, api.StageTask{Type: api.TimedWait, WaitTime: "1m"})
+		}
+	}
+	return s
+}
+
+// Whatever happens, clusters of a stage are updated only when the stages before it are finished, never more at once than
+// its maxConcurrency, and only with the approvals; a halted run starts nothing.
+func TestLawsOfStagedRuns(t *testing.T) {
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 34))
+		var stages []placement.RunStage
+		for i := range 1 + r.IntN(3) {
+			var clusters []string
+			for c := range r.IntN(4) {
+				clusters = append(clusters, fmt.Sprintf("s%dc%d", i, c))
+			}
+			stages = append(stages, stageOf(fmt.Sprintf("s%d", i), 1+r.IntN(3), []string{"", "a", "b", "w", "bwa"}[r.IntN(5)], clusters...))
+		}
+		f := newStagedFleet(stages...)
+		for range 80 {
+			for name, b := range f.bindings {
+				switch r.IntN(6) {
+				case 0, 1:
+					f.report(name, Available)
+				case 2:
+					f.report(name, []Health{Unavailable, Failed, Unknown}[r.IntN(3)])
+				case 3:
+					b.Unreachable = !b.Unreachable
+				}
+			}
+			if s := stages[r.IntN(len(stages))]; r.IntN(4) == 0 {
+				f.approved = append(f.approved, api.ApprovalName("r", s.Name, r.IntN(2) == 0))
+			}
+			f.halted = ""
+			if r.IntN(5) == 0 {
+				f.halted = "it is stopped"
+			}
+			before := f.run.Clone()
+			f.now = f.now.Add(time.Duration(r.IntN(30)) * time.Second)
+			at := f.now
+			checkStep(t, seed, before, f.next(), at, f)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+func checkStep(t *testing.T, seed uint64, before placement.Run, p Plan, at time.Time, f *stagedFleet) {
+	t.Helper()
+	for _, a := range p.Assign {
+		if !a.Changed {
+			continue
+		}
+		for i, s := range p.Run.Stages {
+			if !slices.Contains(s.Clusters, a.Cluster) {
+				if s.Finished.IsZero() {
+					t.Errorf("seed %d: %s was updated before stage %d was finished", seed, a.Cluster, i)
+				}
+				continue
+			}
+			if s.NeedsApproval(true) && !slices.Contains(f.approved, api.ApprovalName("r", s.Name, true)) {
+				t.Errorf("seed %d: %s was updated without the approval of its stage", seed, a.Cluster)
+			}
+			if f.halted != "" && before.Stages[i].Finished.IsZero() {
+				t.Errorf("seed %d: %s was updated while the run was stopped", seed, a.Cluster)
+			}
+			break
+		}
+	}
+	for i, s := range p.Run.Stages {
+		busy := 0
+		for _, name := range s.Clusters {
+			if b := f.bindings[name]; b != nil && b.Assigned.Hash == "new" && !b.WasAvailable {
+				busy++
+			}
+		}
+		if busy > s.Concurrency() {
+			t.Errorf("seed %d: stage %d updates %d at once, more than %d", seed, i, busy, s.Concurrency())
+		}
+		if just := !s.Finished.IsZero() && before.Stages[i].Finished.IsZero(); just && len(s.Clusters) > 0 {
+			switch {
+			case busy > 0 || slices.ContainsFunc(s.Clusters, func(c string) bool { return !slices.Contains(f.updated(), c) }):
+				t.Errorf("seed %d: stage %d was finished before all clusters were available", seed, i)
+			case s.NeedsApproval(false) && !slices.Contains(f.approved, api.ApprovalName("r", s.Name, false)):
+				t.Errorf("seed %d: stage %d was finished without its approval", seed, i)
+			case at.Sub(s.Updated) < s.Wait():
+				t.Errorf("seed %d: stage %d was finished before its wait was over", seed, i)
+			}
+		}
+	}
+}
+
+// A failed update keeps the other clusters of the stage and the later stages from being updated until it recovers.
+func TestStagedRunIsStuckWhileAnUpdateFails(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "", "a", "b"), stageOf("all", 5, "", "c"))
+	f.next()
+	f.report("a", Failed)
+	p := f.next()
+	const stuck = "The updateRun is stuck waiting for a cluster(s) in stage canary to finish updating, please check placement status for potential errors"
+	want := []string{"run r: " + stuck, "run r: stage all waits for stage canary: " + stuck}
+	var got []string
+	for _, w := range p.Waiting {
+		got = append(got, w.Message)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("waiting: %q, want %q", got, want)
+	}
+	f.report("a", Available)
+	f.next()
+	if got := f.updated(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("after the recovery %v are updated", got)
+	}
+}
+
+// A report of the old content does not finish a stage.
+func TestStageIsDoneOnlyForItsContent(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "", "a"), stageOf("all", 1, "", "b"))
+	f.next()
+	f.bindings["a"].Seen = Seen{Hash: "old", Health: Available, Since: f.now}
+	f.next()
+	if got := f.updated(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%v are updated", got)
+	}
+}
+
+// What is no longer selected goes after the last stage, and the run ends when it is gone.
+func TestStagedRunRemovesAfterTheLastStage(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "", "a"))
+	f.join("gone")
+	f.bindings["gone"].Unscheduled = true
+	if p := f.next(); len(p.Remove) > 0 {
+		t.Errorf("%v are removed before the last stage", p.Remove)
+	}
+	f.report("a", Available)
+	if p := f.next(); !slices.Equal(p.Remove, []string{"gone"}) || !p.Run.Finished.IsZero() {
+		t.Errorf("removed %v, finished %v", p.Remove, p.Run.Finished)
+	}
+	if p := f.next(); p.Run.Finished.IsZero() {
+		t.Error("the run has not ended")
+	}
+}
+
+// A cluster that joins a finished stage gets the content at once.
+func TestClusterThatJoinsAFinishedStage(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "", "a"), stageOf("all", 1, "b", "b"))
+	f.next()
+	f.report("a", Available)
+	f.next()
+	f.join("late")
+	f.run.Stages[0].Clusters = append(f.run.Stages[0].Clusters, "late")
+	f.next()
+	if got := f.updated(); !slices.Equal(got, []string{"a", "late"}) {
+		t.Errorf("%v are updated", got)
+	}
+}
+
+func TestConcurrencyOfAStage(t *testing.T) {
+	for name, test := range map[string]struct {
+		value    intstr.IntOrString
+		clusters int
+		want     int
+	}{
+		"a number":              {intstr.FromInt(3), 10, 3},
+		"more than there are":   {intstr.FromInt(15), 10, 15},
+		"half":                  {intstr.FromString("50%"), 10, 5},
+		"a third, rounded down": {intstr.FromString("33%"), 10, 3},
+		"a quarter of seven":    {intstr.FromString("25%"), 7, 1},
+		"at least one":          {intstr.FromString("10%"), 1, 1},
+		"of none":               {intstr.FromString("50%"), 0, 1},
+	} {
+		s := placement.RunStage{Clusters: make([]string, test.clusters)}
+		s.MaxConcurrency = &test.value
+		if got := s.Concurrency(); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}

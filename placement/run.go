@@ -1,0 +1,74 @@
+package placement
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Run is what is recorded of a staged update run: what it was when it was initialised, and what has happened since.
+type Run struct {
+	// Name is the name of the manifest.
+	Name string
+	// Content is the commit in which the run appeared, with the fingerprint of the placement's content there, and Index
+	// the number of that content.
+	Content Revision
+	Index   int
+	// Stages are the stages with their clusters, in order.
+	Stages []RunStage
+	// Failed is the reason why the run could not be initialised; empty if it was.
+	Failed string `json:",omitempty"`
+	// Started is when the run was first asked to update clusters, and Finished when it had ended; zero until then.
+	Started  time.Time `json:",omitzero"`
+	Finished time.Time `json:",omitzero"`
+	// SupersededBy is the run that has taken its place; empty if none has.
+	SupersededBy string `json:",omitempty"`
+}
+
+// A RunStage is a stage of a run.
+type RunStage struct {
+	api.StageConfig
+	// Clusters are in the order in which they are updated.
+	Clusters []string
+	// ApprovedBefore and ApprovedAfter are when the approvals were accepted; zero until then.
+	ApprovedBefore time.Time `json:",omitzero"`
+	ApprovedAfter  time.Time `json:",omitzero"`
+	// Updated is when all clusters were available with the content of the run, and Finished when the tasks after
+	// that were done; zero until then.
+	Updated  time.Time `json:",omitzero"`
+	Finished time.Time `json:",omitzero"`
+}
+
+// Clone returns a copy that shares nothing that may change.
+func (r Run) Clone() Run {
+	r.Stages = slices.Clone(r.Stages)
+	for i := range r.Stages {
+		r.Stages[i].Clusters = slices.Clone(r.Stages[i].Clusters)
+	}
+	return r
+}
+
+// Active reports whether the run has started and neither ended nor been superseded.
+func (r *Run) Active() bool {
+	return !r.Started.IsZero() && r.Finished.IsZero() && r.SupersededBy == "" && r.Failed == ""
+}
+
+// Has reports whether a cluster is in a stage of the run.
+func (r *Run) Has(cluster string) bool {
+	return slices.ContainsFunc(r.Stages, func(s RunStage) bool { return slices.Contains(s.Clusters, cluster) })
+}
+
+// Concurrency is how many clusters of the stage are updated at once.
+func (s *RunStage) Concurrency() int {
+	if s.MaxConcurrency == nil {
+		return 1
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(s.MaxConcurrency, len(s.Clusters), false)
+	if err != nil {
+		return 1 // refused when it was loaded
+	}
+	return max(n, 1)
+}

@@ -1,0 +1,275 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
+)
+
+// A runPlanner plans the staged update runs of a placement.
+type runPlanner struct{ *placementPlanner }
+
+// stagedRun updates the records of the staged update runs of a placement, and returns the one that decides which
+// content the clusters get: the last that was started. It is nil if there is none.
+func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
+	declared := pl.memo.inForce.runs[p.Key]
+	if p.Spec.Spec.Strategy.Type != api.External || len(declared)+len(p.Record.Runs) == 0 {
+		return nil
+	}
+	pl.recordRuns(p, declared)
+	i := lastStarted(p.Record.Runs)
+	if i < 0 {
+		return nil
+	}
+	run := &rollout.StagedRun{Run: p.Record.Runs[i], Halted: "its manifest was deleted, so it is stopped"}
+	unmatched := api.UnmatchedIgnore
+	if d := declaredRun(declared, run.Name); d != nil {
+		run.Halted, run.Approved, unmatched = "", d.Approved, d.Unmatched
+		if d.State != api.RunRun {
+			run.Halted = "it is stopped (spec.state: " + string(d.State) + ")"
+		}
+	}
+	pl.joinRun(p, &run.Run, unmatched)
+	p.Record.Runs[i] = run.Run
+	return run
+}
+
+// recordRuns records the runs that have appeared, starts those that are asked to run, and forgets those that are
+// neither declared nor in force.
+func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
+	runs := make([]placement.Run, 0, len(p.Record.Runs)+1)
+	last := lastStarted(p.Record.Runs)
+	for i, r := range p.Record.Runs {
+		if i == last || declaredRun(declared, r.Name) != nil {
+			runs = append(runs, r.Clone())
+		}
+	}
+	p.Record.Runs = runs
+	for _, d := range declared {
+		i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == d.Name })
+		if i < 0 {
+			why := pl.notReady(p)
+			if why != "" {
+				p.warnRun(d, "is not initialised yet: "+why)
+				continue
+			}
+			i = len(p.Record.Runs)
+			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d))
+		}
+		r := &p.Record.Runs[i]
+		switch {
+		case r.Failed != "":
+			p.warnRun(d, "UpdateRunInitializedFailed: "+r.Failed+"; correct that, and commit a run with another name")
+		case r.Started.IsZero() && d.State == api.RunRun:
+			pl.startRun(p, r)
+		}
+	}
+}
+
+// startRun starts a run, which supersedes the one that is active.
+func (pl runPlanner) startRun(p *Placement, r *placement.Run) {
+	for i := range p.Record.Runs {
+		if other := &p.Record.Runs[i]; other.Active() {
+			other.SupersededBy = r.Name
+		}
+	}
+	r.Started = pl.Now
+}
+
+// lastStarted is the index of the run that started last and is not superseded; -1 if none has.
+func lastStarted(runs []placement.Run) int {
+	last := -1
+	for i := range runs {
+		r := &runs[i]
+		if !r.Started.IsZero() && r.SupersededBy == "" && (last < 0 || !r.Started.Before(runs[last].Started)) {
+			last = i
+		}
+	}
+	return last
+}
+
+func declaredRun(declared []*hub.StagedRun, name string) *hub.StagedRun {
+	i := slices.IndexFunc(declared, func(d *hub.StagedRun) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return declared[i]
+}
+
+func (p *Placement) warnRun(d *hub.StagedRun, message string) {
+	p.Warnings = append(p.Warnings, problem.Problem{Origin: d.Origin, Severity: problem.Warning, Message: "run " + d.Name + " " + message})
+}
+
+// notReady is why no run can be initialised yet; empty if one can. A cluster that has not answered yet belongs to the
+// run: without it, an early stage could be skipped as one without clusters.
+func (pl runPlanner) notReady(p *Placement) string {
+	var absent []string
+	for _, a := range p.Absent {
+		absent = append(absent, a.Cluster)
+	}
+	switch {
+	case len(absent) > 0:
+		return "it waits for clusters that the policy would choose and that cannot be used: " + strings.Join(absent, ", ")
+	case !p.Schedule.Fulfilled || !slices.ContainsFunc(p.Clusters, selected):
+		return "the policy is not fully scheduled yet"
+	}
+	return ""
+}
+
+func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
+
+// newRun initialises a run with the clusters that are selected now, and the content of the commit in force.
+func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
+	r := placement.Run{Name: d.Name, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
+	for _, s := range d.Stages {
+		r.Stages = append(r.Stages, placement.RunStage{StageConfig: s})
+	}
+	var unmatched []string
+	for _, c := range p.Clusters {
+		if !selected(c) {
+			continue
+		}
+		cluster, _ := pl.memo.fleet.cluster(c.Binding.Cluster)
+		in := matchingStages(&r, cluster)
+		switch {
+		case len(in) > 1:
+			r.Failed = fmt.Sprintf("cluster `%s` appears in more than one stages", cluster.Name)
+			return r
+		case len(in) == 0:
+			unmatched = append(unmatched, cluster.Name)
+		default:
+			r.Stages[in[0]].Clusters = append(r.Stages[in[0]].Clusters, cluster.Name)
+		}
+	}
+	for i := range r.Stages {
+		if r.Failed = pl.sortStage(&r.Stages[i]); r.Failed != "" {
+			return r
+		}
+	}
+	switch {
+	case len(unmatched) == 0 || d.Unmatched == api.UnmatchedIgnore:
+	case d.Unmatched == api.UnmatchedLast:
+		addUnmatched(&r, unmatched...)
+	default:
+		r.Failed = fmt.Sprintf("some clusters are not placed in any stage, total %d, showing up to 10: %s", len(unmatched), strings.Join(unmatched[:min(10, len(unmatched))], ", "))
+	}
+	return r
+}
+
+// matchingStages are the indexes of the stages whose selector matches a cluster.
+func matchingStages(r *placement.Run, c placement.Cluster) (in []int) {
+	for i := range r.Stages {
+		selector, err := metav1.LabelSelectorAsSelector(r.Stages[i].LabelSelector) // nil selects nothing
+		if err == nil && r.Stages[i].LabelSelector != nil && selector.Matches(labels.Set(c.Labels)) {
+			in = append(in, i)
+		}
+	}
+	return in
+}
+
+// sortStage sorts the clusters of a stage, which are sorted by name, by its sorting label. It returns why it cannot.
+func (pl runPlanner) sortStage(s *placement.RunStage) string {
+	if s.SortingLabelKey == "" {
+		return ""
+	}
+	order := map[string]int{}
+	for _, name := range s.Clusters {
+		cluster, _ := pl.memo.fleet.cluster(name)
+		value := cluster.Labels[s.SortingLabelKey]
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Sprintf("the sorting label `%s:%s` on cluster `%s` is not valid: %v", s.SortingLabelKey, value, name, err)
+		}
+		order[name] = n
+	}
+	slices.SortStableFunc(s.Clusters, func(a, b string) int { return cmp.Compare(order[a], order[b]) })
+	return ""
+}
+
+// addUnmatched adds clusters to the last stage, of those in no other, and the stage itself if it is missing.
+func addUnmatched(r *placement.Run, clusters ...string) {
+	if n := len(r.Stages); n == 0 || r.Stages[n-1].Name != api.UnmatchedStage {
+		one := intstr.FromInt32(1)
+		r.Stages = append(r.Stages, placement.RunStage{StageConfig: api.StageConfig{Name: api.UnmatchedStage, MaxConcurrency: &one}})
+	}
+	last := &r.Stages[len(r.Stages)-1]
+	last.Clusters = append(last.Clusters, clusters...)
+}
+
+// joinRun adds the clusters that were selected since the run was initialised to the stage that matches them. A cluster
+// keeps its stage also if its labels change.
+func (pl runPlanner) joinRun(p *Placement, r *placement.Run, unmatched string) {
+	for _, c := range p.Clusters {
+		if !selected(c) || r.Has(c.Binding.Cluster) {
+			continue
+		}
+		cluster, _ := pl.memo.fleet.cluster(c.Binding.Cluster)
+		if in := matchingStages(r, cluster); len(in) > 0 {
+			s := &r.Stages[in[0]]
+			s.Clusters = append(s.Clusters, cluster.Name)
+		} else if unmatched == api.UnmatchedLast {
+			addUnmatched(r, cluster.Name)
+		}
+	}
+}
+
+// assignRun makes the content of a run the latest of the bindings, which a freeze does not hold if it was available on
+// every cluster before. If its commit has to be loaded, no cluster moves.
+func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []rollout.Binding) {
+	if run.Content.Hash == pl.current.prepared.fingerprintOf() {
+		return
+	}
+	content := pl.contentOf(p, run.Content)
+	proven := run.Content.Hash == p.Record.Proven.Hash || slices.Contains(p.Record.ProvenBefore, run.Content.Hash)
+	for i := range bindings {
+		b := &bindings[i]
+		if b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
+			continue
+		}
+		if b.Latest = (placement.Revision{}); proven {
+			b.Hold = rollout.Hold{}
+		}
+		if content == nil {
+			continue
+		}
+		cluster, _ := pl.memo.fleet.cluster(b.Cluster)
+		rendered, err := content.renderer.For(cluster)
+		if err != nil || rendered.Hash == "" {
+			continue
+		}
+		b.Latest = placement.Revision{Commit: run.Content.Commit, Hash: rendered.Hash, Labels: content.renderer.Labels(cluster)}
+		if b.Assigned.Hash == rendered.Hash {
+			b.Latest = b.Assigned
+		}
+		p.On(b.Cluster).provenContent = &rendered
+		pl.markInUse(content)
+	}
+}
+
+// recordRun records the progress of a run, and says of clusters that have its content why they do not get newer one.
+func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
+	if run == nil {
+		return
+	}
+	i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == run.Name })
+	p.Record.Runs[i] = *p.Rollout.Run
+	older := run.Content.Hash != pl.current.prepared.fingerprintOf()
+	p.Rollout.Settled = p.Rollout.Settled && !older
+	for _, c := range p.Clusters {
+		if older && selected(c) && c.Waits == "" && c.Binding.HasRevision() && c.Binding.Assigned.Hash != c.Latest.Hash {
+			c.Waits = "the strategy is External: the content of run " + run.Name + " is older than the commit in force, whose content waits for another run"
+		}
+	}
+}
