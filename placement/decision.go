@@ -80,7 +80,7 @@ func (c *cycle) decision(m *clusterState) Decision {
 	if d.Selected {
 		d.Score = m.current.Score
 		if d.Reason = cmp.Or(m.reason, m.current.Reason); d.Reason == "" {
-			d.Reason = pickedReason(m.Name, d.Score)
+			d.Reason = pickedReason(m.Name, d.Score) + c.unreadable(m.Cluster)
 		}
 		return d
 	}
