@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -8,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 )
 
 // grantedFiles are what everybody may produce in the tests below.
@@ -232,6 +234,32 @@ func TestRootsLeaveOutNoPathOfOthers(t *testing.T) {
 	files[ConfigFile] = &fstest.MapFile{Data: []byte("roots: [web, shop]\n")}
 	if _, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grants}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The lock file decides what is built of a remote base, so that it must be granted the objects. A whole hash needs no lock file.
+func TestLockFileIsGrantedWhatItDecides(t *testing.T) {
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	base := fstest.MapFS{"kustomization.yaml": {Data: []byte("namespace: shop\nresources: [b.yaml]\n")}, "b.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n")}}
+	const refused = "files in the path of the whole repository may not produce ConfigMap/shop/b"
+	for name, test := range map[string]struct {
+		ref, root, refused string
+	}{
+		"granted":      {"v1", "shop", ""},
+		"not granted":  {"v1", "web", refused},
+		"a whole hash": {commit, "web", ""},
+	} {
+		files := fstest.MapFS{
+			lockfile.Name:             {Data: []byte("bases: [{url: 'https://example.com/org/bases', ref: v1, commit: " + commit + "}]\n")},
+			"shop/kustomization.yaml": {Data: []byte("resources: ['https://example.com/org/bases?ref=" + test.ref + "']\n")},
+		}
+		_, err := load(Commit{Hash: "c0ffee"}, files, Options{
+			Bases:  func(string, string) (fs.FS, error) { return base, nil },
+			Grants: grant.Set{{Field: "paths[0]", Namespaces: []string{test.root}}, {Path: "shop", Field: "paths[1]", Namespaces: []string{"shop"}}},
+		})
+		if (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

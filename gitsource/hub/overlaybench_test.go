@@ -19,7 +19,7 @@ func overlayFleet(clusters int) map[string]string {
 		files[app+"/base/deployment.yaml"] = manifest(i, 0)
 		files[app+"/base/service.yaml"] = fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: app}, spec: {selector: {app.kubernetes.io/name: object-%05d}, ports: [{port: 80}]}}\n", i)
 		for _, env := range envs {
-			files[app+"/overlays/"+env+"/kustomization.yaml"] = fmt.Sprintf("resources: [../../base]\nnamespace: app-%03d-%s\npatches:\n- target: {kind: Deployment}\n  patch: '[{op: replace, path: /spec/replicas, value: %d}]'\n", i, env, len(env))
+			files[app+"/overlays/"+env+"/kustomization.yaml"] = fmt.Sprintf("resources: [../../base]\nnamespace: app-%03d-%s\npatches:\n- target: {kind: Deployment}\n  patch: '[{\"op\": \"replace\", \"path\": \"/spec/replicas\", \"value\": %d}]'\n", i, env, len(env))
 		}
 		if clusters > 0 {
 			files[fmt.Sprintf("fleet/app-%03d.yaml", i)] = fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: app-%03d}, spec: {path: 'apps/app-%03d/overlays/${cluster.labels.env}'}}\n", i, i)
@@ -43,8 +43,12 @@ func BenchmarkOverlays(b *testing.B) {
 			var l *Loader
 			for b.Loop() {
 				l = NewLoader(Options{})
-				if _, err := l.Load(Commit{}, tree); err != nil {
+				s, err := l.Load(Commit{}, tree)
+				if err != nil {
 					b.Fatal(err)
+				}
+				if len(s.Warnings.Failures()) > 0 {
+					b.Fatal(s.Warnings.Failures()[0])
 				}
 			}
 			runtime.GC()
