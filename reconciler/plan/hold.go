@@ -78,6 +78,26 @@ func otherNameHolds(p *Placement, cluster string, sameAs func(cluster string) st
 	return nil
 }
 
+// unidentifiedHolds holds the deletions on a cluster that a placement leaves while its policy names a member of which it is not
+// known yet which cluster it is: it may be the same one.
+func unidentifiedHolds(p *Placement, identified func(cluster string) bool) []work.Hold {
+	if p.Spec.Spec.Policy == nil {
+		return nil
+	}
+	for _, name := range p.Spec.Spec.Policy.ClusterNames {
+		if p.registered(name) && !identified(name) {
+			return []work.Hold{{Why: fmt.Sprintf("spec.policy.clusterNames names %q, which has not answered yet and may be the same cluster", name)}}
+		}
+	}
+	return nil
+}
+
+// identified reports whether a member has ever answered, so that it is known which cluster it is.
+func (pl *planner) identified(cluster string) bool {
+	c := pl.Ledger.Cluster(cluster)
+	return c != nil && !c.Joined.IsZero()
+}
+
 // registered reports whether a cluster is a member of the fleet. If the placement was not scheduled, it is true for all
 // clusters.
 func (p *Placement) registered(cluster string) bool {
@@ -93,7 +113,7 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
-		return append(p.RemovalHolds(cluster), otherNameHolds(p, cluster, pl.Ledger.SameAs)...)
+		return slices.Concat(p.RemovalHolds(cluster), otherNameHolds(p, cluster, pl.Ledger.SameAs), unidentifiedHolds(p, pl.identified))
 	case len(w.Manifests) == 0:
 		return []work.Hold{{Why: emptiedReason(p)}}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,28 @@ func TestHoldsOnAClusterWithTwoNames(t *testing.T) {
 		"not scheduled":               {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west")}, "east", ""},
 	} {
 		if got := reasons(otherNameHolds(&test.p, test.cluster, sameAs)); got != test.want {
+			t.Errorf("%s: held because %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// Nothing is deleted on a cluster that a placement leaves for a member of which nothing is known yet.
+func TestHoldsForAMemberThatHasNeverAnswered(t *testing.T) {
+	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "alias"}, {Name: "east"}, {Name: "west"}}}
+	for name, test := range map[string]struct {
+		policy   *api.PlacementPolicy
+		answered string
+		want     string
+	}{
+		"it has not":          {&api.PlacementPolicy{ClusterNames: []string{"west", "alias"}}, "west", `spec.policy.clusterNames names "alias", which has not answered yet and may be the same cluster`},
+		"it has":              {&api.PlacementPolicy{ClusterNames: []string{"west", "alias"}}, "west alias", ""},
+		"it is no member":     {&api.PlacementPolicy{ClusterNames: []string{"nobody"}}, "", ""},
+		"another has not":     {&api.PlacementPolicy{ClusterNames: []string{"west"}}, "west", ""},
+		"no cluster is named": {nil, "", ""},
+	} {
+		p := Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: test.policy}}, Clusters: on("east-", "west"), Request: fleet}
+		answered := func(cluster string) bool { return slices.Contains(strings.Fields(test.answered), cluster) }
+		if got := reasons(unidentifiedHolds(&p, answered)); got != test.want {
 			t.Errorf("%s: held because %q, want %q", name, got, test.want)
 		}
 	}
