@@ -80,8 +80,8 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 		scheduled.LastTransitionTime = metav1.Time{}
 		out.Conditions = append(out.Conditions, scheduled)
 	}
-	for _, r := range s.SelectedResources {
-		out.SelectedResources = append(out.SelectedResources, resourceOf(r))
+	for _, o := range p.Selection.Objects { // with an external rollout the status has what clusters hold
+		out.SelectedResources = append(out.SelectedResources, resourceOf(o.Identifier()))
 	}
 	out.Decisions = o.describeDecisions(p)
 	return out
