@@ -11,8 +11,10 @@ import (
 
 // A Run is what is recorded of a staged update run: what it was when it was initialised, and what has happened since.
 type Run struct {
-	// Name is the name of the manifest.
+	// Name is the name of the manifest, or of the placement with the commit if the run is automatic.
 	Name string
+	// Automatic says that it was made for a content, as api.StagedUpdateStrategyAnnotation asks for.
+	Automatic bool `json:",omitempty"`
 	// Content is the commit in which the run appeared, with the fingerprint of the placement's content there, and Index
 	// the number of that content.
 	Content Revision
@@ -26,6 +28,15 @@ type Run struct {
 	Finished time.Time `json:",omitzero"`
 	// SupersededBy is the run that has taken its place; empty if none has.
 	SupersededBy string `json:",omitempty"`
+	// Approvals are those that users have given with a command, and not in Git.
+	Approvals []Approval `json:",omitempty"`
+}
+
+// An Approval is the approval of a request, with who gave it, and why as far as that was said.
+type Approval struct {
+	Request    string
+	By, Reason string
+	At         time.Time
 }
 
 // A RunStage is a stage of a run.
@@ -49,6 +60,27 @@ func (r Run) Clone() Run {
 		r.Stages[i].Clusters = slices.Clone(r.Stages[i].Clusters)
 	}
 	return r
+}
+
+// Asks returns the stage that waits for an approval now, and whether that is the one before its clusters are updated; nil if
+// none does.
+func (r *Run) Asks() (stage *RunStage, before bool) {
+	if !r.Active() {
+		return nil, false
+	}
+	for i := range r.Stages {
+		switch s := &r.Stages[i]; {
+		case !s.Finished.IsZero():
+			continue
+		case s.NeedsApproval(true) && s.ApprovedBefore.IsZero():
+			return s, true
+		case !s.Updated.IsZero() && s.NeedsApproval(false) && s.ApprovedAfter.IsZero():
+			return s, false
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
 }
 
 // Active reports whether the run has started and neither ended nor been superseded.

@@ -23,6 +23,10 @@ type Order struct {
 	Cluster   string `json:"cluster,omitempty"`
 	// Stopped asks Resume to resume a stopped rollout.
 	Stopped bool `json:"stopped,omitempty"`
+	// Stage is the stage that Approve approves. Before and After say which of its tasks; the one that waits if neither is set.
+	Stage  string `json:"stage,omitempty"`
+	Before bool   `json:"before,omitempty"`
+	After  bool   `json:"after,omitempty"`
 	// Overrun makes a freeze let rollouts finish that have begun.
 	Overrun bool `json:"overrun,omitempty"`
 	// Reason is the reason of a suspension, or of resuming a stopped rollout. A suspension ends after For or at Until,
@@ -68,6 +72,12 @@ func Freeze(ctx context.Context, r *Reconciler, o Order) (said string, err error
 // Unfreeze ends a freeze. The subject has to be that of the freeze.
 func Unfreeze(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
 	return r.order(ctx, o, (*orderRun).unfreeze)
+}
+
+// Approve approves a stage of the update run of a placement that is under way and waits for it. The approval is for the content
+// of that run only.
+func Approve(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+	return r.order(ctx, o, (*orderRun).approve)
 }
 
 // Check makes members check all of their objects, or those of one placement on all clusters, and retry failures at once.

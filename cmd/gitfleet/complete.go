@@ -25,7 +25,7 @@ const patience = 2 * time.Second
 // the beginning of the next.
 var completers = map[string]func(known func() server.Names, args []string, begun string) []string{
 	"get": completeKinds(view.Kinds), "describe": completeKinds([]string{"crp", "mc", "rp"}),
-	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects,
+	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects, "approve": completeSubjects,
 	"explain": completePlacementAndCluster,
 	"freeze":  completePlacement, "unfreeze": completePlacement,
 	"tree": completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,

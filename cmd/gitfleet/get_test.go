@@ -50,6 +50,11 @@ func (w ageless) Write(body []byte) (int, error) {
 	return w.ResponseWriter.Write(body)
 }
 
+func (w ageless) WriteHeader(status int) {
+	w.Header().Del("Age")
+	w.ResponseWriter.WriteHeader(status)
+}
+
 func (w ageless) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // The output of get. Scripts may read it, so that it must change only on purpose.

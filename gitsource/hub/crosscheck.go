@@ -167,14 +167,47 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
+	automatic := a.automaticRuns(strategies)
+	out = append(out, automatic...)
 	for _, it := range a.items {
-		if it.approval != nil {
-			a.approve(it, runs[stagedName{it.id.Namespace, it.approval.Run}])
+		if it.approval == nil {
+			continue
+		}
+		run, found := runs[stagedName{it.id.Namespace, it.approval.Run}], false
+		for _, r := range automatic {
+			if run == nil && r.Placement.Namespace == it.id.Namespace {
+				r.Approved, found = append(r.Approved, it.id.Name), true
+			}
+		}
+		if !found {
+			a.approve(it, run)
 		}
 	}
 	slices.SortFunc(out, func(x, y *StagedRun) int {
 		return cmp.Or(strings.Compare(x.Placement.Namespace, y.Placement.Namespace), strings.Compare(x.Name, y.Name))
 	})
+	return out
+}
+
+// automaticRuns returns a run without a name for each placement that asks for runs, and reports missing strategies.
+func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out []*StagedRun) {
+	for _, it := range a.items {
+		if it.placement == nil {
+			continue
+		}
+		p := it.placement
+		name, field := p.Annotations[api.StagedUpdateStrategyAnnotation], "metadata.annotations["+api.StagedUpdateStrategyAnnotation+"]"
+		strategy := strategies[stagedName{p.Key.Namespace, name}]
+		switch {
+		case name == "":
+		case strategy == nil:
+			a.problem(problem.Error, it.origin, field, "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", p.Key.Namespace, name)
+		case p.Spec.Strategy.Type != api.External:
+			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
+		default:
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin})
+		}
+	}
 	return out
 }
 

@@ -113,8 +113,11 @@ type ClusterVars struct {
 
 // A StagedRun is a declared ClusterStagedUpdateRun or StagedUpdateRun, with what it refers to.
 type StagedRun struct {
+	// Name is empty if a placement asks for a run for each of its contents, with api.StagedUpdateStrategyAnnotation. Approved
+	// are then the names of all approval requests of its scope that are for no declared run.
 	Name      string
 	Placement api.PlacementKey
+	Automatic bool
 	State     api.UpdateRunState
 	// Stages are those of its strategy, and Unmatched the strategy's api.UnmatchedClustersAnnotation.
 	Stages    []api.StageConfig

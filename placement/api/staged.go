@@ -18,6 +18,16 @@ const (
 	UnmatchedIgnore = "ignore"
 )
 
+// StagedUpdateStrategyAnnotation, on a placement with the rollout strategy External, names the strategy of the runs that are made
+// for each commit that changes its content. NewContentAnnotation says what becomes then of the run that is not finished: a
+// new one supersedes it (the default), or waits until it is finished.
+const (
+	StagedUpdateStrategyAnnotation = "gitfleet.dev/staged-update-strategy"
+	NewContentAnnotation           = "gitfleet.dev/new-content"
+	NewContentSupersedes           = "supersede"
+	NewContentQueues               = "queue"
+)
+
 // UnmatchedStage is the name of the last stage, of clusters that are in no other.
 const UnmatchedStage = "unmatched"
 

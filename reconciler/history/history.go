@@ -115,6 +115,8 @@ const (
 	// Frozen, Unfrozen: a user kept new content from clusters, or no longer.
 	Frozen   Event = "frozen"
 	Unfrozen Event = "unfrozen"
+	// Approved: a user approved a stage of an update run.
+	Approved Event = "approved"
 	// ProposalOpened, ProposalClosed: a user requested that held drift is offered at once, or
 	// reverted.
 	ProposalOpened Event = "proposalOpened"

@@ -102,6 +102,8 @@ type Placement struct {
 	NoMembers bool
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
+	// RunHalted is why the update run in force updates no further cluster; empty if it does.
+	RunHalted string
 	// Warnings are problems that do not keep the placement from being planned.
 	Warnings problem.List
 	// Pending says that nothing is decided yet.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,6 +29,7 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 	if p.Spec.Spec.Strategy.Type != api.External || len(declared)+len(p.Record.Runs) == 0 {
 		return nil
 	}
+	declared = pl.named(p, declared)
 	pl.recordRuns(p, declared)
 	i := lastStarted(p.Record.Runs)
 	if i < 0 {
@@ -42,8 +44,46 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 		}
 	}
 	pl.joinRun(p, &run.Run, unmatched)
-	p.Record.Runs[i] = run.Run
+	for _, a := range run.Approvals {
+		run.Approved = append(slices.Clone(run.Approved), a.Request)
+	}
+	p.Record.Runs[i], p.RunHalted = run.Run, run.Halted
 	return run
+}
+
+// named gives the run that a placement asks for with an annotation a name: that of the last one, as long as there is one for
+// the content in force, or as a newer content waits for its end.
+func (pl runPlanner) named(p *Placement, declared []*hub.StagedRun) []*hub.StagedRun {
+	i := slices.IndexFunc(declared, func(d *hub.StagedRun) bool { return d.Name == "" })
+	if i < 0 {
+		return declared
+	}
+	run := *declared[i]
+	for _, r := range p.Record.Runs {
+		queued := r.Active() && p.Spec.Annotations[api.NewContentAnnotation] == api.NewContentQueues
+		if r.Automatic && (r.Content.Hash == pl.current.prepared.fingerprintOf() || queued) {
+			run.Name = r.Name
+		}
+	}
+	if run.Name == "" || pl.ranBefore(p, run.Name) {
+		const longest, digits = 63, 8
+		commit := pl.InForce.Commit.Hash
+		run.Name = p.Key.Name[:min(len(p.Key.Name), longest-digits-1)] + "-" + commit[:min(len(commit), digits)]
+	}
+	out := slices.Clone(declared)
+	out[i] = &run
+	return out
+}
+
+// ranBefore reports whether another automatic run has begun since one of a name: an earlier content that comes back is new.
+func (pl runPlanner) ranBefore(p *Placement, name string) bool {
+	last := ""
+	for _, r := range p.Record.Runs {
+		if r.Automatic {
+			last = r.Name
+		}
+	}
+	return last != name
 }
 
 // recordRuns records the runs that have appeared, starts those that are asked to run, and forgets those that are
@@ -69,6 +109,9 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d))
 		}
 		r := &p.Record.Runs[i]
+		if r.Automatic && r.Failed != "" { // nobody can give it another name
+			*r = pl.newRun(p, d)
+		}
 		switch {
 		case r.Failed != "":
 			p.warnRun(d, "UpdateRunInitializedFailed: "+r.Failed+"; correct that, and commit a run with another name")
@@ -132,7 +175,7 @@ func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.R
 
 // newRun initialises a run with the clusters that are selected now, and the content of the commit in force.
 func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
+	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
 	for _, s := range d.Stages {
 		r.Stages = append(r.Stages, placement.RunStage{StageConfig: s})
 	}
@@ -264,6 +307,9 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 		return
 	}
 	i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == run.Name })
+	if p.Record.Runs[i].Active() && !p.Rollout.Run.Active() {
+		p.Rollout.Wake = pl.Now.Add(time.Second) // newer content may wait for the end of the run
+	}
 	p.Record.Runs[i] = *p.Rollout.Run
 	older := run.Content.Hash != pl.current.prepared.fingerprintOf()
 	p.Rollout.Settled = p.Rollout.Settled && !older

@@ -121,6 +121,8 @@ type Detail struct {
 	// declares no member clusters at all.
 	Absent    []Absence `json:"absent,omitempty"`
 	NoMembers bool      `json:"noMembers,omitempty"`
+	// UpdateRun is its newest staged update run; nil if there is none.
+	UpdateRun *UpdateRun `json:"updateRun,omitempty"`
 	// Short is how many clusters of the number that the policy asks for are not selected.
 	Short int `json:"short,omitempty"`
 }
@@ -264,6 +266,7 @@ func (b *builder) detail() *Detail {
 	if p.Spec == nil {
 		return d
 	}
+	d.UpdateRun = updateRun(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		d.Absent = append(d.Absent, Absence{a.Cluster, a.Reason, a.Reach == fulfilment.Refused})

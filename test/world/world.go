@@ -25,6 +25,7 @@ import (
 //	      [unavailable 1] [surge 50%] [period 30]
 //	      [report] [abandon] [never] [goes-on] [broken]
 //	      [external] [shown]                in the namespace
+//	      [staged slow] [queue]             update runs for each content
 //	strategy slow canary/region=eu/after all/region=us/wait=5m/2
 //	                                        stages with a label, and with an approval
 //	                                        [before] or after, a wait, a maxConcurrency
@@ -207,6 +208,10 @@ func placementOf(t testing.TB, words []string) string {
 			rolling += "unavailablePeriodSeconds: " + next() + ", "
 		case "external":
 			other += "type: External, "
+		case "staged":
+			notes = ", annotations: {gitfleet.dev/staged-update-strategy: " + next() + "}"
+		case "queue":
+			notes = strings.TrimSuffix(notes, "}") + ", gitfleet.dev/new-content: queue}"
 		case "shown":
 			scope = "statusReportingScope: NamespaceAccessible, "
 		case "report":

@@ -43,6 +43,9 @@ func (o *orders) mount(srv *server.Server) {
 	act("unfreeze", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return reconciler.Unfreeze(ctx, o.loop, order)
 	}))
+	act("approve", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return reconciler.Approve(ctx, o.loop, order)
+	}))
 	act("close-proposal", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return o.proposals.Close(ctx, order.Subject, order.By)
 	}))

@@ -119,6 +119,8 @@ type Placement struct {
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
 	Proven string `json:"proven,omitempty"`
+	// UpdateRun says where its staged update run is; empty if there is none, or if it has finished.
+	UpdateRun string `json:"updateRun,omitempty"`
 }
 
 // A Reason is a reason, with the clusters for which it is given.
@@ -239,7 +241,7 @@ func NewRefused(s status.Source) *Refused {
 // NewPlacement describes a placement. s is its status; nil if it was removed from the
 // repository.
 func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates) Placement {
-	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
+	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven, UpdateRun: updateRun(d)}
 	on := status.PerCluster(s)
 	if s != nil {
 		for i := range s.PlacementStatuses {

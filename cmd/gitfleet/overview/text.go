@@ -234,6 +234,9 @@ func (t *textWriter) placement(p *Placement, name int) {
 		}
 		t.indented(output.Red, "stopped: ", text)
 	}
+	if p.UpdateRun != "" {
+		t.indented(output.Cyan, "update run: ", p.UpdateRun)
+	}
 	t.reasons(output.Red, "failed: ", p.Failed)
 	t.reasons(output.Cyan, "progressing: ", p.Progressing)
 	t.reasons(output.Cyan, "waiting: ", p.Waiting)

@@ -101,9 +101,31 @@ func (s *sheet) placement(r *status.Report, name string) {
 	s.list("Warnings", d.Warnings)
 	s.heading("Conditions")
 	s.conditions(1, st.Conditions)
+	s.updateRun(d)
 	s.clusters(r, &st, name)
 	s.drifts(r.Drifts)
 	s.events(r.Events, false)
+}
+
+// updateRun describes the newest update run of a placement.
+func (s *sheet) updateRun(d *status.Detail) {
+	run := d.UpdateRun
+	if run == nil {
+		return
+	}
+	s.heading("Update run " + run.Name)
+	s.line(1, "brings commit "+output.ShortHash(run.Commit)+"; "+run.Reason)
+	s.text(2, run.Message)
+	if run.Asks != "" {
+		s.text(2, "gitfleet approve "+d.Placement+" --stage "+run.Asks)
+	}
+	for _, st := range run.Stages {
+		text := fmt.Sprintf("stage %s: %d of %d clusters updated", st.Name, st.Updated, st.Clusters)
+		if !st.Finished.IsZero() {
+			text += ", finished " + s.since(st.Finished) + " ago"
+		}
+		s.line(1, text)
+	}
 }
 
 // policyText returns the type of a policy with the number or the names of the clusters that it

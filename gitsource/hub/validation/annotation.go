@@ -109,6 +109,12 @@ var placementAnnotations = []annotationRule{
 	driftRule,
 	missingRule,
 	substituteRule,
+	{api.NewContentAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		if value != api.NewContentSupersedes && value != api.NewContentQueues {
+			return "", fmt.Errorf("%q is unknown; write %q, or %q, which is the default", value, api.NewContentQueues, api.NewContentSupersedes)
+		}
+		return "", nil
+	}},
 }
 
 // CheckAnnotations validates gitfleet's annotations of the object at p, and reports whether they

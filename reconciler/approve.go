@@ -1,0 +1,80 @@
+package reconciler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+func (r *orderRun) approve(o Order) (string, error) {
+	subject, err := r.subjectOf(o)
+	if err != nil {
+		return "", err
+	}
+	key, reason := subject.Placement, strings.TrimSpace(o.Reason)
+	switch {
+	case key == (api.PlacementKey{}) || subject.Cluster != "":
+		return "", refuse("a stage of a placement is approved: name crp/NAME or rp/NAMESPACE/NAME, without --cluster")
+	case o.Stage == "":
+		return "", refuse("--stage is required")
+	case o.Before && o.After:
+		return "", refuse("--before and --after exclude each other")
+	case reason != "" && !plainText(reason):
+		return "", refuse("the reason must be one line of text of at most %d bytes", longestText)
+	}
+	record := r.ledger.Placement(key)
+	i := -1
+	if record != nil && !record.Deleted {
+		i = slices.IndexFunc(record.Runs, func(run placement.Run) bool { return run.Active() })
+	}
+	if i < 0 {
+		return "", refuse("%s has no update run that is under way", key)
+	}
+	next := *record
+	next.Runs = slices.Clone(record.Runs)
+	run := next.Runs[i].Clone()
+	before, err := approvable(&run, o)
+	if err != nil {
+		return "", err
+	}
+	name := api.ApprovalName(run.Name, o.Stage, before)
+	run.Approvals = append(slices.Clone(run.Approvals), placement.Approval{Request: name, By: o.By, Reason: reason, At: r.now})
+	next.Runs[i] = run
+	r.ledger.SetPlacement(key, next)
+	what := fmt.Sprintf("%s of stage %s of update run %s", map[bool]string{true: "the beginning", false: "the end"}[before], o.Stage, run.Name)
+	r.record(history.Approved, subject, o.By, strings.TrimSuffix(what+": "+reason, ": "))
+	r.cfg.Log.Info("approved", "placement", key.String(), "request", name, "by", o.By, "reason", reason)
+	return what + " of " + key.String() + " is approved", nil
+}
+
+// approvable returns whether the beginning of a stage is approved, or its end; or why neither can be.
+func approvable(run *placement.Run, o Order) (before bool, err error) {
+	i := slices.IndexFunc(run.Stages, func(s placement.RunStage) bool { return s.Name == o.Stage })
+	if i < 0 {
+		var names []string
+		for _, s := range run.Stages {
+			names = append(names, s.Name)
+		}
+		return false, refuse("update run %s has no stage %q; it has %s", run.Name, o.Stage, strings.Join(names, ", "))
+	}
+	asks, before := run.Asks()
+	switch st := &run.Stages[i]; {
+	case asks == st && before && o.After:
+		return false, refuse("the clusters of stage %s are not updated yet; its beginning waits for an approval: --before", st.Name)
+	case asks == st && !before && o.Before:
+		return false, refuse("stage %s has begun; its end waits for an approval: --after", st.Name)
+	case asks == st && slices.ContainsFunc(run.Approvals, func(a placement.Approval) bool { return a.Request == api.ApprovalName(run.Name, st.Name, before) }):
+		return false, refuse("stage %s of update run %s is approved already", st.Name, run.Name)
+	case asks == st:
+		return before, nil
+	case !st.Finished.IsZero():
+		return false, refuse("stage %s of update run %s is finished", st.Name, run.Name)
+	case i > 0 && run.Stages[i-1].Finished.IsZero():
+		return false, refuse("stage %s of update run %s has not begun: the stages before it are not finished", st.Name, run.Name)
+	}
+	return false, refuse("stage %s of update run %s waits for no approval now: gitfleet describe %s says what for", o.Stage, run.Name, o.Subject)
+}

@@ -1,0 +1,68 @@
+package reconciler
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// Only what a stage of the run that is under way waits for can be approved.
+func TestApprovals(t *testing.T) {
+	c := newOrdered(t)
+	web := api.PlacementKey{Name: "web"}
+	approval := []api.StageTask{{Type: api.ApprovalTask}}
+	stage := func(name string, before, after []api.StageTask) placement.RunStage {
+		return placement.RunStage{StageConfig: api.StageConfig{Name: name, BeforeStageTasks: before, AfterStageTasks: after}}
+	}
+	set := func(change func(r *placement.Run)) {
+		record := ledger.Placement{}
+		if old := c.ledger.Placement(web); old != nil {
+			record = *old
+		}
+		run := placement.Run{Name: "web-1", Started: c.now, Stages: []placement.RunStage{stage("canary", approval, approval), stage("all", nil, nil)}}
+		change(&run)
+		record.Runs = []placement.Run{run}
+		c.ledger.SetPlacement(web, record)
+	}
+	fresh := func(*placement.Run) {}
+	begun := func(r *placement.Run) { r.Stages[0].ApprovedBefore = c.now }
+	updated := func(r *placement.Run) { begun(r); r.Stages[0].Updated = c.now }
+	done := func(r *placement.Run) { updated(r); r.Stages[0].ApprovedAfter, r.Stages[0].Finished = c.now, c.now }
+	for _, test := range []struct {
+		name    string
+		run     func(*placement.Run)
+		order   Order
+		want    string
+		request string
+	}{
+		{"its beginning", fresh, Order{Stage: "canary", By: "ada", Reason: "INC-1"}, "the beginning of stage canary of update run web-1 of crp/web is approved", "web-1-before-canary"},
+		{"its end", updated, Order{Stage: "canary", By: "ada"}, "the end of stage canary of update run web-1 of crp/web is approved", "web-1-after-canary"},
+		{"its end, too early", fresh, Order{Stage: "canary", After: true}, "error: the clusters of stage canary are not updated yet; its beginning waits for an approval: --before", ""},
+		{"its beginning, too late", updated, Order{Stage: "canary", Before: true}, "error: stage canary has begun; its end waits for an approval: --after", ""},
+		{"nothing is missing now", begun, Order{Stage: "canary"}, "error: stage canary of update run web-1 waits for no approval now: gitfleet describe crp/web says what for", ""},
+		{"a stage before it", fresh, Order{Stage: "all"}, "error: stage all of update run web-1 has not begun: the stages before it are not finished", ""},
+		{"it has finished", done, Order{Stage: "canary"}, "error: stage canary of update run web-1 is finished", ""},
+		{"no such stage", fresh, Order{Stage: "canari"}, `error: update run web-1 has no stage "canari"; it has canary, all`, ""},
+		{"no stage", fresh, Order{}, "error: --stage is required", ""},
+		{"both", fresh, Order{Stage: "canary", Before: true, After: true}, "error: --before and --after exclude each other", ""},
+		{"twice", func(r *placement.Run) { r.Approvals = []placement.Approval{{Request: "web-1-before-canary"}} }, Order{Stage: "canary"}, "error: stage canary of update run web-1 is approved already", "web-1-before-canary"},
+		{"the run has finished", func(r *placement.Run) { r.Finished = c.now }, Order{Stage: "canary"}, "error: crp/web has no update run that is under way", ""},
+		{"on a cluster", fresh, Order{Stage: "canary", Cluster: "east"}, "error: a stage of a placement is approved: name crp/NAME or rp/NAMESPACE/NAME, without --cluster", ""},
+	} {
+		set(test.run)
+		test.order.Subject = "crp/web"
+		if got := ordered((&orderRun{Reconciler: c.Reconciler, now: c.now}).approve(test.order)); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
+		}
+		var requests []string
+		for _, a := range c.ledger.Placement(web).Runs[0].Approvals {
+			requests = append(requests, a.Request)
+		}
+		if want := slices.DeleteFunc([]string{test.request}, func(r string) bool { return r == "" }); !slices.Equal(requests, want) {
+			t.Errorf("%s: approved are %v, want %v", test.name, requests, want)
+		}
+	}
+}
