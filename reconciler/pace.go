@@ -9,6 +9,9 @@ const loopShare = 4
 // loopBurst is how long turns may take at once before the loop rests, so that it reacts at once to what happens rarely.
 const loopBurst = 100 * time.Millisecond
 
+// longestRest limits the rest, so that everything that depends on the clock is done within resyncPeriod.
+const longestRest = 10 * time.Second
+
 // A pace decides when the loop has rested from its turns.
 type pace struct {
 	// owed is the time of the turns that was not rested for, as of the end of the last one.
@@ -18,7 +21,7 @@ type pace struct {
 
 // worked records a turn.
 func (p *pace) worked(start, end time.Time) {
-	p.owed = max(0, p.owed-start.Sub(p.end)/(loopShare-1)) + end.Sub(start)
+	p.owed = min(max(0, p.owed-start.Sub(p.end)/(loopShare-1))+end.Sub(start), loopBurst+longestRest/(loopShare-1))
 	p.end = end
 }
 

@@ -43,9 +43,12 @@ func (in *Input) stages() Plan {
 			open = !w.step(s)
 		}
 	}
+	// While there are selected clusters and none of them has the content, nothing is removed from the others.
+	selected := func(b Binding) bool { return !b.Unscheduled && !b.Removing }
+	deleting := !open && (!slices.ContainsFunc(in.Bindings, selected) || slices.ContainsFunc(in.Bindings, func(b Binding) bool { return selected(b) && b.has() }))
 	for i := range in.Bindings {
 		if b := &in.Bindings[i]; !b.Removing {
-			w.decide(b, !open)
+			w.decide(b, deleting)
 		}
 	}
 	if !open && run.Active() && !slices.ContainsFunc(in.Bindings, func(b Binding) bool { return b.Unscheduled }) {
@@ -97,7 +100,7 @@ func (w *stageWalk) updateAll(s *placement.RunStage) {
 func (w *stageWalk) step(s *placement.RunStage) bool {
 	w.current = s.Name
 	members := w.members(s)
-	if len(members) == 0 { // skipped together with its tasks
+	if len(s.Clusters) == 0 { // skipped together with its tasks
 		s.Updated, s.Finished = w.in.Now, w.in.Now
 		return true
 	}
@@ -111,6 +114,7 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 		return false
 	}
 	if !w.update(s, members) {
+		s.Updated = time.Time{} // the wait begins again
 		return false
 	}
 	if s.Updated.IsZero() {
@@ -148,15 +152,15 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 	updating, limit, failed := 0, s.Concurrency(), []string(nil)
 	var pending []*Binding
 	for _, b := range members {
+		_, bad := b.failure(w.in)
 		switch {
 		case !b.has():
 			pending = append(pending, b)
-		case w.in.updated(b):
-		default:
+		case bad:
 			updating++
-			if _, bad := b.failure(w.in); bad {
-				failed = append(failed, b.Cluster)
-			}
+			failed = append(failed, b.Cluster)
+		case !w.in.updated(b):
+			updating++
 		}
 	}
 	stuck := ""

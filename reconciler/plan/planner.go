@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -148,7 +149,8 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 		in.others = fmt.Sprint(others)
 	}
 	for _, r := range pl.memo.inForce.runs[key] {
-		in.runs += fmt.Sprintln(r.Name, r.State, r.Unmatched, r.Approved, r.Origin)
+		stages, _ := json.Marshal(r.Stages)
+		in.runs += fmt.Sprintln(r.Name, r.State, r.Unmatched, r.Approved, r.Origin, string(stages))
 	}
 	return in
 }

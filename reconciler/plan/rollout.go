@@ -20,7 +20,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
-	hold := pl.holdOf(p)
+	hold := pl.holdOf(p, pl.current.prepared.fingerprintOf, p.Record.Index)
 	in.Bindings = make([]rollout.Binding, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))

@@ -59,9 +59,12 @@ func (pl runPlanner) named(p *Placement, declared []*hub.StagedRun) []*hub.Stage
 		return declared
 	}
 	run := *declared[i]
+	queues := p.Spec.Annotations[api.NewContentAnnotation] == api.NewContentQueues
+	if queues && slices.ContainsFunc(p.Record.Runs, func(r placement.Run) bool { return r.Active() && !r.Automatic }) {
+		return slices.Delete(slices.Clone(declared), i, i+1)
+	}
 	for _, r := range p.Record.Runs {
-		queued := r.Active() && p.Spec.Annotations[api.NewContentAnnotation] == api.NewContentQueues
-		if r.Automatic && (r.Content.Hash == pl.current.prepared.fingerprintOf() || queued) {
+		if r.Automatic && (r.Content.Hash == pl.current.prepared.fingerprintOf() || queues && r.Active()) {
 			run.Name = r.Name
 		}
 	}
@@ -109,7 +112,7 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d))
 		}
 		r := &p.Record.Runs[i]
-		if r.Automatic && r.Failed != "" { // nobody can give it another name
+		if r.Automatic && r.Failed != "" && pl.notReady(p) == "" { // nobody can give it another name
 			*r = pl.newRun(p, d)
 		}
 		switch {
@@ -275,15 +278,13 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []
 		return
 	}
 	content := pl.contentOf(p, run.Content)
-	proven := run.Content.Hash == p.Record.Proven.Hash || slices.Contains(p.Record.ProvenBefore, run.Content.Hash)
+	hold := pl.holdOf(p, func() string { return run.Content.Hash }, run.Index)
 	for i := range bindings {
 		b := &bindings[i]
-		if b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
+		if b.Unscheduled || b.Removing || pl.isPaused(p.On(b.Cluster)) {
 			continue
 		}
-		if b.Latest = (placement.Revision{}); proven {
-			b.Hold = rollout.Hold{}
-		}
+		b.Latest, b.Hold = placement.Revision{}, hold
 		if content == nil {
 			continue
 		}
