@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -103,4 +105,14 @@ func (s *RunStage) Concurrency() int {
 		return 1 // refused when it was loaded
 	}
 	return max(n, 1)
+}
+
+// StuckMessage is KubeFleet's message about a run that waits for clusters of a stage on which the update has failed.
+func StuckMessage(stage string, failed []string) string {
+	const few = 3
+	names := strings.Join(failed[:min(len(failed), few)], ", ")
+	if len(failed) > few {
+		names += "..."
+	}
+	return fmt.Sprintf("The updateRun is stuck waiting for %s cluster(s) in stage %s to finish updating, please check placement status for potential errors", names, stage)
 }

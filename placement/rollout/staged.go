@@ -3,7 +3,6 @@ package rollout
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -44,8 +43,16 @@ func (in *Input) stages() Plan {
 		}
 	}
 	// While there are selected clusters and none of them has the content, nothing is removed from the others.
-	selected := func(b Binding) bool { return !b.Unscheduled && !b.Removing }
-	deleting := !open && (!slices.ContainsFunc(in.Bindings, selected) || slices.ContainsFunc(in.Bindings, func(b Binding) bool { return selected(b) && b.has() }))
+	selected, updated := 0, 0
+	for i := range in.Bindings {
+		if b := &in.Bindings[i]; b.selected() {
+			selected++
+			if b.has() {
+				updated++
+			}
+		}
+	}
+	deleting := !open && (updated > 0 || selected == 0)
 	for i := range in.Bindings {
 		if b := &in.Bindings[i]; !b.Removing {
 			w.decide(b, deleting)
@@ -76,7 +83,7 @@ type stageWalk struct {
 func (w *stageWalk) members(s *placement.RunStage) []*Binding {
 	var out []*Binding
 	for _, name := range s.Clusters {
-		if b := w.in.binding(name); b != nil && !b.Removing && !b.Unscheduled {
+		if b := w.in.binding(name); b != nil && b.selected() {
 			out = append(out, b)
 		}
 	}
@@ -165,7 +172,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 	}
 	stuck := ""
 	if len(failed) > 0 {
-		stuck = fmt.Sprintf("The updateRun is stuck waiting for %s cluster(s) in stage %s to finish updating, please check placement status for potential errors", firstNames(failed), s.Name)
+		stuck = placement.StuckMessage(s.Name, failed)
 		w.current += ": " + stuck
 	}
 	for _, b := range pending {
@@ -186,13 +193,8 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 	return updating+len(pending) == 0
 }
 
-// firstNames are up to three names.
-func firstNames(names []string) string {
-	if len(names) > 3 {
-		return strings.Join(names[:3], ", ") + "..."
-	}
-	return strings.Join(names, ", ")
-}
+// selected reports whether the placement is to be on the cluster.
+func (b *Binding) selected() bool { return !b.Unscheduled && !b.Removing }
 
 // has reports whether the cluster is assigned the content of the run.
 func (b *Binding) has() bool {

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -68,6 +70,8 @@ type commitCache struct {
 	ros        []*api.ResourceOverride
 	placements map[api.PlacementKey]*prepared
 	runs       map[api.PlacementKey][]*hub.StagedRun
+	// runTexts are the runs as texts, which are equal if the runs are.
+	runTexts map[api.PlacementKey]string
 	// unused are the warnings about overrides that select nothing; nil until they are needed.
 	unused *problem.List
 }
@@ -174,9 +178,11 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 	}
 	for _, r := range s.Runs {
 		if m.runs == nil {
-			m.runs = map[api.PlacementKey][]*hub.StagedRun{}
+			m.runs, m.runTexts = map[api.PlacementKey][]*hub.StagedRun{}, map[api.PlacementKey]string{}
 		}
 		m.runs[r.Placement] = append(m.runs[r.Placement], r)
+		stages, _ := json.Marshal(r.Stages)
+		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Unmatched, r.Approved, r.Origin, string(stages))
 	}
 	for _, o := range s.ClusterOverrides {
 		m.cros = append(m.cros, o.ClusterResourceOverride)

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -148,10 +147,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	if others := pl.clustersOfOthers(in.spec); others != nil {
 		in.others = fmt.Sprint(others)
 	}
-	for _, r := range pl.memo.inForce.runs[key] {
-		stages, _ := json.Marshal(r.Stages)
-		in.runs += fmt.Sprintln(r.Name, r.State, r.Unmatched, r.Approved, r.Origin, string(stages))
-	}
+	in.runs = pl.memo.inForce.runTexts[key]
 	return in
 }
 

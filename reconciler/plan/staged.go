@@ -51,42 +51,37 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 	return run
 }
 
-// named gives the run that a placement asks for with an annotation a name: that of the last one, as long as there is one for
-// the content in force, or as a newer content waits for its end.
+// named gives the run that a placement asks for with an annotation its name. It is that of the last such run as long as that has
+// the content in force, or as newer content is queued behind it; otherwise it is a new one.
 func (pl runPlanner) named(p *Placement, declared []*hub.StagedRun) []*hub.StagedRun {
 	i := slices.IndexFunc(declared, func(d *hub.StagedRun) bool { return d.Name == "" })
 	if i < 0 {
 		return declared
 	}
-	run := *declared[i]
 	queues := p.Spec.Annotations[api.NewContentAnnotation] == api.NewContentQueues
 	if queues && slices.ContainsFunc(p.Record.Runs, func(r placement.Run) bool { return r.Active() && !r.Automatic }) {
 		return slices.Delete(slices.Clone(declared), i, i+1)
 	}
-	for _, r := range p.Record.Runs {
-		if r.Automatic && (r.Content.Hash == pl.current.prepared.fingerprintOf() || queues && r.Active()) {
-			run.Name = r.Name
+	run := *declared[i]
+	run.Name = pl.newRunName(p)
+	for _, r := range slices.Backward(p.Record.Runs) {
+		if r.Automatic {
+			if r.Content.Hash == pl.current.prepared.fingerprintOf() || queues && r.Active() {
+				run.Name = r.Name
+			}
+			break
 		}
-	}
-	if run.Name == "" || pl.ranBefore(p, run.Name) {
-		const longest, digits = 63, 8
-		commit := pl.InForce.Commit.Hash
-		run.Name = p.Key.Name[:min(len(p.Key.Name), longest-digits-1)] + "-" + commit[:min(len(commit), digits)]
 	}
 	out := slices.Clone(declared)
 	out[i] = &run
 	return out
 }
 
-// ranBefore reports whether another automatic run has begun since one of a name: an earlier content that comes back is new.
-func (pl runPlanner) ranBefore(p *Placement, name string) bool {
-	last := ""
-	for _, r := range p.Record.Runs {
-		if r.Automatic {
-			last = r.Name
-		}
-	}
-	return last != name
+// newRunName returns the name of a run of the placement for the commit in force.
+func (pl runPlanner) newRunName(p *Placement) string {
+	const longest, digits = 63, 8
+	commit := pl.InForce.Commit.Hash
+	return p.Key.Name[:min(len(p.Key.Name), longest-digits-1)] + "-" + commit[:min(len(commit), digits)]
 }
 
 // recordRuns records the runs that have appeared, starts those that are asked to run, and forgets those that are

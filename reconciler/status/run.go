@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -100,12 +99,7 @@ func progressOf(run *placement.Run, halted string, open int, failed []string, ou
 	case open >= 0 && !run.Stages[open].Updated.IsZero():
 		return runWaiting, fmt.Sprintf("The updateRun is waiting for after-stage tasks in stage %s to complete", run.Stages[open].Name)
 	case len(failed) > 0:
-		const few = 3
-		text := strings.Join(failed[:min(len(failed), few)], ", ")
-		if len(failed) > few {
-			text += "..."
-		}
-		return runStuck, fmt.Sprintf("The updateRun is stuck waiting for %s cluster(s) in stage %s to finish updating, please check placement status for potential errors", text, run.Stages[open].Name)
+		return runStuck, placement.StuckMessage(run.Stages[open].Name, failed)
 	}
 	return runProgressing, "The update run is making progress"
 }
