@@ -3,6 +3,7 @@ package gitsource
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -33,6 +34,23 @@ func FindWorkTree(dir string) (top, within string, err error) {
 			return dir, ".", nil
 		}
 	}
+}
+
+// OpenWorkTree returns the files of the working tree that contains a directory, its root, and the path of the directory in it, as
+// FindWorkTree and WorkTree do. It is an error if dir is not a directory.
+func OpenWorkTree(dir string) (files fs.FS, top, within string, err error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, "", "", err
+	}
+	if !info.IsDir() {
+		return nil, "", "", fmt.Errorf("%s is not a directory", dir)
+	}
+	if top, within, err = FindWorkTree(dir); err != nil {
+		return nil, "", "", err
+	}
+	files, err = WorkTree(top)
+	return files, top, within, err
 }
 
 // hasRepository reports whether Git treats a directory as the root of a working tree.

@@ -99,19 +99,11 @@ func (c *command) run(ctx context.Context, flags *pflag.FlagSet, out io.Writer, 
 }
 
 func open(cfg settings.Config, dir string) (*repository, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, err
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
-	}
-	top, within, err := gitsource.FindWorkTree(dir)
+	files, _, within, err := gitsource.OpenWorkTree(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &repository{options: cfg.HubOptions(), bases: cfg.UserBases()}
-	if r.files, err = gitsource.WorkTree(top); err != nil {
-		return nil, err
-	}
+	r := &repository{files: files, options: cfg.HubOptions(), bases: cfg.UserBases()}
 	r.options.Bases = r.bases.Files
 	r.file = filepath.Join(dir, r.options.Path, lockfile.Name)
 	r.options.Path = path.Join(within, r.options.Path)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,21 +22,12 @@ import (
 
 // propose prints, and with --write also writes, the files that make a fleet of an existing repository.
 func (s *initCommand) propose(out io.Writer, dir string) error {
-	if info, err := os.Stat(dir); err != nil {
-		return err
-	} else if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", dir)
-	}
-	top, within, err := gitsource.FindWorkTree(dir)
+	files, top, within, err := gitsource.OpenWorkTree(dir)
 	if err != nil {
 		return err
 	}
 	if within != "." {
 		return fmt.Errorf("%s is not the root of its repository; name %s", dir, top)
-	}
-	files, err := gitsource.WorkTree(top)
-	if err != nil {
-		return err
 	}
 	p, err := migration.Find(files, s.from)
 	if err != nil {

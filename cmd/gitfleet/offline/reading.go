@@ -100,16 +100,7 @@ func (r *Reader) Head(flags *pflag.FlagSet, dir string) *hub.Snapshot {
 // have file names relative to the repository. A directory outside of a repository is treated as
 // a repository.
 func ReadDir(dir string, o hub.Options) (*hub.Snapshot, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, err
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
-	}
-	top, within, err := gitsource.FindWorkTree(dir)
-	if err != nil {
-		return nil, err
-	}
-	files, err := gitsource.WorkTree(top)
+	files, _, within, err := gitsource.OpenWorkTree(dir)
 	if err != nil {
 		return nil, err
 	}
