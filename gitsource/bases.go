@@ -242,7 +242,7 @@ func (b *Bases) remote(url string) (remote.Remote, error) {
 // keepUnused is how long a commit stays in the cache that no process has opened.
 const keepUnused = 30 * 24 * time.Hour
 
-// prune removes what was not fetched completely, by a process that was killed, and what nobody uses any more.
+// prune removes incomplete fetches of processes that were killed, and commits that no process has used for keepUnused.
 func (b *Bases) prune(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 type events struct {
 	mu sync.Mutex
 	eventBatch
-	// wake is sent to when something has happened, and observed if that is only an observation or the state of the
-	// source, for which a turn may wait. Their capacity is one.
+	// wake asks for a turn at once, and observed for one that may wait, after an observation or a poll. Their capacity is
+	// one.
 	wake, observed chan struct{}
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds; zero if no event waits.
 	waiting *atomic.Int64

@@ -74,8 +74,7 @@ func Unfreeze(ctx context.Context, r *Reconciler, o Order) (said string, err err
 	return r.order(ctx, o, (*orderRun).unfreeze)
 }
 
-// Approve approves a stage of the update run of a placement that is under way and waits for it. The approval is for the content
-// of that run only.
+// Approve approves a stage of the active update run of a placement, which has to wait for that. The approval is for this run only.
 func Approve(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
 	return r.order(ctx, o, (*orderRun).approve)
 }

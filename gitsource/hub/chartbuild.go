@@ -336,7 +336,7 @@ func contentOf(outputs []chart.Output) string {
 	return hex.EncodeToString(h.Sum(nil))[:contentLength]
 }
 
-// keep gives an object that Helm would not delete the annotation with which it is not pruned.
+// keep adds gitfleet's annotation against pruning to an object that has Helm's resource policy keep.
 func keep(object map[string]any) {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

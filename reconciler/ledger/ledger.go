@@ -90,7 +90,7 @@ type Placement struct {
 	// fingerprint of that content; zero if there is none.
 	Proven placement.Revision
 	// ProvenBefore are the fingerprints of earlier contents that were available on every cluster,
-	// oldest first: to return to one of them is a rollback.
+	// oldest first. A commit that returns to one of them is a rollback.
 	ProvenBefore []string              `json:",omitempty"`
 	Transitions  map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
 	Resumed      time.Time             `json:",omitzero"`  // a user last resumed a stopped rollout

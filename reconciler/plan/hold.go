@@ -158,8 +158,8 @@ func (pl *placementPlanner) renameHolds() []work.Hold {
 	return holds
 }
 
-// unreadableHolds holds deletions of objects of the kinds of those that cannot be decrypted: what a file has now cannot be
-// told from what it had before, and an object of it may only have another name.
+// unreadableHolds returns holds on deletions of each kind of which an object cannot be decrypted. Its encrypted file may have
+// renamed the object, and the old name must not be deleted before the new one is known.
 func unreadableHolds(manifests []*work.Manifest) []work.Hold {
 	var out []work.Hold
 	for _, m := range manifests {

@@ -59,9 +59,9 @@ func operationOf(object any, e FieldEdit) map[string]any {
 	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
 }
 
-// guarded returns the operations of edits of an object with a test before each that adds a map or a list: it fails once Git has
-// something there, which the operation would replace. Kustomize takes a field that is missing for null, as the JSON patches
-// of Kubernetes do.
+// guarded returns the operations of edits of an object, with a test before each operation that adds a map or a list. The test
+// fails once Git sets the field, which the operation would replace. To kustomize a missing field is null, as in the JSON
+// patches of Kubernetes.
 func guarded(object any, edits []FieldEdit, operations [][]any) [][]any {
 	out := slices.Clone(operations)
 	for i, e := range edits {

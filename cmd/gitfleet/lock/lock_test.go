@@ -25,8 +25,8 @@ func run(t *testing.T, names *strings.Replacer, args ...string) string {
 	return names.Replace(out.String())
 }
 
-// Remote bases, also those of remote bases, are locked to the commit of their reference, stay so until they are updated, and
-// are removed when nothing refers to them. The repository need not load.
+// Lock writes the commit of each remote base, including the bases of remote bases. An entry stays until it is updated, and is
+// removed when nothing refers to it. The repository need not load.
 func TestLock(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	nested, bases, fleet := gitrepo.New(t), gitrepo.New(t), gitrepo.New(t)

@@ -109,7 +109,7 @@ var (
 	pathSegment = regexp.MustCompile(`^index \.path\.segments (\d+)$`)
 )
 
-// filled replaces the parameters of a template, and reports whether all are known.
+// filled returns a template with the values of its parameters, and reports whether all of them have one.
 func filled(text string, values map[string]string) (string, bool) {
 	known := true
 	out := parameter.ReplaceAllStringFunc(text, func(found string) string {

@@ -108,7 +108,7 @@ func (f *finder) fluxPath(d document) string {
 	return ""
 }
 
-// has reports whether the repository has something in a directory.
+// has reports whether a directory has a kustomization or manifests.
 func (f *finder) has(dir string) bool {
 	if _, is := f.kustomizations[dir]; is {
 		return true
