@@ -98,7 +98,8 @@ func (b *builder) copiesValues() bool {
 		return true
 	}
 	for _, k := range b.parts {
-		if len(k.spec.Vars) > 0 { //lint:ignore SA1019 kustomize still builds them
+		//lint:ignore SA1019 kustomize still builds them
+		if len(k.spec.Vars) > 0 {
 			return true
 		}
 	}
