@@ -118,7 +118,7 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 	if !in.Scan() || json.Unmarshal(in.Bytes(), &h) != nil || h.Kind != backupKind {
 		return nil, errors.Join(errors.New("this is no backup that gitfleet state export has written"), in.Err())
 	}
-	if err := checkSchema(h.Schema, "", ""); err != nil {
+	if err := checkSchema(h.Schema); err != nil {
 		return nil, err
 	}
 	records := map[string][]byte{}

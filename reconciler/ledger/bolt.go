@@ -94,27 +94,17 @@ func (s *boltStore) connect(timeout time.Duration, readOnly bool) (err error) {
 	return faultOf(s.path, err)
 }
 
-// prepare checks the file before anything is read or written, fills a new one, and migrates one
-// of an older schema. Of that a copy is kept for the version that wrote it.
+// prepare checks the file before anything is read or written, and fills a new one.
 func (s *boltStore) prepare() error {
-	have, err := s.checkFile()
-	switch {
-	case err != nil || have == schema:
-		return err
-	case have == 0:
-		return s.db.Update(func(tx *bbolt.Tx) error { return fill(tx, nil) })
-	}
-	if _, err := s.read(); err != nil {
+	isNew, err := s.checkFile()
+	if err != nil || !isNew {
 		return err
 	}
-	if err := s.copyTo(fmt.Sprintf("%s.schema-%d", s.path, have)); err != nil {
-		return err
-	}
-	return s.db.Update(func(tx *bbolt.Tx) error { return putSchema(tx.Bucket(bucket)) })
+	return s.db.Update(func(tx *bbolt.Tx) error { return fill(tx, nil) })
 }
 
-// checkFile returns the schema of the file; zero if it is new.
-func (s *boltStore) checkFile() (have int, err error) {
+// checkFile returns whether the file has no ledger yet.
+func (s *boltStore) checkFile() (isNew bool, err error) {
 	err = s.db.View(func(tx *bbolt.Tx) error {
 		info, err := os.Stat(s.path)
 		if err != nil {
@@ -129,18 +119,17 @@ func (s *boltStore) checkFile() (have int, err error) {
 			return damaged("it ends after %d of %d bytes", info.Size(), tx.Size())
 		}
 		b := tx.Bucket(bucket)
-		if b == nil {
+		if isNew = b == nil; isNew {
 			return nil
 		}
+		var have int
 		if err := json.Unmarshal(b.Get(schemaKey), &have); err != nil {
 			return damaged("its schema version cannot be read")
 		}
-		return checkSchema(have, ", or start with an empty state directory", ": start with an empty state directory")
+		return checkSchema(have)
 	})
-	return have, err
+	return isNew, err
 }
-
-func putSchema(b *bbolt.Bucket) error { return b.Put(schemaKey, fmt.Append(nil, schema)) }
 
 // fill creates the bucket.
 func fill(tx *bbolt.Tx, records map[string][]byte) error {
@@ -148,7 +137,7 @@ func fill(tx *bbolt.Tx, records map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(putSchema(b), b.Put(sumKey, checksum{}.bytes()), write(b, records))
+	return errors.Join(b.Put(schemaKey, fmt.Append(nil, schema)), b.Put(sumKey, checksum{}.bytes()), write(b, records))
 }
 
 func (s *boltStore) Load() (l *Ledger, err error) {
@@ -185,13 +174,10 @@ func (s *boltStore) Fleet() (f Fleet, err error) {
 	return f, err
 }
 
-// fleetOf returns the fleet of the records. Without a record of it they have the name of every
-// fleet whose configuration did not set one.
+// fleetOf returns the fleet of the records; zero if they have none.
 func fleetOf(records map[string][]byte) (f Fleet, err error) {
 	if raw := records[fleetKey]; raw != nil {
 		err = json.Unmarshal(raw, &f)
-	} else if len(records) > 0 {
-		f.Name = "default"
 	}
 	return f, err
 }

@@ -40,26 +40,19 @@ func damagedShared(why string) error {
 
 // A SchemaError says that a ledger was written by a version of gitfleet whose records this one does
 // not read. Such a ledger is not damaged.
-type SchemaError struct {
-	have   int
-	advice string
-}
+type SchemaError struct{ have int }
 
 func (e *SchemaError) Error() string {
 	if e.have > schema {
-		return fmt.Sprintf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", e.have, schema, e.advice)
+		return fmt.Sprintf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version", e.have, schema)
 	}
-	return fmt.Sprintf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d)%s", e.have, oldestSchema, e.advice)
+	return fmt.Sprintf("it was written by a gitfleet that was never released (schema %d, this one knows %d)", e.have, schema)
 }
 
-// checkSchema returns a SchemaError for records that are too new or too old. It ends with the advice
-// for the case.
-func checkSchema(have int, adviceIfNewer, adviceIfOlder string) error {
-	switch {
-	case have > schema:
-		return &SchemaError{have, adviceIfNewer}
-	case have < oldestSchema:
-		return &SchemaError{have, adviceIfOlder}
+// checkSchema returns a SchemaError for records of another version.
+func checkSchema(have int) error {
+	if have != schema {
+		return &SchemaError{have}
 	}
 	return nil
 }

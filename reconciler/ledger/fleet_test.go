@@ -235,8 +235,4 @@ func TestFleetIsStored(t *testing.T) {
 	if err != nil || dump(t, again) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, dump(t, again), want)
 	}
-	_, before, _ := migratedFrom(t, 4)
-	if f, err := before.(Archive).Fleet(); err != nil || f != (Fleet{Name: "default"}) {
-		t.Errorf("before there were IDs: %v, %v", f, err)
-	}
 }

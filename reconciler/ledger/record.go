@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +12,8 @@ import (
 )
 
 // schema is the version of the stored records. It is increased when records change in a way
-// that an older gitfleet would misread or lose. Records from oldestSchema on can be read.
-// Schema 5 added the fleet's name and ID, which records of schema 4 do not have.
-const schema, oldestSchema = 5, 4
+// that an older gitfleet would misread or lose. No other version was ever released.
+const schema = 5
 
 // A recordKey identifies a stored record. As text it consists of the kind and the parts that
 // its kind has, separated by NUL, which no name contains.
@@ -26,7 +24,7 @@ type recordKey struct {
 }
 
 // kinds are the kinds of records, the names that they have in backups, and the parts of their
-// keys. Earlier versions named the commit in force the head.
+// keys. In records the commit in force is the head.
 var kinds = map[string]struct {
 	name                              string
 	placement, object, cluster, event bool
@@ -50,7 +48,7 @@ const (
 	clusterRecord, placementRecord, entryRecord   = "c", "p", "e"
 	suspensionRecord, declaredRecord, eventRecord = "s", "o", "v"
 	// Suspensions with another effect than that nothing is written have keys of their own, which an
-	// earlier version refuses instead of taking them for suspensions.
+	// version that does not know them refuses instead of taking them for suspensions.
 	effectRecord = "x"
 )
 
@@ -224,15 +222,8 @@ func decodeRecord(l *Ledger, key string, raw []byte) error {
 		if p == nil {
 			return errors.New("its placement is missing")
 		}
-		e := &Entry{}
-		p.entries[k.Cluster] = e
-		if err := json.Unmarshal(raw, e); err != nil {
-			return err
-		}
-		if !bytes.Contains(raw, []byte(`"WasAvailable"`)) { // as earlier versions write it
-			e.Binding.WasAvailable = !e.AvailableAt.IsZero()
-		}
-		return nil
+		p.entries[k.Cluster] = &Entry{}
+		return json.Unmarshal(raw, p.entries[k.Cluster])
 	case suspensionRecord, effectRecord:
 		return decodeInto(l.suspended, k.Subject, raw)
 	case declaredRecord:

@@ -46,8 +46,7 @@ type Shared struct {
 	verified time.Time // the last Verify
 	// unsure is set while it is not known whether the last update of the index took effect.
 	unsure bool
-	// incomplete is set until all records are written again: the index or a segment was lost, or
-	// the segments are of an older schema.
+	// incomplete is set until all records are written again after the index or a segment was lost.
 	incomplete bool
 	// littered is set after an update of the index failed that may still take effect: segments are
 	// left that it adds or removes.
@@ -89,9 +88,6 @@ func (s *Shared) Load() (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.incomplete = s.index.Schema != 0 && s.index.Schema < schema; s.incomplete {
-		l.markUrgent(headKey) // so that Save has something to do
-	}
 	s.sweep()
 	return l, nil
 }
@@ -125,9 +121,7 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 		next := all.index
 		next.Term++
 		next.Holder = s.holder
-		if all.version == "" {
-			next.Schema = schema
-		} // otherwise the segments keep their schema until they are written again
+		next.Schema = schema
 		version, err := s.putIndex(next, all.version)
 		if err == nil {
 			s.index, s.version, s.next, s.unsure, s.incomplete, s.littered = next, version, 0, false, false, false
@@ -233,7 +227,7 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 		}
 	}
 	next := s.index
-	next.Schema, next.Segments = schema, append(slices.Clone(s.index.Segments[:kept]), seg)
+	next.Segments = append(slices.Clone(s.index.Segments[:kept]), seg)
 	replaced := s.index.Segments[kept:]
 	if err := s.writeIndex(next); err != nil && !s.index.lists(id) {
 		if !s.unsure && refused(err) {

@@ -60,7 +60,7 @@ func (s *Shared) readIndex() (index, string, error) {
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return x, "", damagedShared("its index cannot be read: " + err.Error())
 	}
-	if err := checkSchema(x.Schema, "", ": stop the replicas and delete the Secrets of the ledger"); x.Schema != 0 && err != nil {
+	if err := checkSchema(x.Schema); err != nil {
 		return x, "", fmt.Errorf("read ledger: %w", err)
 	}
 	return x, version, nil

@@ -17,8 +17,7 @@ type Store interface {
 // An Archive is a store with export and import.
 type Archive interface {
 	Store
-	// Fleet returns the fleet that Load would return; zero if nothing was ever saved. For a
-	// store of a version without fleet IDs, it has only the default name of that version.
+	// Fleet returns the fleet that Load would return; zero if nothing was ever saved.
 	Fleet() (Fleet, error)
 	// Export writes everything that was saved, in a consistent state, as a readable backup. It
 	// may be called concurrently.

@@ -183,25 +183,38 @@ func TestSecondProcessIsTurnedAway(t *testing.T) {
 	}
 }
 
-// A file of a newer version is refused and not changed.
-func TestNewerSchemaIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	if err := s.Save(bound()); err != nil {
-		t.Fatal(err)
-	}
-	err := s.(*boltStore).db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("99")) })
-	if err = errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "ledger.db")
-	before := read(t, path)
-	_, err = Open(dir)
-	if err == nil || !strings.Contains(err.Error(), "written by a newer gitfleet (schema 99, this one knows 5)") || !strings.Contains(err.Error(), path) {
-		t.Errorf("a newer ledger: %v", err)
-	}
-	if !bytes.Equal(read(t, path), before) {
-		t.Error("a newer ledger was written to")
+// A file, a backup or a shared ledger with records of another version is refused and not changed.
+func TestOtherSchemasAreRefused(t *testing.T) {
+	for other, want := range map[string]string{
+		"99": "written by a newer gitfleet (schema 99, this one knows 5)",
+		"4":  "written by a gitfleet that was never released (schema 4, this one knows 5)",
+	} {
+		dir := t.TempDir()
+		s := open(t, dir)
+		if err := s.Save(bound()); err != nil {
+			t.Fatal(err)
+		}
+		backup := strings.Replace(exported(t, s), `"schema":5`, `"schema":`+other, 1)
+		err := s.(*boltStore).db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte(other)) })
+		if err = errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "ledger.db")
+		before := read(t, path)
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("a file: %v", err)
+		}
+		if !bytes.Equal(read(t, path), before) {
+			t.Error("the file was written to")
+		}
+		if err := open(t, t.TempDir()).Import(strings.NewReader(backup), true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a backup: %v", err)
+		}
+		objects := newFakeObjects()
+		objects.values[indexName] = []byte(`{"schema":` + other + `}`)
+		if _, err := OpenShared(objects, "one", nil).Load(); err == nil || !strings.Contains(err.Error(), want) || string(objects.values[indexName]) != `{"schema":`+other+`}` {
+			t.Errorf("a shared ledger: %v", err)
+		}
 	}
 }
 

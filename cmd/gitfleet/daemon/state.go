@@ -144,7 +144,7 @@ With --config the backup is put beside the Lease that the configuration names
 under highAvailability, for all replicas. The one that leads then ends, and the
 next leader goes on from the backup.
 
-A backup of an older version is migrated; one of a newer version is refused.
+A backup whose records this version does not know is refused.
 State that is there already is replaced only with --force. That of a state
 directory is kept beside the new one; that of replicas is not kept, so export
 it before.`,

@@ -55,13 +55,12 @@ func fleetNamePrefix(repository string) string {
 // or a new one.
 func (c Config) Fleet(saved ledger.Fleet) (ledger.Fleet, error) {
 	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.Identity()}
-	named := saved.ID != "" // older versions did not save the name
 	switch {
 	case f.Name == "" && saved.Name != "":
 		f.Name = saved.Name
 	case f.Name == "":
 		f.Name = c.Source.defaultFleetName()
-	case named && f.Name != saved.Name:
+	case saved.ID != "" && f.Name != saved.Name: // without an ID nothing was written under the saved name
 		return f, c.fault("fleetName", fmt.Sprintf("the fleet in %s is %q, and the configuration says %q: under another name gitfleet would not find what it has on the members, leave it there and place everything once more; set fleetName: %s, or use another stateDir for another fleet",
 			c.StateDir, saved.Name, f.Name, saved.Name))
 	}
