@@ -15,7 +15,7 @@ import (
 type events struct {
 	mu sync.Mutex
 	eventBatch
-	// wake asks for a turn at once, and observed for one that may wait, after an observation or a poll. Their capacity is
+	// wake asks for a turn at once, and observed for one that may wait, after an observation, a poll or a decision about drift. Their capacity is
 	// one.
 	wake, observed chan struct{}
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds; zero if no event waits.

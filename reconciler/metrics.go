@@ -74,7 +74,7 @@ func NewMetrics() *Metrics {
 		}),
 	}
 	m.QueueAge = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "gitfleet_loop_queue_age_seconds", Help: "Age of the oldest event that waits for the reconcile loop.",
+		Name: "gitfleet_loop_queue_age_seconds", Help: "Age of the oldest event that waits for the reconcile loop, which rests for up to ten seconds after long turns.",
 	}, func() float64 {
 		if since := m.waiting.Load(); since != 0 {
 			return time.Since(time.Unix(0, since)).Seconds()

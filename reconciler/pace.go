@@ -19,9 +19,9 @@ type pace struct {
 	end  time.Time
 }
 
-// worked records a turn.
-func (p *pace) worked(start, end time.Time) {
-	p.owed = min(max(0, p.owed-start.Sub(p.end)/(loopShare-1))+end.Sub(start), loopBurst+longestRest/(loopShare-1))
+// worked records a turn, of which some time is to be rested for.
+func (p *pace) worked(start, end time.Time, charged time.Duration) {
+	p.owed = min(max(0, p.owed-start.Sub(p.end)/(loopShare-1))+charged, loopBurst+longestRest/(loopShare-1))
 	p.end = end
 }
 

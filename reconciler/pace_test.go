@@ -31,7 +31,7 @@ func TestTheLoopRestsFromLongTurns(t *testing.T) {
 	} {
 		var p pace
 		for _, turn := range test.turns {
-			p.worked(at(turn[0]), at(turn[1]))
+			p.worked(at(turn[0]), at(turn[1]), turn[1]-turn[0])
 		}
 		if got := p.rest(); got != test.rest {
 			t.Errorf("%s: rests %s, want %s", name, got, test.rest)
@@ -39,54 +39,124 @@ func TestTheLoopRestsFromLongTurns(t *testing.T) {
 	}
 }
 
-// While members report all the time, the loop works a bounded share of it. What else happens is not delayed, nor is a
-// report after a quiet time.
-func TestReportsDoNotKeepTheLoopBusy(t *testing.T) {
+// turnTime is how long a turn of a timedLoop takes.
+const turnTime = 200 * time.Millisecond
+
+// A timedLoop is a loop in virtual time.
+type timedLoop struct {
+	*chronicle
+	turns *atomic.Int64
+}
+
+// since returns how many turns were taken in the meantime.
+func (l timedLoop) since(do func()) int {
+	before := l.turns.Load()
+	do()
+	return int(l.turns.Load() - before)
+}
+
+// report observes something new about a cluster.
+func (l timedLoop) report() {
+	now := l.cfg.Now()
+	l.events.observe(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true, Properties: map[string]string{"p": now.String()}})
+}
+
+// flood does something a hundred times a second for a minute, and returns how many turns were taken.
+func (l timedLoop) flood(do func()) int {
+	return l.since(func() {
+		for range floodSeconds * 100 {
+			do()
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// A flood lasts floodSeconds, in which a loop that never rests takes unpaced turns, and one that rests pacedTurns.
+const (
+	floodSeconds = 60
+	unpaced      = floodSeconds * int(time.Second/turnTime)
+	pacedTurns   = unpaced/loopShare + 2
+)
+
+// runTimed runs a test with a loop whose saves take a while.
+func runTimed(t *testing.T, save time.Duration, test func(t *testing.T, l timedLoop)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		c := newSettled(t)
-		const took = 200 * time.Millisecond
-		var turns atomic.Int64
-		epoch, began := c.now, time.Now()
-		now := func() time.Time { return epoch.Add(time.Since(began)) }
-		c.cfg.Now, c.cfg.Store, c.cfg.Source = now, ledger.Memory(), quietSource{}
-		c.cfg.Member = func(*hub.Cluster, func(ledger.Observation)) Member { return idle{} }
-		c.cfg.Publish = func(*status.Report) {
-			turns.Add(1)
-			time.Sleep(took)
+		l := timedLoop{newSettled(t), new(atomic.Int64)}
+		epoch, began := l.now, time.Now()
+		l.cfg.Now, l.cfg.Store, l.cfg.Source = func() time.Time { return epoch.Add(time.Since(began)) }, slowStore{ledger.Memory(), save}, quietSource{}
+		l.cfg.Member = func(*hub.Cluster, func(ledger.Observation)) Member { return idle{} }
+		l.cfg.Publish = func(*status.Report) {
+			l.turns.Add(1)
+			time.Sleep(turnTime)
 		}
 		ended := make(chan struct{})
 		go func() {
-			c.loop(ctx)
+			l.loop(ctx)
 			close(ended)
 		}()
-		since := func(do func()) int {
-			before := turns.Load()
-			do()
-			return int(turns.Load() - before)
-		}
-		report := func() {
-			c.events.observe(ledger.ClusterSeen{Cluster: "east", At: now(), Healthy: true, Properties: map[string]string{"p": now().String()}})
-		}
 		time.Sleep(10 * time.Second)
-		const seconds = 60
-		flood := since(func() {
-			for range seconds * 100 {
-				report()
-				time.Sleep(10 * time.Millisecond)
-			}
-		})
-		if most := seconds*5/loopShare + 2; flood > most || flood < most/2 {
-			t.Errorf("%d turns of %s in %d s, want at most %d", flood, took, seconds, most)
-		}
-		if got := since(func() { c.events.trigger(); time.Sleep(time.Millisecond) }); got != 1 {
-			t.Errorf("%d turns right after something else happened, want 1", got)
-		}
-		time.Sleep(10 * time.Second)
-		if got := since(func() { report(); time.Sleep(time.Millisecond) }); got != 1 {
-			t.Errorf("%d turns right after a report, want 1", got)
-		}
+		test(t, l)
 		cancel()
 		<-ended
+	})
+}
+
+// A slowStore waits for its disk.
+type slowStore struct {
+	ledger.Store
+	takes time.Duration
+}
+
+func (s slowStore) Save(l *ledger.Ledger) error {
+	time.Sleep(s.takes)
+	return s.Store.Save(l)
+}
+
+// While members report or people decide about drift all the time, the loop works a bounded share of it. What else happens is not
+// delayed, nor is a report after a quiet time.
+func TestReportsDoNotKeepTheLoopBusy(t *testing.T) {
+	runTimed(t, 0, func(t *testing.T, l timedLoop) {
+		decide := func() {
+			l.SetDriftDecisions(map[string]ledger.DriftDecisions{"east": {ledger.DriftKey{}: {Message: l.cfg.Now().String()}}})
+		}
+		for what, do := range map[string]func(){"reports": l.report, "decisions about drift": decide} {
+			if got := l.flood(do); got > pacedTurns || got < pacedTurns/2 {
+				t.Errorf("%s: %d turns of %s in %d s, want at most %d", what, got, turnTime, floodSeconds, pacedTurns)
+			}
+			if got := l.since(func() { l.events.trigger(); time.Sleep(time.Millisecond) }); got != 1 {
+				t.Errorf("%s: %d turns right after something else happened, want 1", what, got)
+			}
+			time.Sleep(10 * time.Second)
+			if got := l.since(func() { do(); time.Sleep(time.Millisecond) }); got != 1 {
+				t.Errorf("%s: %d turns right after one, want 1", what, got)
+			}
+		}
+	})
+}
+
+// A turn that was asked for costs the members' reports no time: a report after it is seen at once.
+func TestOrdersDoNotDelayReports(t *testing.T) {
+	runTimed(t, 0, func(t *testing.T, l timedLoop) {
+		for range 10 {
+			l.events.trigger()
+			time.Sleep(turnTime)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if got := l.since(func() { l.report(); time.Sleep(time.Millisecond) }); got != 1 {
+			t.Errorf("%d turns right after a report, want 1", got)
+		}
+	})
+}
+
+// The loop does not rest from waiting for a slow disk.
+func TestSlowSavesAreNoWork(t *testing.T) {
+	runTimed(t, 3*time.Second, func(t *testing.T, l timedLoop) {
+		flood := l.flood(l.report)
+		// At most a second after the first of some turns there is a save, while which the loop rests.
+		if least := unpaced / loopShare / 4; flood < least {
+			t.Errorf("%d turns of %s in %d s, want at least %d", flood, turnTime, floodSeconds, least)
+		}
 	})
 }

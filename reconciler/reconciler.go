@@ -126,6 +126,8 @@ type Reconciler struct {
 	// last is the time of the last turn, due the latest time of the next one, and saveBy the time at which observations
 	// are saved; zero if there are none to save.
 	last, due, saveBy time.Time
+	// saving is how long all saves have taken.
+	saving time.Duration
 
 	// works are the works that were last sent to clusters. unanswered is the number of clusters for which a placement
 	// leaves room, because they have not answered since the ledger was lost.
@@ -197,10 +199,10 @@ func (r *Reconciler) setFleet() {
 	r.ledger.SetFleet(f)
 }
 
-// SetDriftDecisions replaces the decisions about held drift, by cluster. It never blocks, and may be called
-// concurrently.
+// SetDriftDecisions replaces the decisions about held drift, by cluster. They take effect with the next turn, like observations.
+// It never blocks, and may be called concurrently.
 func (r *Reconciler) SetDriftDecisions(all map[string]ledger.DriftDecisions) {
-	r.events.put(func() { r.events.driftDecisions = all })
+	r.events.putTo(r.events.observed, func() { r.events.driftDecisions = all })
 }
 
 // Notice causes a turn that reports the state of the source. It never blocks, and may be called concurrently.
