@@ -182,11 +182,8 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 // withoutNamespace returns the item as a cluster-scoped object: the same one at every call.
 func (it *item) withoutNamespace() *item {
 	if it.unnamespaced == nil {
-		id, object := it.id, it.object.Content.DeepCopy()
-		id.Namespace = ""
-		object.SetNamespace("")
-		hash, _ := api.HashOf(object.Object, it.object.HashKey) // the object was hashed before, so that this cannot fail
-		it.unnamespaced = &item{id: id, origin: it.origin, object: &api.Object{ID: id, Content: object, Hash: hash, HashKey: it.object.HashKey, Origin: it.origin, Numbers: it.object.Numbers}}
+		it.unnamespaced = &item{id: it.id, origin: it.origin, object: it.object.InNamespace("")}
+		it.unnamespaced.id.Namespace = ""
 	}
 	return it.unnamespaced
 }

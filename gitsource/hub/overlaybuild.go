@@ -214,11 +214,8 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 		return it
 	}
 	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {
-		id, object := it.id, it.object.Content.DeepCopy()
-		id.Namespace = key.namespace
-		object.SetNamespace(key.namespace)
-		hash, _ := api.HashOf(object.Object, it.object.HashKey) // the object was hashed before, so that this cannot fail
-		it.namespaced = &item{id: id, origin: it.origin, custom: true, object: &api.Object{ID: id, Content: object, Hash: hash, HashKey: it.object.HashKey, Origin: it.origin, Numbers: it.object.Numbers}}
+		it.namespaced = &item{id: it.id, origin: it.origin, custom: true, object: it.object.InNamespace(key.namespace)}
+		it.namespaced.id.Namespace = key.namespace
 	}
 	return it.namespaced
 }

@@ -89,6 +89,18 @@ func (p *plaintexts) Text(name string, data []byte) []byte {
 	return text
 }
 
+// setCiphertextFault sets why the objects of a file are not decrypted. That they lack a key, as each of them says, is not the reason.
+func (p *parsed) setCiphertextFault(name, why string) {
+	p.Problems = slices.DeleteFunc(p.Problems, func(found problem.Problem) bool {
+		return found.Path == name && found.Severity == problem.Failure && strings.HasSuffix(found.Message, api.KeyAdvice)
+	})
+	for _, it := range p.items {
+		if it.object != nil && it.origin.Path == name {
+			it.object.CiphertextFault = why
+		}
+	}
+}
+
 func valuesSize(f *sops.File) (n int) {
 	for _, v := range f.Values {
 		n += len(v)
@@ -160,6 +172,9 @@ func (p *plaintexts) markSecrets(out *parsed, kustomization string, files ...str
 				Origin: api.Origin{Path: name, Kustomization: kustomization}, Severity: problem.Failure,
 				Message: "it is encrypted with SOPS and cannot be decrypted, so that its objects are not applied, and stay on clusters as they are there: " + d.err.Error(),
 			})
+			if !errors.Is(d.err, sops.ErrNoKey) {
+				out.setCiphertextFault(name, d.err.Error())
+			}
 		}
 	}
 	if key == nil {

@@ -98,6 +98,35 @@ func TestEncryptedFilesAreDecrypted(t *testing.T) {
 	}
 }
 
+// What somebody has changed without SOPS fails for that reason, and not for want of a key: once for the file, and for each object on
+// its clusters.
+func TestChangedFilesSayWhyTheyAreNotDecrypted(t *testing.T) {
+	secret := func(name string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: shop}\nstringData: {password: canary}\n"
+	}
+	changed := func(text string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(strings.Replace(sopsfile.Encrypt(text, "^stringData$", recipient), "namespace: shop", "namespace: web", 1))}
+	}
+	s, err := NewLoader(Options{Keys: &fakeKeys{recipient, "1"}}).Load(Commit{}, fstest.MapFS{
+		"a.yaml": changed(secret("loose")), "k/built.yaml": changed(secret("built")), "k/kustomization.yaml": {Data: []byte("resources: [built.yaml]\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := s.Warnings.Err().Error()
+	if n := strings.Count(text, "its MAC does not match"); n != 2 || strings.Contains(text, "configured keys") {
+		t.Errorf("the reason is there %d times in\n%s", n, text)
+	}
+	for _, o := range s.Objects {
+		if o.CiphertextFault == "" {
+			t.Errorf("%s does not say why", o.ID)
+		}
+		if c := o.Ciphertext(); c != nil && (!strings.Contains(c.Message(), "its MAC does not match") || strings.Contains(c.Message(), "configured keys")) {
+			t.Error(c.Message())
+		}
+	}
+}
+
 // Files of remote bases are not decrypted: whoever writes them could have anything decrypted that is encrypted for the fleet. What
 // is encrypted in them fails, and is not applied as it is.
 func TestRemoteBasesAreNotDecrypted(t *testing.T) {

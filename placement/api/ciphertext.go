@@ -17,6 +17,8 @@ type Ciphertext struct {
 	// Recipients are those who can decrypt it, as far as the object says so, such as
 	// "age age1…".
 	Recipients []string
+	// Fault is why it is not decrypted, if that is not for want of a key.
+	Fault string
 }
 
 // Message says what the object is, and what can be done.
@@ -28,6 +30,9 @@ func (c *Ciphertext) Message() string {
 	why, advice := ", which gitfleet cannot decrypt", DecryptionAdvice
 	if c.Tool == "SOPS" {
 		why, advice = ", and it cannot be decrypted with the configured keys", KeyAdvice
+		if c.Fault != "" {
+			why, advice = ", and it cannot be decrypted", c.Fault
+		}
 		if len(c.Recipients) > 0 {
 			why = " for " + strings.Join(c.Recipients, ", ") + why
 		}
@@ -40,6 +45,15 @@ const KeyAdvice = "configure the key (decryption.keyFile), or " + DecryptionAdvi
 
 // DecryptionAdvice says what to do about encrypted content.
 const DecryptionAdvice = "write a SealedSecret or an ExternalSecret, whose controllers make the Secret on the cluster, or keep the Secret out of the repository"
+
+// Ciphertext returns what is encrypted in an object; nil if nothing is; see [CiphertextIn].
+func (o *Object) Ciphertext() *Ciphertext {
+	c := CiphertextIn(o.Content.Object)
+	if c != nil {
+		c.Fault = o.CiphertextFault
+	}
+	return c
+}
 
 // CiphertextIn returns what is encrypted in an object; nil if nothing is, or if its
 // CiphertextAnnotation allows it.

@@ -20,11 +20,22 @@ type Object struct {
 	Hash string
 	// HashKey is nil, unless the repository has values of the object in encrypted form only.
 	HashKey []byte
-	Origin  Origin
+	// CiphertextFault is why what is encrypted in the object was not decrypted, if that is not for want of a key.
+	CiphertextFault string
+	Origin          Origin
 	// Numbers are the paths of the fields that must be whole numbers and are written as a variable.
 	Numbers []NumberField
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.
 	Overlay *BuiltOverlay
+}
+
+// InNamespace returns the object in another namespace, or in none.
+func (o *Object) InNamespace(namespace string) *Object {
+	moved := *o
+	moved.ID.Namespace, moved.Content = namespace, o.Content.DeepCopy()
+	moved.Content.SetNamespace(namespace)
+	moved.Hash, _ = HashOf(moved.Content.Object, o.HashKey) // the object was hashed before, so that this cannot fail
+	return &moved
 }
 
 // A NumberField is the path of a field that must be a whole number. With OrText it may be another text as well.

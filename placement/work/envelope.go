@@ -76,7 +76,7 @@ func (o *opener) add(m *Manifest) {
 		o.refused = append(o.refused, Refused{m, api.Duplicated, duplicatedMessage})
 	default:
 		o.seen[m.ID] = true
-		m.Encrypted = api.CiphertextIn(m.Object.Content.Object)
+		m.Encrypted = m.Object.Ciphertext()
 		o.manifests = append(o.manifests, m)
 	}
 }
@@ -178,7 +178,10 @@ func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		return
 	}
 	o.add(&Manifest{
-		Object:   &api.Object{ID: api.IDOf(object), Content: object, Hash: hash, HashKey: envelope.HashKey, Origin: envelope.Origin, Numbers: numbersIn(envelope, key)},
+		Object: &api.Object{
+			ID: api.IDOf(object), Content: object, Hash: hash, HashKey: envelope.HashKey, CiphertextFault: envelope.CiphertextFault, Origin: envelope.Origin,
+			Numbers: numbersIn(envelope, key),
+		},
 		Envelope: id,
 	})
 }

@@ -139,7 +139,7 @@ func (m *Manifest) withContent(doc []byte) (*Manifest, error) {
 	}
 	object := *m.Object
 	object.Content, object.Hash = u, hash
-	return &Manifest{Object: &object, Envelope: m.Envelope, Encrypted: api.CiphertextIn(u.Object), Overridden: true}, nil
+	return &Manifest{Object: &object, Envelope: m.Envelope, Encrypted: object.Ciphertext(), Overridden: true}, nil
 }
 
 // checkIdentity reports which of the identifying fields differ.

@@ -270,7 +270,7 @@ func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest
 	}
 	object := *m.Object
 	object.Content, object.Hash = u, hash
-	return &Manifest{Object: &object, Envelope: m.Envelope, Encrypted: api.CiphertextIn(content)}, nil
+	return &Manifest{Object: &object, Envelope: m.Envelope, Encrypted: object.Ciphertext()}, nil
 }
 
 // A replacement copies a value with the values of variables.
