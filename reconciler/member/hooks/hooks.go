@@ -4,7 +4,7 @@
 // the inventory lists. The package keeps no state and sends no requests.
 //
 // Before the other objects come the hooks for pre-install while nothing of the chart was applied, and those for pre-upgrade when
-// something of it changes; after them those for post-install and post-upgrade. A Job is waited for until it has run to its end.
+// something of it changes or is added; after them those for post-install and post-upgrade. A Job is waited for until it has run to its end.
 package hooks
 
 import (
@@ -30,6 +30,8 @@ type chart struct {
 	// hooks are sorted by weight, and rest are the other objects.
 	hooks []hook
 	rest  []*work.Manifest
+	// commit is that of the content.
+	commit string
 }
 
 type hook struct {
@@ -59,7 +61,7 @@ func (o Order) add(w *work.Work) {
 		}
 		c := charts[*m.Envelope]
 		if c == nil {
-			c = &chart{}
+			c = &chart{commit: w.Revision.Commit}
 			charts[*m.Envelope] = c
 		}
 		if h, is := m.Hook(); is {
@@ -145,18 +147,23 @@ func (o Order) For(p api.PlacementKey, m *work.Manifest, items Items) (state Sta
 	return Ready, ""
 }
 
-// isPre reports whether a hook that was not applied yet comes before the other objects now.
+// isPre reports whether a hook that was not applied yet comes before the other objects now. An object that is not there yet is an
+// addition if another one has been there since an earlier commit; else the installation has only begun.
 func (c *chart) isPre(h api.Hook, items Items) bool {
 	if h.PreInstall && h.PreUpgrade {
 		return true
 	}
-	installed, outdated := false, false
+	installed, outdated, earlier, missing := false, false, false, false
 	for _, m := range c.rest {
-		if it := items(m.ID); it != nil && it.Hash != "" && !isFirst(m) {
-			installed, outdated = true, outdated || it.Hash != m.Hash
+		switch it := items(m.ID); {
+		case isFirst(m):
+		case it == nil || it.Hash == "":
+			missing = true
+		default:
+			installed, outdated, earlier = true, outdated || it.Hash != m.Hash, earlier || it.Commit != c.commit
 		}
 	}
-	return h.PreInstall && !installed || h.PreUpgrade && outdated
+	return h.PreInstall && !installed || h.PreUpgrade && (outdated || missing && earlier)
 }
 
 // isFirst reports whether an object comes before all hooks: what others need to exist at all.

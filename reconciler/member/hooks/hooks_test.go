@@ -88,6 +88,40 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// A hook for pre-upgrade runs before what is added, too, and not again in an installation of which a part is still missing.
+func TestAdditionIsAnUpgrade(t *testing.T) {
+	for name, test := range map[string]struct {
+		since string // the commit of the Deployment that is there
+		want  string // of the object that is not, and of the Job
+	}{
+		"added by a later commit":     {"c1", "waits, ready"},
+		"an installation that hangs":  {"c2", "ready, not due"},
+		"nothing of the chart before": {"", "ready, not due"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := chartOf("v1", map[string]string{"hook": "pre-upgrade"})
+			w.Revision.Commit = "c2"
+			added := *w.Manifests[1].Object
+			added.ID.Name = "added"
+			w.Manifests = append(w.Manifests, &work.Manifest{Object: &added, Envelope: w.Manifests[1].Envelope})
+			items := func(id api.ID) *inventory.Item {
+				if id.Name != "web" || test.since == "" {
+					return nil
+				}
+				return &inventory.Item{Hash: "v1", Commit: test.since}
+			}
+			got := map[string]string{}
+			for _, m := range w.Manifests {
+				state, _ := Of([]work.Work{w}).For(shop, m, items)
+				got[m.ID.Name] = []string{"ready", "waits", "not due"}[state]
+			}
+			if text := got["added"] + ", " + got["hook"]; text != test.want {
+				t.Errorf("got %s, want %s", text, test.want)
+			}
+		})
+	}
+}
+
 // Hooks with a smaller weight come first, before the other objects and after them.
 func TestWeights(t *testing.T) {
 	w := chartOf("v1", map[string]string{"b": "pre-install@5", "a": "pre-install@-3", "c": "post-install", "d": "post-install@1"})
