@@ -20,6 +20,16 @@ var stores = map[api.GroupKind]bool{
 	{Group: "cert-manager.io", Kind: "Issuer"}: true, {Group: "cert-manager.io", Kind: "ClusterIssuer"}: true,
 }
 
+// NeedsStores reports whether objects of a kind come after stores of the same group.
+func NeedsStores(gk api.GroupKind) bool {
+	for store := range stores {
+		if store.Group == gk.Group {
+			return !stores[gk]
+		}
+	}
+	return false
+}
+
 // IsCustom reports whether a kind is a custom resource, or another one that an extension may serve.
 func IsCustom(gk api.GroupKind) bool { return Wave(gk) >= StoreWave }
 

@@ -179,7 +179,7 @@ func (o *observer) revive(touched map[api.ID]bool) {
 	}
 	o.kinds.LookAgain(o.established)
 	for id, t := range o.trouble {
-		if t.unknownKind && o.established[id.Group] {
+		if t.unknownKind() && o.established[id.Group] {
 			t.next = time.Time{}
 			touched[id] = true
 		}
@@ -230,14 +230,15 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 }
 
 // addWaiting adds to ids the objects that wait for one of the kinds, and to whole those kinds whose
-// whole objects they need. If the kind is known now, they are processed too.
+// whole objects they need. If the kind is known now, they are processed too. One that waits for another object is of
+// another kind.
 func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
 	for id, t := range o.trouble {
-		if !t.unknownKind || ids[id] {
+		if !gvks[t.unknown] || ids[id] {
 			continue
 		}
-		if w, ok := o.wanted.of(id); ok && gvks[w.gvk()] {
-			ids[id], whole[w.gvk()] = true, whole[w.gvk()] || needsWholeObject(w.manifest)
+		if w, ok := o.wanted.of(id); ok {
+			ids[id], gvks[w.gvk()], whole[w.gvk()] = true, true, whole[w.gvk()] || needsWholeObject(w.manifest)
 		}
 	}
 }

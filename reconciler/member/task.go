@@ -112,6 +112,8 @@ type outcome struct {
 	accepted *observed.Object
 	// immutable says that the server refused it because of immutable fields only.
 	immutable bool
+	// unknown is the kind because of which it was not tried; see trouble.
+	unknown schema.GroupVersionKind
 	// leaving says that the object is being deleted, and is created anew once it is gone.
 	leaving bool
 	// gone says that somebody deleted the object and that it is not created again for now.
@@ -194,12 +196,16 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	t, gvk := a.newTask(w), w.gvk()
 	res, ok := a.kinds.Of(gvk)
-	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(ok && bad.unknownKind) {
+	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(ok && bad.unknownKind()) {
 		return t, false
 	}
 	if !ok {
 		err := a.unknownKind(gvk)
-		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err})
+		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err, unknown: gvk})
+		return t, false
+	}
+	if store, err := a.awaitedStore(t); err != nil {
+		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err, unknown: store})
 		return t, false
 	}
 	if res.Namespaced && id.Namespace == "" { // Git does not know the kind
@@ -339,7 +345,7 @@ func (a *applier) fail(o outcome) {
 		t.refused = &state
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
-	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, connection.ForbiddenByNamespace(o.err)
+	t.unknown, t.namespaceMissing = o.unknown, connection.ForbiddenByNamespace(o.err)
 	t.recreate = o.immutable && asksForRecreation(o.manifest)
 	t.pending = a.passes(o)
 	first := firstRetry
@@ -350,8 +356,8 @@ func (a *applier) fail(o outcome) {
 	switch {
 	case o.leaving && deletion.Explains(id.GroupKind()):
 		t.next = now.Add(t.failures.Next(firstLook, lastLook)) // why it still exists may change
-	case t.unknownKind:
-		t.next = a.kinds.NextLookup(o.gvk()) // one lookup serves all objects of a kind
+	case t.unknownKind():
+		t.next = a.kinds.NextLookup(o.unknown) // one lookup serves all objects of a kind
 	case o.suspendedReason != "" && o.err == nil && !a.watched(id):
 		t.next = now.Add(reportInterval)
 	case t.refused != nil && a.watched(id) && !confirmed:
@@ -408,6 +414,29 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}
 	}
 	return err
+}
+
+// awaitedStore returns why an object of the last wave is not applied yet, and the kind it waits for: a store of its group, whose
+// definition is placed here too and not established yet. Without this the waves would count only among kinds that become
+// known at the same time.
+func (a *applier) awaitedStore(t task) (kind schema.GroupVersionKind, err error) {
+	id := t.manifest.ID
+	if t.item != nil && t.item.Hash != "" || !work.NeedsStores(id.GroupKind()) {
+		return kind, nil
+	}
+	for other, w := range a.wanted.all() {
+		if other.Group != id.Group || work.Wave(other.GroupKind()) != work.StoreWave {
+			continue
+		}
+		if _, known := a.kinds.Of(w.gvk()); known {
+			continue
+		}
+		var coming *pendingDefinition
+		if err := a.unknownKind(w.gvk()); errors.As(err, &coming) {
+			return w.gvk(), fmt.Errorf("it waits for %s, which comes first: %w", other, err)
+		}
+	}
+	return kind, nil
 }
 
 // An Encoder encodes manifests for applying, and compiles expressions once for all clusters that

@@ -51,8 +51,10 @@ type trouble struct {
 	hash string // hash of the content that was tried
 	// refused is the ownership state of the object if it was not written because of its state;
 	// nil if it failed for another reason.
-	refused     *observed.OwnershipState
-	unknownKind bool
+	refused *observed.OwnershipState
+	// unknown is the kind that the cluster does not serve yet: that of the object, or of one that it waits for. It is zero if the
+	// reason is another.
+	unknown schema.GroupVersionKind
 	// notDeleted is the reason why the cluster does not delete an undesired object.
 	notDeleted string
 	// stays is the reason why an undesired object was deleted and still exists; empty if it is not
@@ -71,6 +73,8 @@ type trouble struct {
 	next     time.Time
 	logged   retry.LogLimiter
 }
+
+func (t *trouble) unknownKind() bool { return !t.unknown.Empty() }
 
 // The shortest and longest time between two retries of one object.
 const (
@@ -102,7 +106,7 @@ func (p *progress) retryAll() {
 // does not increase their backoff, and resets that of objects that waited for the namespace.
 func (p *progress) hurry(namespace string) (ids []api.ID) {
 	for id, t := range p.trouble {
-		if id.Namespace == namespace && !t.unknownKind {
+		if id.Namespace == namespace && !t.unknownKind() {
 			if t.failures--; t.namespaceMissing || t.failures < 0 {
 				t.failures = 0
 			}

@@ -20,7 +20,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -190,6 +192,57 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 					t.Errorf("the server was asked for the kind %d times, want %d at most", n, test.lookups)
 				}
 			})
+		})
+	}
+}
+
+// A SecretStore comes before an ExternalSecret also if its kind becomes known later, and no other object waits for it.
+func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
+	custom := func(group, kind, name string) *work.Manifest {
+		return &work.Manifest{Object: &api.Object{ID: api.ID{Group: group, Kind: kind, Namespace: "web", Name: name}, Hash: "hash", Content: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "web"},
+		}}}}
+	}
+	definition := custom(discovery.Definitions.Group, discovery.Definitions.Kind, "secretstores.external-secrets.io")
+	definition.Object.Content.Object["spec"] = map[string]any{"group": "external-secrets.io", "names": map[string]any{"kind": "SecretStore"}, "versions": []any{map[string]any{"name": "v1", "served": true}}}
+	store, secret, other := custom("external-secrets.io", "SecretStore", "vault"), custom("external-secrets.io", "ExternalSecret", "db"), custom("example.com", "Gadget", "other")
+	for name, test := range map[string]struct {
+		definition, storeKnown, applied bool
+		waits                           bool
+	}{
+		"the definition is coming":      {definition: true, waits: true},
+		"the store's kind is known":     {definition: true, storeKnown: true},
+		"the definition is not placed":  {},
+		"the secret was applied before": {definition: true, applied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			s.kinds = discovery.New(nil)
+			known := []*work.Manifest{secret, other}
+			if test.storeKnown {
+				known = append(known, store)
+			}
+			for _, m := range known {
+				s.kinds.Add(m.Object.Content.GroupVersionKind(), connection.Resource{Namespaced: true})
+			}
+			w := work.Work{Placement: web, Manifests: []*work.Manifest{store, secret, other}}
+			if test.definition {
+				w.Manifests = append(w.Manifests, definition)
+			}
+			s.setWorks([]work.Work{w})
+			if test.applied {
+				s.inventory(web).Items.Put(inventory.Item{Group: secret.ID.Group, Version: "v1", Kind: secret.ID.Kind, Namespace: "web", Name: "db", Hash: "older"})
+			}
+			for _, m := range w.Manifests {
+				s.applier.task(m.ID, wanted{web, m})
+			}
+			bad := s.trouble[secret.ID]
+			if waits := bad != nil && bad.pending && bad.unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.cond.Message, "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {
+				t.Errorf("it waits: %t, with %+v", waits, bad)
+			}
+			if s.trouble[other.ID] != nil {
+				t.Errorf("another object has trouble: %+v", s.trouble[other.ID])
+			}
 		})
 	}
 }
