@@ -18,8 +18,8 @@ type claim struct {
 	assigned, upcoming, held map[api.ID]*work.Manifest
 	// leftover are the objects of the leftover revision, which the placement gives up.
 	leftover map[api.ID]*work.Manifest
-	// maybeHeld are the objects that the placement may hold if the content of its revision is not known. maybeRemoved
-	// are those that it may have held before.
+	// maybeHeld are the objects that the placement may hold if its work keeps everything without listing it, mostly because
+	// the content of its revision is not known; nil otherwise. maybeRemoved are those that it may have held before.
 	maybeHeld, maybeRemoved map[api.ID]bool
 	// early are upcoming objects that are assigned already now.
 	early map[api.ID]*work.Manifest
@@ -131,6 +131,9 @@ func yields(c ledger.Claims, id api.ID) bool {
 	_, found := slices.BinarySearchFunc(c.Yields, id, func(y ledger.Yield, id api.ID) int { return y.ID.Compare(id) })
 	return found
 }
+
+// keepsYield reports whether an object stays left to another placement, since the work keeps everything as it is.
+func (cl *claim) keepsYield(id api.ID) bool { return cl.maybeHeld != nil && cl.yields(id) }
 
 // asks reports whether the placement wants the object now.
 func (cl *claim) asks(id api.ID) bool {

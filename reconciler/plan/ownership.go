@@ -28,6 +28,11 @@ func (r *resolver) assignOwners(claims []*claim) {
 		for _, id := range cl.on.Claims.Early {
 			ids[id] = true
 		}
+		for _, y := range cl.on.Claims.Yields {
+			if cl.keepsYield(y.ID) {
+				ids[y.ID] = true
+			}
+		}
 		if cl.contentUnknown {
 			cl.outcome.Early = cl.on.Claims.Early
 		}
@@ -144,12 +149,11 @@ func (r *resolver) yield(cl *claim, id api.ID, owner *claim) {
 	if m == nil && !cl.on.Binding.HasRevision() {
 		m = cl.upcoming[id]
 	}
-	if m == nil {
-		return
-	}
 	y := ledger.Yield{ID: id, To: owner.key, Passing: !owner.wants(id)}
-	cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
-	if cl.assigned[id] != nil {
+	if m != nil {
+		cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
+	}
+	if cl.assigned[id] != nil || cl.keepsYield(id) {
 		cl.outcome.Yields = append(cl.outcome.Yields, y)
 	}
 }

@@ -40,6 +40,10 @@ func TestAssignOwners(t *testing.T) {
 	yielding := func(cl *claim) {
 		cl.assigned, cl.on.Claims.Yields = object, []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
 	}
+	leavesUnknown := func(cl *claim) {
+		yielding(cl)
+		cl.assigned, cl.maybeHeld = nil, map[api.ID]bool{}
+	}
 	for name, test := range map[string]struct {
 		claims    []*claim
 		want      string // who gets it early, and who leaves it to whom
@@ -52,6 +56,8 @@ func TestAssignOwners(t *testing.T) {
 		"a possible holder before a newcomer":           {[]*claim{of("a", 9, gets), of("b", 1, unknown)}, "a leaves it to b", "b without a"},
 		"a holder before a possible holder":             {[]*claim{of("a", 9, unknown), of("b", 1, has)}, "", "b without a"},
 		"a holder before one that yielded it":           {[]*claim{of("a", 9, yielding), of("b", 1, has)}, "a leaves it to b", "b without a"},
+		"left before, and the content is not known":     {[]*claim{of("a", 9, leavesUnknown), of("b", 1, has)}, "a leaves it to b", ""},
+		"left before, and given up by its owner":        {[]*claim{of("a", 9, leavesUnknown), of("b", 1, gives)}, "", ""},
 		"ReportDiff owns nothing":                       {[]*claim{of("a", 9, reports), of("b", 1, gets)}, "a leaves it to b", "b without a"},
 		"given up and assigned early":                   {[]*claim{of("a", 1, gives), of("b", 1, awaits)}, "b gets it early", ""},
 		"given up and not wanted":                       {[]*claim{of("a", 1, gives), of("b", 1, func(*claim) {})}, "", ""},

@@ -98,7 +98,7 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 		*w = *cl.on.work
 	}
 	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return yields(cl.outcome, m.ID) })
-	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown {
+	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown && cl.maybeHeld == nil {
 		w.Awaited = cl.on.Content.Manifests // objects left to another placement are not given up
 	}
 	if len(cl.outcome.Early) > 0 {
