@@ -196,7 +196,7 @@ func TestNormalizeStoresASecretAsAServerDoes(t *testing.T) {
 	}
 }
 
-func TestNormalizeLeavesNullFieldsOut(t *testing.T) {
+func TestNormalizeLeavesUnsetFieldsOut(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"a field":         {"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, strategy: null}}", "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}"},
 		"in a list":       {"{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, livenessProbe: null}, {name: b}]}}", "{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b}]}}"},
@@ -206,6 +206,20 @@ func TestNormalizeLeavesNullFieldsOut(t *testing.T) {
 		"all data":        {"{apiVersion: v1, kind: ConfigMap, data: null}", "{apiVersion: v1, kind: ConfigMap}"},
 		"custom resource": {"{apiVersion: example.com/v1, kind: X, spec: {a: null}}", "{apiVersion: example.com/v1, kind: X, spec: {a: null}}"},
 		"a schema":        {"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {openAPIV3Schema: {default: null}}}", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {openAPIV3Schema: {default: null}}}"},
+		"container": {
+			"{apiVersion: batch/v1, kind: CronJob, spec: {concurrencyPolicy: '', jobTemplate: {spec: {template: {spec: {restartPolicy: '', initContainers: [{name: a, imagePullPolicy: '', command: [], ports: [{containerPort: 1, protocol: ''}], env: [{name: A, value: ''}], livenessProbe: {httpGet: {scheme: '', port: 1}, periodSeconds: 0, initialDelaySeconds: 0}}]}}}}}}",
+			"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{name: a, command: [], ports: [{containerPort: 1}], env: [{name: A, value: ''}], livenessProbe: {httpGet: {port: 1}, initialDelaySeconds: 0}}]}}}}}}",
+		},
+		"service": {
+			"{apiVersion: v1, kind: Service, spec: {type: '', clusterIP: '', clusterIPs: [], externalName: '', selector: {type: ''}, ports: [{port: 1, targetPort: 0, nodePort: 0, protocol: ''}]}}",
+			"{apiVersion: v1, kind: Service, spec: {externalName: '', selector: {type: ''}, ports: [{port: 1}]}}",
+		},
+		"alternatives":         {"{apiVersion: apps/v1, kind: Deployment, spec: {strategy: {type: ''}, replicas: 0}}", "{apiVersion: apps/v1, kind: Deployment, spec: {strategy: {}, replicas: 0}}"},
+		"a value of its own":   {"{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: '', volumeName: ''}}", "{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: ''}}"},
+		"another kind's":       {"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, spec: {ingress: [{ports: [{protocol: ''}]}]}}", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, spec: {ingress: [{ports: [{protocol: ''}]}]}}"},
+		"an empty custom one":  {"{apiVersion: example.com/v1, kind: Service, spec: {type: ''}}", "{apiVersion: example.com/v1, kind: Service, spec: {type: ''}}"},
+		"a type of a Secret":   {"{apiVersion: v1, kind: Secret, type: '', data: {type: ''}}", "{apiVersion: v1, kind: Secret, data: {type: ''}}"},
+		"subjects of bindings": {"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{kind: User, apiGroup: '', name: a}], roleRef: {apiGroup: '', kind: Role, name: a}}", "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{kind: User, name: a}], roleRef: {kind: Role, name: a}}"},
 	}
 	for name, test := range tests {
 		in := object(t, test.in)

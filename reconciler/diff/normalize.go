@@ -15,12 +15,13 @@ import (
 // Normalize converts an object to the form in which an API server stores it, so that hashes,
 // ownership and comparisons refer to the same fields: the stringData of a Secret becomes data,
 // and data becomes canonical base64. Invalid data is kept, so that the server refuses it. Fields
-// that belong to controllers are left out, and so are fields of Kubernetes' own kinds that are null.
+// that belong to controllers are left out, and so are fields of Kubernetes' own kinds that are not set: those that are null,
+// and empty ones for which a server has a default.
 // The result shares all other fields with the object, and is the object itself if nothing changes.
 func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = controllers.Strip(o)
 	if api.BuiltInGroup(o.GroupVersionKind().Group) {
-		if fields, changed := withoutNulls(o.Object, ""); changed {
+		if fields, changed := withoutUnset(o.Object, append(make([]string, 0, 16), o.GetKind())); changed {
 			o = &unstructured.Unstructured{Object: fields.(map[string]any)}
 		}
 	}
@@ -50,26 +51,29 @@ func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: normal}
 }
 
-// withoutNulls returns a value without the fields that are null, and whether it had any. A null field is
-// not set, but an apply of it owns the field, and so keeps what a server has set in it before: a
-// probe that becomes null would stay, with its defaults and without its handler. Keys that users choose
-// and schemas stay as they are.
-func withoutNulls(v any, key string) (any, bool) {
-	if keyValueFields[key] || key == "stringData" || key == "openAPIV3Schema" {
+// withoutUnset returns a value without the fields that are not set, and whether it had any. A null field is not set, but an
+// apply of it owns the field, and so keeps what a server has set in it before: a probe that becomes null would stay, with its
+// defaults and without its handler. An empty value that a server replaces by a default would differ from it for ever, and as the
+// key of a list item, such as protocol, would add the item again with each apply. Keys that users choose and schemas stay as they
+// are. path has the kind and the fields above.
+func withoutUnset(v any, path []string) (any, bool) {
+	if last := path[len(path)-1]; keyValueFields[last] || last == "stringData" || last == "openAPIV3Schema" {
 		return v, false
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		var fields map[string]any // a copy, once there is a difference
 		for name, field := range v {
-			kept, changed := withoutNulls(field, name)
-			if field != nil && !changed {
+			below := append(path, name)
+			kept, changed := withoutUnset(field, below)
+			unset := field == nil || isZero(field) && hasDefault(below)
+			if !unset && !changed {
 				continue
 			}
 			if fields == nil {
 				fields = maps.Clone(v)
 			}
-			if fields[name] = kept; field == nil {
+			if fields[name] = kept; unset {
 				delete(fields, name)
 			}
 		}
@@ -79,7 +83,7 @@ func withoutNulls(v any, key string) (any, bool) {
 	case []any:
 		var items []any
 		for i, item := range v {
-			kept, changed := withoutNulls(item, "")
+			kept, changed := withoutUnset(item, path)
 			if !changed {
 				continue
 			}
@@ -93,6 +97,47 @@ func withoutNulls(v any, key string) (any, bool) {
 		}
 	}
 	return v, false
+}
+
+// isZero reports whether a value is the empty text, zero or an empty list.
+func isZero(v any) bool {
+	list, isList := v.([]any)
+	return v == "" || v == int64(0) || v == float64(0) || isList && len(list) == 0
+}
+
+// hasDefault reports whether a server replaces an empty value of a field by a default.
+func hasDefault(path []string) bool {
+	text := strings.Join(path, ".")
+	return slices.ContainsFunc(defaulted, func(field string) bool { return strings.HasSuffix(text, field) })
+}
+
+// defaulted are the fields in which an API server stores a default in place of an empty value, as of a missing one: the ends of
+// their paths, which begin with the kind. Where an empty value is a value of its own, such as in storageClassName, it is not listed.
+var defaulted = slices.Concat(
+	fieldsIn([]string{".containers.", ".initContainers."}, "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy", "ports.protocol"),
+	fieldsIn([]string{".livenessProbe.", ".readinessProbe.", ".startupProbe."}, "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
+	fieldsIn([]string{"Pod.spec.", ".template.spec."}, "restartPolicy", "dnsPolicy", "schedulerName"),
+	fieldsIn([]string{"Pod.spec."}, "serviceAccountName", "serviceAccount"),
+	fieldsIn([]string{"."}, "httpGet.path", "httpGet.scheme", "fieldRef.apiVersion", "iscsi.iscsiInterface", "rbd.pool", "rbd.user", "rbd.keyring"),
+	fieldsIn([]string{"Service.spec."}, "type", "clusterIP", "clusterIPs", "ipFamilies", "sessionAffinity", "externalTrafficPolicy", "healthCheckNodePort",
+		"ports.protocol", "ports.targetPort", "ports.nodePort"),
+	fieldsIn([]string{"RoleBinding.", "ClusterRoleBinding."}, "roleRef.apiGroup", "subjects.apiGroup"),
+	[]string{
+		"Deployment.spec.strategy.type", "StatefulSet.spec.updateStrategy.type", "StatefulSet.spec.podManagementPolicy", "DaemonSet.spec.updateStrategy.type",
+		"CronJob.spec.concurrencyPolicy", "HorizontalPodAutoscaler.spec.metrics", "NetworkPolicy.spec.policyTypes", "Secret.type",
+		"PersistentVolume.spec.persistentVolumeReclaimPolicy", "PersistentVolumeClaim.spec.volumeName",
+		"CustomResourceDefinition.spec.names.singular", "CustomResourceDefinition.spec.names.listKind",
+	},
+)
+
+// fieldsIn returns the paths of fields that are in any of several others.
+func fieldsIn(above []string, fields ...string) (paths []string) {
+	for _, a := range above {
+		for _, f := range fields {
+			paths = append(paths, a+f)
+		}
+	}
+	return paths
 }
 
 // texts returns a map of strings; ok is false for another type. Null is an empty map, and a
