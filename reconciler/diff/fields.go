@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,10 +20,61 @@ import (
 // returns the fields does not matter.
 func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	if e := entryOf(entries, manager); e != nil && e.FieldsV1 != nil {
-		sum := sha256.Sum256(CanonicalFields(e.FieldsV1))
-		return hex.EncodeToString(sum[:])
+		return hashOfFields(CanonicalFields(e.FieldsV1))
 	}
 	return ""
+}
+
+func hashOfFields(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}
+
+// mostTaken bounds the fields that Taken considers, since it tries all of their subsets.
+const mostTaken = 10
+
+// Taken returns the fields that a manager has owned by server-side apply when its ApplyHash was hash, and that others have
+// changed and own since: those that make up the fields of that hash together with what the manager still owns. nil if there
+// are none, or if that cannot be found out, such as after a field was deleted.
+func Taken(entries []metav1.ManagedFieldsEntry, manager, hash string) *fieldpath.Set {
+	own := entryOf(entries, manager)
+	if own == nil || hash == "" {
+		return nil
+	}
+	ours, theirs := fieldsOf(own), fieldpath.NewSet()
+	for i := range entries {
+		if e := &entries[i]; !applied(e, manager) && !byContract(e) {
+			theirs = theirs.Union(fieldsOf(e).Leaves())
+		}
+	}
+	var candidates []fieldpath.Path
+	theirs.Iterate(func(path fieldpath.Path) {
+		if !ours.Has(path) && inItemsOf(ours, path) {
+			candidates = append(candidates, slices.Clone(path))
+		}
+	})
+	for n := 1; len(candidates) <= mostTaken && n < 1<<len(candidates); n++ {
+		taken := fieldpath.NewSet()
+		for i, path := range candidates {
+			if n&(1<<i) != 0 {
+				taken.Insert(path)
+			}
+		}
+		if raw, err := ours.Union(taken).ToJSON(); err == nil && hashOfFields(raw) == hash {
+			return taken
+		}
+	}
+	return nil
+}
+
+// inItemsOf reports whether a set has all list items that a path is in.
+func inItemsOf(set *fieldpath.Set, path fieldpath.Path) bool {
+	for n, e := range path {
+		if e.FieldName == nil && !set.Has(path[:n+1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // AppliesReplicas reports whether a manager owns spec.replicas by server-side apply. It reads no

@@ -30,6 +30,29 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
+// Shared reports whether somebody else owns fields that a manager has applied too, so that they
+// would stay if the manager no longer applied them.
+func Shared(entries []metav1.ManagedFieldsEntry, manager string) bool {
+	var ours *fieldpath.Set
+	for i := range entries {
+		e := &entries[i]
+		if applied(e, manager) || byContract(e) {
+			continue
+		}
+		if ours == nil {
+			own := entryOf(entries, manager)
+			if own == nil {
+				return false
+			}
+			ours = fieldsOf(own)
+		}
+		if anyOverlap(ours, fieldsOf(e)) {
+			return true
+		}
+	}
+	return false
+}
+
 // owned is the ownership of the fields below one position of a live object. It also replaces
 // the schema: a list is merged by the keys under which its items are owned.
 type owned struct {

@@ -11,15 +11,16 @@ import (
 type position struct {
 	owned
 	path fieldpath.Path
-	// theirs has what each rival owns below it, and before what was applied earlier.
-	theirs []*fieldpath.Set
-	before *fieldpath.Set
+	// theirs has what each rival owns below it, before what was applied earlier, and taken what was applied last and has been
+	// changed by others since.
+	theirs        []*fieldpath.Set
+	before, taken *fieldpath.Set
 	// was is the value that was applied last; nil if there was none or it is not known.
 	was any
 }
 
 func (p position) at(e fieldpath.PathElement) position {
-	below := position{owned: p.owned.descend(e), path: p.below(e), before: child(p.before, e), was: partOf(p.was, e)}
+	below := position{owned: p.owned.descend(e), path: p.below(e), before: child(p.before, e), taken: child(p.taken, e), was: partOf(p.was, e)}
 	for _, set := range p.theirs {
 		below.theirs = append(below.theirs, child(set, e))
 	}

@@ -52,13 +52,19 @@ type Request struct {
 // what was applied that somebody has changed or applied with another value, and that gitfleet no longer owns. A field of somebody
 // who owns nothing of what gitfleet applied stays. before are fields of earlier applies
 // that may still be there; nil if there are none.
-func RemovedFrom(r Request, before *fieldpath.Set) Removal {
+func RemovedFrom(r Request, before *fieldpath.Set) Removal { return findRemoved(r, before, nil) }
+
+// findRemoved is RemovedFrom, where taken are fields of the last apply as Taken returns them.
+func findRemoved(r Request, before, taken *fieldpath.Set) Removal {
 	s, p := r.search()
 	if before != nil {
 		p.before = before
 	}
+	if taken != nil {
+		p.taken = taken
+	}
 	if r.Before != nil {
-		p.was = r.Before.Object
+		p.was = Normalize(r.Before).Object
 	}
 	s.removed(p, r.Live.Object, r.Desired.Object)
 	return s.Removal
@@ -87,10 +93,15 @@ type LastApply struct {
 // Removed returns what has to go from the live object with an apply, and would not by itself: the fields that
 // Git has removed, and the list items that somebody has put in the place of ours since the last apply.
 func Removed(r Request, last LastApply) Removal {
-	gone := RemovedFrom(r, last.Left.Fields())
-	if !last.Applied || ApplyHash(r.Live.GetManagedFields(), r.Manager) == last.Managed {
-		return gone
+	entries := r.Live.GetManagedFields()
+	if !last.Applied || ApplyHash(entries, r.Manager) == last.Managed {
+		return RemovedFrom(r, last.Left.Fields())
 	}
+	var taken *fieldpath.Set
+	if last.Superseded {
+		taken = Taken(entries, r.Manager, last.Managed)
+	}
+	gone := findRemoved(r, last.Left.Fields(), taken)
 	share := 1.0
 	if last.Superseded { // Git has changed the item too
 		share = 0.5
@@ -174,7 +185,7 @@ func (r Request) search() (*search, position) {
 	entries := r.Live.GetManagedFields()
 	s := &search{Request: r, Removal: Removal{roots: fieldpath.NewSet(), claims: fieldpath.NewSet(), kept: fieldpath.NewSet()}}
 	s.custom = !api.BuiltInGroup(r.Live.GroupVersionKind().Group)
-	p := position{owned: ownership(entries, r.Manager), before: fieldpath.NewSet()}
+	p := position{owned: ownership(entries, r.Manager), before: fieldpath.NewSet(), taken: fieldpath.NewSet()}
 	for i := range entries {
 		e := &entries[i]
 		if applied(e, r.Manager) {
@@ -220,7 +231,7 @@ func (s *search) removed(p position, live, desired any) {
 
 // applied reports whether gitfleet has applied a part.
 func (p position) applied(e fieldpath.PathElement) bool {
-	return holds(p.ours, e) || holds(p.before, e) || partOf(p.was, e) != nil
+	return holds(p.ours, e) || holds(p.before, e) || holds(p.taken, e) || partOf(p.was, e) != nil
 }
 
 // shares reports whether somebody owns a field at or below a path element that gitfleet has applied.
@@ -229,13 +240,13 @@ func (p position) shares(theirs *fieldpath.Set, e fieldpath.PathElement) bool {
 }
 
 // changed reports whether somebody has changed a field at or below a path element that gitfleet had
-// applied: the last manifest has it, or it is in a list item that gitfleet has added.
+// applied: the last manifest has it, its ownership shows it, or it is in a list item that gitfleet has added.
 func (p position) changed(theirs *fieldpath.Set, e fieldpath.PathElement) bool {
-	was := partOf(p.was, e)
-	found := holds(theirs, e) && e.FieldName == nil && p.ours.Members.Has(e) || theirs.Members.Has(e) && was != nil
+	was, taken := partOf(p.was, e), child(p.taken, e)
+	found := holds(theirs, e) && e.FieldName == nil && p.ours.Members.Has(e) || theirs.Members.Has(e) && (was != nil || p.taken.Members.Has(e))
 	child(theirs, e).Iterate(func(path fieldpath.Path) {
 		_, _, has := locate(was, path)
-		found = found || has
+		found = found || has || taken.Has(path)
 	})
 	return found
 }
@@ -467,27 +478,4 @@ func (p position) dotted(e fieldpath.PathElement) string {
 		}
 	}
 	return strings.Join(names, ".")
-}
-
-// Shared reports whether somebody else owns fields that a manager has applied too, so that they
-// would stay if the manager no longer applied them.
-func Shared(entries []metav1.ManagedFieldsEntry, manager string) bool {
-	var ours *fieldpath.Set
-	for i := range entries {
-		e := &entries[i]
-		if applied(e, manager) || byContract(e) {
-			continue
-		}
-		if ours == nil {
-			own := entryOf(entries, manager)
-			if own == nil {
-				return false
-			}
-			ours = fieldsOf(own)
-		}
-		if anyOverlap(ours, fieldsOf(e)) {
-			return true
-		}
-	}
-	return false
 }

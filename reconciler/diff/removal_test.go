@@ -266,6 +266,73 @@ func TestRemovedFieldsThatOthersHaveChanged(t *testing.T) {
 	}
 }
 
+// A field that somebody has changed and that Git removes goes also if the last manifest is not known, as the hash of the fields
+// that gitfleet had applied shows that it was one of them. What others have added stays.
+func TestChangedFieldsGoWithoutTheLastManifest(t *testing.T) {
+	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {one: x, two: z}\n"
+	const only = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n"
+	replicas := func(o map[string]any) { set(t, o, int64(7), "spec", "replicas") }
+	label := func(o map[string]any) { set(t, o, "back", "metadata", "labels", "tier") }
+	memory := func(o map[string]any) { set(t, container(o), "2Gi", "resources", "limits", "memory") }
+	strategy := func(o map[string]any) { set(t, o, int64(2), "spec", "strategy", "rollingUpdate", "maxUnavailable") }
+	data := func(o map[string]any) { set(t, o, "by hand", "data", "one") }
+	all := func(changes ...func(o map[string]any)) func(*server) {
+		return func(s *server) {
+			s.update("kubectl-edit", "", func(o map[string]any) {
+				for _, change := range changes {
+					change(o)
+				}
+			})
+		}
+	}
+	tests := map[string]struct {
+		before, removed, instead string
+		do                       func(*server)
+		stays, goes, kept        string
+		keepShared               bool
+	}{
+		"a field":              {before: web, removed: "  strategy:\n    rollingUpdate: {maxUnavailable: 1}\n", do: all(strategy), goes: "maxUnavailable"},
+		"the same, reported":   {before: web, removed: "  strategy:\n    rollingUpdate: {maxUnavailable: 1}\n", do: all(strategy), goes: "maxUnavailable", keepShared: true},
+		"a label":              {before: web, removed: "  labels: {tier: front}\n", do: all(label), goes: "tier"},
+		"within a list item":   {before: web, removed: ", memory: 1Gi", do: all(memory), goes: "memory"},
+		"a key":                {before: config, removed: "one: x, ", do: all(data), goes: "by hand"},
+		"others that Git has":  {before: web, removed: "  labels: {tier: front}\n", do: all(label, replicas, memory), goes: "tier"},
+		"beside an addition":   {before: web, removed: "  labels: {tier: front}\n", do: all(label, func(o map[string]any) { set(t, o, int64(9), "spec", "minReadySeconds") }), stays: "minReadySeconds", goes: "tier"},
+		"only an addition":     {before: web, removed: "nginx:1.27", instead: "nginx:1.28", do: all(func(o map[string]any) { set(t, o, int64(9), "spec", "minReadySeconds") }), stays: "minReadySeconds", goes: "1.27"},
+		"applied by another":   {before: web, removed: "  labels: {tier: front}\n", do: func(s *server) { s.apply("flux", strings.Replace(only, "shop}", "shop, labels: {tier: back}}", 1)) }, goes: "tier"},
+		"the same, kept":       {before: web, removed: "  labels: {tier: front}\n", do: func(s *server) { s.apply("flux", strings.Replace(only, "shop}", "shop, labels: {tier: back}}", 1)) }, stays: "tier", kept: "labels", keepShared: true},
+		"beside a deleted one": {before: web, removed: "  labels: {tier: front}\n", do: all(label, func(o map[string]any) { delete(o["spec"].(map[string]any), "replicas") }), stays: "back"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, test.before)
+			last := LastApply{Applied: true, Superseded: true, Managed: s.hash()}
+			test.do(s)
+			manifest := strings.Replace(test.before, test.removed, test.instead, 1)
+			r := s.request(manifest)
+			r.KeepShared = test.keepShared
+			gone := Removed(r, last)
+			if !gone.Empty() {
+				raw, err := gone.Claim(s.live, api.FieldManager)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.patch(api.FieldManager, raw)
+			}
+			s.apply(api.FieldManager, manifest)
+			live := s.live.DeepCopy()
+			live.SetManagedFields(nil)
+			raw := string(mustJSON(t, live.Object))
+			if !strings.Contains(raw, test.stays) || test.goes != "" && strings.Contains(raw, test.goes) {
+				t.Errorf("want %q to stay and %q to go:\n%s", test.stays, test.goes, raw)
+			}
+			if got := string(gone.Kept()); !strings.Contains(got, test.kept) || test.kept == "" && got != "" {
+				t.Errorf("reported as left is %q, want %q", got, test.kept)
+			}
+		})
+	}
+}
+
 // An item that nobody owns, because its list was atomic when it was applied, goes when Git removes it. A
 // default, which nobody owns either, stays, and is not reported.
 func TestRemovedItemsThatNobodyOwnsGo(t *testing.T) {
