@@ -91,6 +91,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.checkGrants(s.Namespaced)
 	a.overrides()
 	a.references()
+	a.windows()
 	a.scaledObjects()
 	s.Runs = a.stagedRuns()
 	a.problems = a.problems.Sort()
@@ -241,6 +242,8 @@ func (a *assembly) fill(s *Snapshot) {
 			s.ClusterOverrides = append(s.ClusterOverrides, it.clusterOverride)
 		case it.override != nil:
 			s.Overrides = append(s.Overrides, it.override)
+		case it.window != nil:
+			s.Windows = append(s.Windows, it.window)
 		case it.vars != nil:
 			s.ClusterVars = append(s.ClusterVars, &ClusterVars{it.vars, it.origin})
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/window"
 )
 
 // overrides reports objects that two overrides of a namespace select, and too many overrides.
@@ -57,6 +58,34 @@ func (a *assembly) overrides() {
 					validation.SelectorText(t.ResourceSelector), u.it.id.Name, other.id.Name, positionText(other.origin))
 			}
 		}
+	}
+}
+
+// windows reports windows that have no effect, or are never open together.
+func (a *assembly) windows() {
+	var all []*window.Window
+	var fleet window.Fleet
+	items := map[*window.Window]*item{}
+	for _, it := range a.items {
+		switch {
+		case it.window != nil:
+			all = append(all, it.window.Compiled)
+			items[it.window.Compiled] = it
+		case it.placement != nil:
+			fleet.Placements = append(fleet.Placements, window.Labelled{Name: it.placement.Key.String(), Labels: it.placement.Labels})
+		case it.cluster != nil:
+			fleet.Clusters = append(fleet.Clusters, window.Labelled{Name: it.id.Name, Labels: it.cluster.Labels})
+		}
+	}
+	for _, p := range window.Check(all, fleet) {
+		field, severity := "spec", problem.Error
+		if p.Field != "" {
+			field += "." + p.Field
+		}
+		if p.Warning {
+			severity = problem.Warning
+		}
+		a.problem(severity, items[p.Window].at(field), field, "%s", p.Message)
 	}
 }
 

@@ -149,3 +149,23 @@ func TestSnapshotDoesNotDependOnFiles(t *testing.T) {
 		}
 	})
 }
+
+// Windows that match nothing, or that exclude each other, are reported where they are.
+func TestWindowsTogether(t *testing.T) {
+	window := func(name, spec string) string {
+		return "apiVersion: gitfleet.dev/v1alpha1\nkind: RolloutWindow\nmetadata: {name: " + name + "}\nspec:\n  " + spec + "\n"
+	}
+	const nights, noNights = "allow: [{schedule: 0 22 * * *, duration: 2h}]", "exclude: [{schedule: 0 21 * * *, duration: 4h}]"
+	files := map[string]string{"east.yaml": memberText, "p.yaml": named(placementHead, "web"), "a.yaml": window("a", nights), "b.yaml": window("b", noNights)}
+	checkLines(t, "never open together", problemsOf(t, files), []string{
+		"b.yaml:1: spec: the windows a and b are never open together, so crp/web would never get new content on east; change their periods or selectors",
+	})
+	files["b.yaml"] = window("b", noNights+"\n  clusterSelector:\n    matchLabels: {region: eu}")
+	checkLines(t, "no cluster", problemsOf(t, files), []string{
+		"b.yaml:6: spec.clusterSelector: matches no cluster of the commit, so the window has no effect; correct the labels, or remove the window (warning)",
+	})
+	files["b.yaml"] = window("b", "allow:\n  - schedule: 0 22 * *\n    duration: 2h\n    timeZone: Mars/Base")
+	checkLines(t, "invalid", problemsOf(t, files), []string{
+		"b.yaml:6: spec.allow[0].schedule: \"0 22 * *\" is no cron expression (expected exactly 5 fields, found 4: [0 22 * *]); write five fields, such as \"0 22 * * 6\" for Saturdays at 22:00",
+	})
+}

@@ -88,6 +88,11 @@ func (s *Snapshot) visit(visit func(what string, origin api.Origin, o *api.Objec
 			return
 		}
 	}
+	for _, w := range s.Windows {
+		if !visit("RolloutWindow/"+w.Name, w.Origin, nil) {
+			return
+		}
+	}
 	for _, v := range s.ClusterVars {
 		if !visit("ClusterVars/"+v.Name, v.Origin, nil) {
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
+	"github.com/gitfleet/gitfleet/placement/window"
 )
 
 // A Commit is the commit of a snapshot.
@@ -45,6 +46,8 @@ type Snapshot struct {
 	ClusterVars []*ClusterVars
 	// Runs are the staged update runs, sorted by namespace and name.
 	Runs []*StagedRun
+	// Windows are sorted by name.
+	Windows []*Window
 	// Variables are what variables in objects stand for.
 	Variables *api.Variables
 	// Namespaced has the kinds that the commit's CustomResourceDefinitions declare, and whether
@@ -103,6 +106,15 @@ type ClusterOverride struct {
 	*api.ClusterResourceOverride
 	Origin api.Origin
 	Hashes
+}
+
+// A Window is a declared RolloutWindow.
+type Window struct {
+	*api.RolloutWindow
+	Origin api.Origin
+	Hashes
+	// Compiled says when it is open.
+	Compiled *window.Window
 }
 
 // ClusterVars are the declared values of variables.

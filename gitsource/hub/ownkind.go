@@ -60,6 +60,8 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 	case *api.ApprovalRequest:
 		it.approval = &o.Spec
 		validation.CheckApprovalRequest(r, it.id, it.approval)
+	case *api.RolloutWindow:
+		it.window = &Window{o, it.origin, newHashes(&o.ObjectMeta, o.Spec), validation.CheckWindow(r, it.id, &o.Spec)}
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
 	case *api.ClusterOverlay:

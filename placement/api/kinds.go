@@ -83,6 +83,9 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: PlacementGroup, Kind: "ApprovalRequest"}: {
 		Kind: "ApprovalRequest", Plural: "approvalrequests", ShortName: "areq", Namespaced: true,
 		Versions: both, typ: reflect.TypeFor[ApprovalRequest]()},
+	{Group: OverlayGroup, Kind: "RolloutWindow"}: {
+		Kind: "RolloutWindow", Plural: "rolloutwindows",
+		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[RolloutWindow]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
 		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},

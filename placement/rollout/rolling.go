@@ -90,6 +90,9 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 // step decides on one cluster.
 func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 	m := b.wants(in)
+	if m != none && b.Hold.Until.After(in.Now) { // it begins or ends then
+		p.wake(b.Hold.Until)
+	}
 	switch {
 	case m == none:
 		in.keepAssigned(p, b)
@@ -142,7 +145,6 @@ func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 
 // stepHeld keeps new content from a cluster. A cluster that joins gets the proven content.
 func (in *Input) stepHeld(p *Plan, b *Binding, m move, left *allowance) {
-	p.wake(b.Hold.Until)
 	if !in.addProven(p, b, m, left) {
 		p.addWaiting(b, waitsHold, b.Hold.Why)
 		in.keepAssigned(p, b)

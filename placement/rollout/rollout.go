@@ -79,8 +79,10 @@ type Binding struct {
 type Hold struct {
 	// Why is a clause that says what the content waits for; empty if it does not wait.
 	Why string
-	// Until is when that can change; zero if it is not known.
+	// Until is when that can change, also if it does not wait now; zero if it is not known.
 	Until time.Time
+	// MaxAge is how long content may wait before that is reported; zero for any time.
+	MaxAge time.Duration
 }
 
 // A Plan is the next step of the rollout.

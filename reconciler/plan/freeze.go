@@ -1,25 +1,89 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/placement/window"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// holdOf returns what keeps a content of a placement, with its number, from its clusters: a freeze of the placement or of the
-// fleet. Content that was available on every cluster before is not new: to return to it is a rollback, and a cluster
-// that joins gets what the others have.
-func (pl *placementPlanner) holdOf(p *Placement, fingerprint func() string, index int) rollout.Hold {
-	if len(pl.memo.suspensions.freezes) == 0 || p.wasProven(fingerprint()) {
-		return rollout.Hold{}
+// holdsOf returns what keeps a content of a placement, with its number, from each of its clusters: a freeze of the placement or of
+// the fleet, or a closed window. Content that was available on every cluster before is not new: to return to it is a
+// rollback, and a cluster that joins gets what the others have.
+func (pl *placementPlanner) holdsOf(p *Placement, fingerprint func() string, index int) func(*OnCluster) rollout.Hold {
+	none := func(*OnCluster) rollout.Hold { return rollout.Hold{} }
+	if len(pl.memo.suspensions.freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
+		return none
 	}
 	for _, s := range []ledger.Subject{{Placement: p.Key, Effect: ledger.Freezes}, {Effect: ledger.Freezes}} {
-		if f, frozen := pl.memo.suspensions.freezes[s]; frozen && !(f.Overrun && p.begun(index)) {
-			return rollout.Hold{Why: "new content waits: " + s.String() + " is " + f.String(), Until: f.Until}
+		if f, frozen := pl.memo.suspensions.freezes[s]; frozen && !(f.Overrun && p.begun(index, anyCluster)) {
+			hold := rollout.Hold{Why: "new content waits: " + s.String() + " is " + f.String(), Until: f.Until}
+			return func(*OnCluster) rollout.Hold { return hold }
 		}
 	}
-	return rollout.Hold{}
+	if pl.current.windows == "" {
+		return none
+	}
+	return func(c *OnCluster) rollout.Hold { return windowHold(pl, p, c, index) }
+}
+
+// windowHold returns what the windows keep from a cluster. An open one has no reason, and the time at which it closes.
+func windowHold(pl *placementPlanner, p *Placement, c *OnCluster, index int) rollout.Hold {
+	isOn := func(w *window.Window) func(string) bool {
+		return func(name string) bool {
+			cluster, _ := pl.memo.fleet.cluster(name)
+			return w.IsOn(cluster.Labels)
+		}
+	}
+	var set window.Set
+	for _, w := range pl.InForce.Windows {
+		if w.Compiled.IsFor(p.Spec.Labels) && isOn(w.Compiled)(c.Binding.Cluster) {
+			set = append(set, w.Compiled)
+		}
+	}
+	at := set.At(pl.Now)
+	hold := rollout.Hold{Until: at.Until}
+	if !at.Open && !(at.By.Finishes() && p.begun(index, isOn(at.By))) {
+		hold.Why, hold.MaxAge = "new content waits: "+at.String(), at.By.MaxAge()
+	}
+	return hold
+}
+
+// recordHolds records which clusters wait for the end of a freeze or for a window, and warns of those that wait too long.
+func recordHolds(pl *placementPlanner, p *Placement, bindings []rollout.Binding) {
+	var overdue []string
+	for i := range bindings {
+		hold, c := bindings[i].Hold, p.On(bindings[i].Cluster)
+		if hold.Why == "" || c.Waits != hold.Why {
+			continue
+		}
+		c.Held, c.HeldUntil = true, hold.Until
+		if since := p.Lag(c).Since; hold.MaxAge > 0 && !since.IsZero() {
+			due := since.Add(hold.MaxAge)
+			if c.Overdue = !due.After(pl.Now); c.Overdue {
+				overdue = append(overdue, c.Binding.Cluster)
+			} else {
+				p.Rollout.Wake = earliest(p.Rollout.Wake, due)
+			}
+		}
+	}
+	if n := len(overdue); n > 0 {
+		p.warn("", fmt.Sprintf("new content has waited longer than the maxAge of its window on %d cluster(s): %s", n, strings.Join(overdue[:min(n, 10)], ", ")))
+	}
+}
+
+// windowsOf identifies the windows for a placement; empty if there are none.
+func (pl *planner) windowsOf(labels map[string]string) string {
+	var all []string
+	for _, w := range pl.InForce.Windows {
+		if w.Compiled.IsFor(labels) {
+			all = append(all, w.Name, w.SpecHash)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // wasProven reports whether a content was available on every cluster before.
@@ -27,9 +91,11 @@ func (p *Placement) wasProven(fingerprint string) bool {
 	return fingerprint == p.Record.Proven.Hash || slices.Contains(p.Record.ProvenBefore, fingerprint)
 }
 
-// begun reports whether the rollout of the content with a number has reached a cluster.
-func (p *Placement) begun(index int) bool {
+// begun reports whether the rollout of the content with a number has reached one of the clusters.
+func (p *Placement) begun(index int, isOne func(cluster string) bool) bool {
 	return slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool {
-		return c.Binding.HasRevision() && !c.Binding.Removing && c.Binding.Index == index
+		return c.Binding.HasRevision() && !c.Binding.Removing && c.Binding.Index == index && isOne(c.Binding.Cluster)
 	})
 }
+
+func anyCluster(string) bool { return true }

@@ -47,6 +47,8 @@ type resultKey struct {
 	suspensionsVersion uint64 // of the suspensions
 	deleteAllowed      bool   // the commit allows deletions
 	unclearRename      string // why it is uncertain whether the placement was renamed
+	// windows are the RolloutWindows for the placement, as text.
+	windows string
 	// successor is the result for the new key of a renamed placement.
 	successor *result
 	// others are the clusters of the placements that an affinity names, as text.

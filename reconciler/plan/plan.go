@@ -182,6 +182,10 @@ type OnCluster struct {
 	provenContent *work.Rendered
 	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
 	Waits string
+	// Held says that it waits for the end of a freeze or the opening of a window, which is at HeldUntil if that is
+	// known. Overdue says that it has waited for longer than the window allows.
+	Held, Overdue bool
+	HeldUntil     time.Time
 	// Failure is the reason why the assigned content will not become available by itself; empty if it is available,
 	// progressing or not judged.
 	Failure string

@@ -143,6 +143,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	if len(placement.ReferencedProperties(in.spec.Spec.Policy)) > 0 {
 		in.propertiesVersion = pl.memo.fleet.propertiesVersion
 	}
+	in.windows = pl.windowsOf(in.spec.Labels)
 	in.prepared = pl.memo.prepare(pl.InForce, key)
 	if others := pl.clustersOfOthers(in.spec); others != nil {
 		in.others = fmt.Sprint(others)

@@ -36,7 +36,7 @@ func (c *OnCluster) same(o *OnCluster) bool {
 		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.suspendedSince == o.suspendedSince &&
 		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) && ledger.Identical(c.suspendedObjects, o.suspendedObjects) &&
 		c.driftRule == o.driftRule && c.Claims.Identical(o.Claims) && sameRendered(c.PreviousContent, o.PreviousContent) &&
-		c.notRenderable == o.notRenderable && c.loading == o.loading
+		c.notRenderable == o.notRenderable && c.loading == o.loading && c.Held == o.Held && c.HeldUntil == o.HeldUntil && c.Overdue == o.Overdue
 }
 
 // sameRendered reports whether two contents, which may be nil, are the same in memory.

@@ -20,18 +20,19 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
-	hold := pl.holdOf(p, pl.current.prepared.fingerprintOf, p.Record.Index)
+	holds, held := pl.holdsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
 	in.Bindings = make([]rollout.Binding, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
-		in.Bindings[len(in.Bindings)-1].Hold = hold
+		hold := holds(c)
+		in.Bindings[len(in.Bindings)-1].Hold, held = hold, held || hold.Why != ""
 	}
 	runs := runPlanner{pl}
 	if in.Run = runs.stagedRun(p); in.Run != nil {
 		runs.assignRun(p, in.Run, in.Bindings)
 	}
 	p.Rollout = rollout.Next(in)
-	if (p.Rollout.Stopped != "" || hold.Why != "") && pl.assignProven(p, in.Bindings) {
+	if (p.Rollout.Stopped != "" || held) && pl.assignProven(p, in.Bindings) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
@@ -63,6 +64,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	for _, w := range p.Rollout.Waiting {
 		p.On(w.Cluster).Waits = w.Message
 	}
+	recordHolds(pl, p, in.Bindings)
 	runs.recordRun(p, in.Run)
 	for _, f := range p.Rollout.Failed {
 		p.On(f.Cluster).setFailure(f)

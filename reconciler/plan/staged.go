@@ -266,20 +266,20 @@ func (pl runPlanner) joinRun(p *Placement, r *placement.Run, unmatched string) {
 	}
 }
 
-// assignRun makes the content of a run the latest of the bindings, which a freeze does not hold if it was available on
+// assignRun makes the content of a run the latest of the bindings, which neither a freeze nor a window holds if it was available on
 // every cluster before. If its commit has to be loaded, no cluster moves.
 func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []rollout.Binding) {
 	if run.Content.Hash == pl.current.prepared.fingerprintOf() {
 		return
 	}
 	content := pl.contentOf(p, run.Content)
-	hold := pl.holdOf(p, func() string { return run.Content.Hash }, run.Index)
+	holds := pl.holdsOf(p, func() string { return run.Content.Hash }, run.Index)
 	for i := range bindings {
 		b := &bindings[i]
 		if b.Unscheduled || b.Removing || pl.isPaused(p.On(b.Cluster)) {
 			continue
 		}
-		b.Latest, b.Hold = placement.Revision{}, hold
+		b.Latest, b.Hold = placement.Revision{}, holds(p.On(b.Cluster))
 		if content == nil {
 			continue
 		}

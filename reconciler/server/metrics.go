@@ -45,7 +45,7 @@ var (
 	memberUp         = describe("gitfleet_member_up", "1 if the member cluster is reachable, ready and not held by another fleet or member, otherwise 0.", "cluster")
 	memberPlacements = describe("gitfleet_member_placements", "Placements on a member cluster by state: "+statesHelp, "cluster", "state")
 	memberLag        = describe("gitfleet_member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
-	memberLagSeconds = describe("gitfleet_member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date.", "cluster")
+	memberLagSeconds = describe("gitfleet_member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date. Content that waits for a freeze or a RolloutWindow does not count before the maxAge of the window.", "cluster")
 
 	memberProblems = describe("gitfleet_member_problems", "Always 1, by what keeps gitfleet from using a member cluster in full: duplicate (another member is the same cluster), foreign (another fleet holds it), credentials (new ones do not work) or permissions (some are missing); a member without problems has no series.", "cluster", "problem")
 
@@ -55,7 +55,7 @@ var (
 	placementFailed     = describe("gitfleet_placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
 	placementHeld       = describe("gitfleet_placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
 	placementLag        = describe("gitfleet_placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
-	placementLagSeconds = describe("gitfleet_placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date.", "placement")
+	placementLagSeconds = describe("gitfleet_placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date. Content that waits for a freeze or a RolloutWindow does not count before the maxAge of the window.", "placement")
 	drifted             = describe("gitfleet_drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, added, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
 
 	rolloutStopped        = describe("gitfleet_rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
@@ -170,7 +170,8 @@ func newSummary() *summary {
 func (s *summary) add(c *status.ClusterDetail) {
 	s.states[stateOf(c)]++
 	s.commits = max(s.commits, c.Behind)
-	if !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
+	waitsInTime := c.Hold != nil && !c.Hold.Overdue
+	if !waitsInTime && !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
 		s.since = c.BehindSince
 	}
 }

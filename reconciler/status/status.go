@@ -157,9 +157,11 @@ type ClusterDetail struct {
 	// if it may. Progressing says that it is being applied or becoming available.
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	Waits       string `json:"held,omitempty"`      // why the cluster does not get the newest content yet
-	Suspended   string `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
-	Removing    bool   `json:"removing,omitempty"`  // the content is being removed
+	Waits       string `json:"held,omitempty"` // why the cluster does not get the newest content yet
+	// Hold is set if it waits for the end of a freeze or the opening of a window.
+	Hold      *Hold  `json:"hold,omitempty"`
+	Suspended string `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
+	Removing  bool   `json:"removing,omitempty"`  // the content is being removed
 	// Braked are the objects whose deletion is held until a commit with the trailer
 	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those for which a
 	// commit has allowed it since.
@@ -169,6 +171,14 @@ type ClusterDetail struct {
 	// Lingering are objects that have a deletion timestamp and still exist, since when, their finalizers,
 	// and conditions that say why. Objects that are deleted once these are gone follow.
 	Lingering []string `json:"lingering,omitempty"`
+}
+
+// A Hold is a freeze or a closed window that new content waits for.
+type Hold struct {
+	// Until is when new content may come; zero if that is not known.
+	Until time.Time `json:"until,omitzero"`
+	// Overdue says that it has waited for longer than the maxAge of the window.
+	Overdue bool `json:"overdue,omitempty"`
 }
 
 // Transitions are the times when the conditions of a placement, or of a placement on one
@@ -287,6 +297,9 @@ func clusterDetail(p *plan.Placement, c *plan.OnCluster) ClusterDetail {
 	e := ClusterDetail{
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
 		Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing,
+	}
+	if c.Held {
+		e.Hold = &Hold{c.HeldUntil, c.Overdue}
 	}
 	seen := c.Seen()
 	if seen == nil {

@@ -29,6 +29,11 @@ var libraryRules = []libraryRule{
 		"only gitsource/hub/chart renders charts",
 	},
 	{
+		[]string{"github.com/robfig/cron"},
+		[]string{"placement/window"},
+		"only placement/window has schedules",
+	},
+	{
 		[]string{"filippo.io/age", "google.golang.org/grpc"},
 		[]string{"gitsource/decryption"},
 		"only gitsource/decryption has keys and asks key services",

@@ -31,6 +31,8 @@ import (
 //	                                        [before] or after, a wait, a maxConcurrency
 //	run web-1 of web by slow [Stop]         a staged update run
 //	approve web-1 before|after canary
+//	window fridays "5 12 * * 5" 10m [Stop]  a RolloutWindow with an allowed period in UTC,
+//	      [on eu] [max 1h]                  for clusters of a region, with overrun and maxAge
 //
 // A placement selects the given namespaces, or else the one with its own name.
 func Files(t testing.TB, text string) fstest.MapFS {
@@ -59,6 +61,8 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			overlay(out, words[1], words[2], words[3], len(words) > 4)
 		case "chart":
 			chart(out, words[1], words[2], words[3], len(words) > 4)
+		case "window":
+			put(out, "window", words[1], rolloutWindow(line))
 		case "widget":
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
@@ -252,4 +256,24 @@ func terms(of string) []string {
 		}
 	}
 	return out
+}
+
+// rolloutWindow returns the manifest of window NAME "SCHEDULE" DURATION [Stop] [on REGION] [max AGE].
+func rolloutWindow(line string) string {
+	head, rest, _ := strings.Cut(line, `"`)
+	schedule, rest, _ := strings.Cut(rest, `"`)
+	options := strings.Fields(rest)
+	more := ""
+	for i, word := range options {
+		switch word {
+		case "Stop":
+			more += ", overrun: Stop"
+		case "on":
+			more += ", clusterSelector: {matchLabels: {region: " + options[i+1] + "}}"
+		case "max":
+			more += ", maxAge: " + options[i+1]
+		}
+	}
+	return fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutWindow, metadata: {name: %s}, spec: {allow: [{schedule: %q, duration: %s}]%s}}",
+		strings.Fields(head)[1], schedule, options[0], more)
 }

@@ -126,6 +126,7 @@ func init() {
 	enum(api.ReportBackDisabled, api.ReportBackMirror)
 	enum(api.ReportBackOriginalResource, api.ReportBackWorkAPI)
 	enum(api.DeleteValidationSkip, api.DeleteValidationStrict)
+	enum(api.OverrunFinish, api.OverrunStop)
 	enum(api.ClusterScoped, api.NamespaceScoped)
 	enum(api.WhenMissingFail, api.WhenMissingIgnore)
 	enum(api.HooksRun, api.HooksFail, api.HooksIgnore)
