@@ -25,6 +25,8 @@ type cluster struct {
 	watch  *watch.Set
 	// live are the objects that are known to exist, from watches and our own writes.
 	live observed.Objects
+	// counted is what of them counts for the memory that all clusters share, in bytes.
+	counted int
 	// health is the result of the last probe.
 	health probe.Result
 	// pods says why workloads are not available.
@@ -55,6 +57,11 @@ func (c *cluster) overBudget() error {
 	}
 	if most := connection.MaxKeptText; c.live.Text() > most {
 		return connection.Exceeded(most>>20, "MiB of names and messages of objects with the managed-by label")
+	}
+	more := c.live.Text() + c.live.Len()*connection.ItemBytes - c.counted
+	c.counted += more
+	if err := connection.Keep(c.conn.Memory(), more); err != nil {
+		return err
 	}
 	return c.watch.Changes.Exceeded()
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -69,6 +70,9 @@ type Config struct {
 	// survey, which needs many goroutines. It must not be Limit, since clusters that do not
 	// answer would delay the writes of others.
 	Arrivals chan struct{}
+	// Memory is what all agents share for large answers, and for what they keep of clusters; nil means no
+	// common limit.
+	Memory *memory.Pool
 	// Brake limits the deletions without a user's consent.
 	Brake Brake
 	// Probe is the time between two probes; default 10 s.
@@ -248,6 +252,8 @@ const budgetGrace = 30 * time.Minute
 func (a *Agent) Run(ctx context.Context) {
 	a.config.Metrics.begin(a.config.Name)
 	defer a.config.Metrics.forget(a.config.Name)
+	a.connection.Memory = a.config.Memory.Share()
+	defer a.connection.Memory.Close()
 	var lost, overBudget retry.Backoff
 	for ctx.Err() == nil {
 		s, err := a.arrive(ctx, lost)
@@ -260,6 +266,7 @@ func (a *Agent) Run(ctx context.Context) {
 				overBudget = 0
 			}
 		}
+		a.connection.Memory.Reset()
 		if connection.IsExceeded(err) { // although the server answers, so that lost does not grow
 			a.config.Metrics.OverBudget.WithLabelValues(a.config.Name).Inc()
 			a.lost(ctx, connection.GivenUp(err), overBudget.Next(30*time.Second, 10*time.Minute))

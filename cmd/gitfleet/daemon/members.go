@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 
 	"k8s.io/client-go/rest"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
@@ -27,6 +29,7 @@ type members struct {
 	metrics     *member.Metrics
 	limit       chan struct{}
 	arrivals    chan struct{}
+	memory      *memory.Pool
 	repo        *gitsource.Repo
 	record      func(...history.Entry)
 	fence       *replica.Fence // nil if there are no other replicas
@@ -41,6 +44,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 	m := &members{
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
+		memory: memory.New(debug.SetMemoryLimit(-1)),
 	}
 	if err := credentials.CheckDir(); err != nil { // the directory may be created later
 		log.Error("members without other credentials cannot be reached", "err", err)
@@ -63,7 +67,7 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 	}
 	cfg.HasCommit = func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil }
 	cfg.PodFailureTimeout = m.cfg.Rollout.PodFailureTimeout.Duration
-	cfg.Report, cfg.Record, cfg.Log, cfg.Metrics, cfg.Limit, cfg.Arrivals = report, m.record, m.log, m.metrics, m.limit, m.arrivals
+	cfg.Report, cfg.Record, cfg.Log, cfg.Metrics, cfg.Limit, cfg.Arrivals, cfg.Memory = report, m.record, m.log, m.metrics, m.limit, m.arrivals, m.memory
 	cfg.Probe, cfg.Sweep = m.cfg.Members.ProbeInterval.Duration, m.cfg.Members.Sweep()
 	cfg.DriftMode, cfg.DriftKinds = api.DriftMode(m.cfg.Drift.Mode), m.cfg.Drift.Kinds.Modes()
 	cfg.Additions = api.AdditionsMode(m.cfg.Drift.Additions)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 )
 
 const (
@@ -26,17 +28,26 @@ const (
 	// maxInFlight is the maximum number of requests to a member that wait for a response, except
 	// watches.
 	maxInFlight = 100
-	// LargeAnswer is the size from which a response or watch event counts as large, and maxLarge is the
-	// maximum number of large ones of a member that are read and decoded at the same time.
-	LargeAnswer = 1 << 20
-	maxLarge    = 2
+	// mediumAnswer and largeAnswer are the costs from which an answer counts as medium and large, in bytes: twice
+	// its text, since buffers grow, and valueBytes for each of its values. mediumEvent is that of an event,
+	// since many watches may wait for the rest of theirs.
+	mediumAnswer = 4 << 20
+	mediumEvent  = 512 << 10
+	largeAnswer  = memory.MediumBytes
+	valueBytes   = 128
+	// maxMedium is the maximum number of answers of a member that are no longer small, and are read and
+	// decoded at the same time.
+	maxMedium = 2
 )
 
-// A quota is what the requests to one member share.
-type quota struct{ inFlight, large chan struct{} }
+// A quota is what the requests to one member share, and its share of the memory for all members.
+type quota struct {
+	inFlight, medium chan struct{}
+	memory           *memory.Share
+}
 
-func newQuota() *quota {
-	return &quota{make(chan struct{}, maxInFlight), make(chan struct{}, maxLarge)}
+func newQuota(share *memory.Share) *quota {
+	return &quota{make(chan struct{}, maxInFlight), make(chan struct{}, maxMedium), share}
 }
 
 // bounded is a transport that limits the size of responses, and what they decode to: a response that
@@ -51,7 +62,7 @@ type bounded struct {
 // connection.
 func Bounded(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	shared := newQuota()
+	shared := newQuota(nil)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{masking{next}, shared} })
 	return cfg
 }
@@ -74,13 +85,14 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		res.Body.Close()
 		return nil, fmt.Errorf("the API server answered in %q, although JSON was requested", CutTo(kind, 100))
 	}
-	body := &boundedBody{ReadCloser: res.Body, ctx: ctx, quota: b.quota, bytes: LargestObject, values: valueCounter{most: objectValues}}
+	body := &boundedBody{ReadCloser: res.Body, ctx: ctx, bytes: LargestObject, values: valueCounter{most: objectValues}}
 	if query.Has("limit") {
 		body.bytes, body.values.most = largestPage, pageValues
 	}
-	if body.slot, body.borrowed = ctx.Value(slotKey{}).(*largeSlot); !body.borrowed {
-		body.slot = &largeSlot{}
+	if body.slot, body.borrowed = ctx.Value(slotKey{}).(*answerSlot); !body.borrowed {
+		body.slot = &answerSlot{}
 	}
+	body.slot.begin(b.quota, func() { body.ReadCloser.Close() })
 	res.Body = body
 	return res, nil
 }
@@ -120,12 +132,11 @@ func measurable(kind string) bool {
 type boundedBody struct {
 	io.ReadCloser
 	ctx    context.Context
-	quota  *quota
 	read   int64
 	bytes  int64
 	values valueCounter
-	// slot is held while the body is large; it is borrowed if it is held until the body is decoded.
-	slot     *largeSlot
+	// slot is held once the body is no longer small; it is borrowed if it is held until the body is decoded.
+	slot     *answerSlot
 	borrowed bool
 }
 
@@ -138,10 +149,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if than := b.values.count(p[:n]); than != "" {
 		return 0, &exceededError{than, true}
 	}
-	if b.read > LargeAnswer {
-		if err := b.slot.acquire(b.ctx, b.quota); err != nil {
-			return 0, err
-		}
+	if err := b.slot.grow(b.ctx, 2*b.read+valueBytes*int64(b.values.values), mediumAnswer); err != nil {
+		return 0, err
 	}
 	return n, err
 }
@@ -152,45 +161,4 @@ func (b *boundedBody) Close() error {
 		b.slot.release()
 	}
 	return b.ReadCloser.Close()
-}
-
-// A largeSlot is one of the slots for large answers, or none. One goroutine uses it.
-type largeSlot struct{ of *quota }
-
-type slotKey struct{}
-
-// holdingSlot returns a context with which the slot of a large answer is held until release is called,
-// instead of until the answer is read.
-func holdingSlot(ctx context.Context) (holding context.Context, release func()) {
-	s := &largeSlot{}
-	return context.WithValue(ctx, slotKey{}, s), s.release
-}
-
-// LargeSlot returns functions that acquire and release one of the slots for large answers. One goroutine may
-// call them. acquire waits, and does nothing if the slot is held already.
-func (c *Conn) LargeSlot(ctx context.Context) (acquire func() error, release func()) {
-	s, of := &largeSlot{}, c.clients().quota
-	return func() error { return s.acquire(ctx, of) }, s.release
-}
-
-// acquire waits for a slot, unless there is one already.
-func (s *largeSlot) acquire(ctx context.Context, of *quota) error {
-	if s.of != nil {
-		return nil
-	}
-	select {
-	case of.large <- struct{}{}:
-		s.of = of
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// release gives the slot back, if there is one.
-func (s *largeSlot) release() {
-	if s.of != nil {
-		<-s.of.large
-		s.of = nil
-	}
 }

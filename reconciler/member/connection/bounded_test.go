@@ -16,7 +16,7 @@ import (
 
 // A response that never ends is not read to the end, and the cluster counts as reachable.
 func TestAnswersAreBounded(t *testing.T) {
-	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: apiserver.Answer(func(r *http.Request) *http.Response {
 		return &http.Response{
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 			Body: io.NopCloser(io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))),
@@ -39,7 +39,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // large objects can be listed. The next pages of the list use the limit that worked.
 func TestTooLargePagesAreShortened(t *testing.T) {
 	var limits []string
-	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: apiserver.Answer(func(r *http.Request) *http.Response {
 		limit := r.URL.Query().Get("limit")
 		limits = append(limits, limit+" from "+r.URL.Query().Get("continue"))
 		body := io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))

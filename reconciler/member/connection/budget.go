@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 )
 
 // The budget of one member: far above what a cluster needs, and small enough that a server which
@@ -24,10 +26,14 @@ const (
 	MaxKeptText = 64 << 20
 	// MaxNamespaceText is the maximum size of the names of all namespaces, in bytes.
 	MaxNamespaceText = MaxKeptItems * 63
+	// ItemBytes is what is kept of an object besides its text, about.
+	ItemBytes = 200
 	// MaxInventories is the maximum size of the ConfigMaps of inventories of a cluster, and MaxUnpacked
 	// that of what they decompress to, in bytes. That is read without being kept as a whole.
 	MaxInventories = 64 << 20
 	MaxUnpacked    = 256 << 20
+	// MaxKinds is the maximum number of kinds in the inventories of a cluster. Each is watched.
+	MaxKinds = 1_000
 	// MaxGroupVersions is the maximum number of versions of API groups that a cluster serves, and
 	// MaxResources that of kinds and subresources.
 	MaxGroupVersions = 2_000
@@ -54,10 +60,21 @@ func IsExceeded(err error) bool {
 	return ok
 }
 
-// isTooLarge reports whether one answer was too large.
+// isTooLarge reports whether one answer was too large, also for the speed at which it arrived.
 func isTooLarge(err error) bool {
 	e, ok := errors.AsType[*exceededError](err)
-	return ok && e.answer
+	return ok && e.answer || errors.Is(err, errRevoked)
+}
+
+// errShared is the error of the member of which most is kept, once too much is kept of all members.
+var errShared = &exceededError{than: "its part of the memory that all clusters share"}
+
+// Keep counts what is kept of a member, in bytes; see memory.Share. An error is one of IsExceeded.
+func Keep(share *memory.Share, bytes int) error {
+	if !share.Keep(int64(bytes)) {
+		return errShared
+	}
+	return nil
 }
 
 // GivenUp returns the error of a member that is given up because of an error of IsExceeded.
@@ -69,10 +86,12 @@ func GivenUp(err error) error {
 // those of the next request.
 type Listing struct {
 	metav1.ListOptions
-	// Kept says that what was read is kept.
-	Kept bool
+	// Kept says that what was read is kept. Until Done, it counts for Memory, if that is set.
+	Kept   bool
+	Memory *memory.Share
 
 	pages, empty, items, text int
+	counted                   int // for Memory
 }
 
 // Next continues after a page with some items, and reports whether there are more pages.
@@ -106,5 +125,12 @@ func (l *Listing) Keep(text int) error {
 	if l.text += text; l.text > MaxKeptText {
 		return Exceeded(MaxKeptText>>20, "MiB of names and messages in one list")
 	}
-	return nil
+	l.counted += text + ItemBytes
+	return Keep(l.Memory, text+ItemBytes)
+}
+
+// Done says that what was read is dropped, or counted elsewhere.
+func (l *Listing) Done() {
+	l.Memory.Keep(int64(-l.counted))
+	l.counted = 0
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Timeout time.Duration
 	Metrics *Metrics
 	Log     *slog.Logger
+	// Memory is the share of the cluster of the memory for all clusters; nil for no common limit.
+	Memory *memory.Share
 	// Refused, if set, is called with each error that may be due to a missing permission.
 	Refused func(error)
 }
@@ -80,6 +83,9 @@ func New(cfg Config, credentials *rest.Config) (*Conn, error) {
 
 // Timeout bounds every request except watches.
 func (c *Conn) Timeout() time.Duration { return c.cfg.Timeout }
+
+// Memory returns the share of the cluster of the memory for all clusters; nil if there is no common limit.
+func (c *Conn) Memory() *memory.Share { return c.cfg.Memory }
 
 // Close closes the connections that are idle.
 func (c *Conn) Close() { c.clients().Close() }
@@ -164,7 +170,7 @@ func (c Config) dial(cfg *rest.Config) (*Clients, error) {
 	if c.Wrap != nil {
 		cfg.Wrap(c.Wrap)
 	}
-	all, err := newClients(cfg)
+	all, err := newClients(cfg, c.Memory)
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
@@ -172,8 +178,8 @@ func (c Config) dial(cfg *rest.Config) (*Clients, error) {
 	return all, nil
 }
 
-func newClients(cfg *rest.Config) (*Clients, error) {
-	shared := newQuota()
+func newClients(cfg *rest.Config, share *memory.Share) (*Clients, error) {
+	shared := newQuota(share)
 	client, bulk, closeIdle, err := newHTTPClients(cfg, shared)
 	if err != nil {
 		return nil, err

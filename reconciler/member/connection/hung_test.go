@@ -58,7 +58,7 @@ func TestHungConnectionIsReplaced(t *testing.T) {
 			}()
 			return here, nil
 		}
-		c, err := newClients(cfg)
+		c, err := newClients(cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

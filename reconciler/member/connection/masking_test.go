@@ -63,7 +63,7 @@ func TestAnswersDoNotTellCredentials(t *testing.T) {
 				t.Cleanup(server.Close)
 				cfg := apiserver.Config(server)
 				set(cfg)
-				c, err := newClients(cfg)
+				c, err := newClients(cfg, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -20,7 +20,7 @@ import (
 // used.
 func ask(t *testing.T, cfg *rest.Config) (int, error) {
 	t.Helper()
-	client, _, closeIdle, err := newHTTPClients(cfg, newQuota())
+	client, _, closeIdle, err := newHTTPClients(cfg, newQuota(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg := apiserver.Config(server)
 	cfg.BearerToken = "secret"
-	c, err := newClients(cfg)
+	c, err := newClients(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 // Bodies of unknown size can be sent.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
-	client, _, closeIdle, err := newHTTPClients(apiserver.Config(server), newQuota())
+	client, _, closeIdle, err := newHTTPClients(apiserver.Config(server), newQuota(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

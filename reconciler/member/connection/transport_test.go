@@ -44,7 +44,7 @@ func listening(t *testing.T, http2 bool) (*httptest.Server, chan asked) {
 // lost.
 func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 	server, got := listening(t, false)
-	c, err := newClients(apiserver.Config(server))
+	c, err := newClients(apiserver.Config(server), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestStrangersAreNotAsked(t *testing.T) {
 	server, got := listening(t, true)
 	other := apiserver.Config(server)
 	other.CAData = nil
-	c, err := newClients(other)
+	c, err := newClients(other, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestProxiesAreUsed(t *testing.T) {
 	}
 	cfg := apiserver.Config(server)
 	cfg.Proxy = http.ProxyURL(address)
-	c, err := newClients(cfg)
+	c, err := newClients(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	c, err := newClients(&rest.Config{
 		Host: server.URL, BearerToken: "secret",
 		TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestUnreadWatchesDelayNothing(t *testing.T) {
 	t.Cleanup(server.Close)
 	config := apiserver.Config(server)
 	config.QPS = -1 // as for members; client-go sends five requests a second otherwise
-	c, err := newClients(config)
+	c, err := newClients(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,11 +47,3 @@ func (c *valueCounter) count(piece []byte) (than string) {
 	}
 	return ""
 }
-
-// CheckEvent returns an error if a watch event would decode to too much.
-func CheckEvent(line []byte) error {
-	if than := (&valueCounter{most: objectValues}).count(line); than != "" {
-		return &exceededError{than, true}
-	}
-	return nil
-}

@@ -1,17 +1,21 @@
 package connection
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -52,7 +56,7 @@ func TestDenseAnswersAreRefused(t *testing.T) {
 	}
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+			c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: apiserver.Answer(func(r *http.Request) *http.Response {
 				if accept := r.Header.Get("Accept"); strings.Contains(accept, "protobuf") {
 					t.Errorf("%s accepts %s", r.URL.Path, accept)
 				}
@@ -85,7 +89,7 @@ func TestDenseAnswersAreRefused(t *testing.T) {
 // An answer in a format that was not requested is not decoded.
 func TestOnlyJSONIsDecoded(t *testing.T) {
 	for _, kind := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "application/yaml"} {
-		c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+		c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: apiserver.Answer(func(r *http.Request) *http.Response {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, Request: r, Body: io.NopCloser(strings.NewReader("k8s\x00"))}
 		})}})
 		if _, err := c.Page(t.Context(), configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 500}); err == nil || !strings.Contains(err.Error(), "although JSON was requested") {
@@ -100,7 +104,7 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 	reading, most := 0, 0
 	large := apiserver.Answer(func(r *http.Request) *http.Response {
 		body := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"app"},"data":{"x":"`
-		text := io.MultiReader(strings.NewReader(body), io.LimitReader(apiserver.Repeat('x'), 2*LargeAnswer), readerFunc(func([]byte) (int, error) {
+		text := io.MultiReader(strings.NewReader(body), io.LimitReader(apiserver.Repeat('x'), mediumAnswer), readerFunc(func([]byte) (int, error) {
 			mu.Lock()
 			reading++
 			most = max(most, reading)
@@ -116,7 +120,7 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(text)}
 	})
-	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: large}})
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: large}})
 	var requests sync.WaitGroup
 	for range 10 {
 		requests.Go(func() {
@@ -127,9 +131,54 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 	requests.Wait()
-	if most == 0 || most > maxLarge {
-		t.Errorf("%d large answers at the same time, want at most %d", most, maxLarge)
+	if most == 0 || most > maxMedium {
+		t.Errorf("%d large answers at the same time, want at most %d", most, maxMedium)
 	}
+}
+
+// A member that sends large answers slowly has to make room for others, and is asked for shorter pages.
+func TestSlowLargeAnswersMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := memory.New(0) // two answers at a time
+		member := func(send func(r *http.Request, sent *io.PipeWriter)) *Conn {
+			return connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(pool.Share()), next: apiserver.Answer(func(r *http.Request) *http.Response {
+				body, sent := io.Pipe()
+				go send(r, sent)
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: body}
+			})}})
+		}
+		large := []byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"x":"` + strings.Repeat("x", mediumAnswer) + `"},"items":[]}`)
+		asked := make(chan int, 10)
+		hostile := member(func(r *http.Request, sent *io.PipeWriter) {
+			limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+			asked <- limit
+			sent.Write(large[:len(large)-1]) //nolint:errcheck // and no more
+			<-r.Context().Done()
+			sent.Close()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		for range maxMedium {
+			go hostile.Page(ctx, configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 500}) //nolint:errcheck // it never ends
+		}
+		time.Sleep(20 * time.Second) // they hold everything, until they time out
+		healthy := member(func(_ *http.Request, sent *io.PipeWriter) {
+			sent.Write(large) //nolint:errcheck // to a pipe
+			sent.Close()
+		})
+		start := time.Now()
+		if _, err := healthy.Page(t.Context(), configMapKind.GroupVersionResource, "", &metav1.ListOptions{Limit: 500}); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(start); waited > 3*time.Second {
+			t.Errorf("waited for %v", waited)
+		}
+		synctest.Wait()
+		if <-asked != 500 || <-asked != 500 || <-asked != 500/8 {
+			t.Error("the one that was interrupted was not asked for a shorter page")
+		}
+		cancel()
+		synctest.Wait()
+	})
 }
 
 type readerFunc func([]byte) (int, error)
@@ -139,7 +188,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // A server that offers groups without end is not asked for each of them.
 func TestKindsAreBounded(t *testing.T) {
 	asked := 0
-	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(), next: apiserver.Answer(func(r *http.Request) *http.Response {
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: apiserver.Answer(func(r *http.Request) *http.Response {
 		asked++
 		text := `{"kind":"APIVersions","versions":["v1"]}`
 		if r.URL.Path == "/apis" {

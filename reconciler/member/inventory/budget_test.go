@@ -17,10 +17,15 @@ import (
 
 // An inventory is limited in what it becomes: neither its text nor its items may fill the memory.
 func TestInflatedInventoriesAreRefused(t *testing.T) {
+	kinds := strings.Builder{}
+	for n := range connection.MaxKinds {
+		fmt.Fprintf(&kinds, `,{"k":"Kind%d"}`, n)
+	}
 	tests := map[string]string{
 		"spaces":   `{"items":[` + strings.Repeat(" ", 80<<20) + "]}",
 		"one item": `{"items":[{"n":"` + strings.Repeat("x", 2<<20) + `"}]}`,
 		"names":    `{"items":[{}` + strings.Repeat(`,{"n":"`+strings.Repeat("x", 1<<19)+`"}`, 200) + "]}",
+		"kinds":    `{"items":[{}` + kinds.String() + "]}",
 		"items":    `{"items":[{}` + strings.Repeat(",{}", 1<<18) + "]}",
 	}
 	for name, text := range tests {

@@ -27,6 +27,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -142,10 +143,16 @@ func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
 type unpacking struct {
 	ctx                context.Context
 	bytes, items, text int
+	kinds              map[schema.GroupVersionKind]bool
+	// memory is the share for which what is kept counts, and counted that in bytes; nil for none.
+	memory  *memory.Share
+	counted int
 }
 
 func newUnpacking(ctx context.Context) *unpacking {
-	return &unpacking{ctx, connection.MaxUnpacked, connection.MaxKeptItems, connection.MaxKeptText}
+	return &unpacking{
+		ctx: ctx, bytes: connection.MaxUnpacked, items: connection.MaxKeptItems, text: connection.MaxKeptText, kinds: map[schema.GroupVersionKind]bool{},
+	}
 }
 
 // unpack decodes an inventory. It refuses one that exceeds what is left. The text is not kept as a whole:
@@ -241,6 +248,13 @@ func (u *unpacking) decodeItems(in *json.Decoder, plain *unpackedReader, inv *In
 			return connection.Exceeded(connection.MaxKeptItems, "objects in its inventories")
 		case u.text < 0:
 			return connection.Exceeded(connection.MaxKeptText>>20, "MiB of names and hashes in its inventories")
+		}
+		if u.kinds[it.GroupVersionKind()] = true; len(u.kinds) > connection.MaxKinds {
+			return connection.Exceeded(connection.MaxKinds, "kinds of objects in its inventories")
+		}
+		u.counted += it.text() + connection.ItemBytes
+		if err := connection.Keep(u.memory, it.text()+connection.ItemBytes); err != nil {
+			return err
 		}
 		list = append(list, it)
 	}

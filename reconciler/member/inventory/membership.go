@@ -163,7 +163,9 @@ func (st *Store) LostToOther(ctx context.Context, objects map[api.ID]bool) bool 
 	if st.membership.ID == "" || len(st.WrittenByOthers(objects)) == 0 {
 		return false
 	}
-	list, err := st.list(ctx)
+	at := listingOf(st)
+	defer at.Done()
+	list, err := st.list(ctx, at)
 	if err != nil {
 		return true // until the cluster is known to be ours
 	}

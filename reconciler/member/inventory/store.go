@@ -74,6 +74,8 @@ type Store struct {
 	setBack         []api.PlacementKey
 	// present are the serial numbers on the cluster, as they were last read or written.
 	present Serials
+	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
+	counted int
 	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
 	// created, or existed.
 	noNamespace, namespaceMade bool
@@ -91,7 +93,9 @@ func NewStore(conn *connection.Conn, m ledger.Membership, cfg Config) *Store {
 // changed, and nothing is deleted because of it. A ConfigMap with the label of an inventory and
 // without its annotations belongs to no fleet.
 func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, error) {
-	list, err := st.list(ctx)
+	at := listingOf(st)
+	defer at.Done()
+	list, err := st.list(ctx, at)
 	if err != nil {
 		return nil, fmt.Errorf("read inventories: %w", err)
 	}
@@ -105,7 +109,10 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		st.setClaim(o)
 		owners = append(owners, st.claim.owner)
 	}
+	st.conn.Memory().Keep(int64(-st.counted)) // of the load before
 	all, left := map[api.PlacementKey]*Inventory{}, newUnpacking(ctx)
+	left.memory = st.conn.Memory()
+	defer func() { st.counted = left.counted }()
 	for i := range list {
 		first := &list[i]
 		if first.GetLabels()[label] != "0" {
@@ -202,16 +209,21 @@ func (st *Store) drop(id api.ID) {
 	st.cfg.Live.Drop(id)
 }
 
-func (st *Store) list(ctx context.Context) ([]unstructured.Unstructured, error) {
+func listingOf(st *Store) *connection.Listing {
+	return &connection.Listing{
+		ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label, Limit: 100}, Kept: true, Memory: st.conn.Memory(),
+	}
+}
+
+func (st *Store) list(ctx context.Context, at *connection.Listing) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
-	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label, Limit: 100}, Kept: true}
 	for {
 		page, err := st.conn.WholePage(ctx, ConfigMaps, api.Namespace, &at.ListOptions)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
-			if err := keepChunk(&at, &page.Items[i]); err != nil {
+			if err := keepChunk(at, &page.Items[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -17,7 +18,9 @@ type Changes struct {
 	mu        sync.Mutex
 	collected Collected
 	text      int   // the size of the texts of all that is collected
+	counted   int   // what of that counts for the memory that all clusters share
 	exceeded  error // the budget that the member has exceeded; nil if it has not
+	memory    *memory.Share
 	restored  string
 	Wake      chan struct{} // capacity one
 }
@@ -33,7 +36,9 @@ func newCollected() Collected {
 	return Collected{Lists: map[schema.GroupKind]observed.List{}, Seen: map[api.ID]*observed.Object{}, Gone: map[api.ID]*observed.Object{}}
 }
 
-func newChanges() *Changes { return &Changes{collected: newCollected(), Wake: make(chan struct{}, 1)} }
+func newChanges(share *memory.Share) *Changes {
+	return &Changes{collected: newCollected(), memory: share, Wake: make(chan struct{}, 1)}
+}
 
 // Exceed records that the member has exceeded its budget, as an error of connection.IsExceeded says.
 // Nothing is recorded any more.
@@ -44,8 +49,20 @@ func (c *Changes) Exceed(err error) {
 }
 
 func (c *Changes) exceed(err error) {
-	c.exceeded, c.collected = connection.Plain(err), newCollected()
+	c.exceeded, c.collected, c.text = connection.Plain(err), newCollected(), 0
+	_ = c.count()
 	c.Nudge()
+}
+
+// changeBytes is what is collected of a change besides its text, about.
+const changeBytes = 500
+
+// count counts what is collected for the memory that all clusters share.
+func (c *Changes) count() error {
+	now := c.text + changeBytes*(len(c.collected.Seen)+len(c.collected.Gone))
+	more := now - c.counted
+	c.counted = now
+	return connection.Keep(c.memory, more)
 }
 
 // Exceeded returns the error of a member that has exceeded its budget; nil if it has not.
@@ -61,11 +78,14 @@ func (c *Changes) record(by *Kind, saw func(*Collected)) {
 	defer c.mu.Unlock()
 	if !by.retired && c.exceeded == nil {
 		saw(&c.collected)
+		err := c.count()
 		switch {
 		case len(c.collected.Seen)+len(c.collected.Gone) > connection.MaxKeptItems:
 			c.exceed(connection.Exceeded(connection.MaxKeptItems, "changed objects in its watches"))
 		case c.text > connection.MaxKeptText:
 			c.exceed(connection.Exceeded(connection.MaxKeptText>>20, "MiB of names and messages of changed objects in its watches"))
+		case err != nil:
+			c.exceed(err)
 		}
 		c.Nudge()
 	}
@@ -151,5 +171,6 @@ func (c *Changes) Drain() Collected {
 	defer c.mu.Unlock()
 	t := c.collected
 	c.collected, c.text = newCollected(), 0
+	_ = c.count() // it is less
 	return t
 }

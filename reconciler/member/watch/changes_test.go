@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -22,7 +23,7 @@ func watchOf(kind string) *Kind {
 
 // The texts of changes that nobody drains are bounded over all kinds, and what was replaced does not count.
 func TestTextOfChangesIsBounded(t *testing.T) {
-	c, message := newChanges(), strings.Repeat("x", 1<<20)
+	c, message := newChanges(nil), strings.Repeat("x", 1<<20)
 	put := func(n int) {
 		c.Put(watchOf("ConfigMap"), configMap(fmt.Sprint(n)), &observed.Object{Health: health.Health{Message: message}})
 	}
@@ -50,7 +51,7 @@ func TestTextOfChangesIsBounded(t *testing.T) {
 // one wake-up are kept.
 func TestChangesKeepTheNewestWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newChanges()
+		c := newChanges(nil)
 		seen, gone := map[api.ID]uint64{}, map[api.ID]uint64{}
 		n := rapid.IntRange(0, 40).Draw(t, "events")
 		for version := range uint64(n) {
@@ -92,7 +93,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 // No change is lost between two wake-ups: a drain returns everything that was recorded before.
 func TestChangesWakeForEverything(t *testing.T) {
 	const writers, each = 4, 500
-	c := newChanges()
+	c := newChanges(nil)
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -125,7 +126,7 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 		k.Stop = func() { ended[gvk.Kind] = true }
 		return k
 	}
-	w := New(nil, Config{})
+	w := New(&connection.Conn{}, Config{})
 	w.kinds = []*Kind{of(maps), of(secrets)}
 	w.End(w.Of(maps))
 	if k := w.Of(maps); k != nil || k.Complete() || !ended["ConfigMap"] {
@@ -133,5 +134,31 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 	}
 	if k := w.Of(secrets); k == nil || k.GVK != secrets || ended["Secret"] {
 		t.Errorf("the other is %v, ended %v", k, ended)
+	}
+}
+
+// If several members report as much as they may, the one of which most is kept is given up, once it is too
+// much for the memory that all share.
+func TestMembersShareWhatIsKept(t *testing.T) {
+	pool := memory.New(20 << 20) // 8 MiB
+	few, many := newChanges(pool.Share()), newChanges(pool.Share())
+	put := func(c *Changes, n int) {
+		id := configMap(fmt.Sprint(n))
+		c.Put(NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind), id, &observed.Object{Health: health.Health{Message: strings.Repeat("x", 1000)}})
+	}
+	for i := range 100_000 {
+		put(many, i)
+		if i < 1000 {
+			put(few, i)
+		}
+		if many.Exceeded() != nil {
+			break
+		}
+	}
+	if !connection.IsExceeded(many.Exceeded()) || few.Exceeded() != nil {
+		t.Errorf("exceeded: %v, and that which keeps less: %v", many.Exceeded(), few.Exceeded())
+	}
+	if few.Drain(); many.counted != 0 || few.counted != 0 {
+		t.Errorf("%d and %d bytes still count", many.counted, few.counted)
 	}
 }

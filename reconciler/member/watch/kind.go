@@ -228,7 +228,8 @@ const selector = api.ManagedByLabel
 // complete.
 func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 	found := map[api.ID]bool{}
-	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: selector, Limit: 500}, Kept: true}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: selector, Limit: 500}, Kept: true, Memory: w.conn.Memory()}
+	defer at.Done()
 	for {
 		page, err := w.listPage(ctx, k, &at.ListOptions)
 		if err != nil {
@@ -308,7 +309,7 @@ func (w *Set) readEvents(ctx context.Context, k *Kind, events *eventStream) erro
 			return nil
 		}
 		err = w.recordEvent(k, line)
-		events.release()
+		events.slot.Release()
 		if err != nil {
 			return err
 		}

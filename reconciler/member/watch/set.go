@@ -58,7 +58,7 @@ const (
 
 // New returns a set without watches.
 func New(conn *connection.Conn, cfg Config) *Set {
-	return &Set{cfg: cfg, conn: conn, Changes: newChanges(), firsts: make(chan struct{}, 1), pace: rate.NewLimiter(eventRate, maxBurst)}
+	return &Set{cfg: cfg, conn: conn, Changes: newChanges(conn.Memory()), firsts: make(chan struct{}, 1), pace: rate.NewLimiter(eventRate, maxBurst)}
 }
 
 // All returns the watches. The result is valid until a watch is started or ended.

@@ -24,15 +24,14 @@ import (
 // An eventStream is a watch that the server has started: events, one per line.
 type eventStream struct {
 	lineReader
-	body    io.Closer
-	cancel  context.CancelFunc
-	release func()
+	body   io.Closer
+	cancel context.CancelFunc
 }
 
 // Close ends the request.
 func (e *eventStream) Close() {
 	e.cancel()
-	e.release()
+	e.slot.Release()
 	e.body.Close()
 }
 
@@ -64,8 +63,7 @@ func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStr
 		cancel()
 		return nil, err
 	}
-	acquire, release := w.conn.LargeSlot(ctx)
-	return &eventStream{newLineReader(body, acquire), body, cancel, release}, nil
+	return &eventStream{newLineReader(body, w.conn.EventSlot(ctx, cancel)), body, cancel}, nil
 }
 
 // decodeEvent decodes one event of a watch. An event that ends the watch is an error.
@@ -88,9 +86,6 @@ func eventOf[T any](line []byte) (watch.EventType, T, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`
 		Object T               `json:"object"`
-	}
-	if err := connection.CheckEvent(line); err != nil {
-		return "", event.Object, err
 	}
 	err := utiljson.Unmarshal(line, &event)
 	if err == nil && event.Type == watch.Error {
@@ -126,11 +121,18 @@ var errLongLine = connection.Exceeded(connection.LargestObject>>20, "MiB in one 
 // temporary one, since a watch lasts long and large events are rare.
 type lineReader struct {
 	stream *bufio.Reader
-	large  func() error // called for a line that is large, before the rest of it is read
+	slot   eventSlot
 }
 
-func newLineReader(stream io.Reader, large func() error) lineReader {
-	return lineReader{bufio.NewReaderSize(stream, lineBuffer), large}
+// An eventSlot is a connection.EventSlot.
+type eventSlot interface {
+	Grow(bytes int) error
+	Check(line []byte) error
+	Release()
+}
+
+func newLineReader(stream io.Reader, slot eventSlot) lineReader {
+	return lineReader{bufio.NewReaderSize(stream, lineBuffer), slot}
 }
 
 // next returns the next line that is not empty, which is valid until the next call. An
@@ -145,7 +147,7 @@ func (l lineReader) next() ([]byte, error) {
 			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
+			return line, l.slot.Check(line)
 		}
 	}
 }
@@ -158,10 +160,8 @@ func (l lineReader) longLine(line []byte) ([]byte, error) {
 		if line = append(line, more...); len(line) > connection.LargestObject {
 			return nil, errLongLine
 		}
-		if len(line) > connection.LargeAnswer {
-			if err := l.large(); err != nil {
-				return nil, err
-			}
+		if err := l.slot.Grow(len(line)); err != nil {
+			return nil, err
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

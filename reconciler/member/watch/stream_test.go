@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
@@ -35,7 +36,7 @@ func TestLinesAreReadWhole(t *testing.T) {
 		}
 		var got []string
 		how := rapid.SampledFrom([]string{"whole", "by bytes", "by halves", "with the end"}).Draw(t, "how")
-		lines := newLineReader(readers[how](strings.NewReader(text)), noSlot)
+		lines := newLineReader(readers[how](strings.NewReader(text)), noSlot{})
 		line, err := lines.next()
 		for ; err == nil; line, err = lines.next() {
 			got = append(got, string(line))
@@ -48,7 +49,7 @@ func TestLinesAreReadWhole(t *testing.T) {
 
 // An endless event does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
-	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*connection.LargestObject), noSlot)
+	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*connection.LargestObject), noSlot{})
 	if _, err := lines.next(); !errors.Is(err, errLongLine) {
 		t.Errorf("it was read to its end: %v", err)
 	}
@@ -57,15 +58,17 @@ func TestLinesAreBounded(t *testing.T) {
 // A small event that would decode to much is refused before it is decoded.
 func TestDenseEventsAreRefused(t *testing.T) {
 	line := `{"type":"ADDED","object":{"kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7","ownerReferences":[{}` + strings.Repeat(",{}", 1<<20) + "]}}}"
-	for _, full := range []bool{true, false} {
-		k := &Kind{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Full: full}
-		if _, _, err := k.decodeEvent([]byte(line)); !connection.IsExceeded(err) {
-			t.Errorf("whole objects: %t: %v", full, err)
-		}
+	lines := newLineReader(strings.NewReader(line+"\n"), setOf(t, &rest.Config{Host: "https://server.example"}).conn.EventSlot(t.Context(), func() {}))
+	if _, err := lines.next(); !connection.IsExceeded(err) {
+		t.Error(err)
 	}
 }
 
-func noSlot() error { return nil }
+type noSlot struct{}
+
+func (noSlot) Grow(int) error     { return nil }
+func (noSlot) Check([]byte) error { return nil }
+func (noSlot) Release()           {}
 
 // Events are decoded as metadata or whole objects like their watch, and errors have the
 // server's message.
