@@ -112,7 +112,7 @@ func TestRunInAChild(t *testing.T) {
 type idle struct{}
 
 func (idle) SetMembership(ledger.Membership) {}
-func (idle) Set([]work.Work)                 {}
+func (idle) Set([]*work.Work)                {}
 
 func (idle) Run(ctx context.Context) { <-ctx.Done() }
 

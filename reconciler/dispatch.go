@@ -26,7 +26,7 @@ type runningMember struct {
 	// credentials identifies the connection: if it differs, a new connection is needed.
 	credentials string
 	// works are the last argument of Set, or equal ones. sent says that Set was called.
-	works []work.Work
+	works []*work.Work
 	sent  bool
 	// membership is the last argument of SetMembership.
 	membership ledger.Membership
@@ -119,7 +119,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			m.member.SetDriftDecisions(decisions)
 		}
 		works := p.Works[c.Name]
-		if m.sent && (ledger.Identical(works, m.works) || slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) })) {
+		if m.sent && (ledger.Identical(works, m.works) || slices.EqualFunc(works, m.works, (*work.Work).Equal)) {
 			m.works = works // equal manifests of another commit may be elsewhere in memory
 			continue
 		}

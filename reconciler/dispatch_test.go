@@ -87,7 +87,7 @@ type recordedMember struct {
 func (m *recordedMember) SetMembership(now ledger.Membership) {
 	m.f.call("fleet %s %s %d", m.name, now.Name, len(now.Adopted))
 }
-func (m *recordedMember) Set(works []work.Work) { m.f.call("set %s %d", m.name, len(works)) }
+func (m *recordedMember) Set(works []*work.Work) { m.f.call("set %s %d", m.name, len(works)) }
 func (m *recordedMember) Leave() <-chan struct{} {
 	m.f.call("leave %s", m.name)
 	return m.f.left
@@ -117,10 +117,10 @@ func fleetPlan(context string, revisions ...string) *plan.Plan {
 	c := &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", Annotations: map[string]string{api.ContextAnnotation: context}}}}
 	p := &plan.Plan{Members: []*hub.Cluster{c}}
 	if len(revisions) > 0 {
-		p.Works = map[string][]work.Work{"east": {}}
+		p.Works = map[string][]*work.Work{"east": {}}
 	}
 	for _, hash := range revisions {
-		p.Works["east"] = append(p.Works["east"], work.Work{Placement: web, Revision: placement.Revision{Hash: hash}})
+		p.Works["east"] = append(p.Works["east"], &work.Work{Placement: web, Revision: placement.Revision{Hash: hash}})
 	}
 	return p
 }
@@ -134,7 +134,7 @@ func TestWorksAreSentWhenTheyChange(t *testing.T) {
 		f.dispatched(fleetPlan("a", "v1"))
 		f.dispatched(fleetPlan("a", "v2"), "set east 1")
 		none := fleetPlan("a")
-		none.Works = map[string][]work.Work{}
+		none.Works = map[string][]*work.Work{}
 		f.dispatched(none, "set east 0")
 		f.driftDecisions = map[string]ledger.DriftDecisions{"east": {{Placement: web}: {PutBack: true}}}
 		f.dispatched(none, "decisions east 1")
@@ -149,7 +149,7 @@ func TestEmptyWorksAreSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
 		empty := fleetPlan("a")
-		empty.Works = map[string][]work.Work{}
+		empty.Works = map[string][]*work.Work{}
 		f.dispatched(empty, "start east a", "set east 0", "run east")
 		f.dispatched(empty)
 	})
@@ -198,7 +198,7 @@ func TestAClusterThatIsNotDeclaredHasNoAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
-		f.dispatched(&plan.Plan{Works: map[string][]work.Work{}})
+		f.dispatched(&plan.Plan{Works: map[string][]*work.Work{}})
 		if len(f.members) > 0 {
 			t.Errorf("members %v", f.members)
 		}
@@ -221,7 +221,7 @@ func TestOffboarding(t *testing.T) {
 				f.ledger.SetFleet(ledger.Fleet{Name: "prod"})
 				f.seen("east", "")
 				f.text.Reset()
-				left := &plan.Plan{Left: []string{"east"}, Works: map[string][]work.Work{}}
+				left := &plan.Plan{Left: []string{"east"}, Works: map[string][]*work.Work{}}
 				f.dispatched(left, "start east", "fleet east prod 0", "leave east", "run east")
 				f.now = f.now.Add(offboardTimeout - time.Nanosecond)
 				f.dispatched(left)
@@ -245,7 +245,7 @@ func TestAClusterThatComesBackGetsANewAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
-		f.dispatched(&plan.Plan{Left: []string{"east"}, Works: map[string][]work.Work{}}, "leave east")
+		f.dispatched(&plan.Plan{Left: []string{"east"}, Works: map[string][]*work.Work{}}, "leave east")
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
 	})
 }

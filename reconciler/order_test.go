@@ -35,7 +35,7 @@ func TestSubjectOfAnOrder(t *testing.T) {
 	widget := func(group string) *work.Manifest {
 		return &work.Manifest{Object: &api.Object{ID: api.ID{Group: group, Kind: "Widget", Namespace: "web", Name: "x"}}}
 	}
-	c.works["west"] = append(c.works["west"], work.Work{Manifests: []*work.Manifest{widget("a.io"), widget("b.io")}})
+	c.works["west"] = append(c.works["west"], &work.Work{Manifests: []*work.Manifest{widget("a.io"), widget("b.io")}})
 	for name, test := range map[string]struct {
 		order Order
 		want  string

@@ -43,7 +43,7 @@ type Member interface {
 	// It is called before the first Set, and never blocks.
 	SetMembership(ledger.Membership)
 	// Set replaces all works of the cluster; it never blocks.
-	Set([]work.Work)
+	Set([]*work.Work)
 	// Leave releases everything on the cluster and closes the channel when that is done.
 	Leave() <-chan struct{}
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
@@ -131,7 +131,7 @@ type Reconciler struct {
 
 	// works are the works that were last sent to clusters. unanswered is the number of clusters for which a placement
 	// leaves room, because they have not answered since the ledger was lost.
-	works      map[string][]work.Work
+	works      map[string][]*work.Work
 	unanswered map[api.PlacementKey]int
 
 	// rebuilding says that the ledger was empty at the start, and that members may still report their inventories.

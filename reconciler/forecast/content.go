@@ -93,8 +93,8 @@ func (o *Forecast) ContentChanges() []ContentChange {
 
 // Works returns the works of a cluster after all rollouts have finished, sorted by placement; nil for a cluster that
 // belongs to another fleet.
-func (o *Forecast) Works(cluster string) []work.Work {
-	var out []work.Work
+func (o *Forecast) Works(cluster string) []*work.Work {
+	var out []*work.Work
 	for _, p := range o.Plan.Placements {
 		c := p.On(cluster)
 		switch {

@@ -177,14 +177,14 @@ func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []D
 
 // losing returns the work of a placement on a cluster on which it loses objects. For a renamed placement it is that of
 // the earlier key.
-func (o *Forecast) losing(name, cluster string) work.Work {
+func (o *Forecast) losing(name, cluster string) *work.Work {
 	key, err := api.ParsePlacement(name)
 	if from := o.earlierKey(key); from != key {
 		if w := o.work(from, cluster); w != nil {
-			return *w
+			return w
 		}
 	}
-	w := work.Work{Placement: key, Remove: true, AllowDelete: err == nil && plan.Allows(o.Snapshot.Commit.Message, key)}
+	w := &work.Work{Placement: key, Remove: true, AllowDelete: err == nil && plan.Allows(o.Snapshot.Commit.Message, key)}
 	p := o.Plan.Placement(key)
 	if p == nil {
 		return w
@@ -196,7 +196,7 @@ func (o *Forecast) losing(name, cluster string) work.Work {
 		return w
 	}
 	if planned := o.work(key, cluster); planned != nil {
-		return *planned
+		return planned
 	}
 	return w
 }
@@ -204,11 +204,11 @@ func (o *Forecast) losing(name, cluster string) work.Work {
 // work returns the planned work of a placement on a cluster; nil if there is none.
 func (o *Forecast) work(key api.PlacementKey, cluster string) *work.Work {
 	works := o.Plan.Works[cluster]
-	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
+	i := slices.IndexFunc(works, func(w *work.Work) bool { return w.Placement == key })
 	if i < 0 {
 		return nil
 	}
-	return &works[i]
+	return works[i]
 }
 
 // Refusal returns why the daemon would refuse the commit: no placement or no cluster of the earlier plan would be left,

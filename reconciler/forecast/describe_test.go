@@ -349,7 +349,7 @@ func TestRefusal(t *testing.T) {
 // renamed placement, and otherwise a removal.
 func TestWorkThatLosesObjects(t *testing.T) {
 	web, shop := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "shop"}
-	planned := work.Work{Placement: web, Cause: work.Cause{Why: "planned"}}
+	planned := &work.Work{Placement: web, Cause: work.Cause{Why: "planned"}}
 	selected := &plan.OnCluster{Binding: placement.Binding{Cluster: "a"}}
 	left := &plan.OnCluster{Binding: placement.Binding{Cluster: "a", Unscheduled: true}}
 	of := func(c *plan.OnCluster) *plan.Placement {
@@ -362,9 +362,9 @@ func TestWorkThatLosesObjects(t *testing.T) {
 		name    string
 		want    string
 	}{
-		"planned":            {"", plan.Plan{Placements: []*plan.Placement{of(selected)}, Works: map[string][]work.Work{"a": {planned}}}, nil, "crp/web", "planned"},
-		"renamed":            {"", plan.Plan{Works: map[string][]work.Work{"a": {planned}}}, []ledger.Rename{{From: web, To: shop}}, "crp/shop", "planned"},
-		"leaves its cluster": {"", plan.Plan{Placements: []*plan.Placement{of(left)}, Works: map[string][]work.Work{"a": {planned}}}, nil, "crp/web", "removed, held: the placement has no cluster left"},
+		"planned":            {"", plan.Plan{Placements: []*plan.Placement{of(selected)}, Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "planned"},
+		"renamed":            {"", plan.Plan{Works: map[string][]*work.Work{"a": {planned}}}, []ledger.Rename{{From: web, To: shop}}, "crp/shop", "planned"},
+		"leaves its cluster": {"", plan.Plan{Placements: []*plan.Placement{of(left)}, Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "removed, held: the placement has no cluster left"},
 		"leaves it, allowed": {"Gitfleet-Allow-Delete: web", plan.Plan{Placements: []*plan.Placement{of(left)}}, nil, "crp/web", "removed, allowed"},
 		"no work yet":        {"", plan.Plan{Placements: []*plan.Placement{of(selected)}}, nil, "crp/web", "removed"},
 		"deleted":            {"", plan.Plan{}, nil, "crp/web", "removed"},

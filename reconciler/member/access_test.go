@@ -178,7 +178,7 @@ func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 					},
 				})
 				deployment := manifestOf(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "one", "namespace": "web"}})
-				a.Set([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
+				a.Set([]*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() { defer close(done); a.Run(ctx) }()
@@ -245,8 +245,8 @@ func TestUnneededMissingPermissionsAreDropped(t *testing.T) {
 			},
 		})
 		deployment := manifestOf(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "one", "namespace": "web"}})
-		w := work.Work{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
-		a.Set([]work.Work{w})
+		w := &work.Work{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
+		a.Set([]*work.Work{w})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); a.Run(ctx) }()
@@ -262,8 +262,9 @@ func TestUnneededMissingPermissionsAreDropped(t *testing.T) {
 			}
 		}
 		says(20*time.Second, "patch deployments.apps in namespace web")
-		w.Manifests, w.AllowDelete = w.Manifests[:1], true
-		a.Set([]work.Work{w})
+		fewer := *w
+		fewer.Manifests, fewer.AllowDelete = w.Manifests[:1], true
+		a.Set([]*work.Work{&fewer})
 		says(2 * permission.Retry)
 	})
 }
@@ -286,7 +287,7 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 // permissions again.
 func TestRecentReviewComputesNoPermissions(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.last = []work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
+	s.last = []*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
 	s.access.Review(t.Context(), s.conn, s.permissionBasis(), func() []rbac.Permission { return nil })
 	s.access.RecordRefusal(apierrors.NewForbidden(inventory.ConfigMaps.GroupResource(), "one", errors.New("no")))
 	if n := testing.AllocsPerRun(10, func() { s.review(context.Background()) }); n > 0 {

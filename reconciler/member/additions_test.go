@@ -162,7 +162,7 @@ func TestOfferedAdditionsAreAdoptedOrRemoved(t *testing.T) {
 		return func(a *watched) {
 			w := a.work()
 			w.Suspended = reason
-			a.Set([]work.Work{w})
+			a.Set([]*work.Work{w})
 			time.Sleep(time.Minute)
 			synctest.Wait()
 		}
@@ -186,7 +186,7 @@ func TestOfferedAdditionsAreAdoptedOrRemoved(t *testing.T) {
 		"not offered any more": {[]func(*watched){edit(add), func(a *watched) {
 			w := a.work()
 			w.Drift = "report"
-			a.Set([]work.Work{w})
+			a.Set([]*work.Work{w})
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if d := a.drifts()[0]; d.Rule != "" {

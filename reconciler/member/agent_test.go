@@ -151,7 +151,7 @@ func (a *watched) restores() []ledger.Restore {
 	return slices.Clone(a.restored)
 }
 
-func (a *watched) startWith(works []work.Work) {
+func (a *watched) startWith(works []*work.Work) {
 	a.Agent = member.New(member.Config{
 		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Additions: a.additions, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
@@ -203,15 +203,15 @@ func (a *watched) drifts() []ledger.Drift {
 }
 
 // works returns the work of crp/web: one object.
-func (a *watched) works() []work.Work { return []work.Work{a.work()} }
+func (a *watched) works() []*work.Work { return []*work.Work{a.work()} }
 
-func (a *watched) work() work.Work {
+func (a *watched) work() *work.Work {
 	o := a.content
 	if o == nil {
 		o = a.configMap()
 	}
 	hash := cmp.Or(a.hash, "h")
-	return work.Work{
+	return &work.Work{
 		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: hash},
 		Strategy:  api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
 		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: hash}}},

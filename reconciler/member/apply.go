@@ -185,7 +185,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		}
 		delete(a.cutShort, id)
 		if it.Hash != o.manifest.Hash {
-			it.Commit = a.works[o.placement].Revision.Commit
+			it.Commit = a.works.of(o.placement).Revision.Commit
 		}
 		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
 		a.inv[o.placement].Items.Put(*it)
@@ -224,7 +224,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
 	it.Hash, it.Managed, it.OthersState = o.manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
-	it.Version, it.Commit = o.res.Version, a.works[o.placement].Revision.Commit
+	it.Version, it.Commit = o.res.Version, a.works.of(o.placement).Revision.Commit
 	a.inv[o.placement].Items.Put(it)
 	touched[o.placement] = true
 	if d, known := a.drifts.memory[o.placement][o.manifest.ID]; known { // otherwise only something added was offered
@@ -311,7 +311,7 @@ func (a *applier) survey(ctx context.Context, tasks []task) {
 func (a *applier) cannotBeThere(t *task) bool {
 	id := t.manifest.ID
 	switch {
-	case a.works[t.placement].Strategy.WhenToTakeOver != api.TakeOverAlways:
+	case a.works.of(t.placement).Strategy.WhenToTakeOver != api.TakeOverAlways:
 		return false
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return a.health.Namespaces != nil && !slices.Contains(a.health.Namespaces, id.Name)

@@ -174,7 +174,7 @@ func (d *deletionBrake) releases(st stale, l *observed.Object) bool { return l.K
 func (d *deletionBrake) recreations() (ids []api.ID) {
 	for id, t := range d.trouble {
 		w, isWanted := d.wanted.of(id)
-		if t.recreate && isWanted && t.hash == w.manifest.Hash && !d.works[w.placement].AllowDelete {
+		if t.recreate && isWanted && t.hash == w.manifest.Hash && !d.works.of(w.placement).AllowDelete {
 			ids = append(ids, id)
 		}
 	}

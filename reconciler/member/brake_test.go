@@ -45,7 +45,7 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 			s.cfg.Brake = test.brake
 			s.inv[key].Abandon = test.work.Abandon
 			test.work.Placement = key
-			s.setWorks([]work.Work{test.work})
+			s.setWorks([]*work.Work{&test.work})
 			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes)
 			got := map[api.ID]string{}
 			for id, b := range s.brake.braked {
@@ -147,7 +147,7 @@ func TestWhatCountsAsADeletion(t *testing.T) {
 			s.holding(oneManifest(), web)
 			s.inv[web].Abandon = test.abandon
 			test.work.Placement = web
-			s.works = desired{web: test.work}
+			s.works = desired{web: &test.work}
 			if test.live != nil {
 				s.live.Put(oneManifest().ID, test.live)
 			}

@@ -37,7 +37,7 @@ func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstr
 	t = t.beside(live)
 	desired, opt := t.manifest.Object.Content, diff.Options{Ignore: autoscaler.Paths(rivals)}
 	var c comparison
-	if live != nil && x.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
+	if live != nil && x.works.of(t.placement).Strategy.ComparisonOption != api.FullComparison {
 		merged, err := x.merged(ctx, t, snapshot{live, rivals})
 		switch {
 		case err == nil:
@@ -256,7 +256,7 @@ func (x *executor) request(t task, saw snapshot) diff.Request {
 	}
 	return diff.Request{
 		Before: before, Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
-		Ignored: leftFields(t, saw, ignored), Force: diff.Force(x.works[t.placement].Strategy),
+		Ignored: leftFields(t, saw, ignored), Force: diff.Force(x.works.of(t.placement).Strategy),
 		KeepShared: t.rule.Mode != "" && t.rule.Mode != api.DriftRevert,
 	}
 }

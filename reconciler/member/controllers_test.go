@@ -54,7 +54,7 @@ func newControlled(t *testing.T) *controlled {
 }
 
 // start starts an agent that knows nothing but the cluster.
-func (c *controlled) start(works ...work.Work) {
+func (c *controlled) start(works ...*work.Work) {
 	c.agent = member.New(member.Config{
 		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return c.config, nil },
@@ -80,7 +80,7 @@ func (c *controlled) start(works ...work.Work) {
 
 func (c *controlled) stop() { c.cancel(); <-c.done }
 
-func (c *controlled) set(works ...work.Work) {
+func (c *controlled) set(works ...*work.Work) {
 	c.agent.Set(works)
 	c.settle()
 }
@@ -92,9 +92,9 @@ func (c *controlled) settle() {
 }
 
 // placed returns the work of a placement with some objects.
-func placed(t *testing.T, name string, objects ...string) work.Work {
+func placed(t *testing.T, name string, objects ...string) *work.Work {
 	t.Helper()
-	w := work.Work{
+	w := &work.Work{
 		Placement: api.PlacementKey{Name: name}, Revision: placement.Revision{Commit: "c", Hash: strings.Join(objects, "\n")},
 		Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
 	}
@@ -173,7 +173,7 @@ func TestFinishedJobRunsOncePerContent(t *testing.T) {
 		"finished while nobody looked": {jobWithTTL, []func(*controlled){func(c *controlled) { c.stop(); complete(c); remove(c); c.start(placed(c.t, "web", jobWithTTL)) }}, false},
 		"checked on request":           {jobWithTTL, []func(*controlled){complete, remove, func(c *controlled) { c.agent.Check() }}, false},
 		"in a renamed placement": {jobWithTTL, []func(*controlled){complete, remove, func(c *controlled) {
-			c.set(work.Work{Placement: api.PlacementKey{Name: "web"}, Remove: true}, placed(c.t, "shop", jobWithTTL))
+			c.set(&work.Work{Placement: api.PlacementKey{Name: "web"}, Remove: true}, placed(c.t, "shop", jobWithTTL))
 		}, func(c *controlled) { c.stop(); c.start(placed(c.t, "shop", jobWithTTL)) }}, false},
 		"with new content":                {jobWithTTL, []func(*controlled){complete, remove, func(c *controlled) { c.set(placed(c.t, "web", strings.Replace(jobWithTTL, "x:1", "x:2", 1))) }}, true},
 		"deleted before it finished":      {jobWithTTL, []func(*controlled){remove}, true},

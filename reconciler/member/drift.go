@@ -76,7 +76,7 @@ func (dr *driftRecorder) rule(t task) api.DriftRule {
 
 // rules returns what is written about the drift of an object, with the mode of the fleet.
 func (dr *driftRecorder) rules(t task, fleet api.DriftMode) api.DriftRules {
-	w := dr.works[t.placement]
+	w := dr.works.of(t.placement)
 	return api.DriftRules{
 		Object: t.manifest.Object.Content.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.manifest.ID.GroupKind()],
 		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: fleet,
@@ -100,7 +100,7 @@ func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
 	mode := dr.rule(t).Mode
 	switch {
 	case mode != api.DriftPropose && (mode != api.DriftReport || l == nil), l != nil && l.Fleet != dr.cfg.Fleet,
-		dr.works.protects(t.placement), diff.CompareAfter(dr.works[t.placement].Strategy):
+		dr.works.protects(t.placement), diff.CompareAfter(dr.works.of(t.placement).Strategy):
 		return false
 	}
 	r, known := dr.decision(ledger.DriftKey{Placement: t.placement, ID: t.manifest.ID})

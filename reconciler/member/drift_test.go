@@ -151,7 +151,7 @@ func TestRecordedDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.setWorks([]work.Work{test.work})
+			s.setWorks([]*work.Work{&test.work})
 			if test.was != "" {
 				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.gone})
 			}
@@ -177,7 +177,7 @@ func TestRecordedDrift(t *testing.T) {
 // delay. The same change counts once, however often it is seen.
 func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
-	s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
 	for version := uint64(1); version < diff.Contest; version++ {
 		for range 3 {

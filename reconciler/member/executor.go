@@ -78,7 +78,7 @@ func (x *executor) attempt(ctx context.Context, t task) outcome {
 // applyUnread runs tasks that need not read the live object first, because the object is ours
 // and unchanged, does not exist, or may be taken over whatever its content is.
 func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
-	strategy := x.works[t.placement].Strategy
+	strategy := x.works.of(t.placement).Strategy
 	if strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || t.drift {
 		return outcome{}, false
 	}
@@ -152,7 +152,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 	if !x.works.onlyCompares(t.placement) {
 		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live, t.scaler)
 	}
-	facts := diff.Case{Live: diff.Absent, Strategy: x.works[t.placement].Strategy}
+	facts := diff.Case{Live: diff.Absent, Strategy: x.works.of(t.placement).Strategy}
 	if live != nil {
 		facts = x.facts(t, live)
 	}
@@ -172,7 +172,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 // readFailed returns the outcome of a task whose live object could not be read.
 func (x *executor) readFailed(o outcome, cond metav1.Condition, err error) outcome {
 	o.cond, o.err = cond, err
-	if x.works[o.placement].Strategy.Type == api.ReportDiff {
+	if x.works.of(o.placement).Strategy.Type == api.ReportDiff {
 		o.cond = diff.ReportFailed(err)
 	}
 	o.cond = unanswered(o.cond, err)
@@ -199,7 +199,7 @@ func compareFailed(c diff.Case, err error) metav1.Condition {
 func (x *executor) facts(t task, live metav1.Object) diff.Case {
 	applied := t.item != nil && t.item.Hash != ""
 	c := diff.Case{
-		Live: diff.Present, Strategy: x.works[t.placement].Strategy,
+		Live: diff.Present, Strategy: x.works.of(t.placement).Strategy,
 		Owner:   diff.OwnerOf(live, x.fleet, t.placement, x.works.markerStale),
 		CoOwned: len(live.GetOwnerReferences()) > 0,
 		Changed: t.item == nil || t.item.Hash != t.manifest.Hash,
@@ -220,7 +220,7 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 	switch do {
 	case diff.Create, diff.Apply, diff.TakeOver:
 		o = x.write(ctx, t, do, saw)
-		if o.written != nil && diff.CompareAfter(x.works[t.placement].Strategy) {
+		if o.written != nil && diff.CompareAfter(x.works.of(t.placement).Strategy) {
 			x.compareAfter(ctx, &o)
 		}
 	case diff.Nothing:
@@ -244,7 +244,7 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 // write applies an object. saw is the live object as it was read.
 func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw snapshot) outcome {
 	o := outcome{task: t, do: do, snapshot: saw}
-	commit := x.works[t.placement].Revision.Commit
+	commit := x.works.of(t.placement).Revision.Commit
 	if t.item.Hash == t.manifest.Hash {
 		commit = t.item.Commit
 	}
@@ -340,7 +340,7 @@ func (x *executor) send(ctx context.Context, t task, commit string, saw *snapsho
 		if err != nil {
 			return nil, false, err
 		}
-		stored, created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
+		stored, created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works.of(t.placement).Strategy))
 		if o.GetResourceVersion() == "" || !connection.IsStale(err) || n == maxCarries {
 			return stored, created, err
 		}

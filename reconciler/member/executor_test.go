@@ -78,7 +78,7 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 				s, m := test.session(t), oneManifest()
 				s.cfg.Encoder = NewEncoder("prod", "")
 				s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.OwnershipState{}, map[api.PlacementKey]bool{web: true}
-				s.setWorks([]work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
+				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.inventory(web).Items.Put(it)
 				s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
@@ -109,7 +109,7 @@ type fixture struct {
 	user     dynamic.ResourceInterface
 }
 
-func newFixture(t *testing.T, w work.Work) *fixture {
+func newFixture(t *testing.T, w *work.Work) *fixture {
 	t.Helper()
 	config := simulated.New(simulated.Options{}).Cluster("east").Config()
 	client, err := dynamic.NewForConfig(config)
@@ -122,7 +122,7 @@ func newFixture(t *testing.T, w work.Work) *fixture {
 	f.manifest.Hash = "h"
 	f.user = client.Resource(inventory.ConfigMaps.GroupVersionResource).Namespace("default")
 	w.Placement, w.Manifests = web, []*work.Manifest{f.manifest}
-	f.setWorks([]work.Work{w})
+	f.setWorks([]*work.Work{w})
 	return f
 }
 
@@ -227,7 +227,7 @@ func TestExecutorOutcomes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, test.work)
+			f := newFixture(t, &test.work)
 			next := f.task("")
 			if test.live != nil {
 				f.create(t, "kubectl-create", test.live)
@@ -269,7 +269,7 @@ func TestExecutorOutcomes(t *testing.T) {
 // An object that kubectl has applied on the client loses the fields that are not in Git when it
 // is taken over: gitfleet becomes the owner of what kubectl applied.
 func TestTakeoverFromClientSideApply(t *testing.T) {
-	f := newFixture(t, work.Work{Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}})
+	f := newFixture(t, &work.Work{Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}})
 	f.create(t, "kubectl-client-side-apply", func(o *unstructured.Unstructured) {
 		o.Object["data"] = map[string]any{"key": "theirs", "more": "x"}
 	})
@@ -296,7 +296,7 @@ func value(live *unstructured.Unstructured) string {
 func TestRemovedFieldOfAnotherManager(t *testing.T) {
 	for mode, stays := range map[api.DriftMode]bool{api.DriftRevert: false, api.DriftReport: true} {
 		t.Run(string(mode), func(t *testing.T) {
-			f := newFixture(t, work.Work{Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}})
+			f := newFixture(t, &work.Work{Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}})
 			f.manifest.Object.Content.Object["data"] = map[string]any{"key": "git", "more": "x"}
 			next := f.applied(t)
 			theirs := f.manifest.Object.Content.DeepCopy()

@@ -40,7 +40,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s.works = map[api.PlacementKey]work.Work{web: {Placement: web, Keep: true}}
+			s.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Keep: true}}
 			for range 2 {
 				s.saveInventories(t.Context(), map[api.PlacementKey]bool{})
 			}
@@ -74,7 +74,7 @@ func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 		at.Writes = nil
 		s := memberOf(t, here, at)
 		s.sweeper.timer = time.NewTimer(time.Hour)
-		s.last = []work.Work{{Placement: web, Remove: true, AllowDelete: true}}
+		s.last = []*work.Work{{Placement: web, Remove: true, AllowDelete: true}}
 		if err := s.inventories.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestNothingIsWrittenUnderASecondName(t *testing.T) {
 			s.store.SetMembership(test.now)
 			s.store.SetIdentity(test.uid)
 			s.membership = test.now
-			s.last = []work.Work{{Placement: web, Keep: true}}
+			s.last = []*work.Work{{Placement: web, Keep: true}}
 			s.store.SetMembership(ledger.Membership{})
 			if err := s.inventories.load(t.Context()); err != nil || s.store.Claimant() != "west" {
 				t.Fatalf("before the fleet is known, the claim names %q (%v)", s.store.Claimant(), err)
@@ -170,7 +170,7 @@ func TestAdoptionEndsOnceAllObjectsAreDesired(t *testing.T) {
 	inv := held(1)
 	inv.Adopted = true
 	s.inv[web] = inv
-	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
 	if s.inventories.finishAdoption(inv); !inv.Adopted {
 		t.Error("an inventory with an object that nobody wants is digested")
 	}

@@ -56,7 +56,7 @@ func (r *recorder) addOutcome(o outcome, undoneBy string) {
 
 func (r *recorder) entry(p api.PlacementKey, id api.ID) history.Entry {
 	return history.Entry{
-		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.works[p].Revision.Commit,
+		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.works.of(p).Revision.Commit,
 	}
 }
 

@@ -42,7 +42,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	}
 	s.holding(oneManifest(), key)
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
-		s.works[key] = work.Work{Placement: key, Cause: c}
+		s.works[key] = &work.Work{Placement: key, Cause: c}
 		for i := range 7 {
 			s.history.addRemoval(stale{inv: s.inv[key], item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
 		}
@@ -102,7 +102,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 			s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
-			s.works[key] = work.Work{Placement: key, Remove: true, AllowDelete: true}
+			s.works[key] = &work.Work{Placement: key, Remove: true, AllowDelete: true}
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -186,7 +186,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			test.work.Placement, test.work.Revision.Commit = web, "c1"
-			s.works = desired{web: test.work}
+			s.works = desired{web: &test.work}
 			var got []string
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {

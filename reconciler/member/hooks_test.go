@@ -24,7 +24,7 @@ func TestObjectsWaitForHooks(t *testing.T) {
 	}
 	s := sessionOf(t, config)
 	jobs := connection.Resource{GroupVersionResource: batchv1.SchemeGroupVersion.WithResource("jobs"), Namespaced: true}
-	w := work.Work{Placement: web, Strategy: api.ApplyStrategy{Type: api.ClientSideApply}}
+	w := &work.Work{Placement: web, Strategy: api.ApplyStrategy{Type: api.ClientSideApply}}
 	add := func(version, kind, name, hook string, res connection.Resource) api.ID {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "default"}}}
 		if hook != "" {
@@ -38,7 +38,7 @@ func TestObjectsWaitForHooks(t *testing.T) {
 	config1 := add("v1", "ConfigMap", "one", "", inventory.ConfigMaps)
 	after := add("v1", "ConfigMap", "after", "post-install", inventory.ConfigMaps)
 	job := add("batch/v1", "Job", "migrate", "pre-install,pre-upgrade", jobs)
-	s.setWorks([]work.Work{w})
+	s.setWorks([]*work.Work{w})
 	expect := func(when string, want map[api.ID]bool) {
 		t.Helper()
 		for id, there := range want {

@@ -155,12 +155,12 @@ func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err
 
 // complete reports whether every object that a placement wants here is applied.
 func (i *inventories) complete(p api.PlacementKey) bool {
-	for _, m := range i.works[p].Manifests {
+	for _, m := range i.works.of(p).Manifests {
 		if w, _ := i.wanted.of(m.ID); w.placement != p || i.trouble[m.ID] != nil {
 			return false
 		}
 	}
-	return !i.works[p].Keep && !i.works[p].Remove
+	return !i.works.of(p).Keep && !i.works.of(p).Remove
 }
 
 // finishAdoption removes the mark of an adopted inventory once all of its objects are desired.
@@ -220,7 +220,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		}
 	}
 	for p := range added {
-		if r := i.works[p].Revision; r != (placement.Revision{}) {
+		if r := i.works.of(p).Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
 			// revision, which would delete what was added since.
 			i.inventory(p).Revision = r
@@ -267,7 +267,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 		for _, it := range items {
 			inv.Items.Put(it)
 		}
-		inv.Abandon, touched[p] = i.works[p].Abandon, true
+		inv.Abandon, touched[p] = i.works.of(p).Abandon, true
 		if failed[p] = i.store.Save(ctx, inv); failed[p] != nil {
 			for _, it := range items {
 				inv.Items.Drop(it.ID())

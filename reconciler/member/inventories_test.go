@@ -28,7 +28,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	keeps(t, first, held(3))
 	before := at.Clone()
 	at.Writes = nil
-	second.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+	second.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
 	second.inv[web] = held(2)
 	if err := second.store.Save(t.Context(), second.inv[web]); err == nil || !second.store.HeldByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
@@ -68,7 +68,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 		if !slices.Contains(at.Names(), id.Name) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
-		s.works = map[api.PlacementKey]work.Work{p: {Placement: p, Remove: true}}
+		s.works = map[api.PlacementKey]*work.Work{p: {Placement: p, Remove: true}}
 		s.inventories.save(t.Context(), map[api.PlacementKey]bool{p: true})
 	}
 	if len(at.Names()) > 0 {
@@ -88,7 +88,7 @@ func TestEmptyInventoryOfADeletedPlacementIsRemoved(t *testing.T) {
 			seen = w
 		}
 	}
-	s.setWorks([]work.Work{{Placement: web, Remove: true}})
+	s.setWorks([]*work.Work{{Placement: web, Remove: true}})
 	s.sync(t.Context())
 	if !seen.Removed || len(at.Names()) > 0 {
 		t.Errorf("removed: %t, left: %q", seen.Removed, at.Names())
@@ -106,7 +106,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	two.Name = "two"
 	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	at.Writes = nil
-	s.setWorks([]work.Work{
+	s.setWorks([]*work.Work{
 		{Placement: web, Remove: true, AllowDelete: true},
 		{Placement: api.PlacementKey{Name: "to"}, Keep: true, Awaited: []*work.Manifest{oneManifest()}},
 	})
@@ -122,7 +122,7 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.works = map[api.PlacementKey]work.Work{web: {Placement: web, Keep: true}}
+	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Keep: true}}
 	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
 	at.Intact = 0
 	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
@@ -142,7 +142,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
 	id := inventory.FirstPart("prod", web)
 	changed := *s.live.Of(id)
 	changed.Managed = "theirs"
@@ -170,7 +170,7 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
 	shelf := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
-	before.works = map[api.PlacementKey]work.Work{web: {Placement: web, Revision: v2}}
+	before.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Revision: v2}}
 	before.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
 	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 

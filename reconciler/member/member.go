@@ -119,12 +119,12 @@ type Agent struct {
 	connection connection.Config
 	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
 	// SetDriftDecisions that were not received yet.
-	newWorks          chan []work.Work
+	newWorks          chan []*work.Work
 	newMembership     chan ledger.Membership
 	newDriftDecisions chan ledger.DriftDecisions
 	// last are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
-	last       []work.Work
+	last       []*work.Work
 	membership ledger.Membership
 	// check requests that everything is checked again.
 	check chan struct{}
@@ -165,7 +165,7 @@ type Agent struct {
 func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
-		newWorks: make(chan []work.Work, 1), newMembership: make(chan ledger.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
+		newWorks: make(chan []*work.Work, 1), newMembership: make(chan ledger.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
 		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
 		known: ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
@@ -180,7 +180,7 @@ func New(cfg Config) *Agent {
 // Set replaces the desired state of the cluster. It never blocks; a newer call replaces one
 // that was not used yet. Only one goroutine may call it. Until the first call nothing is
 // written.
-func (a *Agent) Set(works []work.Work) {
+func (a *Agent) Set(works []*work.Work) {
 	replace(a.newWorks, works)
 }
 

@@ -68,7 +68,7 @@ func TestAgentWithoutCredentials(t *testing.T) {
 func TestSetNeverBlocks(t *testing.T) {
 	a := New(Config{Name: "east"})
 	for _, name := range []string{"one", "two", "three"} {
-		a.Set([]work.Work{{Placement: api.PlacementKey{Name: name}}})
+		a.Set([]*work.Work{{Placement: api.PlacementKey{Name: name}}})
 	}
 	if got := <-a.newWorks; got[0].Placement.Name != "three" {
 		t.Errorf("taken: %s", got[0].Placement)

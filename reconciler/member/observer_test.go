@@ -167,7 +167,7 @@ func TestWrittenByOthers(t *testing.T) {
 			id := cm("one")
 			m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantedObjectsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
+			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer s.watch.Wait()
 			defer cancel()
@@ -189,7 +189,7 @@ func TestWrittenWhileAway(t *testing.T) {
 	id := cm("one")
 	m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	s := sessionAt(t, http.NotFoundHandler())
-	s.wanted = wantedObjectsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
+	s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
 	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
@@ -225,8 +225,8 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantedObjectsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
-			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
+			s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
 			s.drifts.memory = drift.Memory{}
 			was := &inventory.Inventory{Placement: web}
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})

@@ -35,7 +35,15 @@ type ownership struct {
 
 // desired is what a cluster should have, by placement. It is replaced as a whole, and never
 // changed.
-type desired map[api.PlacementKey]work.Work
+type desired map[api.PlacementKey]*work.Work
+
+// of returns the work of a placement; a zero one if it has none here.
+func (ws desired) of(p api.PlacementKey) *work.Work {
+	if w := ws[p]; w != nil {
+		return w
+	}
+	return &work.Work{}
+}
 
 // placed reports whether a placement has anything here.
 func (ws desired) placed(p api.PlacementKey) bool {
@@ -45,7 +53,7 @@ func (ws desired) placed(p api.PlacementKey) bool {
 
 // onlyCompares reports whether a placement compares and never writes.
 func (ws desired) onlyCompares(p api.PlacementKey) bool {
-	return ws[p].Strategy.Type == api.ReportDiff
+	return ws.of(p).Strategy.Type == api.ReportDiff
 }
 
 // prunes reports whether objects are removed that the inventory of a placement lists and its
@@ -57,17 +65,17 @@ func (ws desired) prunes(p api.PlacementKey) bool {
 
 // protects reports whether a placement leaves drift (IfNotDrifted).
 func (ws desired) protects(p api.PlacementKey) bool {
-	return ws[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
+	return ws.of(p).Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
 // seesAdditions reports whether additions to the objects of a placement are looked for: a full comparison
 // finds them anyway.
 func (ws desired) seesAdditions(p api.PlacementKey) bool {
-	return !ws.onlyCompares(p) && !diff.CompareAfter(ws[p].Strategy)
+	return !ws.onlyCompares(p) && !diff.CompareAfter(ws.of(p).Strategy)
 }
 
 // suspended reports whether nothing is written for a placement.
-func (ws desired) suspended(p api.PlacementKey) bool { return ws[p].Suspended != "" }
+func (ws desired) suspended(p api.PlacementKey) bool { return ws.of(p).Suspended != "" }
 
 // suspendedReason returns why an object is not written for a placement; empty if it is written.
 func (ws desired) suspendedReason(p api.PlacementKey, id api.ID) string {
@@ -106,7 +114,7 @@ type packedWanted struct {
 
 // wantedObjectsOf returns the sorted objects of works. If two works have the same object, better
 // decides whether the second gets it.
-func wantedObjectsOf(works []work.Work, better func(old, new wanted) bool) wantedObjects {
+func wantedObjectsOf(works []*work.Work, better func(old, new wanted) bool) wantedObjects {
 	n := 0
 	for _, w := range works {
 		n += len(w.Manifests)
@@ -165,7 +173,7 @@ func (ws wantedObjects) all() iter.Seq2[api.ID, wanted] {
 }
 
 // setWorks replaces what the placements should have.
-func (o *ownership) setWorks(works []work.Work) {
+func (o *ownership) setWorks(works []*work.Work) {
 	o.works = make(desired, len(works))
 	for _, w := range works {
 		o.works[w.Placement] = w
@@ -222,7 +230,7 @@ func (o *ownership) lists(id api.ID) bool {
 }
 
 // kindsOf returns the kinds of all objects of works.
-func kindsOf(works []work.Work) map[schema.GroupVersionKind]bool {
+func kindsOf(works []*work.Work) map[schema.GroupVersionKind]bool {
 	gvks := map[schema.GroupVersionKind]bool{}
 	for _, w := range works {
 		for _, m := range w.Manifests {
@@ -310,7 +318,7 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey) (owner api.Placem
 	}
 	for p := range o.inv {
 		w, known := o.works[p]
-		if p != from && o.owns(p, id) && (w.Keep || !known) && (!found || p.String() < owner.String()) {
+		if p != from && o.owns(p, id) && (!known || w.Keep) && (!found || p.String() < owner.String()) {
 			owner, found = p, true
 		}
 	}
@@ -341,27 +349,27 @@ func (o *ownership) deletionHeld(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
 	}
-	w := o.works[st.inv.Placement]
+	w := o.works.of(st.inv.Placement)
 	return w.Held(st.item.ID(), with)
 }
 
 // allowed reports whether a commit allows the deletions of a placement.
-func (o *ownership) allowed(st stale) bool { return o.works[st.inv.Placement].AllowDelete }
+func (o *ownership) allowed(st stale) bool { return o.works.of(st.inv.Placement).AllowDelete }
 
 // abandons reports whether a deleted placement leaves its objects on the cluster. The work says
 // so even if the inventory does not: the cluster may have been unreachable since the strategy changed.
 func (o *ownership) abandons(st stale) bool {
 	p := st.inv.Placement
-	return (st.inv.Abandon || o.works[p].Abandon) && !o.works.placed(p)
+	return (st.inv.Abandon || o.works.of(p).Abandon) && !o.works.placed(p)
 }
 
 // releaseAll makes all objects undesired, but keeps them on the cluster.
 func (o *ownership) releaseAll() {
 	o.wanted, o.newOwners = nil, nil
-	o.works = map[api.PlacementKey]work.Work{}
+	o.works = map[api.PlacementKey]*work.Work{}
 	for p, inv := range o.inv {
 		inv.Abandon = true
-		o.works[p] = work.Work{Placement: p, Remove: true, Abandon: true}
+		o.works[p] = &work.Work{Placement: p, Remove: true, Abandon: true}
 	}
 }
 

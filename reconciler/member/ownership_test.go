@@ -21,23 +21,23 @@ func TestStaleObjectPassesToTheAwaitingPlacement(t *testing.T) {
 	m := oneManifest()
 	one := []*work.Manifest{m}
 	v1 := placement.Revision{Commit: "v1", Hash: "1"}
-	goes := work.Work{Placement: from, Remove: true}
+	goes := &work.Work{Placement: from, Remove: true}
 	tests := map[string]struct {
 		has   []api.PlacementKey
-		works []work.Work
+		works []*work.Work
 		want  []stale // without inventories and items
 	}{
-		"nobody wants it":            {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to}}, []stale{{}}},
-		"one waits for it":           {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Revision: v1, Awaited: one}}, []stale{{newOwner: to}}},
-		"one is to come":             {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Keep: true, Awaited: one}}, []stale{{newOwner: to}}},
-		"one waits and does nothing": {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one, Suspended: "by hand"}}, nil},
-		"two wait":                   {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{newOwner: third}}},
-		"two wait and one has it":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{newOwner: to}}},
-		"another gets it at once":    {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Manifests: one}, {Placement: third, Awaited: one}}, []stale{{handedOver: true}}},
-		"it has it early":            {[]api.PlacementKey{from}, []work.Work{{Placement: from, Revision: v1, Awaited: one}}, nil},
-		"another keeps what it has":  {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Keep: true}}, []stale{{newOwner: to}}},
-		"another was told nothing":   {[]api.PlacementKey{from, to}, []work.Work{goes}, []stale{{newOwner: to}}},
-		"another gives it up too":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to}}, []stale{{}, {}}},
+		"nobody wants it":            {[]api.PlacementKey{from}, []*work.Work{goes, {Placement: to}}, []stale{{}}},
+		"one waits for it":           {[]api.PlacementKey{from}, []*work.Work{goes, {Placement: to, Revision: v1, Awaited: one}}, []stale{{newOwner: to}}},
+		"one is to come":             {[]api.PlacementKey{from}, []*work.Work{goes, {Placement: to, Keep: true, Awaited: one}}, []stale{{newOwner: to}}},
+		"one waits and does nothing": {[]api.PlacementKey{from}, []*work.Work{goes, {Placement: to, Awaited: one, Suspended: "by hand"}}, nil},
+		"two wait":                   {[]api.PlacementKey{from}, []*work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{newOwner: third}}},
+		"two wait and one has it":    {[]api.PlacementKey{from, to}, []*work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{newOwner: to}}},
+		"another gets it at once":    {[]api.PlacementKey{from}, []*work.Work{goes, {Placement: to, Manifests: one}, {Placement: third, Awaited: one}}, []stale{{handedOver: true}}},
+		"it has it early":            {[]api.PlacementKey{from}, []*work.Work{{Placement: from, Revision: v1, Awaited: one}}, nil},
+		"another keeps what it has":  {[]api.PlacementKey{from, to}, []*work.Work{goes, {Placement: to, Keep: true}}, []stale{{newOwner: to}}},
+		"another was told nothing":   {[]api.PlacementKey{from, to}, []*work.Work{goes}, []stale{{newOwner: to}}},
+		"another gives it up too":    {[]api.PlacementKey{from, to}, []*work.Work{goes, {Placement: to}}, []stale{{}, {}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 		shelf := apiserver.NewConfigMaps()
 		s := sessionAt(t, shelf)
 		s.holding(m, from)
-		s.setWorks([]work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
+		s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
 		if broken {
 			shelf.Intact = 0
 		}
@@ -95,7 +95,7 @@ func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	before.holding(m, to)
 	keeps(t, before, before.inv[to])
 	s, one := sessionAt(t, shelf), []*work.Manifest{m}
-	s.setWorks([]work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
+	s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
 	if owner, _ := s.newOwner(m.ID, from); owner != third {
 		t.Fatalf("without inventories, it goes to %v", owner)
 	}
@@ -114,7 +114,7 @@ func TestLeavingReleasesAwaitedObjects(t *testing.T) {
 	m := oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, from)
-	s.setWorks([]work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
+	s.setWorks([]*work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
 	if len(s.stales(m.ID)) != 0 {
 		t.Fatal("what is awaited is given up")
 	}
@@ -136,7 +136,7 @@ func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
 func TestAnObjectOfTwoWorksStaysWithItsOwner(t *testing.T) {
 	m := oneManifest()
 	one, two := api.PlacementKey{Name: "one"}, api.PlacementKey{Name: "two"}
-	works := []work.Work{{Placement: one, Keep: true, Manifests: []*work.Manifest{m}}, {Placement: two, Keep: true, Manifests: []*work.Manifest{m}}}
+	works := []*work.Work{{Placement: one, Keep: true, Manifests: []*work.Manifest{m}}, {Placement: two, Keep: true, Manifests: []*work.Manifest{m}}}
 	for _, owner := range []api.PlacementKey{one, two} {
 		for range 2 {
 			s := sessionAt(t, apiserver.NewConfigMaps())
@@ -159,9 +159,9 @@ func TestAnObjectOfTwoWorksStaysWithItsOwner(t *testing.T) {
 func TestEveryDesiredObjectIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owners := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.IntRange(0, 2), 0, 5).Draw(t, "owners")
-		works := make([]work.Work, 3)
+		works := make([]*work.Work, 3)
 		for p := range works {
-			works[p].Placement.Name = fmt.Sprint("p", p)
+			works[p] = &work.Work{Placement: api.PlacementKey{Name: fmt.Sprint("p", p)}}
 		}
 		for name, p := range owners {
 			works[p].Manifests = append(works[p].Manifests, &work.Manifest{Object: &api.Object{ID: cm(name)}})
@@ -193,7 +193,7 @@ func TestReportDiffTakesNothingOver(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.inv[left] = &inventory.Inventory{Placement: left}
 	s.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
-	s.setWorks([]work.Work{
+	s.setWorks([]*work.Work{
 		{Placement: left, Remove: true},
 		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},
 	})

@@ -134,7 +134,7 @@ func (p *Preview) Close() { p.s.conn.Close() }
 // Changes lists what would change if the cluster had exactly these works: first what would be
 // applied, in that order, and then what would be removed. An error means that it cannot be
 // determined.
-func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, error) {
+func (p *Preview) Changes(ctx context.Context, works []*work.Work) ([]Change, error) {
 	tasks, err := p.tasks(ctx, works, nil)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 
 // tasks sets what the cluster is to hold, and returns a task for each object of it that is not
 // suspended and among the targets; nil means all. It determines which kinds must not be tried.
-func (p *Preview) tasks(ctx context.Context, works []work.Work, targets []Target) (tasks []task, err error) {
+func (p *Preview) tasks(ctx context.Context, works []*work.Work, targets []Target) (tasks []task, err error) {
 	p.s.setWorks(works)
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 }
 
 // learn determines how the cluster serves the needed kinds.
-func (p *Preview) learn(ctx context.Context, works []work.Work) error {
+func (p *Preview) learn(ctx context.Context, works []*work.Work) error {
 	gvks := kindsOf(works)
 	p.s.addKindsOfInventories(gvks)
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
@@ -294,7 +294,7 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 // values returns the change of an object whose metadata shows no change or drift, since its
 // values may still differ.
 func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
-	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
+	if diff.CompareAfter(p.s.works.of(t.placement).Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
 	check := p.executor().compareValues(ctx, t, live)
@@ -428,7 +428,7 @@ func (p *Preview) Expiries() []connection.Expiry { return p.s.conn.Expiries() }
 
 // MissingPermissions reviews all permissions that some works need, and describes those that the
 // cluster does not grant.
-func (p *Preview) MissingPermissions(ctx context.Context, works []work.Work) ([]string, error) {
+func (p *Preview) MissingPermissions(ctx context.Context, works []*work.Work) ([]string, error) {
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 	if p.brake.releases(st, l) {
 		released, err := p.release(ctx, res, st)
 		if released || err != nil {
-			p.history.addRemoval(st, history.Released, p.works[st.inv.Placement].Cause, err)
+			p.history.addRemoval(st, history.Released, p.works.of(st.inv.Placement).Cause, err)
 		}
 		return p.succeeded(ctx, st, err)
 	}
@@ -142,7 +142,7 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 	if err == nil && result == connection.AlreadyGone {
 		return true // somebody else has deleted it
 	}
-	p.history.addRemoval(st, history.Deleted, p.works[st.inv.Placement].Cause, err)
+	p.history.addRemoval(st, history.Deleted, p.works.of(st.inv.Placement).Cause, err)
 	if !p.succeeded(ctx, st, err) {
 		return false
 	}
@@ -193,7 +193,7 @@ func (p *pruner) currentWaves() *deletion.Waves {
 }
 
 func (p *pruner) object(placement api.PlacementKey, id api.ID, leaving bool) deletion.Object {
-	return deletion.Object{ID: id, Placement: placement, Leaving: leaving, Commit: p.works[placement].Cause.Commit}
+	return deletion.Object{ID: id, Placement: placement, Leaving: leaving, Commit: p.works.of(placement).Cause.Commit}
 }
 
 // leaves reports whether an object is to be deleted for a placement, now or after a suspension.

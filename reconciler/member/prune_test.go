@@ -51,7 +51,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, web)
-			s.works[web] = work.Work{Placement: web}
+			s.works[web] = &work.Work{Placement: web}
 			var told ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
 			for range test.tries {
@@ -78,7 +78,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, web)
-	s.works[web] = work.Work{Placement: web, AllowDelete: true}
+	s.works[web] = &work.Work{Placement: web, AllowDelete: true}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()
 	defer cancel()
@@ -178,7 +178,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 					json.NewEncoder(w).Encode(a)
 				}
 			}))
-			s.works, s.trouble, s.brake.braked = map[api.PlacementKey]work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*trouble{}, map[api.ID]braked{}
+			s.works, s.trouble, s.brake.braked = map[api.PlacementKey]*work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*trouble{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
@@ -325,7 +325,7 @@ func TestRemovals(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, work.Work{})
+			f := newFixture(t, &work.Work{})
 			f.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 			it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: "h"}
 			if test.live != nil {
@@ -338,7 +338,7 @@ func TestRemovals(t *testing.T) {
 			test.work.Placement = web
 			f.inventory(web).Items.Put(it)
 			f.inv[web].Abandon = test.abandon
-			f.setWorks([]work.Work{test.work})
+			f.setWorks([]*work.Work{&test.work})
 			var events []history.Event
 			f.cfg.Record = func(all ...history.Entry) { events = append(events, eventsOf(all)...) }
 			f.pruner.prune(t.Context(), f.stales(it.ID()), map[api.PlacementKey]bool{})

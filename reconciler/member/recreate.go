@@ -234,7 +234,7 @@ func (a *applier) deleteRead(ctx context.Context, t task, live *unstructured.Uns
 	}
 	if err == nil && result != connection.AlreadyGone {
 		st := stale{inv: inv, item: t.item}
-		cause := work.Cause{Commit: a.works[t.placement].Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
+		cause := work.Cause{Commit: a.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
 		a.history.addRemoval(st, history.Deleted, cause, nil)
 	}
 	return result, err

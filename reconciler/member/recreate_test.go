@@ -152,7 +152,7 @@ func TestRecreation(t *testing.T) {
 			test.shelf.Stored["one"] = storedOne(cmp.Or(test.notes, ours))
 			s, entries := recreatingAt(t, &test.shelf, uid)
 			s.cfg.Brake = cmp.Or(test.brake, s.cfg.Brake)
-			s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
+			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
 
 			var writes []string
@@ -206,7 +206,7 @@ func TestPreviewOfARecreation(t *testing.T) {
 		shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 		s, _ := recreatingAt(t, shelf, "uid of one")
 		m := changedOne(true)
-		s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+		s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 		live, err := s.conn.Read(t.Context(), inventory.ConfigMaps, m.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestKilledDuringARecreation(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := map[api.ID]bool{oneManifest().ID: true}
-	s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), ids)
 
 	s, entries := recreatingAt(t, before.killed, "uid of one")
@@ -237,7 +237,7 @@ func TestKilledDuringARecreation(t *testing.T) {
 	if err := s.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
 	s.processPrepared(t.Context(), ids)
 	if got := eventsOf(*entries); !slices.Equal(got, []history.Event{history.Created}) || before.killed.Stored["one"] == nil {
 		t.Errorf("history: %v, the cluster has %q", got, before.killed.Names())
@@ -249,7 +249,7 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
 	shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, entries := recreatingAt(t, shelf, "uid of one")
-	s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := changedOne(true)
@@ -274,7 +274,7 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 	two.ID.Name = "two"
 	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	shelf.Writes = nil
-	s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two.ID: true})
 	if !s.store.HeldByOther() || !slices.Equal(shelf.Writes, []string{"TRY one", "POST configmaps"}) {
 		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), shelf.Writes)
@@ -342,7 +342,7 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, shelf, "uid of one")
 	s.cfg.Brake = Brake{10, 0}
-	s.setWorks([]work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
+	s.setWorks([]*work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
 	s.brake.decide(ids, s.brake.deletes)
 	if s.brake.braked[m.ID].why == "" {

@@ -148,7 +148,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		return
 	}
 	delete(r.pruned, p)
-	w := r.works[p]
+	w := r.works.of(p)
 	if w.Unreleased() {
 		return
 	}
@@ -272,7 +272,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 	} else {
 		out.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied}
 	}
-	if r.works[p].Strategy.Type == api.ReportDiff {
+	if r.works.of(p).Strategy.Type == api.ReportDiff {
 		out.Available.OK = true // availability is not checked
 		return out, t != nil
 	}

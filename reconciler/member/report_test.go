@@ -33,7 +33,7 @@ func unavailableSession(t *testing.T, h http.Handler) (*session, func(health.Hea
 		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: o}}}
 	}
 	s := sessionAt(t, h)
-	s.setWorks([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
+	s.setWorks([]*work.Work{{Placement: crp, Manifests: []*work.Manifest{
 		of(webID, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 		}}),
@@ -55,7 +55,7 @@ func TestHealthMessagesAreMasked(t *testing.T) {
 	if got := message(refused); !strings.HasSuffix(got, "https://***@x.example.com says (redacted for security reasons), not another-canary)") {
 		t.Errorf("it says %s", got)
 	}
-	var works []work.Work
+	var works []*work.Work
 	for _, w := range s.works {
 		o := map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "another-canary"}}
 		id := api.ID{Kind: "Secret", Namespace: "web", Name: "another"}
@@ -139,13 +139,13 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 			var reported ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { reported = o.(ledger.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
-				s.works[web] = work.Work{Placement: web, Remove: remove}
+				s.works[web] = &work.Work{Placement: web, Remove: remove}
 				s.reporter.report(t.Context(), web)
 				if !slices.Equal(reported.Lingering, test.lingering) || !slices.Equal(reported.Collecting, test.collected) {
 					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Lingering, reported.Collecting)
 				}
 			}
-			s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
+			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
 			if s.reporter.report(t.Context(), web); reported.Lingering != nil {
 				t.Errorf("it waits for %v, which is wanted", reported.Lingering)
 			}
@@ -190,7 +190,7 @@ func TestStateOfAnObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.setWorks([]work.Work{test.work})
+			s.setWorks([]*work.Work{&test.work})
 			if test.live != nil {
 				s.live.Put(m.ID, test.live)
 			}
@@ -232,7 +232,7 @@ func TestReportedDeletionErrors(t *testing.T) {
 func TestPlacementsThatAreReported(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	key := func(name string) api.PlacementKey { return api.PlacementKey{Name: name} }
-	s.setWorks([]work.Work{
+	s.setWorks([]*work.Work{
 		{Placement: key("changed"), Manifests: []*work.Manifest{oneManifest()}}, {Placement: key("unchanged")},
 		{Placement: key("removed"), Remove: true}, {Placement: key("pruned")}, {Placement: key("waiting"), Keep: true},
 	})

@@ -21,14 +21,14 @@ import (
 )
 
 // withValue makes the work want its ConfigMap with a value, or no ConfigMap if the value is empty.
-func (a *watched) withValue(value string) []work.Work {
+func (a *watched) withValue(value string) []*work.Work {
 	a.content, a.hash = a.configMap(), "h-"+value
 	a.content.Object["data"] = map[string]any{"key": value}
 	w := a.work()
 	if w.AllowDelete = true; value == "" {
 		w.Manifests = nil
 	}
-	return []work.Work{w}
+	return []*work.Work{w}
 }
 
 // A cluster that is restored to an earlier state while the agent runs gets the desired state again, and

@@ -68,7 +68,7 @@ func TestNothingIsHandledAfterLeaving(t *testing.T) {
 		s.Leave()
 		go func() { ended <- s.run(ctx) }()
 		<-s.left
-		s.Set([]work.Work{})
+		s.Set([]*work.Work{})
 		s.SetMembership(ledger.Membership{Fleet: here})
 		s.Check()
 		cancel()

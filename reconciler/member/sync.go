@@ -19,7 +19,7 @@ import (
 )
 
 // setWorks replaces the desired state of the cluster.
-func (s *session) setWorks(works []work.Work) {
+func (s *session) setWorks(works []*work.Work) {
 	was, before := s.works, s.wanted
 	if len(was) == 0 {
 		s.drifts.suspectHeld()
@@ -107,7 +107,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
-			if s.inv[p] == nil && len(s.works[p].Manifests) == 0 {
+			if s.inv[p] == nil && len(s.works.of(p).Manifests) == 0 {
 				inventory.Forget(s.store, p)
 			}
 		}

@@ -20,12 +20,12 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
-		s.setWorks([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
+		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
 		if s.done[web] {
 			t.Errorf("%s counts as done before it was tried", typ)
 		}
 		s.done[web] = true
-		s.setWorks([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
+		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
 		if !s.done[web] {
 			t.Errorf("%s does not count as done after it was told again", typ)
 		}

@@ -296,7 +296,7 @@ func scaled(m *work.Manifest, known *observed.Object) bool {
 // full, an autoscaler may scale it, or it had fields that Git has removed.
 func (a *applier) verifies(w wanted) bool {
 	it := a.item(w.placement, w.manifest.ID)
-	return diff.CompareAfter(a.works[w.placement].Strategy) || scaled(w.manifest, a.live.Of(w.manifest.ID)) || it != nil && it.Left != ""
+	return diff.CompareAfter(a.works.of(w.placement).Strategy) || scaled(w.manifest, a.live.Of(w.manifest.ID)) || it != nil && it.Left != ""
 }
 
 // unverified reports whether an object must be read, and was not read since others last changed

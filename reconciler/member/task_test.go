@@ -69,7 +69,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 			m := oneManifest()
 			m.Hash = "h"
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.setWorks([]work.Work{test.work})
+			s.setWorks([]*work.Work{&test.work})
 			watchConfigMaps(t, s)
 			if test.item != nil {
 				s.inventory(web).Items.Put(*test.item)
@@ -94,7 +94,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		s := sessionAt(t, apiserver.NewConfigMaps())
 		m := oneManifest()
 		m.Encrypted = &api.Ciphertext{Tool: "SOPS", Path: []string{"data", "key"}}
-		s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: strategy}}})
+		s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: strategy}}})
 		watchConfigMaps(t, s)
 		s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: "plain", Managed: "m"})
 		s.live.Put(m.ID, &observed.Object{Fleet: "prod", Managed: "m"})
@@ -143,7 +143,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionAt(t, apiserver.NewConfigMaps()), oneManifest()
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.setWorks([]work.Work{test.work})
+			s.setWorks([]*work.Work{&test.work})
 			if test.putBack {
 				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld})
 				s.drifts.decisions = ledger.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: ledger.Fingerprint(nil, "")}}
@@ -240,7 +240,7 @@ func TestNextRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.setWorks([]work.Work{test.work})
+			s.setWorks([]*work.Work{&test.work})
 			if test.watched {
 				watchConfigMaps(t, s)
 				s.live.Put(m.ID, &observed.Object{UID: "1"})
@@ -293,7 +293,7 @@ func TestPendingFailures(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
-			s.setWorks([]work.Work{{Placement: web, Manifests: append(test.others, m)}})
+			s.setWorks([]*work.Work{{Placement: web, Manifests: append(test.others, m)}})
 			if got := s.applier.passes(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
 				t.Errorf("pending: %t, want %t", got, test.want)
 			}

@@ -29,7 +29,7 @@ type Target struct {
 // checks objects that do not exist yet, and an object whose effect cannot be determined has the
 // effect Unknown. An object is tried only if a dry run is known to store nothing. An error
 // means that the cluster does not answer.
-func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) ([]Change, error) {
+func (p *Preview) Try(ctx context.Context, works []*work.Work, targets []Target) ([]Change, error) {
 	tasks, err := p.tasks(ctx, works, append([]Target{}, targets...))
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (p *Preview) untried(t task, err error) *Change {
 // of each object whether it differs, instead of gitfleet's records and comparisons. It lists
 // every difference, also of objects that gitfleet would not take over, or whose drift it would
 // not revert.
-func (p *Preview) ServerChanges(ctx context.Context, works []work.Work) ([]Change, error) {
+func (p *Preview) ServerChanges(ctx context.Context, works []*work.Work) ([]Change, error) {
 	tasks, err := p.tasks(ctx, works, nil)
 	if err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func TestTry(t *testing.T) {
 		return &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}}
 	}
 	web, never := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "never"}
-	works := []work.Work{
+	works := []*work.Work{
 		{Placement: web, Revision: placement.Revision{Commit: "c", Hash: "1"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways}, Manifests: []*work.Manifest{
 			object("Namespace", "", "coming"), object("ConfigMap", "coming", "inside"), object("ConfigMap", "absent", "nowhere"), object("ConfigMap", "default", "new"),
 			object("ConfigMap", "default", "theirs"), object("ConfigMap", "default", "there-denied"), object("ConfigMap", "default", "untried"),
@@ -159,7 +159,7 @@ func TestTry(t *testing.T) {
 }
 
 // tryAt returns the result of Try for a cluster behind a gatekeeper.
-func tryAt(t *testing.T, host string, gate *gatekeeper, works []work.Work, targets []member.Target) []member.Change {
+func tryAt(t *testing.T, host string, gate *gatekeeper, works []*work.Work, targets []member.Target) []member.Change {
 	t.Helper()
 	changes, err := previewAt(t, host, gate).Try(t.Context(), works, targets)
 	if err != nil {
@@ -261,7 +261,7 @@ func TestTryReportsUnknownEffects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w := work.Work{
+			w := &work.Work{
 				Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"}, Suspended: test.suspended,
 				Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
 			}
@@ -274,7 +274,7 @@ func TestTryReportsUnknownEffects(t *testing.T) {
 			}
 			gate := &gatekeeper{next: cluster.RoundTripper(), codes: test.codes}
 			got := ""
-			for _, c := range tryAt(t, direct.Host, gate, []work.Work{w}, targets) {
+			for _, c := range tryAt(t, direct.Host, gate, []*work.Work{w}, targets) {
 				got += strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Effect, c.ID.Name, c.Message), ": ")
 			}
 			if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
@@ -309,7 +309,7 @@ func TestServerChanges(t *testing.T) {
 	aggregated.Object["spec"] = map[string]any{"size": "2"}
 	create(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "default", theirs)
 	create(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, "default", aggregated)
-	w := work.Work{
+	w := &work.Work{
 		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"},
 		Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverNever, WhenToApply: api.ApplyAlways},
 	}
@@ -317,7 +317,7 @@ func TestServerChanges(t *testing.T) {
 		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}})
 	}
 	for name, test := range map[string]struct {
-		compare func(*member.Preview, context.Context, []work.Work) ([]member.Change, error)
+		compare func(*member.Preview, context.Context, []*work.Work) ([]member.Change, error)
 		want    []string
 		tried   []string
 	}{
@@ -327,7 +327,7 @@ func TestServerChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := &gatekeeper{next: cluster.RoundTripper(), codes: map[string]int{"GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com": 404}}
-			changes, err := test.compare(previewAt(t, direct.Host, gate), t.Context(), []work.Work{w})
+			changes, err := test.compare(previewAt(t, direct.Host, gate), t.Context(), []*work.Work{w})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -351,7 +351,7 @@ func TestServerChanges(t *testing.T) {
 	w.Strategy.WhenToTakeOver, w.Strategy.Type = api.TakeOverAlways, api.ReportDiff
 	gate := &gatekeeper{next: cluster.RoundTripper(), codes: map[string]int{"GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com": 404}}
 	w.Manifests = w.Manifests[2:]
-	changes, err := previewAt(t, direct.Host, gate).Changes(t.Context(), []work.Work{w})
+	changes, err := previewAt(t, direct.Host, gate).Changes(t.Context(), []*work.Work{w})
 	if err != nil || len(changes) != 1 || len(changes[0].Diffs) != 1 || changes[0].Diffs[0].Path != "/spec/size" || len(gate.tried) > 0 {
 		t.Errorf("compared without a dry run: %v %+v, tried %q", err, changes, gate.tried)
 	}

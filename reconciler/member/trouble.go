@@ -119,7 +119,7 @@ func (p *progress) hurry(namespace string) (ids []api.ID) {
 
 // reconsider forgets the state of the objects of a placement whose strategy has changed, and of
 // objects whose suspension has begun or ended.
-func (p *progress) reconsider(was, now work.Work) {
+func (p *progress) reconsider(was, now *work.Work) {
 	otherStrategy := !reflect.DeepEqual(was.Strategy, now.Strategy)
 	for _, m := range now.Manifests {
 		if t := p.trouble[m.ID]; t != nil && t.recreate && now.AllowDelete && !was.AllowDelete {

@@ -61,11 +61,11 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.kinds = discovery.New(nil)
-			w := work.Work{Placement: api.PlacementKey{Name: "web"}}
+			w := &work.Work{Placement: api.PlacementKey{Name: "web"}}
 			if test.holds != nil {
 				w.Manifests = []*work.Manifest{test.holds}
 			}
-			s.setWorks([]work.Work{w})
+			s.setWorks([]*work.Work{w})
 			if test.fails {
 				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: metav1.Condition{Status: metav1.ConditionFalse}}}
 			}
@@ -159,12 +159,12 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 					s.pods.Wait()
 					s.watch.Wait()
 				}()
-				w := work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
+				w := &work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
 				const gadgets = 20
 				for i := range gadgets {
 					w.Manifests = append(w.Manifests, gadget(fmt.Sprint("gadget-", i)))
 				}
-				s.setWorks([]work.Work{w})
+				s.setWorks([]*work.Work{w})
 				s.sync(t.Context())
 
 				definition := &watch.Kind{GVK: discovery.Definitions.WithVersion("v1")}
@@ -229,7 +229,7 @@ func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
 			if test.definition {
 				w.Manifests = append(w.Manifests, definition)
 			}
-			s.setWorks([]work.Work{w})
+			s.setWorks([]*work.Work{&w})
 			if test.applied {
 				s.inventory(web).Items.Put(inventory.Item{Group: secret.ID.Group, Version: "v1", Kind: secret.ID.Kind, Namespace: "web", Name: "db", Hash: "older"})
 			}

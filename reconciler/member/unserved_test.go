@@ -86,7 +86,7 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	}()
 	one, two := gadget("one"), gadget("two")
 	placed := func(manifests ...*work.Manifest) {
-		s.setWorks([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: manifests, AllowDelete: true}})
+		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: manifests, AllowDelete: true}})
 		s.sync(t.Context())
 	}
 	placed(one, two)
@@ -140,7 +140,7 @@ func TestNamespacedObjectWithoutNamespace(t *testing.T) {
 	m := gadget("one")
 	m.ID.Namespace = ""
 	m.Object.Content.SetNamespace("")
-	s.setWorks([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
+	s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
 	s.sync(t.Context())
 	state, _ := s.reporter.state(web, m.ID)
 	if want := "a Gadget is namespaced on this cluster, and the object has no namespace; write metadata.namespace"; state.Applied.OK || !strings.Contains(state.Applied.Message, want) {
@@ -159,11 +159,11 @@ func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 		s.watch.Wait()
 	}()
 	m := gadget("one")
-	s.setWorks([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
+	s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
 	s.sync(t.Context())
 	s.live.Put(m.ID, &observed.Object{UID: "1", Version: 7, Fleet: "prod"})
 	server.serve("v2")
-	s.setWorks([]work.Work{{Placement: web, AllowDelete: true}})
+	s.setWorks([]*work.Work{{Placement: web, AllowDelete: true}})
 	s.sync(t.Context())
 	if len(server.deleted) > 0 || s.inv[web] == nil || !s.inv[web].Items.Has(m.ID) {
 		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.inv[web])

@@ -216,7 +216,7 @@ func TestApplyUnderOurFieldManagerWhileSuspended(t *testing.T) {
 		hook, direct, a := startMutated(t)
 		suspended := a.work()
 		suspended.Suspended = "suspended by jo: INC-1"
-		a.Set([]work.Work{suspended})
+		a.Set([]*work.Work{suspended})
 		synctest.Wait()
 		hook.applies()
 		a.tamper(direct)
@@ -230,7 +230,7 @@ func TestApplyUnderOurFieldManagerWhileSuspended(t *testing.T) {
 		if n := hook.applies(); n != 0 {
 			t.Errorf("it was written %d times", n)
 		}
-		a.Set([]work.Work{a.work()})
+		a.Set([]*work.Work{a.work()})
 		synctest.Wait()
 		if d := a.drift(); d.State != api.DriftRepaired || hook.applies() != 1 {
 			t.Errorf("afterwards it is remembered as %+v", d)
@@ -256,7 +256,7 @@ func TestPreviewComparesValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			changes, err := p.Changes(t.Context(), []work.Work{wanted})
+			changes, err := p.Changes(t.Context(), []*work.Work{wanted})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		return api.IDOf(o)
 	}
 	service, config1 := create(services, "Service", "example.com/drain"), create(inventory.ConfigMaps, "ConfigMap")
-	s.setWorks([]work.Work{{Placement: web, Remove: true}})
+	s.setWorks([]*work.Work{{Placement: web, Remove: true}})
 	var seen ledger.WorkSeen
 	s.cfg.Report = func(o ledger.Observation) { seen = o.(ledger.WorkSeen) }
 	exists := func(res connection.Resource) bool {

@@ -130,7 +130,7 @@ func TestUnmatchedHolds(t *testing.T) {
 			p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{ResourceSelectors: []api.ResourceSelectorTerm{test.term}}}}
 			p.Selection.Unmatched = []int{0}
 			holds := contentHolds(p, now)
-			w := work.Work{Holds: holds[:len(holds)-len(guardedKinds)]}
+			w := &work.Work{Holds: holds[:len(holds)-len(guardedKinds)]}
 			for _, id := range []api.ID{namespace, secret, inWeb, other} {
 				want := ""
 				for _, held := range test.held {
@@ -161,7 +161,7 @@ func TestUnreadableHolds(t *testing.T) {
 		}
 		return m
 	}
-	w := work.Work{Holds: unreadableHolds([]*work.Manifest{manifest("ConfigMap", "plain", false), manifest("Secret", "new", true), manifest("Secret", "other", true)})}
+	w := &work.Work{Holds: unreadableHolds([]*work.Manifest{manifest("ConfigMap", "plain", false), manifest("Secret", "new", true), manifest("Secret", "other", true)})}
 	if got, want := w.Held(api.ID{Kind: "Secret", Namespace: "shop", Name: "old"}, nil), "Secret/shop/new cannot be decrypted, and may be this object under another name"; got != want || len(w.Holds) != 1 {
 		t.Errorf("held because %q, want %q", got, want)
 	}

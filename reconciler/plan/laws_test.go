@@ -163,7 +163,7 @@ func (m *model) latestHas(key api.PlacementKey, cluster string, id api.ID) bool 
 func (m *model) work(cluster string) {
 	m.tick()
 	has := m.owners[cluster]
-	works := map[api.PlacementKey]work.Work{}
+	works := map[api.PlacementKey]*work.Work{}
 	claimed := map[api.ID]bool{}
 	for _, w := range m.last.Works[cluster] {
 		works[w.Placement] = w

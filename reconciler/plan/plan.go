@@ -68,7 +68,7 @@ type Plan struct {
 	// Clusters are the same clusters in the form that the scheduler uses, in the same order.
 	Clusters []placement.Cluster
 	// Works are the works of each cluster, by placement; nil if nothing has been planned yet.
-	Works map[string][]work.Work
+	Works map[string][]*work.Work
 	// Commits are the commits besides the one in force whose content clusters are assigned to.
 	Commits map[string]bool
 	// Warnings are the warnings that belong to no placement: overrides that select nothing.

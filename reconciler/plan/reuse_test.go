@@ -69,7 +69,7 @@ func TestOneReportChangesOneCluster(t *testing.T) {
 	key := Resolve(in).Placements[0].Key
 	reported := Resolve(in).Placements[0].Clusters[3]
 	resolve := func(untrackable int) *Plan {
-		o := report(reported.Binding.Cluster, *reported.work, in.Now)
+		o := report(reported.Binding.Cluster, reported.work, in.Now)
 		o.Untrackable = untrackable
 		in.Ledger.Fold(o)
 		return Resolve(in)

@@ -308,7 +308,7 @@ func (s *scene) done(args []string) {
 }
 
 // apply makes a member apply a work, and returns its report.
-func (s *scene) apply(cluster string, w work.Work) ledger.WorkSeen {
+func (s *scene) apply(cluster string, w *work.Work) ledger.WorkSeen {
 	objects := s.objects[cluster]
 	if objects == nil {
 		objects = map[api.ID]api.PlacementKey{}
@@ -329,7 +329,7 @@ func (s *scene) apply(cluster string, w work.Work) ledger.WorkSeen {
 }
 
 // heldOn returns the held deletions of a work on a cluster.
-func (s *scene) heldOn(cluster string, w work.Work) []ledger.Braked {
+func (s *scene) heldOn(cluster string, w *work.Work) []ledger.Braked {
 	goes := maps.Clone(s.objects[cluster])
 	maps.DeleteFunc(goes, func(id api.ID, by api.PlacementKey) bool {
 		return by != w.Placement || slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
@@ -346,7 +346,7 @@ func (s *scene) heldOn(cluster string, w work.Work) []ledger.Braked {
 }
 
 // report returns the report of a member that has applied a work.
-func report(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
+func report(cluster string, w *work.Work, at time.Time) ledger.WorkSeen {
 	return ledger.WorkSeen{
 		Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests),
 	}
@@ -453,7 +453,7 @@ func claimsOf(p *Plan, key api.PlacementKey, cluster string) *OnCluster {
 	return nil
 }
 
-func describeWork(w work.Work, c *OnCluster) string {
+func describeWork(w *work.Work, c *OnCluster) string {
 	out := []string{w.Placement.String()}
 	if w.Revision.Commit != "" {
 		out = append(out, "at", w.Revision.Commit)

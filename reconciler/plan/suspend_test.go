@@ -30,7 +30,7 @@ func suspendedScene(t *testing.T, suspensions ...ledger.Suspension) *scene {
 	return s
 }
 
-func onCluster(t *testing.T, p *Plan, cluster string) work.Work {
+func onCluster(t *testing.T, p *Plan, cluster string) *work.Work {
 	t.Helper()
 	works := p.Works[cluster]
 	if len(works) != 1 {

@@ -9,16 +9,40 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
+// planWorks plans the works of all clusters. Clusters with the same work share it: most differ in nothing.
 func (pl *placementPlanner) planWorks(p *Placement) {
+	var different sharedWorks
 	for _, c := range p.Clusters {
-		c.work = pl.planWork(p, c)
+		c.work = different.shared(pl.planWork(p, c))
 	}
+}
+
+// sharedWorks are the works of a placement that were planned last, and that differ.
+type sharedWorks []*work.Work
+
+// mostSharedWorks limits how many works another one is compared with: clusters that wait, or that have other content, may
+// each have their own.
+const mostSharedWorks = 4
+
+// shared returns the same work in the memory of an earlier one, or adds it; it may be nil.
+func (ws *sharedWorks) shared(w *work.Work) *work.Work {
+	if w == nil {
+		return nil
+	}
+	for _, earlier := range *ws {
+		if earlier.Revision == w.Revision && sameWork(earlier, w) {
+			return earlier
+		}
+	}
+	*ws = append(*ws, w)
+	*ws = (*ws)[max(0, len(*ws)-mostSharedWorks):]
+	return w
 }
 
 // FinalWork returns the work of a cluster once the rollout has reached it, without the objects that are left to other
 // placements. The placement has a spec and the content is known.
-func (p *Placement) FinalWork(c *OnCluster) work.Work {
-	w := work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
+func (p *Placement) FinalWork(c *OnCluster) *work.Work {
+	w := &work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
 	if len(c.Yielded) > 0 {
 		w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return c.Leaves(m.ID) })
 	}
@@ -108,7 +132,7 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 
 // worksOf returns the works of each cluster in a plan. The lists of clusters on which nothing differs from an earlier
 // plan are those of that plan.
-func worksOf(p, earlier *Plan) map[string][]work.Work {
+func worksOf(p, earlier *Plan) map[string][]*work.Work {
 	changed := map[string]bool{}
 	for _, now := range p.Placements {
 		addChangedWorks(changed, now, earlier.Placement(now.Key))
@@ -120,14 +144,14 @@ func worksOf(p, earlier *Plan) map[string][]work.Work {
 		return earlier.Works
 	}
 	works := maps.Clone(earlier.Works)
-	maps.DeleteFunc(works, func(cluster string, _ []work.Work) bool { return changed[cluster] })
+	maps.DeleteFunc(works, func(cluster string, _ []*work.Work) bool { return changed[cluster] })
 	for _, p := range p.Placements {
 		for _, c := range p.Clusters {
 			if name := c.Binding.Cluster; c.work != nil && changed[name] {
 				if works[name] == nil {
-					works[name] = make([]work.Work, 0, len(earlier.Works[name])+1)
+					works[name] = make([]*work.Work, 0, len(earlier.Works[name])+1)
 				}
-				works[name] = append(works[name], *c.work)
+				works[name] = append(works[name], c.work)
 			}
 		}
 	}

@@ -42,16 +42,16 @@ func namesOf(ms []*work.Manifest) string {
 func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
 	all := manifestsOf("a", "b")
 	for name, test := range map[string]struct {
-		a, b work.Work
+		a, b *work.Work
 		want bool
 	}{
-		"one list":                {work.Work{Manifests: all}, work.Work{Manifests: all}, true},
-		"two lists":               {work.Work{Manifests: all, Awaited: all}, work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
-		"fewer manifests":         {work.Work{Manifests: all}, work.Work{Manifests: all[:1]}, false},
-		"loaded again":            {work.Work{Manifests: all}, work.Work{Manifests: manifestsOf("a", "b")}, false},
-		"other awaited manifests": {work.Work{Awaited: all}, work.Work{Awaited: manifestsOf("a", "b")}, false},
+		"one list":                {&work.Work{Manifests: all}, &work.Work{Manifests: all}, true},
+		"two lists":               {&work.Work{Manifests: all, Awaited: all}, &work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
+		"fewer manifests":         {&work.Work{Manifests: all}, &work.Work{Manifests: all[:1]}, false},
+		"loaded again":            {&work.Work{Manifests: all}, &work.Work{Manifests: manifestsOf("a", "b")}, false},
+		"other awaited manifests": {&work.Work{Awaited: all}, &work.Work{Awaited: manifestsOf("a", "b")}, false},
 	} {
-		if got := sameWork(&test.a, &test.b); got != test.want {
+		if got := sameWork(test.a, test.b); got != test.want {
 			t.Errorf("%s: the same: %t, want %t", name, got, test.want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := &Plan{Placements: []*Placement{a, b}}
-			first.Works = worksOf(first, &Plan{Works: map[string][]work.Work{}})
+			first.Works = worksOf(first, &Plan{Works: map[string][]*work.Work{}})
 			before, now := first.Works, worksOf(&Plan{Placements: test.now}, first)
 			for _, cluster := range []string{"east", "north", "west"} {
 				replaced := !ledger.Identical(before[cluster], now[cluster])

@@ -57,7 +57,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 	// reported folds the reports of all clusters that have applied a placement into the ledger.
 	reported := func(key api.PlacementKey) {
 		for cluster, works := range s.report.Plan().Works {
-			i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
+			i := slices.IndexFunc(works, func(w *work.Work) bool { return w.Placement == key })
 			s.ledger.Fold(ledger.WorkSeen{Cluster: cluster, Placement: key, At: s.now, Revision: works[i].Revision, Done: true, Total: len(works[i].Manifests)})
 		}
 	}

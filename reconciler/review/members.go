@@ -30,7 +30,7 @@ type Trial struct {
 	// Cluster is declared as in the commit in force, and not as in the pull request.
 	Cluster *hub.Cluster
 	// Works are the works of the cluster after the merge, and Targets the objects to try.
-	Works   []work.Work
+	Works   []*work.Work
 	Targets []member.Target
 }
 

@@ -69,7 +69,7 @@ func (s *scene) remember(r *status.Report) {
 	r.UpdateLedger(s.in.Ledger)
 }
 
-func (s *scene) says(cluster string, w work.Work, untrackable int) {
+func (s *scene) says(cluster string, w *work.Work, untrackable int) {
 	s.in.Ledger.Fold(ledger.WorkSeen{
 		Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Untrackable: untrackable,
 	})

@@ -96,7 +96,7 @@ func (s *scene) happens(rt *rapid.T, cluster string) {
 }
 
 // saidBy draws a member's report about its work.
-func saidBy(rt *rapid.T, now time.Time, cluster string, w work.Work) ledger.WorkSeen {
+func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) ledger.WorkSeen {
 	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}
 	if w.Remove {
 		o.Removed = rapid.Bool().Draw(rt, "removed")

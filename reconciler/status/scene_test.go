@@ -273,7 +273,7 @@ func (s *scene) yaml(v any) string {
 func (s *scene) member(cluster, name, lines string) {
 	s.t.Helper()
 	works := s.last.Works[cluster]
-	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement.Name == name })
+	i := slices.IndexFunc(works, func(w *work.Work) bool { return w.Placement.Name == name })
 	if i < 0 {
 		s.t.Fatalf("%s was not sent %s", cluster, name)
 	}
@@ -304,7 +304,7 @@ func (s *scene) member(cluster, name, lines string) {
 }
 
 // manifest returns the manifest that the second and third word identify.
-func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
+func (s *scene) manifest(w *work.Work, words []string) *work.Manifest {
 	s.t.Helper()
 	namespace, name, namespaced := strings.Cut(words[2], "/")
 	if !namespaced {
@@ -320,7 +320,7 @@ func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
 }
 
 // remembered returns the drift of an object and what was done about it.
-func (s *scene) remembered(w work.Work, words []string) ledger.Drift {
+func (s *scene) remembered(w *work.Work, words []string) ledger.Drift {
 	s.t.Helper()
 	m := s.manifest(w, words)
 	d := ledger.Drift{
@@ -348,7 +348,7 @@ func (s *scene) remembered(w work.Work, words []string) ledger.Drift {
 	return d
 }
 
-func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
+func (s *scene) exception(w *work.Work, words []string) ledger.ObjectState {
 	s.t.Helper()
 	m := s.manifest(w, words)
 	o := ledger.ObjectState{

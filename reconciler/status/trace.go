@@ -77,7 +77,7 @@ func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Obje
 	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: others}
 }
 
-func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
+func (r *Report) trace(w *work.Work, m *work.Manifest, cluster string) *Trace {
 	t := &Trace{
 		APIVersion: TraceVersion, ResourceIdentifier: m.Identifier(), Cluster: cluster,
 		Origin: m.Origin.String(), Kustomization: m.Origin.Kustomization,

@@ -181,8 +181,8 @@ func manifest(hash string, o map[string]any) *work.Manifest {
 	}}
 }
 
-func workOf(name, hash string, ms ...*work.Manifest) work.Work {
-	return work.Work{
+func workOf(name, hash string, ms ...*work.Manifest) *work.Work {
+	return &work.Work{
 		Placement: api.PlacementKey{Name: name}, Revision: placement.Revision{Commit: "c-" + hash, Hash: hash},
 		Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways}, Manifests: ms,
 	}
@@ -203,7 +203,7 @@ func TestAgentSendsNoNeedlessRequests(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	ms := many(ns, 20, "a")
-	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.Set([]*work.Work{workOf("web", "1", ms...)})
 	a.applied(key, "1")
 	objects, inventories := split(a.writes())
 	if len(objects) != len(ms) {
@@ -218,7 +218,7 @@ func TestAgentSendsNoNeedlessRequests(t *testing.T) {
 	changed := append([]*work.Manifest{}, ms...)
 	changed[7] = configMap(ns, "cm-006", "b")
 	a.sent.Reset()
-	a.Set([]work.Work{workOf("web", "2", changed...)})
+	a.Set([]*work.Work{workOf("web", "2", changed...)})
 	a.applied(key, "2")
 	objects, inventories = split(a.writes())
 	if want := "PATCH /api/v1/namespaces/" + ns + "/configmaps/cm-006"; len(objects) != 1 || objects[0] != want {
@@ -229,7 +229,7 @@ func TestAgentSendsNoNeedlessRequests(t *testing.T) {
 	}
 
 	a.sent.Reset()
-	a.Set([]work.Work{workOf("web", "3", changed[:len(changed)-1]...)})
+	a.Set([]*work.Work{workOf("web", "3", changed[:len(changed)-1]...)})
 	a.applied(key, "3")
 	objects, _ = split(a.writes())
 	if want := "DELETE /api/v1/namespaces/" + ns + "/configmaps/cm-019"; len(objects) != 1 || objects[0] != want {
@@ -243,12 +243,12 @@ func TestAgentRestartsWithoutWrites(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	w := workOf("web", "1", many(ns, 10, "a")...)
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.applied(key, "1")
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
 	a.stop()
 	a.start()
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.applied(key, "1")
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("writes after a restart: %v", got)
@@ -268,7 +268,7 @@ func TestAgentRevertsDrift(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	cms := a.client.CoreV1().ConfigMaps(ns)
-	a.Set([]work.Work{workOf("web", "1", many(ns, 20, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 20, "a")...)})
 	a.applied(key, "1")
 	ctx := context.Background()
 
@@ -332,13 +332,13 @@ func TestObjectMovesToAnotherPlacement(t *testing.T) {
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
 	x, y := configMap(ns, "x", "a"), configMap(ns, "y", "a")
-	a.Set([]work.Work{workOf("one", "1", namespaceOf(ns), x, y)})
+	a.Set([]*work.Work{workOf("one", "1", namespaceOf(ns), x, y)})
 	a.applied(api.PlacementKey{Name: "one"}, "1")
 	before, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "x", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Set([]work.Work{workOf("one", "2", namespaceOf(ns)), workOf("two", "1", x)})
+	a.Set([]*work.Work{workOf("one", "2", namespaceOf(ns)), workOf("two", "1", x)})
 	a.applied(api.PlacementKey{Name: "one"}, "2")
 	a.applied(api.PlacementKey{Name: "two"}, "1")
 	after, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "x", metav1.GetOptions{})
@@ -352,12 +352,12 @@ func TestObjectMovesToAnotherPlacement(t *testing.T) {
 		t.Errorf("an unwanted object still exists: %v", err)
 	}
 	// The namespace is not deleted as long as another placement has objects in it.
-	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "2", x)})
+	a.Set([]*work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "2", x)})
 	a.applied(api.PlacementKey{Name: "two"}, "2")
 	if got, err := a.client.CoreV1().Namespaces().Get(context.Background(), ns, metav1.GetOptions{}); err != nil || got.DeletionTimestamp != nil {
 		t.Errorf("the namespace goes, and with it what is wanted there: %v", err)
 	}
-	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, {Placement: api.PlacementKey{Name: "two"}, Remove: true}})
+	a.Set([]*work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, {Placement: api.PlacementKey{Name: "two"}, Remove: true}})
 	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w ledger.WorkSeen) bool { return len(w.Lingering) == 1 && !w.Removed })
 	finalizeNamespace(t, a.client, ns)
 	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
@@ -370,7 +370,7 @@ func TestFailedObjectAffectsNoOther(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	missing := ns + "-missing"
-	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "fine", "a"), configMap(missing, "lost", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "fine", "a"), configMap(missing, "lost", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	if len(w.Exceptions) != 1 || w.Exceptions[0].ID.Name != "lost" {
 		t.Fatalf("exceptions: %+v", w.Exceptions)
@@ -382,7 +382,7 @@ func TestFailedObjectAffectsNoOther(t *testing.T) {
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "fine", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "fine", "a"), namespaceOf(missing), configMap(missing, "lost", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "fine", "a"), namespaceOf(missing), configMap(missing, "lost", "a"))})
 	a.applied(key, "2")
 }
 
@@ -392,7 +392,7 @@ func TestAgentReportsContestedObjects(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", many(ns, 1, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 1, "a")...)})
 	a.applied(key, "1")
 	cms := a.client.CoreV1().ConfigMaps(ns)
 	for i := range 3 {
@@ -421,7 +421,7 @@ func TestAgentReleasesItsObjectsWhenAClusterLeaves(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 3, "a")...)})
 	a.applied(key, "1")
 	select {
 	case <-a.Leave():
@@ -464,7 +464,7 @@ func TestFieldsOfClientSideApplyAreTakenOver(t *testing.T) {
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Create(ctx, old, metav1.CreateOptions{FieldManager: "kubectl-client-side-apply"}); err != nil {
 		t.Fatal(err)
 	}
-	a.Set([]work.Work{workOf("web", "1", many(ns, 1, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 1, "a")...)})
 	a.applied(key, "1")
 	cm, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "cm-000", metav1.GetOptions{})
 	if err != nil {

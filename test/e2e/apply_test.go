@@ -88,7 +88,7 @@ func TestCustomResourceWithItsDefinition(t *testing.T) {
 	}
 	gadgets := dynamics.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}).Namespace(ns)
 
-	a.Set([]work.Work{workOf("crd", "1", namespaceOf(ns), gadget(group, ns, "one"), gadget(group, ns, "two"), definition(group))})
+	a.Set([]*work.Work{workOf("crd", "1", namespaceOf(ns), gadget(group, ns, "one"), gadget(group, ns, "two"), definition(group))})
 	a.applied(key, "1")
 	for _, name := range []string{"one", "two"} {
 		if _, err := gadgets.Get(context.Background(), name, metav1.GetOptions{}); err != nil {
@@ -120,7 +120,7 @@ func TestObjectIsAppliedWhenItsKindAppears(t *testing.T) {
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
 	group := ns + ".example.com"
-	a.Set([]work.Work{workOf("cr", "1", namespaceOf(ns), configMap(ns, "fine", "a"), gadget(group, ns, "one"))})
+	a.Set([]*work.Work{workOf("cr", "1", namespaceOf(ns), configMap(ns, "fine", "a"), gadget(group, ns, "one"))})
 	w := a.until(api.PlacementKey{Name: "cr"}, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	want := `Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Gadget" in version "` + group + `/v1": the cluster has no CustomResourceDefinition of kind Gadget in group ` + group + ` with version v1: place it together with the object, or install it there; it is looked for every few minutes)`
 	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.DecodingErred || w.Exceptions[0].Applied.Message != want {
@@ -148,7 +148,7 @@ func TestAbandonedObjectsHaveNoOwner(t *testing.T) {
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	w := workOf("web", "1", namespaceOf(ns), configMap(ns, "alone", "a"), configMap(ns, "shared", "a"))
 	w.Abandon = true
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.applied(key, "1")
 	if err := (situation{a, ns, "shared"}).edit(ctx, `{"data":{"theirs":"1"},"metadata":{"labels":{"theirs":"1"},"annotations":{"theirs":"1"}}}`); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestAbandonedObjectsHaveNoOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.sent.Reset()
-	a.Set([]work.Work{{Placement: key, Remove: true, Abandon: true}})
+	a.Set([]*work.Work{{Placement: key, Remove: true, Abandon: true}})
 	a.until(key, "released", func(w ledger.WorkSeen) bool { return w.Removed })
 	for _, line := range a.writes() {
 		if strings.HasPrefix(line, "DELETE") && !strings.Contains(line, "/gitfleet-system/") {
@@ -195,7 +195,7 @@ func TestAbandonedObjectsHaveNoOwner(t *testing.T) {
 	}
 	never := workOf("web", "2", configMap(ns, "alone", "a"))
 	never.Strategy.WhenToTakeOver = api.TakeOverNever
-	a.Set([]work.Work{never})
+	a.Set([]*work.Work{never})
 	a.until(key, "not ours", func(w ledger.WorkSeen) bool { return w.Done && verdict(w, "alone") == api.NotTakenOver })
 }
 
@@ -206,9 +206,9 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	t.Parallel()
 	first, second := newAgent(t), newAgent(t)
 	ns, key := first.makeNamespace(), api.PlacementKey{Name: "web"}
-	first.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "first"))})
+	first.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "first"))})
 	first.applied(key, "1")
-	second.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "second"), configMap(ns, "two", "second"))})
+	second.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "second"), configMap(ns, "two", "second"))})
 	w := second.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message, "Fleet:"+first.fleet) {
 		t.Errorf("the second says: %+v", w.Exceptions)
@@ -221,7 +221,7 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	}
 	is("first")
 
-	second.Set([]work.Work{{Placement: key, Remove: true}})
+	second.Set([]*work.Work{{Placement: key, Remove: true}})
 	second.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 	is("first")
 	if len(first.inventory()) != 1 || len(second.inventory()) != 0 {
@@ -231,9 +231,9 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 		t.Errorf("the second left something: %v", err)
 	}
 
-	second.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "second"))})
+	second.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "second"))})
 	second.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && !w.Applied() })
-	first.Set([]work.Work{{Placement: key, Remove: true}})
+	first.Set([]*work.Work{{Placement: key, Remove: true}})
 	first.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 	second.applied(key, "2")
 	is("second")
@@ -250,7 +250,7 @@ func TestChangedInventoryIsRestored(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", many(ns, 2, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 2, "a")...)})
 	a.applied(key, "1")
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
 	before := a.inventory()[0]
@@ -293,7 +293,7 @@ func TestChangedInventoryIsRestored(t *testing.T) {
 	// It still records what is owned: after a restart, unwanted objects are deleted.
 	a.stop()
 	a.start()
-	a.Set([]work.Work{workOf("web", "2", many(ns, 1, "a")...)})
+	a.Set([]*work.Work{workOf("web", "2", many(ns, 1, "a")...)})
 	a.applied(key, "2")
 	if _, err := a.get(ns, "cm-001"); !apierrors.IsNotFound(err) {
 		t.Errorf("an unwanted object still exists: %v", err)
@@ -306,7 +306,7 @@ func TestDeletedNamespaceIsRestored(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", many(ns, 5, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 5, "a")...)})
 	a.applied(key, "1")
 	before, err := a.client.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
 	if err != nil {
@@ -360,7 +360,7 @@ func TestForceConflicts(t *testing.T) {
 		"forced":      {Type: api.ServerSideApply, ServerSideApplyConfig: &api.ServerSideApplyConfig{ForceConflicts: true}},
 		"unforced":    {Type: api.ServerSideApply},
 	}
-	var all []work.Work
+	var all []*work.Work
 	for name, strategy := range strategies {
 		if err := (situation{a, ns, name}).create(context.Background(), "theirs", false); err != nil {
 			t.Fatal(err)
@@ -412,7 +412,7 @@ func TestObjectsWithOwners(t *testing.T) {
 	alone, together := workOf("alone", "1", configMap(ns, "owned", "a")), workOf("together", "1", configMap(ns, "shared", "a"))
 	alone.Strategy.WhenToTakeOver, together.Strategy.WhenToTakeOver = api.TakeOverIfNoDiff, api.TakeOverIfNoDiff
 	together.Strategy.AllowCoOwnership = true
-	a.Set([]work.Work{alone, together})
+	a.Set([]*work.Work{alone, together})
 	a.applied(together.Placement, "1")
 	w := a.until(alone.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	want := fmt.Sprintf("the object is already owned by some other sources(s) and co-ownership is disallowed (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:owner UID:%s}])", owner.UID)
@@ -433,7 +433,7 @@ func TestReplacedObjectIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "1")
 	a.stop()
 	if err := a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}); err != nil {
@@ -443,7 +443,7 @@ func TestReplacedObjectIsNotDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.start()
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "theirs" {
 		t.Errorf("foreign object: %v, %v", cm, err)
@@ -478,9 +478,9 @@ func TestDeletionHasTheUIDAsPrecondition(t *testing.T) {
 	a = newAgent(t, func(cfg *member.Config) { cfg.Wrap = replace })
 	ns = a.makeNamespace()
 	key := api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "1")
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "theirs" {
 		t.Errorf("foreign object: %v, %v", cm, err)

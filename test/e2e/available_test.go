@@ -59,7 +59,7 @@ func TestAvailableByExpression(t *testing.T) {
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": ns}, "data": map[string]any{"age": "Y2FuYXJ5LXZhbHVl"},
 	}), map[string]string{api.AvailableAnnotation: `int(object.data.age) > 1`})
 	plain := configMap(ns, "plain", "a")
-	a.Set([]work.Work{workOf("web", "1", definition(group), one, settings, plain, secret)})
+	a.Set([]*work.Work{workOf("web", "1", definition(group), one, settings, plain, secret)})
 	a.available(key, "one", "its expression does not hold")
 	a.available(key, "settings", "its expression cannot be evaluated: no such key: ready")
 
@@ -91,10 +91,10 @@ func TestAvailableByExpression(t *testing.T) {
 	role := annotated(manifest("account", map[string]any{
 		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "robot", "namespace": ns},
 	}), nil)
-	a.Set([]work.Work{workOf("web", "2", definition(group), settings, plain, role)})
+	a.Set([]*work.Work{workOf("web", "2", definition(group), settings, plain, role)})
 	a.available(key, "robot", "available")
 	asking := annotated(role, map[string]string{api.AvailableAnnotation: `size(object.?secrets.orValue([])) > 0`})
-	a.Set([]work.Work{workOf("web", "3", definition(group), settings, plain, asking)})
+	a.Set([]*work.Work{workOf("web", "3", definition(group), settings, plain, asking)})
 	a.available(key, "robot", "its expression does not hold")
 	_, err = a.client.CoreV1().ServiceAccounts(ns).Patch(ctx, "robot", types.MergePatchType, []byte(`{"secrets":[{"name":"x"}]}`), metav1.PatchOptions{})
 	noError(t, err)
@@ -109,13 +109,13 @@ func TestAvailabilityExpressionOnTheLiveObjectIsIgnored(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	ready := map[string]string{api.AvailableAnnotation: `object.data.key == "ready"`}
 	first, second := annotated(configMap(ns, "first", "a"), ready), annotated(configMap(ns, "second", "a"), ready)
-	a.Set([]work.Work{workOf("web", "1", first, second)})
+	a.Set([]*work.Work{workOf("web", "1", first, second)})
 	a.available(key, "first", "its expression does not hold")
 	a.available(key, "second", "its expression does not hold")
 
 	suspended := workOf("web", "1", first, second)
 	suspended.Suspended = "by a test"
-	a.Set([]work.Work{suspended})
+	a.Set([]*work.Work{suspended})
 	noError(t, situation{a, ns, "first"}.edit(ctx, `{"metadata":{"annotations":{"`+api.AvailableAnnotation+`":"true"}}}`))
 	noError(t, situation{a, ns, "second"}.edit(ctx, `{"data":{"key":"ready"}}`))
 	unavailable := func(w ledger.WorkSeen) string {
@@ -137,9 +137,9 @@ func TestRetainedObjectIsReleased(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	kept := annotated(configMap(ns, "kept", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled})
-	a.Set([]work.Work{workOf("web", "1", kept, configMap(ns, "gone", "a"), configMap(ns, "stays", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", kept, configMap(ns, "gone", "a"), configMap(ns, "stays", "a"))})
 	a.applied(key, "1")
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "stays", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "stays", "a"))})
 	a.eventually("deleted", func() (bool, error) {
 		_, err := a.get(ns, "gone")
 		return apierrors.IsNotFound(err), err
@@ -158,9 +158,9 @@ func TestRetainedObjectIsReleased(t *testing.T) {
 	if cm.Data["key"] != "a" {
 		t.Errorf("it holds %v", cm.Data)
 	}
-	a.Set([]work.Work{workOf("web", "3", annotated(configMap(ns, "stays", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))})
+	a.Set([]*work.Work{workOf("web", "3", annotated(configMap(ns, "stays", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))})
 	a.applied(key, "3")
-	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+	a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "stays", metav1.GetOptions{}); err != nil {
 		t.Errorf("with its placement: %v", err)
@@ -178,7 +178,7 @@ func TestRetainedObjectsDelayNoDeletion(t *testing.T) {
 	for _, name := range []string{"kept-1", "kept-2", "kept-3"} {
 		ms = append(ms, annotated(configMap(ns, name, "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))
 	}
-	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.Set([]*work.Work{workOf("web", "1", ms...)})
 	a.applied(key, "1")
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
 	a.stop()
@@ -186,7 +186,7 @@ func TestRetainedObjectsDelayNoDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.start()
-	a.Set([]work.Work{workOf("web", "2", ms[:1]...)})
+	a.Set([]*work.Work{workOf("web", "2", ms[:1]...)})
 	if seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Braked) > 0 {
 		t.Errorf("held: %v", seen.Braked)
 	}

@@ -295,11 +295,11 @@ func TestSecretQuotedByTheServerIsMasked(t *testing.T) {
 		w.Manifests = append(w.Manifests, secret(name, fine))
 	}
 	// Each strategy can fail in its own way.
-	var all []work.Work
+	var all []*work.Work
 	for name, strategy := range map[string]api.ApplyStrategy{
 		"always": {}, "if-no-diff": {WhenToTakeOver: api.TakeOverIfNoDiff}, "report": {Type: api.ReportDiff}, "full": {ComparisonOption: api.FullComparison},
 	} {
-		v := work.Work{Placement: api.PlacementKey{Name: name}, Revision: w.Revision, Strategy: strategy}
+		v := &work.Work{Placement: api.PlacementKey{Name: name}, Revision: w.Revision, Strategy: strategy}
 		for _, m := range w.Manifests {
 			o := m.Object.Content.DeepCopy()
 			o.SetName(name + "-" + o.GetName())

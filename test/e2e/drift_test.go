@@ -63,7 +63,7 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": ns},
 		"stringData": map[string]any{"password": "canary-in-git"},
 	})
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), configMap(ns, "three", "a"), secret)})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), configMap(ns, "three", "a"), secret)})
 	a.applied(key, "1")
 	cms := a.client.CoreV1().ConfigMaps(ns)
 	repaired := func(n int) func(ledger.Drift) bool {
@@ -97,7 +97,7 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 	}
 	a.stop()
 	a.startWith(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: last.Drifts}})
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
 	d := a.awaitDrift(key, "one", "repaired", repaired(2))
@@ -114,7 +114,7 @@ func TestStandingDriftIsRecorded(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	w := workOf("web", "1", configMap(ns, "one", "a"))
 	w.Strategy.WhenToApply = api.ApplyIfNotDrifted
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 	d := a.awaitDrift(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
@@ -168,7 +168,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	asks := map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas"}
-	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "manual", 2, nil), deployment(ns, "open", 2, asks))})
+	a.Set([]*work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "manual", 2, nil), deployment(ns, "open", 2, asks))})
 	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Done && w.Applied() })
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-scaler"},
@@ -204,7 +204,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	a.eventually("a manual scaling reverted", func() (bool, error) { return a.replicas(ns, "manual") == 2, nil })
 	next := deployment(ns, "web", 2, map[string]any{"note": "changed"})
 	open := deployment(ns, "open", 2, map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas", "note": "changed"})
-	a.Set([]work.Work{workOf("web", "2", next, deployment(ns, "manual", 2, nil), open)})
+	a.Set([]*work.Work{workOf("web", "2", next, deployment(ns, "manual", 2, nil), open)})
 	a.until(key, "applied again", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && w.Applied() })
 	if web, open := a.replicas(ns, "web"), a.replicas(ns, "open"); web != 6 || open != 7 {
 		t.Errorf("a new version scaled to %d and %d", web, open)
@@ -217,7 +217,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 		return apierrors.IsNotFound(err), nil
 	})
 	last := deployment(ns, "web", 3, map[string]any{"note": "changed again"})
-	a.Set([]work.Work{workOf("web", "3", last, deployment(ns, "manual", 2, nil), open)})
+	a.Set([]*work.Work{workOf("web", "3", last, deployment(ns, "manual", 2, nil), open)})
 	a.eventually("what it left behind taken back", func() (bool, error) { return a.replicas(ns, "web") == 3, nil })
 	a.awaitDrift(key, "web", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 }
@@ -234,7 +234,7 @@ func TestTakeOverKeepsTheReplicasOfAnAutoscaler(t *testing.T) {
 		noError(t, err)
 		a.scale(ns, name, "acme-autoscaler", 5)
 	}
-	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
+	a.Set([]*work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
 	d := a.awaitDrift(key, "web", "contested", func(d ledger.Drift) bool { return d.State == api.DriftContested })
 	if n := a.replicas(ns, "web"); n != 5 || !strings.Contains(d.Message, "acme-autoscaler") {
 		t.Errorf("scaled to %d: %s", n, d.Message)
@@ -249,13 +249,13 @@ func TestObjectCreatedAgainByOthersIsForeign(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	w := workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))
 	w.Strategy.WhenToTakeOver = api.TakeOverNever
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.applied(key, "1")
 	a.stop()
 	noError(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
 	noError(t, situation{a, ns, "one"}.create(ctx, "theirs", false))
 	a.start()
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	seen := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	if got := verdict(seen, "one"); got != api.NotTakenOver {
 		t.Errorf("it says %s", got)

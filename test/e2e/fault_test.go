@@ -58,7 +58,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 		ms = append(ms, configMap(ns, name, "a"))
 	}
 	start := time.Now()
-	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.Set([]*work.Work{workOf("web", "1", ms...)})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	told := map[string]ledger.Verdict{}
 	for _, e := range w.Exceptions {
@@ -113,7 +113,7 @@ func TestRetryAfterIsRespected(t *testing.T) {
 		return next.RoundTrip(r)
 	}
 	f.set("throttled", fault{writesOf("one"), record})
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "1")
 	mu.Lock()
 	defer mu.Unlock()
@@ -129,7 +129,7 @@ func TestHangingWriteTimesOut(t *testing.T) {
 	a, f := newFaulty(t, shortTimeout)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	f.set("hang", fault{writesOf("stuck"), hanging})
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "stuck", "a"), configMap(ns, "fine", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "stuck", "a"), configMap(ns, "fine", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	if got := verdictOf(w, "stuck"); !strings.Contains(got.Message, "the API server did not answer in time") {
 		t.Errorf("it says: %s", got.Message)
@@ -193,11 +193,11 @@ func TestHangingClusterIsUnreachable(t *testing.T) {
 	var said seen
 	a, f := newFaulty(t, shortTimeout, said.watch, func(cfg *member.Config) { cfg.Probe = 300 * time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", many(ns, 30, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 30, "a")...)})
 	a.applied(key, "1")
 	a.sent.Reset()
 	f.set("hang", fault{everything, hanging})
-	a.Set([]work.Work{workOf("web", "2", many(ns, 30, "b")...)})
+	a.Set([]*work.Work{workOf("web", "2", many(ns, 30, "b")...)})
 	a.eventually("reported as not answering", said.said(false, "the API server did not answer in time"))
 	if n := len(a.writes()); n > 16 { // two rounds of the requests that may be in flight
 		t.Errorf("a silent server was sent %d writes", n)
@@ -210,14 +210,14 @@ func TestHangingClusterIsUnreachable(t *testing.T) {
 	a.stop()
 	a.adjust = append(a.adjust, longTimeout)
 	a.start()
-	a.Set([]work.Work{workOf("web", "2", many(ns, 30, "b")...)})
+	a.Set([]*work.Work{workOf("web", "2", many(ns, 30, "b")...)})
 	a.applied(key, "2")
 	var writing atomic.Bool
 	f.set("hang", fault{everything, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		writing.Store(writing.Load() || r.Method == http.MethodPatch)
 		return hanging(next, r)
 	}})
-	a.Set([]work.Work{workOf("web", "3", many(ns, 30, "c")...)})
+	a.Set([]*work.Work{workOf("web", "3", many(ns, 30, "c")...)})
 	a.eventually("writing", func() (bool, error) { return writing.Load(), nil })
 	a.stop()
 }
@@ -234,12 +234,12 @@ func TestHangingClusterDelaysNoOtherCluster(t *testing.T) {
 	f.set("hang", fault{func(r *http.Request) bool {
 		return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/cm-")
 	}, hanging})
-	stuck.Set([]work.Work{workOf("stuck", "1", many(fleet.Namespace(t), 20, "a")...)})
+	stuck.Set([]*work.Work{workOf("stuck", "1", many(fleet.Namespace(t), 20, "a")...)})
 	stuck.eventually("stuck", func() (bool, error) {
 		n := stuck.countRequests(http.MethodPatch, "cm-003")
 		return len(limit) == 4 || n > 0, nil
 	})
-	healthy.Set([]work.Work{workOf("fine", "1", configMap(ns, "one", "a"))})
+	healthy.Set([]*work.Work{workOf("fine", "1", configMap(ns, "one", "a"))})
 	healthy.applied(api.PlacementKey{Name: "fine"}, "1")
 }
 
@@ -249,10 +249,10 @@ func TestExpiredCredentials(t *testing.T) {
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe = 200 * time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	a.applied(key, "1")
 	f.set("expired", fault{everything, refusing(401, metav1.StatusReasonUnauthorized, "Unauthorized")})
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.eventually("said to be refused", said.said(false, "Unauthorized"))
 	before := len(a.sent.Requests())
 	f.clear() // the file has been renewed
@@ -304,7 +304,7 @@ func TestBrokenWatchesAreResumed(t *testing.T) {
 				mu.Unlock()
 				return do(next, r)
 			}})
-			a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
+			a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 			a.applied(key, "1")
 			a.eventually("tried three times", func() (bool, error) {
 				mu.Lock()
@@ -346,7 +346,7 @@ func TestObjectsWaitForTheirInventory(t *testing.T) {
 		},
 		refusing(500, metav1.StatusReasonInternalError, "etcdserver: no space"),
 	})
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	if got := verdictOf(w, "one"); !strings.Contains(got.Message, "write inventory of crp/web") || !strings.Contains(got.Message, "etcdserver: no space") {
 		t.Errorf("it says: %s", got.Message)
@@ -360,7 +360,7 @@ func TestObjectsWaitForTheirInventory(t *testing.T) {
 	// The last write of a pass records the result: it is repeated.
 	a.sent.Reset()
 	f.set("inventory", fault{inventories, times(2, refusing(500, metav1.StatusReasonInternalError, "etcdserver: no space"))})
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.applied(key, "2")
 	a.eventually("inventory written", func() (bool, error) {
 		var answers []int
@@ -373,7 +373,7 @@ func TestObjectsWaitForTheirInventory(t *testing.T) {
 	})
 	a.stop()
 	a.start()
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.applied(key, "2")
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("after a restart: %v", got)
@@ -385,10 +385,10 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "1")
 	f.set("delete", fault{func(r *http.Request) bool { return r.Method == http.MethodDelete }, times(2, refusing(500, metav1.StatusReasonInternalError, "etcdserver: timeout"))})
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "a"))})
 	a.eventually("deleted", func() (bool, error) {
 		_, err := a.get(ns, "two")
 		return err != nil, nil
@@ -430,13 +430,13 @@ func TestUnreadableObjectIsNotTreatedAsDeleted(t *testing.T) {
 				_, err := a.client.AppsV1().Deployments(ns).Get(context.Background(), "web", metav1.GetOptions{})
 				return err == nil
 			}
-			a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), deployment)})
+			a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), deployment)})
 			a.applied(key, "1")
 			a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
 			a.stop()
 			f.set("unknown", x)
 			a.start()
-			a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+			a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 			// Everything else is applied.
 			a.eventually("the rest applied", func() (bool, error) {
 				cm, err := a.get(ns, "one")
@@ -455,7 +455,7 @@ func TestReplacedClusterIsDetected(t *testing.T) {
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe, cfg.Observe = 200*time.Millisecond, 200*time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	a.applied(key, "1")
 	system, err := a.client.CoreV1().Namespaces().Get(context.Background(), "kube-system", metav1.GetOptions{})
 	if err != nil {

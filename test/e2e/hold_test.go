@@ -19,7 +19,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftReport })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	a.applied(key, "1")
 	one := situation{a, ns, "one"}
 	heldAt := func(value string) ledger.Drift {
@@ -51,7 +51,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 		t.Errorf("a held object does not count as applied: %+v", seen.Exceptions)
 	}
 
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.awaitDrift(key, "one", "accepted", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-2"), nil })
 	if objects, inventories := split(a.writes()); len(objects) > 0 || len(inventories) != 1 {
@@ -64,13 +64,13 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	a.stop()
 	noError(t, one.edit(ctx, `{"data":{"key":"e"}}`)) // while gitfleet is not running, and the ledger is lost
 	a.start()
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	heldAt("e")
 	noError(t, one.edit(ctx, `{"data":{"key":"c"}}`))
 	heldAt("c")
 	a.stop()
 	a.startWith(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: {d}}})
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done })
 	heldAt("c")
 	if got := live(); got != "c" {
@@ -102,7 +102,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftPropose })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	both := []work.Work{workOf("web", "1", configMap(ns, "kept", "a"), configMap(ns, "one", "a"))}
+	both := []*work.Work{workOf("web", "1", configMap(ns, "kept", "a"), configMap(ns, "one", "a"))}
 	a.Set(both)
 	a.applied(key, "1")
 	objects := a.client.CoreV1().ConfigMaps(ns)
@@ -130,7 +130,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 		t.Errorf("after a restart: %v", err)
 	}
 
-	a.Set([]work.Work{workOf("web", "2", configMap(ns, "kept", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "kept", "a"))})
 	a.until(key, "given up", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
 }
 
@@ -147,7 +147,7 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	placed := func(mode string) {
 		w := workOf("web", "1", configMap(ns, "held", "a"), reverted)
 		w.Drift, w.ClusterDrift = mode, cluster
-		a.Set([]work.Work{w})
+		a.Set([]*work.Work{w})
 	}
 	placed("report")
 	a.applied(key, "1")

@@ -28,7 +28,7 @@ func TestInventoryIsSplitOverConfigMaps(t *testing.T) {
 		noise.Read(raw)
 		m.Hash = fmt.Sprintf("%x", raw)
 	}
-	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.Set([]*work.Work{workOf("web", "1", ms...)})
 	a.applied(key, "1")
 	held := func() (size int, names []string) {
 		for _, cm := range a.inventory() {
@@ -49,7 +49,7 @@ func TestInventoryIsSplitOverConfigMaps(t *testing.T) {
 
 	a.stop()
 	a.start()
-	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.Set([]*work.Work{workOf("web", "1", ms...)})
 	a.applied(key, "1")
 	if written := a.writes(); len(written) > 0 {
 		t.Errorf("after a restart: %d writes", len(written))
@@ -68,7 +68,7 @@ func TestInventoryIsSplitOverConfigMaps(t *testing.T) {
 	}
 	w := workOf("web", "2", ms[:200]...)
 	w.AllowDelete = true
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.eventually("in fewer parts", func() (bool, error) {
 		size, now := held()
 		return len(now) == 1 && size < 1<<20, fmt.Errorf("%d bytes in %v", size, now)

@@ -92,7 +92,7 @@ func withPorts(m *work.Manifest, ports ...int64) *work.Manifest {
 
 // labelled returns works in which every object has a label with that value, as when the label
 // changes in Git.
-func labelled(value string, ms ...*work.Manifest) work.Work {
+func labelled(value string, ms ...*work.Manifest) *work.Work {
 	for _, m := range ms {
 		o := m.Object.Content
 		labels := o.GetLabels()
@@ -145,7 +145,7 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 		}
 	}
 	for i, n := range rounds {
-		a.Set([]work.Work{labelled(n, objects()...)})
+		a.Set([]*work.Work{labelled(n, objects()...)})
 		a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Revision.Hash == n && w.Done && w.Applied() })
 		fence(n)
 		if got, want := undone(), float64(3*(i+1)); got != want {
@@ -161,7 +161,7 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 
 	a.stop()
 	a.start()
-	a.Set([]work.Work{labelled("5", objects()...)})
+	a.Set([]*work.Work{labelled("5", objects()...)})
 	a.until(key, "applied after a restart", func(w ledger.WorkSeen) bool { return w.Done && w.Applied() })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("writes after a restart: %v", got)

@@ -36,7 +36,7 @@ func TestChangesDuringAPassAreDetected(t *testing.T) {
 			})
 		}
 	})
-	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"), deployment(ns, "last", 1, nil))})
+	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"), deployment(ns, "last", 1, nil))})
 	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 	a.eventually("as it should be", func() (bool, error) {
 		one, err := a.get(ns, "one")
@@ -49,7 +49,7 @@ func TestChangesDuringAPassAreDetected(t *testing.T) {
 	}
 
 	// When a kind is no longer watched, the others still are.
-	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
+	a.Set([]*work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	noError(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
 	a.awaitDrift(key, "two", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })

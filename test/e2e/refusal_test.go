@@ -129,7 +129,7 @@ func TestRefusalsOfTheAPIServerAreReported(t *testing.T) {
 	for _, test := range tests {
 		w.Manifests = append(w.Manifests, test.object)
 	}
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	got := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	for name, test := range tests {
 		v := verdictOf(got, name)
@@ -170,7 +170,7 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	f.set("long", fault{writesOf("one"), refusing(422, metav1.StatusReasonInvalid, "it is all wrong: "+strings.Repeat("wrong ", 100_000))})
-	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	if got := verdictOf(w, "one"); !strings.Contains(got.Message, "it is all wrong: wrong") || len(got.Message) > 10_000 {
 		t.Errorf("%d characters: %.200s", len(got.Message), got.Message)

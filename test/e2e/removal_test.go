@@ -39,7 +39,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "held", "a"), configMap(ns, "plain", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "held", "a"), configMap(ns, "plain", "a"))})
 	a.applied(key, "1")
 	finalizers := func(patch string) {
 		t.Helper()
@@ -50,7 +50,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 	waits := func(w ledger.WorkSeen) bool {
 		return !w.Removed && slices.Equal(w.Lingering, []api.ID{{Kind: "ConfigMap", Namespace: ns, Name: "held"}})
 	}
-	gone := []work.Work{{Placement: key, Remove: true, AllowDelete: true}}
+	gone := []*work.Work{{Placement: key, Remove: true, AllowDelete: true}}
 	a.Set(gone)
 	a.until(key, "waiting", waits)
 	a.eventually("the rest is gone", func() (bool, error) {
@@ -85,10 +85,10 @@ func TestPlacementRestoredBeforeItsObjectsAreGone(t *testing.T) {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
 			a := newAgent(t)
 			key, name := api.PlacementKey{Name: "web"}, a.fleet+"-back"
-			works := []work.Work{workOf("web", "1", namespaceOf(name), configMap(name, "one", "a"))}
+			works := []*work.Work{workOf("web", "1", namespaceOf(name), configMap(name, "one", "a"))}
 			a.Set(works)
 			a.applied(key, "1")
-			a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+			a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 			a.until(key, "waiting", func(w ledger.WorkSeen) bool { return len(w.Lingering) > 0 })
 			if restarted {
 				a.stop()

@@ -42,7 +42,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 			for i := 1; i < objects; i++ {
 				alone.Manifests = append(alone.Manifests, configMap(ns, fmt.Sprint("free-", i), "a"))
 			}
-			a.Set([]work.Work{alone, together})
+			a.Set([]*work.Work{alone, together})
 			a.applied(together.Placement, "1")
 			w := a.until(alone.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 			v := verdictOf(w, "owned")
@@ -75,7 +75,7 @@ func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 			noError(t, situation{a, ns, "different"}.create(ctx, "b", false))
 			w := workOf("web", "1", configMap(ns, "equal", "a"), configMap(ns, "different", "a"), configMap(ns, "ours", "a"))
 			w.Strategy.WhenToTakeOver, w.Strategy.WhenToApply = api.TakeOverIfNoDiff, api.ApplyIfNotDrifted
-			a.Set([]work.Work{w})
+			a.Set([]*work.Work{w})
 			seen := a.until(w.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 			if got := verdict(seen, "different"); got != `FailedToTakeOver, diff /data/key "a"→"b"` {
 				t.Errorf("the different one: %s", got)
@@ -112,7 +112,7 @@ func TestLiveSecretInARefusalIsMasked(t *testing.T) {
 			"stringData": map[string]any{"password": "canary-in-git"},
 		})
 	}
-	a.Set([]work.Work{workOf("web", "1", other("token"), other("second"))})
+	a.Set([]*work.Work{workOf("web", "1", other("token"), other("second"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	text := verdictOf(w, "token").Message
 	if !strings.Contains(text, "may not change from") || strings.Contains(text, "canary") {

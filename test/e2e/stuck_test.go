@@ -32,7 +32,7 @@ func TestUnavailableDeploymentHasTheReasonOfItsPods(t *testing.T) {
 	secret := manifest("secret", map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": ns}, "stringData": map[string]any{"token": "canary-value"},
 	})
-	works := []work.Work{workOf("web", "1", namespaceOf(ns), secret, deployment(ns, "web", 1, nil))}
+	works := []*work.Work{workOf("web", "1", namespaceOf(ns), secret, deployment(ns, "web", 1, nil))}
 	a.Set(works)
 	a.available(key, "web", "0 of 1 replicas available")
 	pod := a.podOf(ns, noImage)

@@ -40,14 +40,14 @@ func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 			cms := a.client.CoreV1().ConfigMaps(ns)
 			ctx := context.Background()
 			ms := many(ns, 3, "a")
-			a.Set([]work.Work{workOf("web", "1", ms...)})
+			a.Set([]*work.Work{workOf("web", "1", ms...)})
 			a.applied(key, "1")
 			a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
 
 			w := workOf("web", "2", append(slices.Clone(ms[:2]), configMap(ns, "cm-001", "b"), configMap(ns, "new", "b"))...)
-			suspend(ns, &w)
+			suspend(ns, w)
 			a.sent.Reset()
-			a.Set([]work.Work{w})
+			a.Set([]*work.Work{w})
 			a.until(key, "reported", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done })
 			if _, err := cms.Patch(ctx, "cm-000", types.MergePatchType, []byte(`{"data":{"key":"tampered"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 				t.Fatal(err)
@@ -71,8 +71,9 @@ func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 				t.Errorf("what is wanted no more: %v %v", cm.Data, err)
 			}
 
-			w.Suspended, w.SuspendedObjects = "", nil
-			a.Set([]work.Work{w})
+			resumed := *w
+			resumed.Suspended, resumed.SuspendedObjects = "", nil
+			a.Set([]*work.Work{&resumed})
 			a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() && len(w.Exceptions) == 0 })
 			a.eventually("as wanted", func() (bool, error) {
 				list, err := cms.List(ctx, metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + a.fleet})

@@ -70,7 +70,7 @@ func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 		return r.URL.Query().Get("watch") != "" && strings.HasSuffix(r.URL.Path, "/api/v1/configmaps")
 	}, l.watch})
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "lost-edit", "a"), configMap(ns, "lost-deletion", "a"), configMap(ns, "other", "a"), deployment(ns, "web", 2, nil))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "lost-edit", "a"), configMap(ns, "lost-deletion", "a"), configMap(ns, "other", "a"), deployment(ns, "web", 2, nil))})
 	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() })
 	swept := func() float64 { return testutil.ToFloat64(metrics.Swept.WithLabelValues("member-1")) }
 	missed := func() float64 { return testutil.ToFloat64(metrics.SweepMissed.WithLabelValues("member-1")) }

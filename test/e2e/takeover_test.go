@@ -106,8 +106,8 @@ func rows() []row {
 func (r row) object(condition int) string { return fmt.Sprintf("%s-%d", r.name, condition) }
 
 // works returns the placements of all strategies, with the objects of some conditions.
-func works(namespace string, include func(condition int) bool, strategy func(row) api.ApplyStrategy) []work.Work {
-	var out []work.Work
+func works(namespace string, include func(condition int) bool, strategy func(row) api.ApplyStrategy) []*work.Work {
+	var out []*work.Work
 	for _, r := range rows() {
 		w := workOf(r.name, "1")
 		w.Strategy = strategy(r)
@@ -289,7 +289,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 					}
 				}
 				a.sent.Reset()
-				a.Set([]work.Work{w})
+				a.Set([]*work.Work{w})
 				seen := a.until(key, "compared", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == name })
 				for _, q := range a.sent.Objects() {
 					if q.Method != http.MethodGet && q.Query.Get("dryRun") != "All" {
@@ -317,7 +317,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 		}
 	}
 	a.sent.Reset()
-	a.Set([]work.Work{{Placement: key, Remove: true, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
+	a.Set([]*work.Work{{Placement: key, Remove: true, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	a.until(key, "gone", func(w ledger.WorkSeen) bool { return w.Removed })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("when it went: %v", got)
@@ -333,14 +333,14 @@ func TestSwitchedToReportDiff(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
+	a.Set([]*work.Work{workOf("web", "1", many(ns, 3, "a")...)})
 	a.applied(key, "1")
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
 
 	look := workOf("web", "2", namespaceOf(ns), configMap(ns, "cm-000", "b"), configMap(ns, "cm-001", "a"))
 	look.Strategy.Type = api.ReportDiff
 	a.sent.Reset()
-	a.Set([]work.Work{look})
+	a.Set([]*work.Work{look})
 	seen := a.until(key, "compared", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" })
 	if got := verdict(seen, "cm-000"); got != `FoundDiff, drift /data/key "b"→"a"` {
 		t.Errorf("it says: %s", got)
@@ -353,7 +353,7 @@ func TestSwitchedToReportDiff(t *testing.T) {
 
 	again := workOf("web", "3", namespaceOf(ns), configMap(ns, "cm-000", "b"), configMap(ns, "cm-001", "a"))
 	a.sent.Reset()
-	a.Set([]work.Work{again})
+	a.Set([]*work.Work{again})
 	a.applied(key, "3")
 	objects, _ := split(a.writes())
 	slices.Sort(objects)
@@ -375,10 +375,10 @@ func TestChangesOfRefusedObjectsAreReported(t *testing.T) {
 	full, kept := workOf("full", "1", namespaceOf(ns), configMap(ns, "full", "a")), workOf("kept", "1", configMap(ns, "kept", "a"))
 	full.Strategy.ComparisonOption = api.FullComparison
 	kept.Strategy.WhenToApply = api.ApplyIfNotDrifted
-	a.Set([]work.Work{full, kept})
+	a.Set([]*work.Work{full, kept})
 	a.applied(full.Placement, "1")
 	a.applied(kept.Placement, "1")
-	is := func(w work.Work, name, want string) {
+	is := func(w *work.Work, name, want string) {
 		t.Helper()
 		a.until(w.Placement, want, func(seen ledger.WorkSeen) bool { return seen.Done && verdict(seen, name) == want })
 	}

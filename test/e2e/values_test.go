@@ -54,7 +54,7 @@ func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	one, two, web := configMap(ns, "one", "a"), configMap(ns, "two", "a"), deployment(ns, "web", 1, nil)
 	w := workOf("web", "1", one, two, web)
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.allApplied(key, "1")
 	repaired := func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 }
 
@@ -75,7 +75,7 @@ func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 	a.stop()
 	a.applyAsGitfleet(two, "tampered", "data", "key")
 	a.start()
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.allApplied(key, "1")
 	a.Check()
 	a.awaitDrift(key, "two", "repaired", repaired)
@@ -146,7 +146,7 @@ func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	end := a.mutate(ns, "mutant")
 	w := workOf("web", "1", configMap(ns, "mutated", "a"), configMap(ns, "mutated-later", "a"), configMap(ns, "fence", "a"))
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.allApplied(key, "1")
 	altered := func(d ledger.Drift) bool { return d.State == api.DriftAltered }
 	d := a.awaitDrift(key, "mutated", "altered", altered)
@@ -179,7 +179,7 @@ func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 	// After a restart the mutation is detected again.
 	a.stop()
 	a.start()
-	a.Set([]work.Work{w})
+	a.Set([]*work.Work{w})
 	a.allApplied(key, "1")
 	a.Check()
 	a.awaitDrift(key, "mutated", "altered", altered)
@@ -202,7 +202,7 @@ func TestFieldsMutatedDuringOtherWritesAreReported(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	a.Set([]work.Work{workOf("web", "1", configMap(ns, "mutated", "a"))})
+	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "mutated", "a"))})
 	a.allApplied(key, "1")
 	a.mutate(ns, "mutant")
 	a.sent.Reset()

@@ -114,7 +114,7 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 			},
 		},
 	})
-	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), deployment(ns, "web", 2, nil), set)})
+	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), deployment(ns, "web", 2, nil), set)})
 	a.available(key, "web", "available")
 	a.available(key, "db", "available")
 
@@ -143,7 +143,7 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 		noError(t, err)
 	}
 	finalizers(`["example.com/log"]`)
-	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+	a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 	a.until(key, "waiting for the pod", func(w ledger.WorkSeen) bool {
 		return !w.Removed && slices.ContainsFunc(w.Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
 			!slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
@@ -154,9 +154,9 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	// A definition is deleted with its objects, although those take a while: no trailer is
 	// needed, since they are all owned.
 	group, crd := ns+".example.com", api.PlacementKey{Name: "crd"}
-	a.Set([]work.Work{workOf("crd", "1", namespaceOf(ns+"-crd"), gadget(group, ns+"-crd", "one"), definition(group))})
+	a.Set([]*work.Work{workOf("crd", "1", namespaceOf(ns+"-crd"), gadget(group, ns+"-crd", "one"), definition(group))})
 	a.applied(crd, "1")
-	a.Set([]work.Work{{Placement: crd, Remove: true}})
+	a.Set([]*work.Work{{Placement: crd, Remove: true}})
 	a.eventually("the definition is going", func() (bool, error) {
 		w := a.until(crd, "reported", func(ledger.WorkSeen) bool { return true })
 		if len(w.Braked) > 0 {

@@ -75,15 +75,15 @@ func (c *cluster) note(format string, args ...any) {
 type agent struct {
 	*cluster
 	report func(ledger.Observation)
-	works  chan []work.Work
+	works  chan []*work.Work
 	leave  chan struct{}
 	left   chan struct{}
 	// onSet is called in every call of Set.
-	onSet func([]work.Work)
+	onSet func([]*work.Work)
 }
 
 func newAgent(c *cluster, report func(ledger.Observation)) *agent {
-	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), onSet: func([]work.Work) {}}
+	return &agent{cluster: c, report: report, works: make(chan []*work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), onSet: func([]*work.Work) {}}
 }
 
 // SetMembership does nothing, since there is no other fleet, and no cluster has two names.
@@ -93,7 +93,7 @@ func (a *agent) SetRecord(ledger.MemberRecord) {}
 
 func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
 
-func (a *agent) Set(works []work.Work) {
+func (a *agent) Set(works []*work.Work) {
 	a.onSet(works)
 	select {
 	case <-a.works:
@@ -115,7 +115,7 @@ func (a *agent) Leave() <-chan struct{} {
 }
 
 func (a *agent) Run(ctx context.Context) {
-	var works []work.Work
+	var works []*work.Work
 	asked, todo, answers := false, false, false
 	probe := time.NewTicker(10 * time.Second)
 	defer probe.Stop()
@@ -186,11 +186,11 @@ func (a *agent) wait(ctx context.Context, how func() time.Duration) bool {
 
 // apply applies the works. It creates new objects before it deletes old ones, so that an object
 // that changes its placement always exists.
-func (a *agent) apply(works []work.Work) {
+func (a *agent) apply(works []*work.Work) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := map[api.ID]api.PlacementKey{}
-	sent, deleted := map[api.PlacementKey]work.Work{}, map[api.PlacementKey][]api.ID{}
+	sent, deleted := map[api.PlacementKey]*work.Work{}, map[api.PlacementKey][]api.ID{}
 	for _, w := range works {
 		sent[w.Placement] = w
 		if w.Unreleased() {
@@ -247,7 +247,7 @@ func (a *agent) applyOne(p api.PlacementKey, m *work.Manifest, wanted map[api.ID
 	a.objects[m.ID] = object{p, m.Hash}
 }
 
-func (a *agent) reportWork(w work.Work, deleted []api.ID) {
+func (a *agent) reportWork(w *work.Work, deleted []api.ID) {
 	removed := w.Remove && w.Suspended == ""
 	if removed {
 		delete(a.owns, w.Placement)

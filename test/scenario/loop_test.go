@@ -73,7 +73,7 @@ func TestWorksAreSentAfterTheLedgerIsSaved(t *testing.T) {
 		s := healthyFleet(t, "east west")
 		sent := map[string]string{}
 		s.member = func(a *agent) reconciler.Member {
-			a.onSet = func(works []work.Work) {
+			a.onSet = func(works []*work.Work) {
 				kept, err := s.store.Load()
 				if err != nil {
 					t.Error(err)

@@ -83,7 +83,7 @@ func checkIdentities(fleet string, seen []ledger.ClusterSeen) []check {
 }
 
 // checkMember checks one member that shall get these works, and returns what it has seen of it.
-func checkMember(ctx context.Context, name string, works []work.Work, cfg member.Config) ([]check, ledger.ClusterSeen) {
+func checkMember(ctx context.Context, name string, works []*work.Work, cfg member.Config) ([]check, ledger.ClusterSeen) {
 	clock := &clock{}
 	cfg.Wrap = clock.wrap
 	preview, seen, err := member.Peek(ctx, cfg)

@@ -77,7 +77,7 @@ func (m Memory) List(p api.PlacementKey) []ledger.Drift {
 }
 
 // Forget drops the drift of objects that a placement no longer has.
-func (m Memory) Forget(works map[api.PlacementKey]work.Work) {
+func (m Memory) Forget(works map[api.PlacementKey]*work.Work) {
 	for p, of := range m {
 		w, told := works[p]
 		if !told || w.Remove {

@@ -40,14 +40,14 @@ type hook struct {
 }
 
 // Of returns the order of the objects of works.
-func Of(works []work.Work) Order {
+func Of(works []*work.Work) Order {
 	var order Order
-	for i := range works {
-		if slices.ContainsFunc(works[i].Manifests, func(m *work.Manifest) bool { _, is := m.Hook(); return is }) {
+	for _, w := range works {
+		if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { _, is := m.Hook(); return is }) {
 			if order == nil {
 				order = Order{}
 			}
-			order.add(&works[i])
+			order.add(w)
 		}
 	}
 	return order

@@ -15,8 +15,8 @@ import (
 var shop = api.PlacementKey{Name: "shop"}
 
 // chartOf returns the work of a chart: a Deployment, a Namespace, and Jobs with the given hooks and weights, by name.
-func chartOf(version string, jobs map[string]string) work.Work {
-	w := work.Work{Placement: shop}
+func chartOf(version string, jobs map[string]string) *work.Work {
+	w := &work.Work{Placement: shop}
 	add := func(group, kind, name, hook string) {
 		o := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "metadata": map[string]any{"name": name}}}
 		if hook, weight, _ := strings.Cut(hook, "@"); hook != "" {
@@ -76,7 +76,7 @@ func TestOrder(t *testing.T) {
 			}
 			got := map[string]string{}
 			for _, m := range w.Manifests {
-				state, why := Of([]work.Work{w}).For(shop, m, items)
+				state, why := Of([]*work.Work{w}).For(shop, m, items)
 				if got[m.ID.Kind] = []string{"ready", "waits", "not due"}[state]; (state == Waits) != (why != "") {
 					t.Errorf("%s: %s because of %q", m.ID, got[m.ID.Kind], why)
 				}
@@ -112,7 +112,7 @@ func TestAdditionIsAnUpgrade(t *testing.T) {
 			}
 			got := map[string]string{}
 			for _, m := range w.Manifests {
-				state, _ := Of([]work.Work{w}).For(shop, m, items)
+				state, _ := Of([]*work.Work{w}).For(shop, m, items)
 				got[m.ID.Name] = []string{"ready", "waits", "not due"}[state]
 			}
 			if text := got["added"] + ", " + got["hook"]; text != test.want {
@@ -129,7 +129,7 @@ func TestWeights(t *testing.T) {
 	var order []string
 	for range 5 {
 		for _, m := range w.Manifests {
-			state, _ := Of([]work.Work{w}).For(shop, m, func(id api.ID) *inventory.Item { return items[id.Name] })
+			state, _ := Of([]*work.Work{w}).For(shop, m, func(id api.ID) *inventory.Item { return items[id.Name] })
 			if state == Ready && items[m.ID.Name] == nil {
 				order = append(order, m.ID.Name)
 			}
@@ -147,14 +147,14 @@ func TestWeights(t *testing.T) {
 // What is no chart, or a chart without hooks, waits for nothing.
 func TestNoHooks(t *testing.T) {
 	w := chartOf("v1", nil)
-	if Of([]work.Work{w}) != nil || Of(nil).Others(shop, w.Manifests[0].ID) != nil {
+	if Of([]*work.Work{w}) != nil || Of(nil).Others(shop, w.Manifests[0].ID) != nil {
 		t.Error("a chart without hooks has an order")
 	}
 	w = chartOf("v1", map[string]string{"hook": "pre-install"})
 	for _, m := range w.Manifests {
 		m.Envelope = nil
 	}
-	if Of([]work.Work{w}) != nil {
+	if Of([]*work.Work{w}) != nil {
 		t.Error("annotations of Helm have a meaning outside of charts")
 	}
 }

@@ -55,7 +55,7 @@ type Reviewer struct {
 // permissions may be needed.
 type Basis struct {
 	// Works points to the first work, and Count is the number of works.
-	Works weak.Pointer[work.Work]
+	Works weak.Pointer[*work.Work]
 	Count int
 	// Kinds is the number of kinds of which it is known how the cluster serves them.
 	Kinds   int

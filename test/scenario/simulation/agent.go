@@ -24,7 +24,7 @@ type agent struct {
 	d      *daemon
 	report func(ledger.Observation)
 
-	works    []work.Work
+	works    []*work.Work
 	hasWorks bool
 	// basedOn is the model at the time the loop sent the works.
 	basedOn *model
@@ -33,8 +33,8 @@ type agent struct {
 	connected, healthy bool
 	// pass are the works of the current pass, done those of the last one; passAgain says that
 	// another pass follows.
-	pass      []work.Work
-	done      []work.Work
+	pass      []*work.Work
+	done      []*work.Work
 	passModel *model
 	// passStart is the start of the current pass.
 	passStart time.Time
@@ -58,7 +58,7 @@ type agent struct {
 }
 
 // Set implements reconciler.Member.
-func (a *agent) Set(works []work.Work) { a.d.w.setWorks(a, works) }
+func (a *agent) Set(works []*work.Work) { a.d.w.setWorks(a, works) }
 
 // Leave implements reconciler.Member.
 func (a *agent) Leave() <-chan struct{} { return a.d.w.leaveFleet(a) }
@@ -152,7 +152,7 @@ func (a *agent) startPass() {
 	default:
 		a.pass, a.passModel, a.passStart = slices.Clone(a.works), a.basedOn, time.Now()
 		if a.pass == nil {
-			a.pass = []work.Work{}
+			a.pass = []*work.Work{}
 		}
 		a.announced = false
 		a.after(a.halfPass, a.announce)
@@ -250,7 +250,7 @@ func (a *agent) steps() []func() {
 		return a.leaveWrites()
 	}
 	wanted := map[api.ID]api.PlacementKey{}
-	sent := map[api.PlacementKey]work.Work{}
+	sent := map[api.PlacementKey]*work.Work{}
 	var apply, settle []func()
 	for _, w := range a.pass {
 		sent[w.Placement] = w
@@ -276,7 +276,7 @@ func (a *agent) steps() []func() {
 }
 
 // pruneWrites returns the writes for objects that placements no longer have, in the order of deletion.
-func (a *agent) pruneWrites(wanted map[api.ID]api.PlacementKey, sent map[api.PlacementKey]work.Work) (prune []func()) {
+func (a *agent) pruneWrites(wanted map[api.ID]api.PlacementKey, sent map[api.PlacementKey]*work.Work) (prune []func()) {
 	type stale struct {
 		key api.PlacementKey
 		id  api.ID
@@ -292,9 +292,9 @@ func (a *agent) pruneWrites(wanted map[api.ID]api.PlacementKey, sent map[api.Pla
 	}
 	slices.SortFunc(stales, func(a, b stale) int { return cmp.Or(work.DeleteOrder(a.id, b.id), byKey(a.key, b.key)) })
 	for _, s := range stales {
-		w := sent[s.key]
+		w := workIn(sent, s.key)
 		by, isWanted := wanted[s.id]
-		switch taken := isWanted && writes(sent[by]); {
+		switch taken := isWanted && writes(workIn(sent, by)); {
 		case isWanted && by == s.key || w.SuspendedReason(s.id) != "":
 		case taken:
 			prune = append(prune, func() { a.prune(w, s.id, true) })
@@ -306,13 +306,18 @@ func (a *agent) pruneWrites(wanted map[api.ID]api.PlacementKey, sent map[api.Pla
 }
 
 // prunes reports whether objects are removed that a placement no longer has.
-func prunes(sent map[api.PlacementKey]work.Work, key api.PlacementKey) bool {
+func prunes(sent map[api.PlacementKey]*work.Work, key api.PlacementKey) bool {
 	w, isSent := sent[key]
 	return isSent && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
+// workIn returns the work of a placement; a zero one if none was sent.
+func workIn(sent map[api.PlacementKey]*work.Work, key api.PlacementKey) *work.Work {
+	return cmp.Or(sent[key], &work.Work{})
+}
+
 // writes reports whether the manifests of a work are applied.
-func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.ReportDiff }
+func writes(w *work.Work) bool { return !w.Remove && w.Strategy.Type != api.ReportDiff }
 
 func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	value := valueOf(m.Object.Content)
@@ -352,7 +357,7 @@ func valueOf(u *unstructured.Unstructured) string {
 	return value
 }
 
-func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
+func (a *agent) prune(w *work.Work, id api.ID, handedOver bool) {
 	inv := a.inventories[w.Placement]
 	switch t := a.objects[id]; {
 	case handedOver:
@@ -377,7 +382,7 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 }
 
 // deletedNamespaces returns the namespaces that a work deletes.
-func (a *agent) deletedNamespaces(w work.Work) []api.ID {
+func (a *agent) deletedNamespaces(w *work.Work) []api.ID {
 	var out []api.ID
 	for id := range a.inventories[w.Placement].items {
 		if id.Kind == "Namespace" && !a.wantedByAny(id) {
@@ -393,19 +398,19 @@ func (a *agent) wantedByAny(id api.ID) bool {
 	if works == nil {
 		works = a.done
 	}
-	return slices.ContainsFunc(works, func(w work.Work) bool {
+	return slices.ContainsFunc(works, func(w *work.Work) bool {
 		return slices.ContainsFunc(slices.Concat(w.Manifests, w.Awaited), func(m *work.Manifest) bool { return m.ID == id })
 	})
 }
 
 // handOver gives an object to the placement that awaits it, if there is one.
-func (a *agent) handOver(w work.Work, id api.ID, sent map[api.PlacementKey]work.Work) {
+func (a *agent) handOver(w *work.Work, id api.ID, sent map[api.PlacementKey]*work.Work) {
 	newOwner, found := a.newOwner(id, w.Placement, sent)
 	switch {
 	case !found:
 		a.prune(w, id, false)
-	case newOwner != w.Placement && sent[newOwner].Suspended == "":
-		a.addToInventory(work.Work{Placement: newOwner}, id)
+	case newOwner != w.Placement && workIn(sent, newOwner).Suspended == "":
+		a.addToInventory(&work.Work{Placement: newOwner}, id)
 		delete(a.inventories[w.Placement].items, id)
 		a.d.w.logf("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, newOwner)
 	}
@@ -413,7 +418,7 @@ func (a *agent) handOver(w work.Work, id api.ID, sent map[api.PlacementKey]work.
 
 // newOwner returns the placement that an object is handed over to: the first of those that await
 // it, preferably one that has it already; or one that has it too and keeps what it has.
-func (a *agent) newOwner(id api.ID, from api.PlacementKey, sent map[api.PlacementKey]work.Work) (newOwner api.PlacementKey, found bool) {
+func (a *agent) newOwner(id api.ID, from api.PlacementKey, sent map[api.PlacementKey]*work.Work) (newOwner api.PlacementKey, found bool) {
 	for _, w := range a.pass {
 		if slices.ContainsFunc(w.Awaited, func(m *work.Manifest) bool { return m.ID == id }) &&
 			(!found || a.owns(w.Placement, id) && !a.owns(newOwner, id)) {
@@ -421,7 +426,7 @@ func (a *agent) newOwner(id api.ID, from api.PlacementKey, sent map[api.Placemen
 		}
 	}
 	for _, key := range a.keys() {
-		if w, isSent := sent[key]; !found && key != from && a.owns(key, id) && (w.Keep || !isSent) {
+		if w, isSent := sent[key]; !found && key != from && a.owns(key, id) && (!isSent || w.Keep) {
 			newOwner, found = key, true
 		}
 	}
@@ -439,7 +444,7 @@ func (a *agent) handedTo(id api.ID) (api.PlacementKey, bool) {
 }
 
 // writeInventory updates the inventory of a placement after a pass.
-func (a *agent) writeInventory(w work.Work) {
+func (a *agent) writeInventory(w *work.Work) {
 	inv := a.inventories[w.Placement]
 	switch {
 	case inv == nil || w.Suspended != "":
@@ -453,11 +458,11 @@ func (a *agent) writeInventory(w work.Work) {
 	}
 }
 
-func (a *agent) complete(w work.Work) bool {
+func (a *agent) complete(w *work.Work) bool {
 	return !w.Keep && !w.Remove && !slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return !a.applied(w, m) })
 }
 
-func (a *agent) applied(w work.Work, m *work.Manifest) bool {
+func (a *agent) applied(w *work.Work, m *work.Manifest) bool {
 	t := a.objects[m.ID]
 	return !writes(w) || t != nil && t.ours && t.hash == m.Hash && t.by == w.Placement && t.goneAt.IsZero()
 }

@@ -103,7 +103,7 @@ func (d *daemon) countWrite() bool {
 	return d.dead
 }
 
-func (w *world) setWorks(a *agent, works []work.Work) {
+func (w *world) setWorks(a *agent, works []*work.Work) {
 	a.d.waitWhileStopped()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,14 +124,14 @@ func (w *world) setWorks(a *agent, works []work.Work) {
 }
 
 // resumes reports whether a work that was suspended is not any more.
-func resumes(was, now []work.Work) bool {
-	return slices.ContainsFunc(now, func(n work.Work) bool {
-		return n.Suspended == "" && slices.ContainsFunc(was, func(o work.Work) bool { return o.Placement == n.Placement && o.Suspended != "" })
+func resumes(was, now []*work.Work) bool {
+	return slices.ContainsFunc(now, func(n *work.Work) bool {
+		return n.Suspended == "" && slices.ContainsFunc(was, func(o *work.Work) bool { return o.Placement == n.Placement && o.Suspended != "" })
 	})
 }
 
 // describeWorks describes works for the log.
-func describeWorks(works []work.Work) string {
+func describeWorks(works []*work.Work) string {
 	var b strings.Builder
 	for _, w := range works {
 		fmt.Fprintf(&b, " %s=%s", w.Placement.Name, w.Revision.Commit)

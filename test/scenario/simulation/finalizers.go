@@ -23,7 +23,7 @@ func isServed(id api.ID) bool {
 }
 
 // newWaves returns the waves of everything that is to be deleted.
-func (a *agent) newWaves(wanted map[api.ID]api.PlacementKey, sent map[api.PlacementKey]work.Work) *deletion.Waves {
+func (a *agent) newWaves(wanted map[api.ID]api.PlacementKey, sent map[api.PlacementKey]*work.Work) *deletion.Waves {
 	var all []deletion.Object
 	for _, key := range a.keys() {
 		for id := range a.inventories[key].items {
@@ -33,20 +33,20 @@ func (a *agent) newWaves(wanted map[api.ID]api.PlacementKey, sent map[api.Placem
 				_, passesOn := a.newOwner(id, key, sent)
 				leaves = !passesOn
 			}
-			all = append(all, deletion.Object{ID: id, Placement: key, Leaving: leaves, Commit: sent[key].Cause.Commit})
+			all = append(all, deletion.Object{ID: id, Placement: key, Leaving: leaves, Commit: workIn(sent, key).Cause.Commit})
 		}
 	}
-	return deletion.NewWaves(all, func(o deletion.Object) bool { return a.awaited(sent[o.Placement], o.ID) })
+	return deletion.NewWaves(all, func(o deletion.Object) bool { return a.awaited(workIn(sent, o.Placement), o.ID) })
 }
 
 // awaited reports whether an object that is to be deleted still exists, and is neither held nor given up.
-func (a *agent) awaited(w work.Work, id api.ID) bool {
+func (a *agent) awaited(w *work.Work, id api.ID) bool {
 	t, inv := a.objects[id], a.inventories[w.Placement]
 	return t != nil && t.ours && inv != nil && inv.items[id] && !(inv.abandon && w.Remove) && w.Held(id, a.deletedNamespaces(w)) == ""
 }
 
 // waits reports whether another object has to be gone before one is deleted.
-func (a *agent) waits(w work.Work, id api.ID) bool {
+func (a *agent) waits(w *work.Work, id api.ID) bool {
 	first, found := a.waves.Before(deletion.Object{ID: id, Placement: w.Placement, Leaving: true, Commit: w.Cause.Commit})
 	if !found || a.d.w.mutant.Hurries {
 		return false
@@ -88,12 +88,12 @@ func (h *host) endDeletions() {
 
 // checkWaves is called before the controller is deleted for a placement.
 func (w *world) checkWaves(a *agent, by api.PlacementKey) {
-	sent := map[api.PlacementKey]work.Work{}
+	sent := map[api.PlacementKey]*work.Work{}
 	for _, x := range a.pass {
 		sent[x.Placement] = x
 	}
 	for id := range a.inventories[by].items {
-		if !isServed(id) || a.wantedByAny(id) || !a.awaited(sent[by], id) {
+		if !isServed(id) || a.wantedByAny(id) || !a.awaited(workIn(sent, by), id) {
 			continue
 		}
 		if _, passesOn := a.newOwner(id, by, sent); !passesOn {

@@ -109,7 +109,7 @@ func byKey(a, b api.PlacementKey) int {
 }
 
 // addToInventory records an object that is about to be applied.
-func (h *host) addToInventory(w work.Work, id api.ID) {
+func (h *host) addToInventory(w *work.Work, id api.ID) {
 	inv := h.inventories[w.Placement]
 	if inv == nil {
 		inv = &inventory{items: map[api.ID]bool{}}

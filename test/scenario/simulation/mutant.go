@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -18,8 +17,8 @@ type Mutant struct {
 	// report.
 	Loads     func(*ledger.Ledger)
 	Saves     func(head *desired, l *ledger.Ledger)
-	Sends     func([]work.Work) []work.Work
-	Applies   func([]work.Work) []work.Work
+	Sends     func([]*work.Work) []*work.Work
+	Applies   func([]*work.Work) []*work.Work
 	Publishes func(*status.Report)
 	// Joins changes the membership that a member is sent.
 	Joins func(*ledger.Membership)
@@ -44,18 +43,28 @@ func (m Mutant) saves(head *commit, l *ledger.Ledger) {
 	}
 }
 
-func (m Mutant) sends(works []work.Work) []work.Work {
+func (m Mutant) sends(works []*work.Work) []*work.Work {
 	if m.Sends == nil {
 		return works
 	}
-	return m.Sends(slices.Clone(works))
+	return m.Sends(copies(works))
 }
 
-func (m Mutant) applies(works []work.Work) []work.Work {
+// copies returns copies of works, which a plan shares between clusters.
+func copies(works []*work.Work) []*work.Work {
+	out := make([]*work.Work, 0, len(works))
+	for _, w := range works {
+		one := *w
+		out = append(out, &one)
+	}
+	return out
+}
+
+func (m Mutant) applies(works []*work.Work) []*work.Work {
 	if m.Applies == nil {
 		return works
 	}
-	return m.Applies(slices.Clone(works))
+	return m.Applies(copies(works))
 }
 
 func (m Mutant) joins(to *ledger.Membership) {

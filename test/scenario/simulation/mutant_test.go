@@ -95,19 +95,19 @@ var mutants = map[string]Mutant{
 			l.SetPlacement(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
 		}
 	}},
-	invariantDelete: {Applies: func(works []work.Work) []work.Work {
+	invariantDelete: {Applies: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
 		}
 		return works
 	}},
-	invariantAllowed: {Applies: func(works []work.Work) []work.Work {
+	invariantAllowed: {Applies: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			works[i].Holds = nil
 		}
 		return works
 	}},
-	invariantIgnored: {Applies: func(works []work.Work) []work.Work {
+	invariantIgnored: {Applies: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			works[i].Manifests = slices.Clone(works[i].Manifests)
 			for j, m := range works[i].Manifests {
@@ -122,14 +122,14 @@ var mutants = map[string]Mutant{
 	}},
 	invariantRemoved:   {Removes: func(diff.Removal) diff.Removal { return diff.Removal{} }},
 	invariantWaves:     {Hurries: true},
-	invariantConverges: {Applies: func([]work.Work) []work.Work { return nil }},
-	invariantSaved: {Sends: func(works []work.Work) []work.Work {
+	invariantConverges: {Applies: func([]*work.Work) []*work.Work { return nil }},
+	invariantSaved: {Sends: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			works[i].Revision.Commit += "?"
 		}
 		return works
 	}},
-	invariantOwner: {Sends: func(works []work.Work) []work.Work {
+	invariantOwner: {Sends: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			if len(works) > 1 && len(works[0].Manifests) > 0 && !works[i].Remove {
 				works[i].Manifests = works[0].Manifests
@@ -137,7 +137,7 @@ var mutants = map[string]Mutant{
 		}
 		return works
 	}},
-	invariantGit: {Sends: func(works []work.Work) []work.Work {
+	invariantGit: {Sends: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
 		}
@@ -203,7 +203,7 @@ var mutants = map[string]Mutant{
 			l.Resume(s.Subject, time.Now())
 		}
 	}},
-	invariantSuspended: {Sends: func(works []work.Work) []work.Work {
+	invariantSuspended: {Sends: func(works []*work.Work) []*work.Work {
 		for i := range works {
 			works[i].Suspended = ""
 		}

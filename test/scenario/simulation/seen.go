@@ -11,7 +11,7 @@ import (
 )
 
 // reportWorks reports the state of all works if it has changed.
-func (a *agent) reportWorks(works []work.Work) {
+func (a *agent) reportWorks(works []*work.Work) {
 	var later time.Time
 	a.done = works
 	for _, w := range works {
@@ -34,7 +34,7 @@ func (a *agent) reportWorks(works []work.Work) {
 }
 
 // heldDeletions returns the objects that a work no longer has and whose deletion is held.
-func (a *agent) heldDeletions(w work.Work) []ledger.Braked {
+func (a *agent) heldDeletions(w *work.Work) []ledger.Braked {
 	inv := a.inventories[w.Placement]
 	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
 		return nil
@@ -49,7 +49,7 @@ func (a *agent) heldDeletions(w work.Work) []ledger.Braked {
 }
 
 // workSeen returns the report of a work, and when that changes by itself; zero if it does not.
-func (a *agent) workSeen(w work.Work) (o ledger.WorkSeen, changes time.Time) {
+func (a *agent) workSeen(w *work.Work) (o ledger.WorkSeen, changes time.Time) {
 	now := time.Now()
 	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.heldDeletions(w), Wrote: a.wrote[w.Placement]}
 	delete(a.wrote, w.Placement)

@@ -22,7 +22,7 @@ const (
 )
 
 // checkWorks checks the works that a member is sent.
-func (w *world) checkWorks(a *agent, works []work.Work) {
+func (w *world) checkWorks(a *agent, works []*work.Work) {
 	if a.d.rebuilt && !a.d.sentWorks && time.Since(a.d.started) < 30*time.Second {
 		for name := range w.source.commits[w.saved.head].clusters {
 			if !w.saved.reported[name] {
@@ -33,7 +33,7 @@ func (w *world) checkWorks(a *agent, works []work.Work) {
 	a.d.sentWorks = true
 	owners := map[api.ID]api.PlacementKey{}
 	for i := range works {
-		w.checkWork(a, &works[i], owners)
+		w.checkWork(a, works[i], owners)
 	}
 }
 
@@ -110,7 +110,7 @@ func (w *world) commitHasValue(commit string, at bindingKey, id api.ID, value st
 // the cluster must not be deleted, nor one that its own content still has. The newest commit
 // always counts. The commit that a cluster still has counts too, unless it is lost: then its
 // content is not known.
-func (w *world) checkDeletion(a *agent, by work.Work, id api.ID) {
+func (w *world) checkDeletion(a *agent, by *work.Work, id api.ID) {
 	b := a.passModel
 	if what := w.holdReason(a, by, id); what != "" && !w.deletionAllowed(b, by, a.name) {
 		w.violate(invariantAllowed, "%s deletes %s for %s: %s", a.name, title(id), by.Placement, what)
@@ -139,7 +139,7 @@ func (w *world) checkDeletion(a *agent, by work.Work, id api.ID) {
 
 // holdReason returns why the deletion of an object for an existing placement, under any of its
 // names, must be held; empty if it need not be.
-func (w *world) holdReason(a *agent, by work.Work, id api.ID) string {
+func (w *world) holdReason(a *agent, by *work.Work, id api.ID) string {
 	b := a.passModel
 	p, exists := w.source.commits[b.head].placements[by.Placement.Name]
 	switch {
@@ -174,7 +174,7 @@ func (w *world) holdReason(a *agent, by work.Work, id api.ID) string {
 // unmatched returns a selector that no longer matches anything and that may have selected the
 // object, which is any object outside of the namespaces that are still selected; empty if there
 // is none.
-func (w *world) unmatched(by work.Work, id api.ID) string {
+func (w *world) unmatched(by *work.Work, id api.ID) string {
 	c, name := w.source.commits[by.Revision.Commit], by.Placement.Name
 	if c == nil {
 		return ""
@@ -201,7 +201,7 @@ func (a *agent) keptByOther(id api.ID, but api.PlacementKey) bool {
 // deletionAllowed reports whether a commit could have allowed the deletions of a work: one with
 // the content that the cluster was assigned, under any name of the placement, or a later one.
 // Under an earlier name, it is the content under the current name, if that is the newest.
-func (w *world) deletionAllowed(b *model, by work.Work, on string) bool {
+func (w *world) deletionAllowed(b *model, by *work.Work, on string) bool {
 	at, commit, renamed := bindingKey{by.Placement, on}, by.Revision.Commit, b.renamed[by.Placement] != ""
 	if renamed {
 		at.key.Name, commit = b.currentName(at.key.Name), b.renamed[by.Placement]
