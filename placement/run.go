@@ -21,24 +21,47 @@ type Run struct {
 	// the number of that content.
 	Content Revision
 	Index   int
-	// Stages are the stages with their clusters, in order.
-	Stages []RunStage
+	// Strategy is the name of its strategy, and Initialized when it was initialised, or could not be; they are empty in records
+	// of older versions.
+	Strategy    string    `json:",omitempty"`
+	Initialized time.Time `json:",omitzero"`
+	// Stages are the stages with their clusters, in order, and Deletion is the stage after them, in which what is no longer
+	// selected is removed.
+	Stages   []RunStage
+	Deletion RunStage `json:",omitzero"`
 	// Failed is the reason why the run could not be initialised; empty if it was.
 	Failed string `json:",omitempty"`
 	// Started is when the run was first asked to update clusters, and Finished when it had ended; zero until then.
 	Started  time.Time `json:",omitzero"`
 	Finished time.Time `json:",omitzero"`
+	// Halted is why it updates no further cluster although it has not ended, and HaltedSince since when; empty if it does.
+	Halted      string    `json:",omitempty"`
+	HaltedSince time.Time `json:",omitzero"`
 	// SupersededBy is the run that has taken its place; empty if none has.
 	SupersededBy string `json:",omitempty"`
+	// SupersededAt is when that was; zero if it was not, and in records of older versions.
+	SupersededAt time.Time `json:",omitzero"`
 	// Approvals are those that users have given with a command, and not in Git.
 	Approvals []Approval `json:",omitempty"`
+	// Rejected is the rejection that has stopped the run; nil if there is none. It is immutable.
+	Rejected *Approval `json:",omitempty"`
 }
 
-// An Approval is the approval of a request, with who gave it, and why as far as that was said.
+// An Approval is the approval or the rejection of a request, with who gave it, and why as far as that was said.
 type Approval struct {
 	Request    string
 	By, Reason string
 	At         time.Time
+	// Code is the reason of the condition that a Kubernetes client wrote; empty if another way was used.
+	Code string `json:",omitempty"`
+}
+
+// Text is who decided, and why.
+func (a *Approval) Text() string {
+	if a.Reason == "" {
+		return a.By
+	}
+	return a.By + ": " + a.Reason
 }
 
 // A RunStage is a stage of a run.
@@ -49,6 +72,8 @@ type RunStage struct {
 	// ApprovedBefore and ApprovedAfter are when the approvals were accepted; zero until then.
 	ApprovedBefore time.Time `json:",omitzero"`
 	ApprovedAfter  time.Time `json:",omitzero"`
+	// Started is when the first cluster could be updated; zero until then, and in records of older versions.
+	Started time.Time `json:",omitzero"`
 	// Updated is when all clusters were available with the content of the run, and Finished when the tasks after
 	// that were done; zero until then.
 	Updated  time.Time `json:",omitzero"`
@@ -61,6 +86,7 @@ func (r Run) Clone() Run {
 	for i := range r.Stages {
 		r.Stages[i].Clusters = slices.Clone(r.Stages[i].Clusters)
 	}
+	r.Deletion.Clusters = slices.Clone(r.Deletion.Clusters)
 	return r
 }
 
@@ -70,17 +96,15 @@ func (r *Run) Asks() (stage *RunStage, before bool) {
 	if !r.Active() {
 		return nil, false
 	}
-	for i := range r.Stages {
-		switch s := &r.Stages[i]; {
-		case !s.Finished.IsZero():
-			continue
-		case s.NeedsApproval(true) && s.ApprovedBefore.IsZero():
-			return s, true
-		case !s.Updated.IsZero() && s.NeedsApproval(false) && s.ApprovedAfter.IsZero():
-			return s, false
-		default:
-			return nil, false
-		}
+	i := r.Turn()
+	if i == len(r.Stages) {
+		return nil, false
+	}
+	switch s := &r.Stages[i]; {
+	case s.NeedsApproval(true) && s.ApprovedBefore.IsZero():
+		return s, true
+	case !s.Updated.IsZero() && s.NeedsApproval(false) && s.ApprovedAfter.IsZero():
+		return s, false
 	}
 	return nil, false
 }
@@ -90,17 +114,34 @@ func (r *Run) Active() bool {
 	return !r.Started.IsZero() && r.Finished.IsZero() && r.SupersededBy == "" && r.Failed == ""
 }
 
+// Turn returns the index of the stage whose turn it is; the number of stages if all are finished.
+func (r *Run) Turn() int {
+	i := slices.IndexFunc(r.Stages, func(s RunStage) bool { return s.Finished.IsZero() })
+	if i < 0 {
+		return len(r.Stages)
+	}
+	return i
+}
+
+// Entered is when the turn of a stage began; zero if it has not. The removal has the index after the last stage.
+func (r *Run) Entered(i int) time.Time {
+	if i == 0 {
+		return r.Started
+	}
+	return r.Stages[i-1].Finished
+}
+
 // Has reports whether a cluster is in a stage of the run.
 func (r *Run) Has(cluster string) bool {
 	return slices.ContainsFunc(r.Stages, func(s RunStage) bool { return slices.Contains(s.Clusters, cluster) })
 }
 
-// Concurrency is how many clusters of the stage are updated at once.
-func (s *RunStage) Concurrency() int {
+// Concurrency is how many clusters of the stage are updated at once, if it has a number of them.
+func (s *RunStage) Concurrency(clusters int) int {
 	if s.MaxConcurrency == nil {
 		return 1
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(s.MaxConcurrency, len(s.Clusters), false)
+	n, err := intstr.GetScaledValueFromIntOrPercent(s.MaxConcurrency, clusters, false)
 	if err != nil {
 		return 1 // refused when it was loaded
 	}

@@ -31,8 +31,15 @@ func (r *orderRun) approve(o Order) (string, error) {
 	if record != nil && !record.Deleted {
 		i = slices.IndexFunc(record.Runs, func(run placement.Run) bool { return run.Active() })
 	}
-	if i < 0 {
+	switch {
+	case i < 0:
 		return "", refuse("%s has no update run that is under way", key)
+	case o.Run != "" && o.Run != record.Runs[i].Name:
+		return "", refuse("update run %s of %s is not under way any more: update run %s is", o.Run, key, record.Runs[i].Name)
+	case record.Runs[i].Rejected != nil:
+		return "", refuse("update run %s of %s was rejected by %s; commit other content, or another run", record.Runs[i].Name, key, record.Runs[i].Rejected.Text())
+	case record.Runs[i].Halted != "":
+		return "", refuse("update run %s of %s cannot go on: %s", record.Runs[i].Name, key, record.Runs[i].Halted)
 	}
 	next := *record
 	next.Runs = slices.Clone(record.Runs)
@@ -42,13 +49,20 @@ func (r *orderRun) approve(o Order) (string, error) {
 		return "", err
 	}
 	name := api.ApprovalName(run.Name, o.Stage, before)
-	run.Approvals = append(slices.Clone(run.Approvals), placement.Approval{Request: name, By: o.By, Reason: reason, At: r.now})
+	decision := placement.Approval{Request: name, By: o.By, Reason: reason, At: r.now, Code: o.Code}
+	event, verb := history.Approved, "approved"
+	if o.Reject {
+		run.Rejected = &decision
+		event, verb = history.Rejected, "rejected"
+	} else {
+		run.Approvals = append(slices.Clone(run.Approvals), decision)
+	}
 	next.Runs[i] = run
 	r.ledger.SetPlacement(key, next)
 	what := fmt.Sprintf("%s of stage %s of update run %s", map[bool]string{true: "the beginning", false: "the end"}[before], o.Stage, run.Name)
-	r.record(history.Approved, subject, o.By, strings.TrimSuffix(what+": "+reason, ": "))
-	r.cfg.Log.Info("approved", "placement", key.String(), "request", name, "by", o.By, "reason", reason)
-	return what + " of " + key.String() + " is approved", nil
+	r.record(event, subject, o.By, strings.TrimSuffix(what+": "+reason, ": "))
+	r.cfg.Log.Info("stage of an update run "+verb, "placement", key.String(), "request", name, "by", o.By, "reason", reason)
+	return what + " of " + key.String() + " is " + verb, nil
 }
 
 // approvable returns whether the beginning of a stage is approved, or its end; or why neither can be.

@@ -50,6 +50,11 @@ func TestApprovals(t *testing.T) {
 		{"both", fresh, Order{Stage: "canary", Before: true, After: true}, "error: --before and --after exclude each other", ""},
 		{"twice", func(r *placement.Run) { r.Approvals = []placement.Approval{{Request: "web-1-before-canary"}} }, Order{Stage: "canary"}, "error: stage canary of update run web-1 is approved already", "web-1-before-canary"},
 		{"the run has finished", func(r *placement.Run) { r.Finished = c.now }, Order{Stage: "canary"}, "error: crp/web has no update run that is under way", ""},
+		{"another run is under way", fresh, Order{Stage: "canary", Run: "web-0"}, "error: update run web-0 of crp/web is not under way any more: update run web-1 is", ""},
+		{"that run", fresh, Order{Stage: "canary", Run: "web-1"}, "the beginning of stage canary of update run web-1 of crp/web is approved", "web-1-before-canary"},
+		{"it is rejected", fresh, Order{Stage: "canary", By: "ada", Reason: "slow", Reject: true}, "the beginning of stage canary of update run web-1 of crp/web is rejected", ""},
+		{"it was rejected", func(r *placement.Run) { r.Rejected = &placement.Approval{By: "ada", Reason: "slow"} }, Order{Stage: "canary"}, "error: update run web-1 of crp/web was rejected by ada: slow; commit other content, or another run", ""},
+		{"it is stopped", func(r *placement.Run) { r.Halted = "it is stopped (spec.state: Stop)" }, Order{Stage: "canary"}, "error: update run web-1 of crp/web cannot go on: it is stopped (spec.state: Stop)", ""},
 		{"on a cluster", fresh, Order{Stage: "canary", Cluster: "east"}, "error: a stage of a placement is approved: name crp/NAME or rp/NAMESPACE/NAME, without --cluster", ""},
 	} {
 		set(test.run)

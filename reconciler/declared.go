@@ -27,6 +27,9 @@ func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.DeclaredHashes] {
 		for _, o := range s.Overrides {
 			put(api.ID{Group: api.PlacementGroup, Kind: "ResourceOverride", Namespace: o.Namespace, Name: o.Name}, o.Hash, o.SpecHash)
 		}
+		for _, o := range s.Staged {
+			put(o.ID, o.Hash, o.SpecHash)
+		}
 	}
 }
 

@@ -27,6 +27,11 @@ type Order struct {
 	Stage  string `json:"stage,omitempty"`
 	Before bool   `json:"before,omitempty"`
 	After  bool   `json:"after,omitempty"`
+	// Run is the update run that is meant; the one that is under way if it is empty. Reject makes Approve reject the stage, and
+	// Code is the reason of the condition that a Kubernetes client writes.
+	Run    string `json:"run,omitempty"`
+	Reject bool   `json:"reject,omitempty"`
+	Code   string `json:"code,omitempty"`
 	// Overrun makes a freeze let rollouts finish that have begun.
 	Overrun bool `json:"overrun,omitempty"`
 	// Reason is the reason of a suspension, or of resuming a stopped rollout. A suspension ends after For or at Until,
@@ -74,7 +79,8 @@ func Unfreeze(ctx context.Context, r *Reconciler, o Order) (said string, err err
 	return r.order(ctx, o, (*orderRun).unfreeze)
 }
 
-// Approve approves a stage of the active update run of a placement, which has to wait for that. The approval is for this run only.
+// Approve approves, or rejects, a stage of the active update run of a placement, which has to wait for that. The decision is for this
+// run only. A rejected run updates no further cluster.
 func Approve(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
 	return r.order(ctx, o, (*orderRun).approve)
 }

@@ -246,6 +246,8 @@ func (a *assembly) fill(s *Snapshot) {
 			s.Windows = append(s.Windows, it.window)
 		case it.vars != nil:
 			s.ClusterVars = append(s.ClusterVars, &ClusterVars{it.vars, it.origin})
+		case it.staged != nil:
+			s.Staged = append(s.Staged, it.staged)
 		}
 	}
 }

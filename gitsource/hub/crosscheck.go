@@ -159,7 +159,7 @@ type stagedStrategy struct {
 	unmatched string
 }
 
-func (it *item) isStaged() bool { return it.strategy != nil || it.run != nil || it.approval != nil }
+func (it *item) isStaged() bool { return it.staged != nil }
 
 // A stagedName is the name of a strategy or a run; two kinds that differ in their scope share the names of no namespace.
 type stagedName struct{ namespace, name string }
@@ -192,7 +192,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
 			continue
 		}
-		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin, Manifest: it.staged}
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
@@ -205,7 +205,8 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		run, found := runs[stagedName{it.id.Namespace, it.approval.Run}], false
 		for _, r := range automatic {
 			if run == nil && r.Placement.Namespace == it.id.Namespace {
-				r.Approved, found = append(r.Approved, it.id.Name), true
+				r.addRequest(it.staged)
+				found = true
 			}
 		}
 		if !found {
@@ -216,6 +217,11 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		return cmp.Or(strings.Compare(x.Placement.Namespace, y.Placement.Namespace), strings.Compare(x.Name, y.Name))
 	})
 	return out
+}
+
+// addRequest adds an approval request for the run.
+func (r *StagedRun) addRequest(m *StagedManifest) {
+	r.Approved, r.Requests = append(r.Approved, m.ID.Name), append(r.Requests, m)
 }
 
 // automaticRuns returns a run without a name for each placement that asks for runs, and reports missing strategies.
@@ -234,7 +240,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
-			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin})
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin})
 		}
 	}
 	return out
@@ -259,7 +265,7 @@ func (a *assembly) approve(it *item, run *StagedRun) {
 			a.problem(problem.Error, it.origin, "metadata.name", "stage %s of the strategy of run %s has no Approval in %s; remove this request, or add the task", stage.Name, run.Name, tasks)
 			return
 		}
-		run.Approved = append(run.Approved, it.id.Name)
+		run.addRequest(it.staged)
 		return
 	}
 	a.problem(problem.Error, it.origin, "spec.targetStage", "the strategy of run %s has no stage %s; remove this request, or correct the name", run.Name, it.approval.Stage)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -48,6 +50,8 @@ type Snapshot struct {
 	Runs []*StagedRun
 	// Windows are sorted by name.
 	Windows []*Window
+	// Staged are the manifests of staged update strategies, runs and approval requests, sorted by ID.
+	Staged []*StagedManifest
 	// Variables are what variables in objects stand for.
 	Variables *api.Variables
 	// Namespaced has the kinds that the commit's CustomResourceDefinitions declare, and whether
@@ -123,6 +127,16 @@ type ClusterVars struct {
 	Origin api.Origin
 }
 
+// A StagedManifest is a declared strategy or run of staged updates, or an approval request.
+type StagedManifest struct {
+	ID api.ID
+	metav1.ObjectMeta
+	// Spec is a *api.StagedUpdateStrategySpec, *api.StagedUpdateRunSpec or *api.ApprovalRequestSpec, with defaults.
+	Spec   any
+	Origin api.Origin
+	Hashes
+}
+
 // A StagedRun is a declared ClusterStagedUpdateRun or StagedUpdateRun, with what it refers to.
 type StagedRun struct {
 	// Name is empty if a placement asks for a run for each of its contents, with api.StagedUpdateStrategyAnnotation. Approved
@@ -131,12 +145,17 @@ type StagedRun struct {
 	Placement api.PlacementKey
 	Automatic bool
 	State     api.UpdateRunState
+	// Strategy is the name of its strategy.
+	Strategy string
 	// Stages are those of its strategy, and Unmatched the strategy's api.UnmatchedClustersAnnotation.
 	Stages    []api.StageConfig
 	Unmatched string
-	// Approved are the names of the approval requests for it that the commit has, sorted.
+	// Approved are the names of the approval requests for it that the commit has, sorted, and Requests their manifests.
 	Approved []string
+	Requests []*StagedManifest
 	Origin   api.Origin
+	// Manifest is nil if the run is automatic.
+	Manifest *StagedManifest
 }
 
 // An Override is a declared ResourceOverride.

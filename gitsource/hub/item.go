@@ -24,6 +24,8 @@ type item struct {
 	run             *api.StagedUpdateRunSpec
 	approval        *api.ApprovalRequestSpec
 	window          *Window
+	// staged is the manifest of the strategy, run or approval.
+	staged *StagedManifest
 
 	// wrapped are the objects of an envelope.
 	wrapped []wrapped

@@ -47,18 +47,18 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		validation.CheckClusterVars(r, it.id, &o.Spec)
 		it.vars = o
 	case *api.ClusterStagedUpdateStrategy:
-		it.strategy = newStagedStrategy(r, it, o.Annotations, &o.Spec)
+		it.strategy = newStagedStrategy(r, it, &o.ObjectMeta, &o.Spec)
 	case *api.StagedUpdateStrategy:
-		it.strategy = newStagedStrategy(r, it, o.Annotations, &o.Spec)
+		it.strategy = newStagedStrategy(r, it, &o.ObjectMeta, &o.Spec)
 	case *api.ClusterStagedUpdateRun:
-		it.run = newStagedRun(r, it, &o.Spec)
+		it.run = newStagedRun(r, it, &o.ObjectMeta, &o.Spec)
 	case *api.StagedUpdateRun:
-		it.run = newStagedRun(r, it, &o.Spec)
+		it.run = newStagedRun(r, it, &o.ObjectMeta, &o.Spec)
 	case *api.ClusterApprovalRequest:
-		it.approval = &o.Spec
+		it.approval, it.staged = &o.Spec, newStagedManifest(it, &o.ObjectMeta, &o.Spec)
 		validation.CheckApprovalRequest(r, it.id, it.approval)
 	case *api.ApprovalRequest:
-		it.approval = &o.Spec
+		it.approval, it.staged = &o.Spec, newStagedManifest(it, &o.ObjectMeta, &o.Spec)
 		validation.CheckApprovalRequest(r, it.id, it.approval)
 	case *api.RolloutWindow:
 		it.window = &Window{o, it.origin, newHashes(&o.ObjectMeta, o.Spec), validation.CheckWindow(r, it.id, &o.Spec)}
@@ -99,19 +99,26 @@ func newChart(r *document.Report, it *item, spec *api.ChartSpec) *api.ChartSpec 
 }
 
 // newStagedStrategy validates a staged update strategy and sets its defaults.
-func newStagedStrategy(r *document.Report, it *item, annotations map[string]string, spec *api.StagedUpdateStrategySpec) *stagedStrategy {
+func newStagedStrategy(r *document.Report, it *item, meta *metav1.ObjectMeta, spec *api.StagedUpdateStrategySpec) *stagedStrategy {
 	validation.DefaultStagedUpdateStrategy(spec)
-	validation.CheckStagedUpdateStrategy(r, it.id, annotations, spec)
-	return &stagedStrategy{spec, annotations[api.UnmatchedClustersAnnotation]}
+	validation.CheckStagedUpdateStrategy(r, it.id, meta.Annotations, spec)
+	it.staged = newStagedManifest(it, meta, spec)
+	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation]}
+}
+
+// newStagedManifest returns the manifest of a validated strategy, run or approval request.
+func newStagedManifest(it *item, meta *metav1.ObjectMeta, spec any) *StagedManifest {
+	return &StagedManifest{ID: it.id, ObjectMeta: *meta, Spec: spec, Origin: it.origin, Hashes: newHashes(meta, spec)}
 }
 
 // newStagedRun validates a staged update run and sets its defaults.
-func newStagedRun(r *document.Report, it *item, spec *api.StagedUpdateRunSpec) *api.StagedUpdateRunSpec {
+func newStagedRun(r *document.Report, it *item, meta *metav1.ObjectMeta, spec *api.StagedUpdateRunSpec) *api.StagedUpdateRunSpec {
 	spec.State = cmp.Or(spec.State, api.RunInitialize)
 	validation.CheckStagedUpdateRun(r, it.id, spec)
 	for _, field := range []string{"placementName", "stagedRolloutStrategyName"} {
 		r.RecordLine(r.Field("spec", field))
 	}
+	it.staged = newStagedManifest(it, meta, spec)
 	return spec
 }
 

@@ -122,6 +122,8 @@ type ClusterStagedUpdateRun struct {
 
 	// Spec is the spec of the manifest, with defaults.
 	Spec StagedUpdateRunSpec `json:"spec"`
+	// Status is what the run has done.
+	Status StagedUpdateRunStatus `json:"status,omitempty"`
 }
 
 // A StagedUpdateRun moves a ResourcePlacement of its namespace to a new content, stage by stage.
@@ -131,6 +133,8 @@ type StagedUpdateRun struct {
 
 	// Spec is the spec of the manifest, with defaults.
 	Spec StagedUpdateRunSpec `json:"spec"`
+	// Status is what the run has done.
+	Status StagedUpdateRunStatus `json:"status,omitempty"`
 }
 
 // A StagedUpdateRunSpec says what a run updates, and how.
@@ -162,6 +166,8 @@ type ClusterApprovalRequest struct {
 
 	// Spec is the spec of the manifest.
 	Spec ApprovalRequestSpec `json:"spec"`
+	// Status says whether it is approved.
+	Status ApprovalRequestStatus `json:"status,omitempty"`
 }
 
 // An ApprovalRequest in Git approves a stage of a StagedUpdateRun of its namespace.
@@ -171,6 +177,8 @@ type ApprovalRequest struct {
 
 	// Spec is the spec of the manifest.
 	Spec ApprovalRequestSpec `json:"spec"`
+	// Status says whether it is approved.
+	Status ApprovalRequestStatus `json:"status,omitempty"`
 }
 
 // An ApprovalRequestSpec says what is approved. Whether it is the start or the end of the stage is in the name.

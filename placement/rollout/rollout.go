@@ -107,6 +107,8 @@ type Plan struct {
 	Settled bool
 	// Run is the run with what is to be recorded of it; nil if there is none.
 	Run *placement.Run
+	// Progress is where that run is; nil if there is none.
+	Progress *RunProgress
 	// Budget is the budget that the plan was made with.
 	Budget Budget
 	// Wake is the next time at which the plan could change without new input; zero means never.

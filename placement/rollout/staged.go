@@ -13,17 +13,24 @@ import (
 // bindings are then those of its content.
 type StagedRun struct {
 	placement.Run
-	// Halted is the reason why no further cluster is updated; empty if there is none.
-	Halted string
 	// Approved are the names of the approval requests that are approved.
 	Approved []string
+	// IgnoresUnmatched says that clusters in no stage keep what they have, so that nothing waits for them.
+	IgnoresUnmatched bool
+}
+
+// RunProgress is where a staged run is at one time.
+type RunProgress struct {
+	// Updated are the selected clusters that have been available with the content of the run, and Updating those that have the
+	// content and have not; both sorted. Failed are those of the stage whose turn it is on which the update has failed.
+	Updated, Updating, Failed []string
 }
 
 // stages plans one step of a staged run. A stage begins when the one before it is finished: when all its clusters were
 // available with the content of the run, and its tasks are done.
 func (in *Input) stages() Plan {
 	run := in.Run.Clone()
-	p := Plan{Settled: true, Stops: in.stops(), Run: &run}
+	p := Plan{Settled: true, Stops: in.stops(), Run: &run, Progress: &RunProgress{}}
 	w := &stageWalk{in: in, plan: &p, run: &run, may: map[string]bool{}, why: map[string]string{}}
 	if !run.Finished.IsZero() {
 		p.Budget = in.budget()
@@ -45,7 +52,7 @@ func (in *Input) stages() Plan {
 	// While there are selected clusters and none of them has the content, nothing is removed from the others.
 	selected, updated := 0, 0
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.selected() {
+		if b := &in.Bindings[i]; b.selected() && (run.Has(b.Cluster) || !in.Run.IgnoresUnmatched) {
 			selected++
 			if b.has() {
 				updated++
@@ -58,11 +65,46 @@ func (in *Input) stages() Plan {
 			w.decide(b, deleting)
 		}
 	}
-	if !open && run.Active() && !slices.ContainsFunc(in.Bindings, func(b Binding) bool { return b.Unscheduled }) {
-		run.Finished = in.Now
+	w.recordProgress()
+	if !open && run.Active() {
+		w.finish()
 	}
 	in.writeMessages(&p)
 	return p
+}
+
+// recordProgress records which clusters have the content of the run now.
+func (w *stageWalk) recordProgress() {
+	out := w.plan.Progress
+	for _, a := range w.plan.Assign {
+		switch b := w.in.binding(a.Cluster); {
+		case !b.selected() || a.Hash != b.Latest.Hash || b.Latest == placement.Revision{}:
+		case a.WasAvailable:
+			out.Updated = append(out.Updated, a.Cluster)
+		default:
+			out.Updating = append(out.Updating, a.Cluster)
+		}
+	}
+}
+
+// finish ends the run once nothing is left to be removed.
+func (w *stageWalk) finish() {
+	d, left := &w.run.Deletion, false
+	d.Name = api.DeleteStage
+	if d.Started.IsZero() {
+		d.Started = w.in.Now
+	}
+	for i := range w.in.Bindings {
+		if b := &w.in.Bindings[i]; b.Unscheduled {
+			left = true
+			if !slices.Contains(d.Clusters, b.Cluster) {
+				d.Clusters = append(d.Clusters, b.Cluster)
+			}
+		}
+	}
+	if !left {
+		w.run.Finished, d.Updated, d.Finished = w.in.Now, w.in.Now, w.in.Now
+	}
 }
 
 // A stageWalk goes through the stages of a run.
@@ -120,6 +162,9 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 		w.wait(s, "waits for the approval "+api.ApprovalName(w.run.Name, s.Name, true))
 		return false
 	}
+	if s.Started.IsZero() {
+		s.Started = w.in.Now
+	}
 	if !w.update(s, members) {
 		s.Updated = time.Time{} // the wait begins again
 		return false
@@ -156,7 +201,7 @@ func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) b
 // update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
 // all of them have been available with the content of the run. A failed update keeps the others from being started.
 func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
-	updating, limit, failed := 0, s.Concurrency(), []string(nil)
+	updating, limit, failed := 0, s.Concurrency(len(members)), []string(nil)
 	var pending []*Binding
 	for _, b := range members {
 		_, bad := b.failure(w.in)
@@ -171,7 +216,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 		}
 	}
 	stuck := ""
-	if len(failed) > 0 {
+	if w.plan.Progress.Failed = failed; len(failed) > 0 {
 		stuck = placement.StuckMessage(s.Name, failed)
 		w.current += ": " + stuck
 	}

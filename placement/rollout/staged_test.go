@@ -18,6 +18,7 @@ type stagedFleet struct {
 	run      placement.Run
 	approved []string
 	halted   string
+	ignores  bool
 	bindings map[string]*Binding
 	now      time.Time
 }
@@ -38,7 +39,8 @@ func (f *stagedFleet) join(name string) {
 }
 
 func (f *stagedFleet) next() Plan {
-	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{f.run, f.halted, f.approved}}
+	f.run.Halted = f.halted
+	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, IgnoresUnmatched: f.ignores}}
 	for _, b := range f.bindings {
 		in.Bindings = append(in.Bindings, *b)
 	}
@@ -165,8 +167,8 @@ func checkStep(t *testing.T, seed uint64, before placement.Run, p Plan, at time.
 				busy++
 			}
 		}
-		if busy > s.Concurrency() {
-			t.Errorf("seed %d: stage %d updates %d at once, more than %d", seed, i, busy, s.Concurrency())
+		if busy > s.Concurrency(len(s.Clusters)) {
+			t.Errorf("seed %d: stage %d updates %d at once, more than %d", seed, i, busy, s.Concurrency(len(s.Clusters)))
 		}
 		if just := !s.Finished.IsZero() && before.Stages[i].Finished.IsZero(); just && len(s.Clusters) > 0 {
 			switch {
@@ -261,8 +263,35 @@ func TestConcurrencyOfAStage(t *testing.T) {
 	} {
 		s := placement.RunStage{Clusters: make([]string, test.clusters)}
 		s.MaxConcurrency = &test.value
-		if got := s.Concurrency(); got != test.want {
+		if got := s.Concurrency(len(s.Clusters)); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
+	}
+}
+
+// Leavers wait for a selected cluster with the content, but not for those in no stage that the strategy ignores. A share of
+// a stage is one of the clusters that are still selected.
+func TestLeaversAndShares(t *testing.T) {
+	for _, ignores := range []bool{false, true} {
+		f := newStagedFleet(stageOf("all", 1, "", "a"))
+		f.ignores = ignores
+		f.join("other")
+		f.bindings["a"].Unscheduled = true
+		f.next()
+		if _, kept := f.bindings["a"]; kept == ignores {
+			t.Errorf("the last cluster of the stage was removed: %t; ignored: %t", !kept, ignores)
+		}
+		f.next()
+		if done := !f.run.Finished.IsZero(); done != ignores || ignores && !slices.Equal(f.run.Deletion.Clusters, []string{"a"}) {
+			t.Errorf("ignored: %t: %+v", ignores, f.run)
+		}
+	}
+	s := stageOf("all", 1, "", "a", "b", "c", "d")
+	half := intstr.FromString("50%")
+	s.MaxConcurrency = &half
+	f := newStagedFleet(s)
+	f.bindings["c"].Unscheduled, f.bindings["d"].Unscheduled = true, true
+	if f.next(); len(f.updated()) != 1 {
+		t.Errorf("%v are updated, half of two", f.updated())
 	}
 }

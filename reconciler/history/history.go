@@ -117,6 +117,8 @@ const (
 	Unfrozen Event = "unfrozen"
 	// Approved: a user approved a stage of an update run.
 	Approved Event = "approved"
+	// Rejected: a user rejected a stage of an update run, which stops it.
+	Rejected Event = "rejected"
 	// ProposalOpened, ProposalClosed: a user requested that held drift is offered at once, or
 	// reverted.
 	ProposalOpened Event = "proposalOpened"

@@ -184,7 +184,7 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 		}
 		m.runs[r.Placement] = append(m.runs[r.Placement], r)
 		stages, _ := json.Marshal(r.Stages)
-		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Unmatched, r.Approved, r.Origin, string(stages))
+		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.Origin, string(stages), hashesOf(r))
 	}
 	for _, o := range s.ClusterOverrides {
 		m.cros = append(m.cros, o.ClusterResourceOverride)
@@ -193,6 +193,17 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 		m.ros = append(m.ros, o.ResourceOverride)
 	}
 	return m
+}
+
+// hashesOf are the hashes of the manifests of a run and its approval requests.
+func hashesOf(r *hub.StagedRun) (out []string) {
+	if r.Manifest != nil {
+		out = append(out, r.Manifest.Hash)
+	}
+	for _, m := range r.Requests {
+		out = append(out, m.ID.Name, m.Hash)
+	}
+	return out
 }
 
 // Scope returns whether a kind is namespaced: built-in kinds, and those defined in the commit.

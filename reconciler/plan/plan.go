@@ -102,8 +102,10 @@ type Placement struct {
 	NoMembers bool
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
-	// RunHalted is why the update run in force updates no further cluster; empty if it does.
-	RunHalted string
+	// Runs are the declared staged update runs, with the name of the automatic one.
+	Runs []*hub.StagedRun
+	// RunPending is why one that has appeared is not initialised yet; empty if all are.
+	RunPending string
 	// Warnings are problems that do not keep the placement from being planned.
 	Warnings problem.List
 	// Pending says that nothing is decided yet.

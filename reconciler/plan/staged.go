@@ -30,24 +30,33 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 		return nil
 	}
 	declared = pl.named(p, declared)
+	p.Runs = declared
 	pl.recordRuns(p, declared)
 	i := lastStarted(p.Record.Runs)
 	if i < 0 {
 		return nil
 	}
-	run := &rollout.StagedRun{Run: p.Record.Runs[i], Halted: "its manifest was deleted, so it is stopped"}
+	run := &rollout.StagedRun{Run: p.Record.Runs[i]}
+	run.Halted = "its manifest was deleted, so it is stopped"
 	unmatched := api.UnmatchedIgnore
 	if d := declaredRun(declared, run.Name); d != nil {
 		run.Halted, run.Approved, unmatched = "", d.Approved, d.Unmatched
+		run.IgnoresUnmatched = d.Unmatched == api.UnmatchedIgnore
 		if d.State != api.RunRun {
 			run.Halted = "it is stopped (spec.state: " + string(d.State) + ")"
 		}
+	}
+	if r := run.Rejected; r != nil {
+		run.Halted = "it was rejected by " + r.Text()
 	}
 	pl.joinRun(p, &run.Run, unmatched)
 	for _, a := range run.Approvals {
 		run.Approved = append(slices.Clone(run.Approved), a.Request)
 	}
-	p.Record.Runs[i], p.RunHalted = run.Run, run.Halted
+	if !run.Active() {
+		run.Halted = ""
+	}
+	p.Record.Runs[i] = run.Run
 	return run
 }
 
@@ -98,9 +107,8 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 	for _, d := range declared {
 		i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == d.Name })
 		if i < 0 {
-			why := pl.notReady(p)
-			if why != "" {
-				p.warnRun(d, "is not initialised yet: "+why)
+			if p.RunPending = pl.notReady(p); p.RunPending != "" {
+				p.warnRun(d, "is not initialised yet: "+p.RunPending)
 				continue
 			}
 			i = len(p.Record.Runs)
@@ -123,7 +131,7 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 func (pl runPlanner) startRun(p *Placement, r *placement.Run) {
 	for i := range p.Record.Runs {
 		if other := &p.Record.Runs[i]; other.Active() {
-			other.SupersededBy = r.Name
+			other.SupersededBy, other.SupersededAt = r.Name, pl.Now
 		}
 	}
 	r.Started = pl.Now
@@ -173,7 +181,7 @@ func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.R
 
 // newRun initialises a run with the clusters that are selected now, and the content of the commit in force.
 func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
+	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
 	for _, s := range d.Stages {
 		r.Stages = append(r.Stages, placement.RunStage{StageConfig: s})
 	}
@@ -307,6 +315,12 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 		p.Rollout.Wake = pl.Now.Add(time.Second) // newer content may wait for the end of the run
 	}
 	p.Record.Runs[i] = *p.Rollout.Run
+	switch r := &p.Record.Runs[i]; {
+	case !r.Active() || r.Halted == "":
+		r.Halted, r.HaltedSince = "", time.Time{}
+	case r.HaltedSince.IsZero():
+		r.HaltedSince = pl.Now
+	}
 	older := run.Content.Hash != pl.current.prepared.fingerprintOf()
 	p.Rollout.Settled = p.Rollout.Settled && !older
 	for _, c := range p.Clusters {

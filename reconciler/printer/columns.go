@@ -216,3 +216,49 @@ func mirrorOf(r Row) *api.ClusterResourcePlacementStatus {
 	}
 	return &api.ClusterResourcePlacementStatus{}
 }
+
+// UpdateRuns are the columns of both kinds of staged update runs.
+var UpdateRuns = []Column{
+	Name,
+	Text("Placement", "The placement whose clusters are updated.", 0, func(r Row) string { return runOf(r).Spec.PlacementName }),
+	Text("Resource-Snapshot-Index", "Index of the content that the run asks for.", 0, func(r Row) string { return runOf(r).Spec.ResourceSnapshotIndex }),
+	Text("Policy-Snapshot-Index", "Index of the policy.", 0, func(r Row) string { return runOf(r).Status.PolicySnapshotIndexUsed }),
+	Text("Initialized", "Whether the clusters are in stages.", 0, runCondition(api.RunInitialized)),
+	Text("Progressing", "Whether clusters are being updated.", 0, runCondition(api.RunProgressing)),
+	Text("Succeeded", "Whether all stages are completed.", 0, runCondition(api.RunSucceeded)),
+	age,
+	Text("Strategy", "The strategy, which has the stages.", 1, func(r Row) string { return runOf(r).Spec.StrategyName }),
+	Text("Message", "Message of the condition that says where the run is.", 1, func(r Row) string {
+		if c := runOf(r).Status.Conditions; len(c) > 0 {
+			return c[len(c)-1].Message
+		}
+		return ""
+	}),
+}
+
+func runOf(r Row) *api.ClusterStagedUpdateRun {
+	if run, ok := r.Value.(*api.ClusterStagedUpdateRun); ok {
+		return run
+	}
+	return &api.ClusterStagedUpdateRun{}
+}
+
+func runCondition(typ string) func(Row) string {
+	return func(r Row) string { return statusOf(runOf(r).Status.Conditions, typ) }
+}
+
+// ApprovalRequests are the columns of both kinds of approval requests.
+var ApprovalRequests = []Column{
+	Name,
+	Text("Update-Run", "The run that waits for the approval.", 0, func(r Row) string { return requestOf(r).Spec.Run }),
+	Text("Stage", "The stage that is to be approved.", 0, func(r Row) string { return requestOf(r).Spec.Stage }),
+	Text("Approved", "Whether it is approved.", 0, func(r Row) string { return statusOf(requestOf(r).Status.Conditions, api.Approved) }),
+	age,
+}
+
+func requestOf(r Row) *api.ClusterApprovalRequest {
+	if request, ok := r.Value.(*api.ClusterApprovalRequest); ok {
+		return request
+	}
+	return &api.ClusterApprovalRequest{}
+}

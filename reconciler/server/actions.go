@@ -89,10 +89,16 @@ func codeOf(err error) int {
 // objection returns why a request is refused; empty if it is accepted. It requires JSON, which
 // web pages cannot send without a preflight request.
 func objection(req *http.Request, by string) (code int, why string) {
-	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	switch {
-	case err != nil || kind != "application/json":
+	if kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return http.StatusUnsupportedMediaType, "Content-Type: must be application/json"
+	}
+	return LocalOnly(req, by)
+}
+
+// LocalOnly returns why a request that changes something is refused: because it has no authenticated user and does not
+// certainly come from the daemon's own machine; empty if it is accepted. by is the user.
+func LocalOnly(req *http.Request, by string) (code int, why string) {
+	switch {
 	case by != "":
 		return 0, ""
 	case !loopback(req.RemoteAddr):

@@ -22,6 +22,7 @@ type Memo struct {
 	clusters   map[string]*clusterEntry
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
+	unplaced   unplacedObjects
 	newEvents  []Event           // since the last report
 	recorded   map[EventKey]bool // the events that an earlier process recorded
 }
@@ -40,6 +41,8 @@ type placementEntry struct {
 	mirror     *api.ClusterResourcePlacementStatus
 	namespaced *api.ResourcePlacement
 	detail     *Detail
+	runs       []*api.ClusterStagedUpdateRun
+	requests   []*api.ClusterApprovalRequest
 	drifts     []Drift
 	scheduling scheduling
 	changed    []Transitions
@@ -65,6 +68,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	e.changed = b.transitions
 	m.addEvents(old == nil, b.events(old, s, e.drifts))
 	e.set(b.meta(), p.Spec.Spec, s)
+	e.runs, e.requests = b.runs()
 	e.reuse(old)
 	if e.cluster != nil {
 		e.mirror = b.mirror(e.cluster, old)
@@ -97,6 +101,22 @@ func (e *placementEntry) reuse(old *placementEntry) {
 		reuse(&e.cluster, old.cluster)
 		reuse(&e.namespaced, old.namespaced)
 		reuse(&e.detail, old.detail)
+		reuseAll(e.runs, old.runs)
+		reuseAll(e.requests, old.requests)
+	}
+}
+
+// reuseAll replaces objects by equal ones of the previous report.
+func reuseAll[T any, P interface {
+	*T
+	metav1.Object
+}](now, old []P) {
+	for i, n := range now {
+		for _, o := range old {
+			if o.GetName() == n.GetName() && reflect.DeepEqual(n, o) {
+				now[i] = o
+			}
+		}
 	}
 }
 

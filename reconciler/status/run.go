@@ -1,10 +1,15 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -23,6 +28,14 @@ type UpdateRun struct {
 	Finished time.Time     `json:"finished,omitzero"`
 }
 
+// Approve is the command that approves what the run waits for; empty if it waits for no approval.
+func (u *UpdateRun) Approve(placement string) string {
+	if u.Asks == "" {
+		return ""
+	}
+	return "gitfleet approve " + placement + " --stage " + u.Asks + " --run " + u.Name
+}
+
 // An UpdateStage is a stage of a run.
 type UpdateStage struct {
 	Name     string    `json:"name"`
@@ -31,75 +44,280 @@ type UpdateStage struct {
 	Finished time.Time `json:"finished,omitzero"`
 }
 
-// The reasons of the conditions of runs are KubeFleet's, except UpdateRunSuperseded.
-const (
-	runFailed      = "UpdateRunInitializedFailed"
-	runWaiting     = "UpdateRunWaiting"
-	runStuck       = "UpdateRunStuck"
-	runStopped     = "UpdateRunStopped"
-	runProgressing = "UpdateRunProgressing"
-	runSucceeded   = "UpdateRunSucceeded"
-	runSuperseded  = "UpdateRunSuperseded"
-	runInitialized = "UpdateRunInitializedSuccessfully"
-)
-
-// updateRun returns the newest update run of a placement; nil if there is none.
-func updateRun(p *plan.Placement) *UpdateRun {
+// updateRun returns the update run of a placement that is in force, or else the newest; nil if there is none.
+func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	n := len(p.Record.Runs)
 	if n == 0 {
 		return nil
 	}
-	run := &p.Record.Runs[n-1]
-	out := &UpdateRun{Name: run.Name, Automatic: run.Automatic, Commit: run.Content.Commit, Finished: run.Finished}
-	var failed []string // in the stage whose turn it is
-	open := -1
-	for i := range run.Stages {
-		s := &run.Stages[i]
-		if open < 0 && s.Finished.IsZero() {
-			open = i
-		}
+	at := n - 1
+	if inForce := p.Rollout.Run; inForce != nil {
+		at = slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == inForce.Name })
+	}
+	v := newRunView(p, &p.Record.Runs[at], now)
+	out := &UpdateRun{Name: v.run.Name, Automatic: v.run.Automatic, Commit: v.run.Content.Commit, Finished: v.run.Finished}
+	for i := range v.run.Stages {
+		s := &v.run.Stages[i]
 		stage := UpdateStage{Name: s.Name, Finished: s.Finished}
 		for _, name := range s.Clusters {
-			c := p.On(name)
-			if c == nil || c.Binding.Unscheduled || c.Binding.Removing {
+			if !v.member(name) {
 				continue
 			}
 			stage.Clusters++
-			switch has := c.Binding.HasRevision() && (c.Binding.Index == run.Index || run.Index == p.Record.Index && c.UpToDate()); {
-			case !s.Finished.IsZero() || has && c.Binding.WasAvailable:
+			if !s.Finished.IsZero() || v.updated[name] {
 				stage.Updated++
-			case has && c.Failure != "" && open == i:
-				failed = append(failed, name)
 			}
 		}
 		out.Stages = append(out.Stages, stage)
 	}
-	if asks, before := run.Asks(); asks != nil {
+	if asks, before := v.run.Asks(); asks != nil && v.run.Halted == "" {
 		out.Asks, out.Before = asks.Name, before
 	}
-	out.Reason, out.Message = progressOf(run, p.RunHalted, open, failed, out)
+	c := v.conditions()
+	out.Reason, out.Message = c[len(c)-1].Reason, c[len(c)-1].Message
+	if v.run.Halted != "" && v.run.Active() {
+		out.Message += ": " + v.run.Halted
+	}
 	return out
 }
 
-// progressOf says how far a run is. open is the index of the stage whose turn it is; -1 if all have ended.
-func progressOf(run *placement.Run, halted string, open int, failed []string, out *UpdateRun) (reason, message string) {
-	switch {
-	case run.Failed != "":
-		return runFailed, run.Failed
-	case run.SupersededBy != "":
-		return runSuperseded, "The update run " + run.SupersededBy + " has taken its place"
-	case !run.Finished.IsZero():
-		return runSucceeded, "All stages are completed successfully"
-	case run.Started.IsZero():
-		return runInitialized, "The UpdateRun initialized successfully"
-	case halted != "":
-		return runStopped, "The update run has been stopped: " + halted
-	case out.Asks != "" && out.Before:
-		return runWaiting, fmt.Sprintf("The updateRun is waiting for before-stage tasks in stage %s to complete", out.Asks)
-	case open >= 0 && !run.Stages[open].Updated.IsZero():
-		return runWaiting, fmt.Sprintf("The updateRun is waiting for after-stage tasks in stage %s to complete", run.Stages[open].Name)
-	case len(failed) > 0:
-		return runStuck, placement.StuckMessage(run.Stages[open].Name, failed)
+// A runView tells what is recorded of a run as KubeFleet's status.
+type runView struct {
+	run *placement.Run
+	p   *plan.Placement
+	// failed are the clusters for which the run in force waits in vain, and updating and updated those with its content.
+	failed            []string
+	updating, updated map[string]bool
+	// now is the time of the plan, and generation that of the spec of the run.
+	now        time.Time
+	generation int64
+}
+
+func newRunView(p *plan.Placement, run *placement.Run, now time.Time) *runView {
+	v := &runView{run: run, p: p, now: now}
+	inForce, progress := p.Rollout.Run, p.Rollout.Progress
+	if inForce == nil || inForce.Name != run.Name || progress == nil {
+		return v
 	}
-	return runProgressing, "The update run is making progress"
+	v.failed, v.updating, v.updated = progress.Failed, map[string]bool{}, map[string]bool{}
+	for _, name := range progress.Updating {
+		v.updating[name] = true
+	}
+	for _, name := range progress.Updated {
+		v.updated[name] = true
+	}
+	return v
+}
+
+// member reports whether the placement is still to be on a cluster.
+func (v *runView) member(cluster string) bool {
+	c := v.p.On(cluster)
+	return c != nil && !c.Binding.Unscheduled && !c.Binding.Removing
+}
+
+// status is the status of the run.
+func (v *runView) status() api.StagedUpdateRunStatus {
+	out := api.StagedUpdateRunStatus{Conditions: v.conditions()}
+	if v.run.Failed != "" {
+		return out
+	}
+	out.PolicySnapshotIndexUsed, out.ResourceSnapshotIndexUsed = "0", index(v.run.Index)
+	out.ApplyStrategy, out.StagedUpdateStrategySnapshot = v.p.Spec.Spec.Strategy.ApplyStrategy, &api.StagedUpdateStrategySpec{}
+	for i := range v.run.Stages {
+		s := &v.run.Stages[i]
+		out.PolicyObservedClusterCount += len(s.Clusters)
+		out.StagedUpdateStrategySnapshot.Stages = append(out.StagedUpdateStrategySnapshot.Stages, s.StageConfig)
+		out.StagesStatus = append(out.StagesStatus, v.stage(i, s))
+	}
+	deletion := v.run.Deletion
+	deletion.Name = api.DeleteStage
+	last := v.stage(len(v.run.Stages), &deletion)
+	out.DeletionStageStatus = &last
+	return out
+}
+
+// condition returns a condition of the run or of a part of it.
+func (v *runView) condition(typ string, status metav1.ConditionStatus, reason, message string, at time.Time) metav1.Condition {
+	return metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(at), ObservedGeneration: v.generation}
+}
+
+// clientError introduces KubeFleet's messages about what a user can correct.
+const clientError = "cannot continue the updateRun: failed to validate the updateRun: failed to process the request due to a client error: "
+
+// conditions are the conditions of the run, the one that says where it is last.
+func (v *runView) conditions() []metav1.Condition {
+	run, initialized := v.run, cmp.Or(v.run.Initialized, v.run.Started)
+	if run.Failed != "" {
+		return []metav1.Condition{v.condition(api.RunInitialized, metav1.ConditionFalse, "UpdateRunInitializedFailed", clientError+run.Failed, initialized)}
+	}
+	out := []metav1.Condition{v.condition(api.RunInitialized, metav1.ConditionTrue, "UpdateRunInitializedSuccessfully", "The UpdateRun initialized successfully", initialized)}
+	switch {
+	case run.SupersededBy != "":
+		at := cmp.Or(run.SupersededAt, run.Started)
+		return append(out, v.condition(api.RunProgressing, metav1.ConditionFalse, "UpdateRunStopped", "The update run has been stopped", at),
+			v.condition(api.RunSucceeded, metav1.ConditionFalse, "UpdateRunSuperseded", "The update run "+run.SupersededBy+" has taken its place", at))
+	case !run.Finished.IsZero():
+		return append(out, v.condition(api.RunProgressing, metav1.ConditionFalse, "UpdateRunSucceeded", "All stages are completed", run.Finished),
+			v.condition(api.RunSucceeded, metav1.ConditionTrue, "UpdateRunSucceeded", "All stages are completed successfully", run.Finished))
+	case run.Started.IsZero():
+		return out
+	}
+	return append(out, v.progressing())
+}
+
+// progressing is the condition Progressing of a run that has started and has not ended.
+func (v *runView) progressing() metav1.Condition {
+	turn := v.run.Turn()
+	at := func(times ...time.Time) time.Time {
+		return slices.MaxFunc(append(times, v.run.Entered(turn)), time.Time.Compare)
+	}
+	stage := &v.run.Deletion
+	if turn < len(v.run.Stages) {
+		stage = &v.run.Stages[turn]
+	}
+	set := func(status metav1.ConditionStatus, reason, message string, since time.Time) metav1.Condition {
+		return v.condition(api.RunProgressing, status, reason, message, since)
+	}
+	const waiting = "The updateRun is waiting for %s-stage tasks in stage %s to complete"
+	asks, before := v.run.Asks()
+	switch {
+	case v.run.Halted != "" && len(v.updating) > 0:
+		return set(metav1.ConditionUnknown, "UpdateRunStopping", "The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process", at(v.run.HaltedSince))
+	case v.run.Halted != "":
+		return set(metav1.ConditionFalse, "UpdateRunStopped", "The update run has been stopped", at(v.run.HaltedSince))
+	case asks != nil && before:
+		return set(metav1.ConditionFalse, "UpdateRunWaiting", fmt.Sprintf(waiting, "before", stage.Name), at())
+	case !stage.Updated.IsZero():
+		return set(metav1.ConditionFalse, "UpdateRunWaiting", fmt.Sprintf(waiting, "after", stage.Name), at(stage.Updated))
+	case len(v.failed) > 0:
+		return set(metav1.ConditionFalse, "UpdateRunStuck", placement.StuckMessage(stage.Name, v.failed), at(stage.Started))
+	}
+	return set(metav1.ConditionTrue, "UpdateRunProgressing", "The update run is making progress", at(stage.Started))
+}
+
+// stage is the status of a stage, of which the removal has the index after the last one.
+func (v *runView) stage(i int, s *placement.RunStage) api.StageUpdatingStatus {
+	out := api.StageUpdatingStatus{StageName: s.Name, Clusters: []api.ClusterUpdatingStatus{}, StartTime: timeOf(s.Started), EndTime: timeOf(s.Finished), Conditions: v.stageConditions(i, s)}
+	for _, name := range s.Clusters {
+		out.Clusters = append(out.Clusters, v.cluster(i, s, name))
+	}
+	for _, task := range s.BeforeStageTasks {
+		out.BeforeStageTaskStatus = append(out.BeforeStageTaskStatus, v.task(s, task, true, v.run.Entered(i)))
+	}
+	for _, task := range s.AfterStageTasks {
+		out.AfterStageTaskStatus = append(out.AfterStageTaskStatus, v.task(s, task, false, s.Updated))
+	}
+	return out
+}
+
+func timeOf(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}
+
+func (v *runView) stageConditions(i int, s *placement.RunStage) []metav1.Condition {
+	progressing := func(status metav1.ConditionStatus, reason, message string, at time.Time) []metav1.Condition {
+		return []metav1.Condition{v.condition(api.RunProgressing, status, reason, message, at)}
+	}
+	entered := time.Time{}
+	if !v.run.Started.IsZero() {
+		entered = v.run.Entered(i)
+	}
+	switch {
+	case !s.Finished.IsZero() && len(s.Clusters) == 0 && i < len(v.run.Stages):
+		const reason, message = "StageUpdatingSkippedNoClusters", "Stage skipped because it has no clusters"
+		return append(progressing(metav1.ConditionFalse, reason, message, s.Finished), v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, message, s.Finished))
+	case !s.Finished.IsZero():
+		const reason = "StageUpdatingSucceeded"
+		return append(progressing(metav1.ConditionFalse, reason, "All clusters in the stage are updated and after-stage tasks are completed", s.Finished),
+			v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, "Stage update completed successfully", s.Finished))
+	case entered.IsZero() || v.run.SupersededBy != "":
+		return nil
+	case v.run.Halted != "" && len(v.updating) > 0:
+		return progressing(metav1.ConditionUnknown, "StageUpdatingStopping", "Waiting for all the updating clusters to finish updating before completing the stop process", cmp.Or(v.run.HaltedSince, entered))
+	case v.run.Halted != "":
+		return progressing(metav1.ConditionFalse, "StageUpdatingStopped", "All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed", cmp.Or(v.run.HaltedSince, entered))
+	case s.NeedsApproval(true) && s.ApprovedBefore.IsZero():
+		return progressing(metav1.ConditionFalse, "StageUpdatingWaiting", "Not all before-stage tasks are completed, waiting for approval", entered)
+	case !s.Updated.IsZero():
+		return progressing(metav1.ConditionFalse, "StageUpdatingWaiting", "All clusters in the stage are updated, waiting for after-stage tasks to complete", s.Updated)
+	case s.Started.IsZero():
+		return nil
+	}
+	return progressing(metav1.ConditionTrue, "StageUpdatingStarted", "Clusters in the stage started updating", s.Started)
+}
+
+// cluster is the status of a cluster in a stage.
+func (v *runView) cluster(i int, s *placement.RunStage, name string) api.ClusterUpdatingStatus {
+	out := api.ClusterUpdatingStatus{ClusterName: name}
+	set := func(typ string, status metav1.ConditionStatus, reason, message string, at time.Time) {
+		out.Conditions = append(out.Conditions, v.condition(typ, status, reason, message, at))
+	}
+	c := v.p.On(name)
+	removal := i == len(v.run.Stages)
+	started, done := time.Time{}, time.Time{}
+	switch {
+	case removal && (c == nil || !s.Finished.IsZero()):
+		started, done = s.Started, cmp.Or(s.Finished, s.Started)
+	case removal && c.Binding.Removing:
+		started = s.Started
+	case removal:
+	case v.run.Active() && s.Finished.IsZero() && !v.member(name):
+		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is no longer selected by the placement", cmp.Or(s.Started, v.run.Initialized))
+	case v.updated[name]:
+		started = latest(c.Binding.AssignedAt, s.Started)
+		done = latest(started, availableAt(c))
+	case v.updating[name]:
+		started = latest(c.Binding.AssignedAt, s.Started)
+	case !s.Updated.IsZero():
+		started, done = cmp.Or(s.Started, s.Updated), s.Updated
+	}
+	if !started.IsZero() {
+		set(api.ClusterStarted, metav1.ConditionTrue, "ClusterUpdatingStarted", "Cluster update started", started)
+	}
+	if !done.IsZero() {
+		set(api.RunSucceeded, metav1.ConditionTrue, "ClusterUpdatingSucceeded", "Cluster update completed successfully", done)
+	}
+	return out
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// availableAt is when the content of a cluster was first available; zero if that is not recorded.
+func availableAt(c *plan.OnCluster) time.Time {
+	if c.Entry == nil {
+		return time.Time{}
+	}
+	return c.Entry.AvailableAt
+}
+
+// task is the status of a task that is due since a time; zero if it is not yet.
+func (v *runView) task(s *placement.RunStage, task api.StageTask, before bool, due time.Time) api.StageTaskStatus {
+	out := api.StageTaskStatus{Type: task.Type}
+	set := func(typ, reason, message string, at time.Time) {
+		if !at.IsZero() {
+			out.Conditions = append(out.Conditions, v.condition(typ, metav1.ConditionTrue, reason, message, at))
+		}
+	}
+	if task.Type != api.ApprovalTask {
+		if ends := s.Updated.Add(s.Wait()); !s.Updated.IsZero() && (!s.Finished.IsZero() || !v.now.Before(ends)) {
+			set(api.WaitTimeElapsed, "AfterStageTaskWaitTimeElapsed", "Wait time elapsed", ends)
+		}
+		return out
+	}
+	out.ApprovalRequestName = api.ApprovalName(v.run.Name, s.Name, before)
+	accepted := s.ApprovedAfter
+	if before {
+		accepted = s.ApprovedBefore
+	}
+	set(api.RequestCreated, "StageTaskApprovalRequestCreated", "ApprovalRequest object is created", due)
+	set(api.RequestApproved, "StageTaskApprovalRequestApproved", "ApprovalRequest object is approved", accepted)
+	return out
 }

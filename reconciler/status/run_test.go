@@ -1,52 +1,206 @@
 package status
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// What a run waits for has the reason of KubeFleet's condition; the stage whose turn it is has the clusters that have failed.
-func TestUpdateRuns(t *testing.T) {
+// A runScene is a placement with a run of two stages: canary, with a and b of which b is being updated, and prod, with c.
+type runScene struct {
+	*plan.Placement
+	run *placement.Run
+	now time.Time
+}
+
+func newRunScene() *runScene {
 	now := time.Unix(1000, 0)
-	approval := []api.StageTask{{Type: api.ApprovalTask}}
-	on := func(name string, available bool, failure string) *plan.OnCluster {
-		return &plan.OnCluster{Failure: failure, Binding: placement.Binding{Cluster: name, Assigned: placement.Revision{Hash: "h"}, Index: 3, WasAvailable: available}}
+	on := func(name string, available bool) *plan.OnCluster {
+		return &plan.OnCluster{Binding: placement.Binding{Cluster: name, Assigned: placement.Revision{Hash: "h"}, WasAvailable: available, AssignedAt: now.Add(-time.Minute)}}
 	}
+	p := &plan.Placement{Spec: &hub.Placement{}, Clusters: []*plan.OnCluster{on("a", true), on("b", false), on("c", false)}, Record: ledger.Placement{Index: 4}}
+	p.Record.Runs = []placement.Run{{Name: "web-1", Index: 3, Initialized: now.Add(-2 * time.Minute), Started: now.Add(-2 * time.Minute), Stages: []placement.RunStage{
+		{StageConfig: api.StageConfig{Name: "canary"}, Clusters: []string{"a", "b", "gone"}, Started: now.Add(-time.Minute)},
+		{StageConfig: api.StageConfig{Name: "prod"}, Clusters: []string{"c"}},
+	}}}
+	s := &runScene{p, &p.Record.Runs[0], now}
+	s.Rollout = rollout.Plan{Run: s.run, Progress: &rollout.RunProgress{Updated: []string{"a"}, Updating: []string{"b"}}}
+	return s
+}
+
+// conditionText is the conditions as TYPE=STATUS/REASON, and the message of the last.
+func conditionText(all []metav1.Condition) string {
+	var out []string
+	for i, c := range all {
+		text := c.Type + "=" + string(c.Status) + "/" + c.Reason
+		if i == len(all)-1 {
+			text += ": " + c.Message
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+// Runs, their stages and their clusters have KubeFleet's conditions, letter for letter.
+func TestConditionsOfRuns(t *testing.T) {
+	approval := []api.StageTask{{Type: api.ApprovalTask}}
+	wait := []api.StageTask{{Type: api.TimedWait, WaitTime: "1m"}}
+	const initialized = "Initialized=True/UpdateRunInitializedSuccessfully"
 	for name, test := range map[string]struct {
-		change  func(r *placement.Run, p *plan.Placement)
-		reason  string
-		asks    string
-		updated int
+		change      func(s *runScene)
+		run, canary string
+		asks        string
 	}{
-		"it makes progress":            {func(*placement.Run, *plan.Placement) {}, "UpdateRunProgressing", "", 1},
-		"it has not started":           {func(r *placement.Run, _ *plan.Placement) { r.Started = time.Time{} }, "UpdateRunInitializedSuccessfully", "", 1},
-		"its clusters are in no stage": {func(r *placement.Run, _ *plan.Placement) { r.Failed = "why" }, "UpdateRunInitializedFailed", "", 1},
-		"a newer one":                  {func(r *placement.Run, _ *plan.Placement) { r.SupersededBy = "web-2" }, "UpdateRunSuperseded", "", 1},
-		"it is stopped":                {func(_ *placement.Run, p *plan.Placement) { p.RunHalted = "it is stopped" }, "UpdateRunStopped", "", 1},
-		"a failed update":              {func(_ *placement.Run, p *plan.Placement) { p.Clusters[1].Failure = "no image" }, "UpdateRunStuck", "", 1},
-		"an approval before":           {func(r *placement.Run, _ *plan.Placement) { r.Stages[0].BeforeStageTasks = approval }, "UpdateRunWaiting", "canary", 1},
-		"an approval after": {func(r *placement.Run, _ *plan.Placement) {
-			r.Stages[0].AfterStageTasks, r.Stages[0].Updated = approval, now
-		}, "UpdateRunWaiting", "canary", 1},
-		"a timed wait": {func(r *placement.Run, _ *plan.Placement) { r.Stages[0].Updated = now }, "UpdateRunWaiting", "", 1},
-		"it has finished": {func(r *placement.Run, _ *plan.Placement) {
-			r.Finished, r.Stages[0].Updated, r.Stages[0].Finished = now, now, now
-		}, "UpdateRunSucceeded", "", 2},
+		"it makes progress": {func(*runScene) {},
+			initialized + " Progressing=True/UpdateRunProgressing: The update run is making progress",
+			"Progressing=True/StageUpdatingStarted: Clusters in the stage started updating", ""},
+		"it has not started": {func(s *runScene) { s.run.Started, s.run.Stages[0].Started = time.Time{}, time.Time{} },
+			initialized + ": The UpdateRun initialized successfully", "", ""},
+		"its clusters are in no stage": {func(s *runScene) { s.run.Failed = "some clusters are not placed in any stage, total 1, showing up to 10: d" },
+			"Initialized=False/UpdateRunInitializedFailed: cannot continue the updateRun: failed to validate the updateRun: failed to process the request due to a client error: some clusters are not placed in any stage, total 1, showing up to 10: d", "none", ""},
+		"a newer one": {func(s *runScene) { s.run.SupersededBy, s.run.SupersededAt = "web-2", s.now },
+			initialized + " Progressing=False/UpdateRunStopped Succeeded=False/UpdateRunSuperseded: The update run web-2 has taken its place", "", ""},
+		"it is stopping": {func(s *runScene) { s.run.Halted = "it is stopped" },
+			initialized + " Progressing=Unknown/UpdateRunStopping: The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process",
+			"Progressing=Unknown/StageUpdatingStopping: Waiting for all the updating clusters to finish updating before completing the stop process", ""},
+		"it is stopped": {func(s *runScene) { s.run.Halted, s.Rollout.Progress = "it is stopped", &rollout.RunProgress{} },
+			initialized + " Progressing=False/UpdateRunStopped: The update run has been stopped",
+			"Progressing=False/StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed", ""},
+		"a failed update": {func(s *runScene) { s.Rollout.Progress.Failed = []string{"b"} },
+			initialized + " Progressing=False/UpdateRunStuck: The updateRun is stuck waiting for b cluster(s) in stage canary to finish updating, please check placement status for potential errors",
+			"Progressing=True/StageUpdatingStarted: Clusters in the stage started updating", ""},
+		"an approval before": {func(s *runScene) { s.run.Stages[0].BeforeStageTasks, s.run.Stages[0].Started = approval, time.Time{} },
+			initialized + " Progressing=False/UpdateRunWaiting: The updateRun is waiting for before-stage tasks in stage canary to complete",
+			"Progressing=False/StageUpdatingWaiting: Not all before-stage tasks are completed, waiting for approval", "before canary"},
+		"an approval after": {func(s *runScene) { s.run.Stages[0].AfterStageTasks, s.run.Stages[0].Updated = approval, s.now },
+			initialized + " Progressing=False/UpdateRunWaiting: The updateRun is waiting for after-stage tasks in stage canary to complete",
+			"Progressing=False/StageUpdatingWaiting: All clusters in the stage are updated, waiting for after-stage tasks to complete", "after canary"},
+		"a timed wait": {func(s *runScene) { s.run.Stages[0].AfterStageTasks, s.run.Stages[0].Updated = wait, s.now },
+			initialized + " Progressing=False/UpdateRunWaiting: The updateRun is waiting for after-stage tasks in stage canary to complete",
+			"Progressing=False/StageUpdatingWaiting: All clusters in the stage are updated, waiting for after-stage tasks to complete", ""},
+		"it has finished": {func(s *runScene) {
+			s.run.Finished, s.run.Stages[0].Updated, s.run.Stages[0].Finished = s.now, s.now, s.now
+		},
+			initialized + " Progressing=False/UpdateRunSucceeded Succeeded=True/UpdateRunSucceeded: All stages are completed successfully",
+			"Progressing=False/StageUpdatingSucceeded Succeeded=True/StageUpdatingSucceeded: Stage update completed successfully", ""},
+		"a stage without clusters": {func(s *runScene) {
+			s.run.Stages[0].Clusters, s.run.Stages[0].Finished = nil, s.now
+		},
+			initialized + " Progressing=True/UpdateRunProgressing: The update run is making progress",
+			"Progressing=False/StageUpdatingSkippedNoClusters Succeeded=True/StageUpdatingSkippedNoClusters: Stage skipped because it has no clusters", ""},
 	} {
-		p := &plan.Placement{Clusters: []*plan.OnCluster{on("a", true, ""), on("b", false, "")}, Record: ledger.Placement{Index: 4}}
-		p.Record.Runs = []placement.Run{{Name: "web-1", Index: 3, Started: now, Stages: []placement.RunStage{{StageConfig: api.StageConfig{Name: "canary"}, Clusters: []string{"a", "b", "gone"}}}}}
-		test.change(&p.Record.Runs[0], p)
-		got := updateRun(p)
-		if got.Reason != test.reason || got.Asks != test.asks || got.Message == "" || got.Stages[0].Updated != test.updated || got.Stages[0].Clusters != 2 {
-			t.Errorf("%s: %+v", name, got)
+		t.Run(name, func(t *testing.T) {
+			s := newRunScene()
+			test.change(s)
+			got := newRunView(s.Placement, s.run, s.now).status()
+			if text := conditionText(got.Conditions); text != test.run {
+				t.Errorf("the run:\n%s\nwant\n%s", text, test.run)
+			}
+			canary := "none"
+			if len(got.StagesStatus) > 0 {
+				canary = conditionText(got.StagesStatus[0].Conditions)
+			}
+			if canary != test.canary {
+				t.Errorf("the stage:\n%s\nwant\n%s", canary, test.canary)
+			}
+			asks, u := "", updateRun(s.Placement, s.now)
+			if u.Asks != "" {
+				asks = map[bool]string{true: "before ", false: "after "}[u.Before] + u.Asks
+			}
+			if asks != test.asks || u.Message == "" {
+				t.Errorf("asks %q, want %q; %+v", asks, test.asks, u)
+			}
+		})
+	}
+}
+
+// A cluster of a stage is updated, being updated, waiting, or has left the placement.
+func TestClustersOfRuns(t *testing.T) {
+	s := newRunScene()
+	s.run.Deletion = placement.RunStage{Clusters: []string{"old"}}
+	got := newRunView(s.Placement, s.run, s.now).status()
+	for cluster, want := range map[string]string{
+		"a":    "Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdatingSucceeded: Cluster update completed successfully",
+		"b":    "Started=True/ClusterUpdatingStarted: Cluster update started",
+		"gone": "Started=False/ClusterUpdatingSkipped: The cluster is no longer selected by the placement",
+		"c":    "",
+	} {
+		found := false
+		for _, stage := range got.StagesStatus {
+			for _, c := range stage.Clusters {
+				if c.ClusterName == cluster {
+					found = true
+					if text := conditionText(c.Conditions); text != want {
+						t.Errorf("%s: %s, want %s", cluster, text, want)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s is in no stage", cluster)
 		}
 	}
-	if got := updateRun(&plan.Placement{}); got != nil {
+	if d := got.DeletionStageStatus; d.StageName != "kubernetes-fleet.io/deleteStage" || len(d.Clusters) != 1 || d.Conditions != nil {
+		t.Errorf("the removal: %+v", d)
+	}
+	u := updateRun(s.Placement, s.now)
+	if u.Stages[0].Updated != 1 || u.Stages[0].Clusters != 2 || u.Stages[1].Clusters != 1 {
+		t.Errorf("%+v", u.Stages)
+	}
+	if got := updateRun(&plan.Placement{}, s.now); got != nil {
 		t.Errorf("a placement without a run: %+v", got)
+	}
+}
+
+// The run in force is reported, also if a later one has appeared that has not started.
+func TestTheRunInForceIsReported(t *testing.T) {
+	s := newRunScene()
+	s.Record.Runs = append(s.Record.Runs, placement.Run{Name: "web-2", Initialized: s.now})
+	if got := updateRun(s.Placement, s.now); got.Name != "web-1" {
+		t.Errorf("%s is reported", got.Name)
+	}
+}
+
+// Requests are there from the turn of their tasks on, and say who has approved them.
+func TestApprovalRequests(t *testing.T) {
+	s := newRunScene()
+	approval := []api.StageTask{{Type: api.ApprovalTask}}
+	for i := range s.run.Stages {
+		s.run.Stages[i].BeforeStageTasks, s.run.Stages[i].AfterStageTasks = approval, approval
+	}
+	s.run.Stages[0].ApprovedBefore = s.now
+	s.run.Approvals = []placement.Approval{{Request: "web-1-before-canary", By: "ada", Reason: "looks well"}}
+	b := &builder{Input: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
+	text := func() string {
+		_, requests := b.runs()
+		var out []string
+		for _, r := range requests {
+			if r.Generation != 1 || r.Labels[api.TargetRunLabel] != "web-1" || r.Kind != "ClusterApprovalRequest" {
+				t.Errorf("%+v", r)
+			}
+			out = append(out, r.Name+" "+r.Labels[api.TaskTypeLabel]+" "+conditionText(r.Status.Conditions))
+		}
+		return strings.Join(out, "\n")
+	}
+	const accepted = "web-1-before-canary beforeStage Approved=True/ClusterApprovalRequestApproved ApprovalAccepted=True/ApprovalRequestApprovalAccepted: The approval request has been approved and cannot be reverted"
+	if got := text(); got != accepted {
+		t.Errorf("the canary is being updated:\n%s", got)
+	}
+	s.run.Stages[0].Updated = s.now
+	if got := text(); got != accepted+"\nweb-1-after-canary afterStage " {
+		t.Errorf("the canary is updated:\n%s", got)
+	}
+	s.run.Stages[0].ApprovedAfter, s.run.Stages[0].Finished = s.now, s.now
+	if got := text(); !strings.HasSuffix(got, "\nweb-1-before-prod beforeStage ") {
+		t.Errorf("the canary is finished:\n%s", got)
 	}
 }

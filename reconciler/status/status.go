@@ -78,6 +78,10 @@ type Report struct {
 	// Drifts are the objects that differ, or have differed, from the hub, by placement, cluster
 	// and object.
 	Drifts []Drift
+	// UpdateRuns are the staged update runs, and ApprovalRequests the requests for their stages, of all placements, by namespace
+	// and name. Both kinds of each have the same fields: those of ResourcePlacements have a namespace and another kind.
+	UpdateRuns       []*api.ClusterStagedUpdateRun `json:",omitempty"`
+	ApprovalRequests []*api.ClusterApprovalRequest `json:",omitempty"`
 	// Events are the events that are kept, oldest first. Without new events it is the same
 	// slice as before.
 	Events      []Event
@@ -121,7 +125,7 @@ type Detail struct {
 	// declares no member clusters at all.
 	Absent    []Absence `json:"absent,omitempty"`
 	NoMembers bool      `json:"noMembers,omitempty"`
-	// UpdateRun is its newest staged update run; nil if there is none.
+	// UpdateRun is its staged update run that is in force, or else the newest; nil if there is none.
 	UpdateRun *UpdateRun `json:"updateRun,omitempty"`
 	// Short is how many clusters of the number that the policy asks for are not selected.
 	Short int `json:"short,omitempty"`
@@ -230,6 +234,7 @@ func Build(in Input) *Report {
 			r.PlacementStatuses = append(r.PlacementStatuses, e.mirror)
 		}
 	}
+	in.Memo.stagedObjects(in, r)
 	r.Events = in.Memo.finish(in)
 	return r
 }
@@ -276,7 +281,7 @@ func (b *builder) detail() *Detail {
 	if p.Spec == nil {
 		return d
 	}
-	d.UpdateRun = updateRun(p)
+	d.UpdateRun = updateRun(p, b.Now)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		d.Absent = append(d.Absent, Absence{a.Cluster, a.Reason, a.Reach == fulfilment.Refused})

@@ -105,7 +105,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	pulls := pullRequests{wake: d.wakePullRequests, troubles: d.pullRequestTroubles}
+	pulls := pullRequests{approve: d.approve, wake: d.wakePullRequests, troubles: d.pullRequestTroubles}
 	d.srv, d.publish, d.record, err = newServer(ctx, cfg, d.repo, d.candidate.store, registry, d.metrics, log, pulls)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/server/kubeapi"
 )
 
 // orders executes the orders that users send to the daemon as actions: suspend, resume and others.
@@ -62,6 +64,23 @@ func (o *orders) mount(srv *server.Server) {
 	})
 }
 
+// approve carries out an approval, or a rejection, that a Kubernetes client has written.
+func (d *daemon) approve(ctx context.Context, a kubeapi.Decision) (refused bool, err error) {
+	if err := d.candidate.checkLeader(); err != nil {
+		return false, err
+	}
+	o := reconciler.Order{
+		Subject: a.Placement.String(), Stage: a.Stage, Before: a.Before, After: !a.Before, Run: a.Run, Reject: a.Reject,
+		Reason: a.Message, Code: a.Code, By: cmp.Or(a.By, localUser),
+	}
+	_, err = reconciler.Approve(ctx, d.leader, o)
+	_, refused = errors.AsType[*reconciler.OrderError](err)
+	return refused, err
+}
+
+// localUser is who sends an action without authentication and does not give a name.
+const localUser = "somebody on the daemon's machine"
+
 // orderAction returns an action of the server that the loop executes.
 func orderAction(do func(context.Context, reconciler.Order) (string, error)) server.Action {
 	return func(ctx context.Context, by string, body []byte) (any, error) {
@@ -87,7 +106,7 @@ func readOrder(by string, body []byte) (reconciler.Order, error) {
 	case by != "":
 		o.By = by
 	case o.By == "":
-		o.By = "somebody on the daemon's machine"
+		o.By = localUser
 	}
 	return o, nil
 }

@@ -26,8 +26,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// pullRequests has the functions of the proposer and the reviewer that a server needs.
+// pullRequests has the functions of the proposer, the reviewer and the loop that a server needs.
 type pullRequests struct {
+	// approve carries out an approval that a Kubernetes client writes.
+	approve kubeapi.Approve
 	wake func()
 	// troubles lists what cannot be done on the forge.
 	troubles func() []string
@@ -40,7 +42,7 @@ func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, led
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.StateHandler(ledgers.Export))
 	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return repo.Status(), repo.Steps() }, pulls.troubles)
-	publish, err := serveKube(ctx, c, srv)
+	publish, err := serveKube(ctx, c, srv, pulls.approve)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -55,12 +57,12 @@ func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, led
 
 // serveKube makes the server serve the Kubernetes API too and check access, and returns the
 // function with which reports are published.
-func serveKube(ctx context.Context, c settings.Config, srv *server.Server) (func(*status.Report), error) {
+func serveKube(ctx context.Context, c settings.Config, srv *server.Server, approve kubeapi.Approve) (func(*status.Report), error) {
 	guard, err := access.New(ctx, c.AccessConfig())
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kubeapi.New(kubeapi.Config{Store: store.New(time.Now()), Authorizer: guard.Authorizer()})
+	kube, err := kubeapi.New(kubeapi.Config{Store: store.New(time.Now()), Authorizer: guard.Authorizer(), Approve: approve, Local: server.LocalOnly})
 	if err != nil {
 		return nil, err
 	}

@@ -21,5 +21,5 @@ func updateRun(d *status.Detail) string {
 	if run.Before {
 		when = "before"
 	}
-	return head + fmt.Sprintf("an approval %s stage %s is missing: gitfleet approve %s --stage %s", when, run.Asks, d.Placement, run.Asks)
+	return head + fmt.Sprintf("an approval %s stage %s is missing: %s", when, run.Asks, run.Approve(d.Placement))
 }

@@ -117,7 +117,7 @@ func (s *sheet) updateRun(d *status.Detail) {
 	s.line(1, "brings commit "+output.ShortHash(run.Commit)+"; "+run.Reason)
 	s.text(2, run.Message)
 	if run.Asks != "" {
-		s.text(2, "gitfleet approve "+d.Placement+" --stage "+run.Asks)
+		s.text(2, run.Approve(d.Placement))
 	}
 	for _, st := range run.Stages {
 		text := fmt.Sprintf("stage %s: %d of %d clusters updated", st.Name, st.Updated, st.Clusters)

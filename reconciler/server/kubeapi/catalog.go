@@ -132,6 +132,14 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 	for _, o := range s.Overrides {
 		sources[overrides.storeKey()] = append(sources[overrides.storeKey()], override(o, known[id(overrides, o.Namespace, o.Name)]))
 	}
+	for _, o := range s.Staged {
+		spec, ok := o.Spec.(*api.StagedUpdateStrategySpec)
+		if !ok {
+			continue // runs and requests are in the report
+		}
+		kind := c.byResource[byKind[schema.GroupVersionKind{Group: o.ID.Group, Version: "v1beta1", Kind: o.ID.Kind}]]
+		sources[kind.storeKey()] = append(sources[kind.storeKey()], strategy(kind, o, spec, known[o.ID]))
+	}
 	for _, kind := range slices.Collect(maps.Keys(sources)) {
 		slices.SortStableFunc(sources[kind], store.Compare)
 	}

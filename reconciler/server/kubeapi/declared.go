@@ -100,3 +100,9 @@ func override(o *hub.Override, known ledger.Declared) declared {
 		return &api.ResourceOverride{TypeMeta: kind, ObjectMeta: meta, Spec: spec}
 	})
 }
+
+func strategy(k *kind, o *hub.StagedManifest, spec *api.StagedUpdateStrategySpec, known ledger.Declared) declared {
+	return configuration(o, k, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
+		return &api.ClusterStagedUpdateStrategy{TypeMeta: kind, ObjectMeta: meta, Spec: *spec}
+	})
+}

@@ -18,6 +18,12 @@ func (c *catalog) resources(gv schema.GroupVersion) []metav1.APIResource {
 	var out []metav1.APIResource
 	for _, k := range c.of(gv) {
 		out = append(out, k.discovered(gv.Version))
+		if k.approvals {
+			status := k.discovered(gv.Version)
+			status.Name, status.SingularName, status.ShortNames, status.Categories = k.plural+"/status", "", nil, nil
+			status.Verbs = append(metav1.Verbs{"get"}, writeVerbs...)
+			out = append(out, status)
+		}
 	}
 	return out
 }
@@ -42,9 +48,15 @@ func (c *catalog) aggregated(name string) apidiscoveryv2.APIGroupDiscovery {
 			if r.Namespaced {
 				scope = apidiscoveryv2.ScopeNamespace
 			}
+			kind := &metav1.GroupVersionKind{Group: name, Version: v, Kind: r.Kind}
+			if _, subresource, found := strings.Cut(r.Name, "/"); found {
+				of := &d.Resources[len(d.Resources)-1]
+				of.Subresources = append(of.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: subresource, ResponseKind: kind, Verbs: r.Verbs})
+				continue
+			}
 			d.Resources = append(d.Resources, apidiscoveryv2.APIResourceDiscovery{
 				Resource: r.Name, SingularResource: r.SingularName, Scope: scope, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
-				ResponseKind: &metav1.GroupVersionKind{Group: name, Version: v, Kind: r.Kind},
+				ResponseKind: kind,
 			})
 		}
 		g.Versions = append(g.Versions, d)

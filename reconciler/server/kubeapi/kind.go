@@ -29,6 +29,8 @@ type kind struct {
 	declared bool
 	// generated says that no manifest declares the objects: gitfleet itself writes them.
 	generated bool
+	// approvals says that its objects are approval requests, whose status may be written to approve them.
+	approvals bool
 	// verbs are the supported verbs; nil for those that read.
 	verbs []string
 	// onlyFirst are the fields that only the first version has, as dotted paths.
@@ -80,11 +82,17 @@ var (
 		singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
 		short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatusObjects, generated: true,
 	}
+	clusterRuns      = fleetKind(api.PlacementGroup, "ClusterStagedUpdateRun", printer.UpdateRuns)
+	runs             = fleetKind(api.PlacementGroup, "StagedUpdateRun", printer.UpdateRuns)
+	clusterApprovals = approvalKind("ClusterApprovalRequest")
+	approvals        = approvalKind("ApprovalRequest")
+
 	coreEvents  = eventKind("", coreFields)
 	otherEvents = eventKind(eventsv1.GroupName, otherFields)
 
 	builtIn = []*kind{
 		clusterPlacements, placements, clusterOverrides, overrides, declaredKind("ClusterResourceEnvelope"), declaredKind("ResourceEnvelope"),
+		declaredKind("ClusterStagedUpdateStrategy"), declaredKind("StagedUpdateStrategy"), clusterRuns, runs, clusterApprovals, approvals,
 		memberClusters, placementStatuses, coreEvents, otherEvents, accessReviews,
 	}
 )
@@ -108,5 +116,12 @@ func fleetKind(group, name string, columns []printer.Column) *kind {
 func declaredKind(name string) *kind {
 	k := fleetKind(api.PlacementGroup, name, printer.Manifests)
 	k.declared = true
+	return k
+}
+
+// approvalKind returns a kind of approval requests.
+func approvalKind(name string) *kind {
+	k := fleetKind(api.PlacementGroup, name, printer.ApprovalRequests)
+	k.approvals = true
 	return k
 }

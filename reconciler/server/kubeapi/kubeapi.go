@@ -1,5 +1,6 @@
-// Package kubeapi serves the hub as a read-only Kubernetes API: placements, overrides,
-// envelopes, member clusters with their live status, the placed manifests, and events.
+// Package kubeapi serves the hub as a Kubernetes API: placements, overrides, envelopes, staged updates, member clusters
+// with their live status, the placed manifests, and events. It is read-only, except that the status of an approval
+// request may be written to approve a stage.
 //
 // Publish puts a report into a store, and requests are served from there. A catalog has the served
 // kinds: the built-in ones and those of the manifests in the commit in force.
@@ -40,6 +41,10 @@ type Config struct {
 	Store *store.Store
 	// Authorizer authorizes requests; nil allows all.
 	Authorizer authorizer.Authorizer
+	// Approve carries out the approvals that clients write; nil refuses them. Local returns why a request of a user, whose name is
+	// empty without authentication, may not write; empty if it may.
+	Approve Approve
+	Local   func(req *http.Request, by string) (code int, why string)
 }
 
 // An API serves Kubernetes clients. It is safe for concurrent use, except Publish, which one
@@ -49,6 +54,8 @@ type API struct {
 	server  *genericapiserver.GenericAPIServer
 	codecs  codecs
 	may     authorizer.Authorizer // nil: everything is allowed
+	approve Approve
+	local   func(req *http.Request, by string) (code int, why string)
 	catalog atomic.Pointer[catalog]
 	// ready says that there was a report with a commit in force. Before that, an empty list
 	// would be wrong.
@@ -109,7 +116,7 @@ func authenticated(req *http.Request) (*authenticator.Response, bool, error) {
 
 // New returns an API without objects.
 func New(cfg Config) (*API, error) {
-	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer}
+	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local}
 	c := genericapiserver.NewConfig(a.codecs.CodecFactory)
 	c.ExternalAddress = "localhost:443" // needed only by Complete
 	c.LoopbackClientConfig = &rest.Config{}
@@ -145,6 +152,8 @@ func (a *API) Publish(r *status.Report) {
 	a.store.Replace(placements.storeKey(), sources(&a.space, r.ResourcePlacements))
 	a.store.Replace(memberClusters.storeKey(), sources(&a.space, r.Clusters))
 	a.store.Replace(placementStatuses.storeKey(), sources(&a.space, r.PlacementStatuses))
+	publishBoth(a, r.UpdateRuns, clusterRuns, runs)
+	publishBoth(a, r.ApprovalRequests, clusterApprovals, approvals)
 	if !ledger.Identical(a.events, r.Events) {
 		core, other := eventSources(r.Events)
 		a.store.Replace(coreEvents.storeKey(), core)
@@ -154,6 +163,20 @@ func (a *API) Publish(r *status.Report) {
 	if r.InForce != nil {
 		a.ready.Store(true)
 	}
+}
+
+// publishBoth publishes objects of two kinds: those without a namespace, and those with one.
+func publishBoth[T any, P typed[T]](a *API, all []P, cluster, namespaced *kind) {
+	var first, second []P
+	for _, o := range all {
+		if o.GetObjectMeta().GetNamespace() == "" {
+			first = append(first, o)
+		} else {
+			second = append(second, o)
+		}
+	}
+	a.store.Replace(cluster.storeKey(), sources(&a.space, first))
+	a.store.Replace(namespaced.storeKey(), sources(&a.space, second))
 }
 
 // declare puts the objects of the head into the store.

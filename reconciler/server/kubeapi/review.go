@@ -66,7 +66,7 @@ func (a *API) objection(c *catalog, requested authorizationv1.SelfSubjectAccessR
 	default:
 		return "the review names neither a resource nor a path"
 	}
-	if !slices.Contains(readVerbs, of.Verb) {
+	if !slices.Contains(readVerbs, of.Verb) && !c.approves(of) {
 		return "the hub is a Git repository, and this API only reads it"
 	}
 	if a.may == nil {
@@ -80,6 +80,13 @@ func (a *API) objection(c *catalog, requested authorizationv1.SelfSubjectAccessR
 		return cmp.Or(why, "nobody allows it")
 	}
 	return ""
+}
+
+// approves reports whether a request would write the status of an approval request.
+func (c *catalog) approves(of authorizer.AttributesRecord) bool {
+	return slices.ContainsFunc(c.kinds, func(k *kind) bool {
+		return k.group == of.APIGroup && k.plural == of.Resource && k.approves(of.Subresource, of.Verb)
+	})
 }
 
 // has reports whether a resource is served: in any version if version is empty, and "*" stands

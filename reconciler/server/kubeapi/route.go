@@ -69,6 +69,8 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 		a.review(c, w, req)
 	case k.verbs != nil:
 		a.fail(w, req, apierrors.NewMethodNotSupported(gvr.GroupResource(), info.Verb))
+	case k.approves(info.Subresource, info.Verb):
+		a.decide(s, info, w, req)
 	case !slices.Contains(readVerbs, info.Verb):
 		a.refuse(s, info, w, req)
 	case info.Subresource != "" && info.Subresource != "status":
