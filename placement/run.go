@@ -75,9 +75,10 @@ type RunStage struct {
 	// Started is when the first cluster could be updated; zero until then, and in records of older versions.
 	Started time.Time `json:",omitzero"`
 	// Updated is when all clusters were available with the content of the run, and Finished when the tasks after
-	// that were done; zero until then.
-	Updated  time.Time `json:",omitzero"`
-	Finished time.Time `json:",omitzero"`
+	// that were done; zero until then. Requested is when they were available for the first time: since then the approval is asked for.
+	Updated   time.Time `json:",omitzero"`
+	Requested time.Time `json:",omitzero"`
+	Finished  time.Time `json:",omitzero"`
 }
 
 // Clone returns a copy that shares nothing that may change.

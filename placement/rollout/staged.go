@@ -172,6 +172,9 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 	if s.Updated.IsZero() {
 		s.Updated = w.in.Now
 	}
+	if s.Requested.IsZero() {
+		s.Requested = s.Updated
+	}
 	ends := s.Updated.Add(s.Wait())
 	approved := w.approve(s, false, &s.ApprovedAfter)
 	switch {

@@ -25,8 +25,11 @@ func (r *Report) Only(name string) (*Report, error) {
 		Clusters:           filter(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] }),
 		Placements:         filter(r.Placements, func(p **api.ClusterResourcePlacement) bool { return nameOf(*p) == name }),
 		ResourcePlacements: filter(r.ResourcePlacements, func(p **api.ResourcePlacement) bool { return nameOf(*p) == name }),
-		Drifts:             filter(r.Drifts, func(d *Drift) bool { return d.Placement == name }),
-		Events:             filter(r.Events, func(e *Event) bool { return e.About() == name }),
+		UpdateRuns: filter(r.UpdateRuns, func(u **api.ClusterStagedUpdateRun) bool {
+			return api.PlacementKey{Namespace: (*u).Namespace, Name: (*u).Spec.PlacementName}.String() == name
+		}),
+		Drifts: filter(r.Drifts, func(d *Drift) bool { return d.Placement == name }),
+		Events: filter(r.Events, func(e *Event) bool { return e.About() == name }),
 		Suspensions: filter(r.Suspensions, func(s *Suspension) bool {
 			return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
 		}),

@@ -205,7 +205,7 @@ func (v *runView) stage(i int, s *placement.RunStage) api.StageUpdatingStatus {
 		out.BeforeStageTaskStatus = append(out.BeforeStageTaskStatus, v.task(s, task, true, v.run.Entered(i)))
 	}
 	for _, task := range s.AfterStageTasks {
-		out.AfterStageTaskStatus = append(out.AfterStageTaskStatus, v.task(s, task, false, s.Updated))
+		out.AfterStageTaskStatus = append(out.AfterStageTaskStatus, v.task(s, task, false, cmp.Or(s.Requested, s.Updated)))
 	}
 	return out
 }

@@ -65,7 +65,9 @@ func TestConditionsOfRuns(t *testing.T) {
 			"Progressing=True/StageUpdatingStarted: Clusters in the stage started updating", ""},
 		"it has not started": {func(s *runScene) { s.run.Started, s.run.Stages[0].Started = time.Time{}, time.Time{} },
 			initialized + ": The UpdateRun initialized successfully", "", ""},
-		"its clusters are in no stage": {func(s *runScene) { s.run.Failed = "some clusters are not placed in any stage, total 1, showing up to 10: d" },
+		"its clusters are in no stage": {func(s *runScene) {
+			s.run.Failed = "some clusters are not placed in any stage, total 1, showing up to 10: d"
+		},
 			"Initialized=False/UpdateRunInitializedFailed: cannot continue the updateRun: failed to validate the updateRun: failed to process the request due to a client error: some clusters are not placed in any stage, total 1, showing up to 10: d", "none", ""},
 		"a newer one": {func(s *runScene) { s.run.SupersededBy, s.run.SupersededAt = "web-2", s.now },
 			initialized + " Progressing=False/UpdateRunStopped Succeeded=False/UpdateRunSuperseded: The update run web-2 has taken its place", "", ""},

@@ -94,14 +94,14 @@ func (b *builder) requests(v *runView, d *hub.StagedRun) (out []*api.ClusterAppr
 	for i := range v.run.Stages {
 		s := &v.run.Stages[i]
 		for _, before := range []bool{true, false} {
-			due, accepted := s.Updated, s.ApprovedAfter
+			due, accepted := cmp.Or(s.Requested, s.Updated), s.ApprovedAfter
 			if before {
 				due, accepted = time.Time{}, s.ApprovedBefore
 				if !v.run.Started.IsZero() && (i > 0 || v.run.SupersededBy == "") {
 					due = v.run.Entered(i)
 				}
 			}
-			if due = cmp.Or(accepted, due); !s.NeedsApproval(before) || due.IsZero() {
+			if due = cmp.Or(due, accepted); !s.NeedsApproval(before) || due.IsZero() {
 				continue
 			}
 			out = append(out, b.request(v.run, d, s.Name, before, due, accepted))

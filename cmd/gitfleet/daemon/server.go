@@ -30,7 +30,7 @@ import (
 type pullRequests struct {
 	// approve carries out an approval that a Kubernetes client writes.
 	approve kubeapi.Approve
-	wake func()
+	wake    func()
 	// troubles lists what cannot be done on the forge.
 	troubles func() []string
 }

@@ -25,7 +25,7 @@ updates no further cluster.
 		Example: `  gitfleet approve crp/web --stage canary --reason "no errors for an hour"
   gitfleet approve crp/web --stage canary --run web-1a2b3c4d
   gitfleet approve crp/web --stage canary --reject --reason "twice the latency"`,
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
 			if o.Stage == "" {
 				return errors.New("--stage is required: the stage to approve, such as --stage canary")

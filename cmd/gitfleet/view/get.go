@@ -25,18 +25,24 @@ type view struct {
 	names []string // names that users may use
 	// The listed kinds. qualified says that names are shown with their kind.
 	placements, resourcePlacements, clusters, qualified bool
+	// staged is the kind of staged update runs or approval requests that is listed; empty for none.
+	staged string
 }
 
 var views = []view{
 	{names: []string{"crp", "clusterresourceplacements", "clusterresourceplacement"}, placements: true},
 	{names: []string{"rp", "resourceplacements", "resourceplacement"}, resourcePlacements: true},
 	{names: []string{"mc", "clusters", "cluster", "memberclusters", "membercluster"}, clusters: true},
+	{names: []string{"csur", "clusterstagedupdateruns", "clusterstagedupdaterun"}, staged: "ClusterStagedUpdateRun"},
+	{names: []string{"sur", "stagedupdateruns", "stagedupdaterun"}, staged: "StagedUpdateRun"},
+	{names: []string{"careq", "clusterapprovalrequests", "clusterapprovalrequest"}, staged: "ClusterApprovalRequest"},
+	{names: []string{"areq", "approvalrequests", "approvalrequest"}, staged: "ApprovalRequest"},
 	{names: []string{"placements", "placement"}, placements: true, resourcePlacements: true, qualified: true},
 	{names: []string{"all"}, placements: true, resourcePlacements: true, clusters: true, qualified: true},
 }
 
 // Kinds are the kinds in help and completion.
-var Kinds = []string{"all", "crp", "mc", "placements", "rp"}
+var Kinds = []string{"all", "areq", "careq", "crp", "csur", "mc", "placements", "rp", "sur"}
 
 // NewGet returns the command get.
 func NewGet() *cobra.Command {
@@ -45,7 +51,7 @@ func NewGet() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME] | KIND/NAME | NAME",
-		Short: "List placements or member clusters",
+		Short: "List placements, member clusters or staged update runs",
 		Long: `Get lists what the daemon knows, in the columns of kubectl get. Status and
 describe have more: where placements are, and why they are not available.
 
@@ -53,13 +59,16 @@ describe have more: where placements are, and why they are not available.
   rp           ResourcePlacements, of all namespaces or with -n of one
   placements   both
   mc           MemberClusters; clusters as well
-  all          all of them
+  csur, sur    ClusterStagedUpdateRuns, StagedUpdateRuns
+  careq, areq  ClusterApprovalRequests, ApprovalRequests
+  all          placements and member clusters
 
 A name alone is that of a placement or of a member cluster.`,
 		Example: `  gitfleet get crp -o wide
   gitfleet get rp -n shop
   gitfleet get mc east -o yaml
   gitfleet get mc -l region=eu
+  gitfleet get csur
   gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
@@ -106,6 +115,7 @@ type getCommand struct {
 	labels labels.Selector
 	view   view
 	of     client.Subject // one placement or cluster; empty for all
+	name   string         // of one run or approval request, with its namespace before it; empty for all
 }
 
 // resolve determines what is listed.
@@ -117,6 +127,9 @@ func (g *getCommand) resolve(ctx context.Context, c *client.Client, args []strin
 	if v, ok := findView(kind); ok {
 		g.view = v
 		switch {
+		case v.staged != "":
+			g.name = name
+			return nil
 		case name == "":
 			return nil
 		case v.clusters && !v.placements:
@@ -159,6 +172,11 @@ func (g *getCommand) only(r *status.Report) *status.Report {
 	out.Placements = selectObjects(r.Placements, g.view.placements, g.has)
 	out.ResourcePlacements = selectObjects(r.ResourcePlacements, g.view.resourcePlacements, g.has)
 	out.Clusters = selectObjects(r.Clusters, g.view.clusters, g.has)
+	staged := func(o metav1.Object) bool {
+		return g.has(o) && (g.name == "" || g.name == o.GetName() || g.name == o.GetNamespace()+"/"+o.GetName()) && strings.HasPrefix(g.view.staged, "Cluster") == (o.GetNamespace() == "")
+	}
+	out.UpdateRuns = selectObjects(r.UpdateRuns, strings.HasSuffix(g.view.staged, "UpdateRun"), staged)
+	out.ApprovalRequests = selectObjects(r.ApprovalRequests, strings.HasSuffix(g.view.staged, "ApprovalRequest"), staged)
 	return &out
 }
 
@@ -184,6 +202,10 @@ func (g *getCommand) show(cmd *cobra.Command, r *status.Report) error {
 		return g.out.Write(out, g.document(listed))
 	}
 	tables := []output.Table{}
+	if g.view.staged != "" {
+		stagedTable(listed, g.out.IsWide(), g.view.staged).Print(out, g.out)
+		return nil
+	}
 	if len(listed.Placements)+len(listed.ResourcePlacements) > 0 || !g.view.clusters {
 		tables = append(tables, placementTable(listed, g.out.IsWide(), g.view.qualified))
 	}
@@ -212,7 +234,13 @@ func (g *getCommand) document(r *status.Report) any {
 	for _, c := range r.Clusters {
 		items = append(items, c)
 	}
-	if g.of != (client.Subject{}) && len(items) == 1 {
+	for _, o := range r.UpdateRuns {
+		items = append(items, o)
+	}
+	for _, o := range r.ApprovalRequests {
+		items = append(items, o)
+	}
+	if (g.of != (client.Subject{}) || g.name != "") && len(items) == 1 {
 		return items[0]
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
@@ -270,6 +298,25 @@ func clusterTable(r *status.Report, wide, qualified bool) output.Table {
 		rows = append(rows, printer.Row{Meta: &c.ObjectMeta, Value: c, Now: r.At})
 	}
 	return output.TableOf(printer.Table(named(printer.Clusters, qualified), rows), wide)
+}
+
+// stagedTable lists the runs or approval requests of a report, of one kind.
+func stagedTable(r *status.Report, wide bool, kind string) output.Table {
+	columns := printer.UpdateRuns
+	if strings.HasSuffix(kind, "ApprovalRequest") {
+		columns = printer.ApprovalRequests
+	}
+	if !strings.HasPrefix(kind, "Cluster") {
+		columns = append([]printer.Column{namespace}, columns...)
+	}
+	var rows []printer.Row
+	for _, o := range r.UpdateRuns {
+		rows = append(rows, printer.Row{Meta: &o.ObjectMeta, Value: o, Now: r.At})
+	}
+	for _, o := range r.ApprovalRequests {
+		rows = append(rows, printer.Row{Meta: &o.ObjectMeta, Value: o, Now: r.At})
+	}
+	return output.TableOf(printer.Table(columns, rows), wide)
 }
 
 // named returns columns that begin with the name, which may be qualified.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -56,7 +57,7 @@ func (a *API) decide(s *storage, info *request.RequestInfo, w http.ResponseWrite
 // decision carries out what a client asks for.
 func (a *API) decision(s *storage, info *request.RequestInfo, req *http.Request) error {
 	by := ""
-	if who, known := request.UserFrom(req.Context()); known {
+	if who, known := request.UserFrom(req.Context()); known && who.GetName() != user.Anonymous {
 		by = who.GetName()
 	}
 	resource := s.kind.resource(s.version).GroupResource()
