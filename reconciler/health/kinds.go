@@ -67,7 +67,7 @@ func disruptionBudget(live *unstructured.Unstructured) Health {
 func deployment(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	want := f.replicas()
-	updated, available := f.status("updatedReplicas"), f.status("availableReplicas")
+	replicas, updated, available := f.status("replicas"), f.status("updatedReplicas"), f.status("availableReplicas")
 	unavailable, refused := f.status("unavailableReplicas"), ""
 	if c := f.condition("ReplicaFailure"); c.Status == "True" {
 		refused = c.why() // pods that do not exist have no reason
@@ -78,6 +78,7 @@ func deployment(live *unstructured.Unstructured) Health {
 		messageIf(updated != want, "%d of %d replicas updated%s", updated, want, refused),
 		messageIf(available != want, "%d of %d replicas available%s", available, want, refused),
 		messageIf(unavailable != 0, "unavailable replicas: %d", unavailable),
+		messageIf(replicas > updated, "replicas of an earlier version that are still there: %d", replicas-updated), // and may be those that are available
 	)
 	if h.State == NotAvailableYet && !h.Unseen() && progressing.Status == "False" && progressing.Reason == "ProgressDeadlineExceeded" {
 		h.Failure = withMessage(progressing.Reason, progressing.Message)
