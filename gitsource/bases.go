@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,9 @@ import (
 // Bases are commits of other repositories, which kustomizations use as remote bases. They are cached below a directory,
 // each under its hash, which processes may share. It is safe for concurrent use.
 type Bases struct {
-	cfg Config
-	dir string
+	cfg   Config
+	dir   string
+	hosts *hosts
 
 	mu     sync.Mutex
 	open   map[plumbing.Hash]*objects.Store
@@ -32,9 +34,11 @@ type Bases struct {
 }
 
 // NewBases returns the bases that are cached below a directory, which need not exist. Its repositories are accessed with the
-// limits, the CAs, the known hosts and the permissions of cfg, and those on the host of cfg.URL with its credentials.
+// limits, the CAs, the known hosts and the permissions of cfg, and those on the host of cfg.URL with its credentials. Each
+// host, and all together, may take a limited share of time, memory and disk.
 func NewBases(dir string, cfg Config) *Bases {
-	return &Bases{cfg: cfg.withDefaults(), dir: dir, open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
+	cfg = cfg.withDefaults()
+	return &Bases{cfg: cfg, dir: dir, hosts: newHosts(cfg.Limits.FetchBytes), open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
 }
 
 // errNotFetched is the reason why a commit is not in the cache if nothing is known about an attempt to fetch it.
@@ -142,9 +146,23 @@ func (b *Bases) fetch(ctx context.Context, url string, find func(*packp.AdvRefs)
 }
 
 func (b *Bases) fetchObject(ctx context.Context, url string, find func(*packp.AdvRefs) (plumbing.Hash, error)) (commit plumbing.Hash, err error) {
-	ctx, cancel := b.cfg.Limits.withFetchTime(ctx)
+	where, err := remote.ParseLocation(url)
+	if err != nil {
+		return commit, err
+	}
+	err = b.hosts.fetch(ctx, where.Host(), func(share *hostShare) (err error) {
+		commit, err = b.fetchShare(ctx, where, find, share)
+		return err
+	})
+	return commit, err
+}
+
+// fetchShare fetches an object within the share of a host, and returns its commit.
+func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func(*packp.AdvRefs) (plumbing.Hash, error), share *hostShare) (commit plumbing.Hash, err error) {
+	limits := share.limit(b.cfg.Limits)
+	ctx, cancel := limits.withFetchTime(ctx)
 	defer cancel()
-	from, err := b.remote(url)
+	from, err := b.remote(where, limits)
 	if err != nil {
 		return commit, err
 	}
@@ -173,11 +191,14 @@ func (b *Bases) fetchObject(ctx context.Context, url string, find func(*packp.Ad
 		return commit, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if commit, err = b.receive(ctx, s, dir, refs, want); err != nil {
+	if commit, err = receive(ctx, s, dir, refs, want, limits, share); err != nil {
 		return commit, orCause(ctx, err)
 	}
 	if st, err := objects.Load(b.path(commit)); err == nil {
 		return commit, st.Close() // another process was faster
+	}
+	if err := b.makeRoom(dir); err != nil {
+		return commit, err
 	}
 	return commit, errors.Join(os.RemoveAll(b.path(commit)), os.Rename(dir, b.path(commit)))
 }
@@ -193,7 +214,7 @@ func (b *Bases) list(ctx context.Context, s remote.Session) (*packp.AdvRefs, err
 }
 
 // receive fetches an object into a new store, and returns its commit, which is complete.
-func (b *Bases) receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvRefs, want plumbing.Hash) (commit plumbing.Hash, err error) {
+func receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvRefs, want plumbing.Hash, limits Limits, share *hostShare) (commit plumbing.Hash, err error) {
 	st, err := objects.Create(dir)
 	if err != nil {
 		return commit, err
@@ -204,7 +225,7 @@ func (b *Bases) receive(ctx context.Context, s remote.Session, dir string, refs 
 	if err != nil {
 		return commit, err
 	}
-	if err := errors.Join(st.AddPack(ctx, pack, b.cfg.Limits.pack()), pack.Close()); err != nil {
+	if err := errors.Join(st.AddPack(ctx, counted{pack, share}, limits.pack()), pack.Close()); err != nil {
 		return commit, err
 	}
 	if !st.Has(want) {
@@ -221,12 +242,9 @@ func (b *Bases) receive(ctx context.Context, s remote.Session, dir string, refs 
 }
 
 // remote returns a repository. Credentials are sent to the host of the source only.
-func (b *Bases) remote(url string) (remote.Remote, error) {
+func (b *Bases) remote(where remote.Location, limits Limits) (remote.Remote, error) {
 	cfg := b.cfg
-	where, err := remote.ParseLocation(url)
-	if err != nil {
-		return nil, err
-	}
+	cfg.Limits = limits
 	if err := cfg.validateScheme(where.Scheme); err != nil {
 		return nil, err
 	}
@@ -259,4 +277,62 @@ func (b *Bases) prune(now time.Time) error {
 		}
 	}
 	return err
+}
+
+// makeRoom removes commits that this process has not opened, those first that were not used for longest, until there is room
+// for what was fetched into a directory.
+func (b *Bases) makeRoom(fetched string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entries, err := os.ReadDir(b.dir)
+	if err != nil {
+		return err
+	}
+	type commit struct {
+		dir   string
+		bytes int64
+		used  time.Time
+	}
+	var unused []commit
+	sum := sizeOf(fetched)
+	for _, e := range entries {
+		h, err := objects.ParseHash(e.Name())
+		if err != nil {
+			continue
+		}
+		c := commit{dir: b.path(h), bytes: sizeOf(b.path(h))}
+		sum += c.bytes
+		if info, err := e.Info(); err == nil && b.open[h] == nil {
+			c.used = info.ModTime()
+			unused = append(unused, c)
+		}
+	}
+	slices.SortFunc(unused, func(x, y commit) int { return x.used.Compare(y.used) })
+	most := cacheFetches * b.cfg.Limits.FetchBytes
+	for _, c := range unused {
+		if sum <= most {
+			return nil
+		}
+		if err := os.RemoveAll(c.dir); err != nil {
+			return err
+		}
+		sum -= c.bytes
+	}
+	if sum > most {
+		return fmt.Errorf("%w: all remote bases in use take more than %d MiB (%d times limits.fetchBytes)", ErrTooLarge, most>>20, cacheFetches)
+	}
+	return nil
+}
+
+// sizeOf returns the size of the files in a directory. What cannot be read counts nothing.
+func sizeOf(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -144,18 +145,23 @@ func (r *loader) fetchBases(ctx context.Context, c gitsource.Commit, missing []h
 	}
 }
 
-// fetch fetches remote bases, and returns how many it has fetched.
-func (r *loader) fetch(ctx context.Context, missing []hub.RemoteBase) (fetched int) {
+// fetch fetches remote bases at the same time, since their hosts may be slow, and returns how many it has fetched.
+func (r *loader) fetch(ctx context.Context, missing []hub.RemoteBase) int {
+	var fetches sync.WaitGroup
+	var succeeded atomic.Int32
 	for _, b := range missing {
-		err := r.cfg.FetchBase(ctx, b.URL, b.Commit)
-		if err == nil {
-			fetched++
-			r.cfg.Log.Info("remote base fetched", "base", b.String(), "commit", b.Commit)
-		} else if ctx.Err() == nil {
-			r.cfg.Log.Warn("remote base not fetched; fetching it is retried", "base", b.String(), "commit", b.Commit, "err", err)
-		}
+		fetches.Go(func() {
+			err := r.cfg.FetchBase(ctx, b.URL, b.Commit)
+			if err == nil {
+				succeeded.Add(1)
+				r.cfg.Log.Info("remote base fetched", "base", b.String(), "commit", b.Commit)
+			} else if ctx.Err() == nil {
+				r.cfg.Log.Warn("remote base not fetched; fetching it is retried", "base", b.String(), "commit", b.Commit, "err", err)
+			}
+		})
 	}
-	return fetched
+	fetches.Wait()
+	return int(succeeded.Load())
 }
 
 // loadLastInForce loads the commit that was in force before a restart, since newer ones may be refused.

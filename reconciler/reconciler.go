@@ -63,7 +63,8 @@ type Config struct {
 	Source Source
 	// Loader loads new commits, and Past those that clusters are still assigned to; they are used concurrently.
 	Loader, Past *hub.Loader
-	// FetchBase fetches a commit of another repository for the Loader and Past; nil fetches none.
+	// FetchBase fetches a commit of another repository for the Loader and Past; nil fetches none. It is called by several
+	// goroutines at the same time, and has to limit how many do something.
 	FetchBase func(ctx context.Context, url, commit string) error
 	Store     ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. A standby and

@@ -37,6 +37,14 @@ func (l Location) SameServer(address string) bool {
 	return err == nil && l.Scheme == other.Scheme && strings.EqualFold(l.endpoint.Host, other.endpoint.Host) && l.port() == other.port()
 }
 
+// Host returns the host and port, in lower case; empty for a file.
+func (l Location) Host() string {
+	if l.Scheme == "file" {
+		return ""
+	}
+	return strings.ToLower(fmt.Sprintf("%s:%d", l.endpoint.Host, l.port()))
+}
+
 func (l Location) port() int { return cmp.Or(l.endpoint.Port, defaultPorts[l.Scheme]) }
 
 // scpLike is user@host:path, which has no scheme.

@@ -58,7 +58,7 @@ func (c *cluster) overBudget() error {
 	if most := connection.MaxKeptText; c.live.Text() > most {
 		return connection.Exceeded(most>>20, "MiB of names and messages of objects with the managed-by label")
 	}
-	more := c.live.Text() + c.live.Len()*connection.ItemBytes - c.counted
+	more := c.live.Bytes() - c.counted
 	c.counted += more
 	if err := connection.Keep(c.conn.Memory(), more); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -158,18 +159,16 @@ func (r *repository) lock(ctx context.Context, before, known lockfile.File) (loc
 		if err != nil {
 			return known, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
-		again := false
+		var untried []hub.RemoteBase
 		for _, use := range uses {
-			if use.Commit != "" && !use.Missing || tried[use.String()] {
-				continue
+			if (use.Commit == "" || use.Missing) && !tried[use.String()] {
+				tried[use.String()] = true
+				untried = append(untried, use)
 			}
-			tried[use.String()] = true
-			commit := use.Commit
-			if commit == "" {
-				commit, err = r.bases.Lock(ctx, use.URL, use.Ref)
-			} else {
-				err = r.bases.Fetch(ctx, use.URL, commit)
-			}
+		}
+		again := false
+		for i, found := range r.fetch(ctx, untried) {
+			use, commit, err := untried[i], found.commit, found.err
 			if err != nil {
 				failures = append(failures, fmt.Errorf("%s: %w", use, err))
 				commit = before.Commit(use.URL, use.Ref)
@@ -186,6 +185,30 @@ func (r *repository) lock(ctx context.Context, before, known lockfile.File) (loc
 			return known, errors.Join(failures...)
 		}
 	}
+}
+
+// A found is the commit of a remote base, or why there is none.
+type found struct {
+	commit string
+	err    error
+}
+
+// fetch looks up the commits of remote bases that have none, and fetches all of them, at the same time, since their hosts
+// may be slow.
+func (r *repository) fetch(ctx context.Context, bases []hub.RemoteBase) []found {
+	out := make([]found, len(bases))
+	var fetches sync.WaitGroup
+	for i, b := range bases {
+		fetches.Go(func() {
+			if out[i].commit = b.Commit; b.Commit == "" {
+				out[i].commit, out[i].err = r.bases.Lock(ctx, b.URL, b.Ref)
+			} else {
+				out[i].err = r.bases.Fetch(ctx, b.URL, b.Commit)
+			}
+		})
+	}
+	fetches.Wait()
+	return out
 }
 
 // uses returns the remote bases that the kustomizations refer to, whatever else is wrong with the repository.

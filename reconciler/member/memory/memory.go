@@ -33,7 +33,7 @@ const (
 )
 
 // withoutLimit is what a process without a limit counts as, in bytes.
-const withoutLimit = 2 << 30
+const withoutLimit = 1 << 30
 
 const (
 	// patience is how long a lease is waited for before another one may be revoked, and undisturbed how long that

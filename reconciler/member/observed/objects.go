@@ -13,7 +13,29 @@ import (
 // Objects are the objects that are known to exist.
 type Objects struct {
 	compact.Map[packedObject]
-	text int
+	text  int
+	bytes int
+}
+
+// An object takes about objectBytes, and restBytes more if there is no other one like it.
+const (
+	objectBytes = 200
+	restBytes   = 400
+)
+
+// Bytes returns about how much memory all objects take, if no other cluster has objects of these names.
+func (ls *Objects) Bytes() int { return ls.text + ls.bytes }
+
+// sizeOf returns what an object takes besides its texts.
+func (p *packedObject) sizeOf(id api.ID) int {
+	if p == nil {
+		return 0
+	}
+	size := objectBytes + len(id.Name) + len(id.Namespace)
+	if rest := p.rest.Value(); rest.UID != "" || rest.Health.Message != "" || rest.Health.Failure != "" {
+		size += restBytes
+	}
+	return size
 }
 
 // Text returns the size of the texts that are kept of all objects, in bytes.
@@ -66,13 +88,17 @@ func (ls *Objects) Put(id api.ID, l *Object) {
 	rest.Version, rest.Generation, rest.Applied, rest.Others = 0, 0, 0, 0
 	p.uid, rest.UID = compact.Pack(l.UID)
 	p.rest = unique.Make(rest)
-	ls.text += p.text() - ls.Map.Of(id).text()
+	old := ls.Map.Of(id)
+	ls.text += p.text() - old.text()
+	ls.bytes += p.sizeOf(id) - old.sizeOf(id)
 	ls.Map.Put(id, p)
 }
 
 // Drop removes an object, if it is known.
 func (ls *Objects) Drop(id api.ID) {
-	ls.text -= ls.Map.Of(id).text()
+	old := ls.Map.Of(id)
+	ls.text -= old.text()
+	ls.bytes -= old.sizeOf(id)
 	ls.Map.Drop(id)
 }
 
@@ -84,6 +110,7 @@ func (ls *Objects) DropMissing(kind schema.GroupKind, all List) (gone []api.ID) 
 		}
 		gone = append(gone, id)
 		ls.text -= l.text()
+		ls.bytes -= l.sizeOf(id)
 		return true
 	})
 	return gone

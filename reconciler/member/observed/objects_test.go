@@ -46,13 +46,16 @@ func TestTextOfObjects(t *testing.T) {
 	put("x", "long")
 	put("y", "longer")
 	put("x", "")
+	if got, least := known.Bytes(), known.Len()*objectBytes; got < least || got > 4*least {
+		t.Errorf("%d objects take %d bytes", known.Len(), got)
+	}
 	if got := known.Text(); got != len("prod")*2+len("longer") {
 		t.Errorf("the texts of two objects have %d bytes", got)
 	}
 	known.Drop(object("z"))
 	known.Drop(object("x"))
 	known.DropMissing(object("y").GroupKind(), List{})
-	if got := known.Text(); got != 0 || known.Len() != 0 {
+	if got := known.Text(); got != 0 || known.Len() != 0 || known.Bytes() != 0 {
 		t.Errorf("%d bytes of %d objects are left", got, known.Len())
 	}
 }
