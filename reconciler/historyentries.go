@@ -158,9 +158,9 @@ func stagesOf(e *ledger.Entry) reachedStages {
 		o := &seen.Exceptions[i]
 		switch {
 		case o.HasFailed() && p.failure == "" && seen.Done:
-			p.failed, p.failure = o.ID, o.ID.String()+": "+cmp.Or(o.Failure, o.Applied.Message)
+			p.failed, p.failure = o.ID, o.ID.String()+": "+cmp.Or(o.Failure, o.Applied.Message())
 		case o.Applied.OK && !o.Available.OK && p.missing == "":
-			p.missing = o.ID.String() + ": " + o.Available.Message
+			p.missing = o.ID.String() + ": " + o.Available.Message()
 		}
 	}
 	return p

@@ -127,11 +127,11 @@ func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
 var one = api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
 
 func broken(reason, message string) ledger.ObjectState {
-	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{Reason: reason, Message: message}}
+	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{Reason: reason, Cause: message}}
 }
 
 func weak(message string) ledger.ObjectState {
-	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: "NotYet", Message: message}}
+	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: "NotYet", Cause: message}}
 }
 
 const small = "clusters east west\nnamespace web\nconfigmap web/one %s\nplace web unavailable 1"

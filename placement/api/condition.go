@@ -223,3 +223,58 @@ const (
 	FetchFailed    = "FetchFailed"
 	FetchSucceeded = "FetchSucceeded"
 )
+
+// A Sentence is what KubeFleet says around the cause of a condition of an object. The cause alone is what people need; the
+// whole message is made from both only where somebody reads it.
+type Sentence string
+
+// The sentences. With the empty one the cause is the whole message.
+const (
+	// SaysNotApplied: the object is not applied. The others are those of one step of that, in KubeFleet's words.
+	SaysNotApplied    Sentence = "notApplied"
+	SaysNotTried      Sentence = "notTried"
+	SaysApplyRefused  Sentence = "applyRefused"
+	SaysCreateRefused Sentence = "createRefused"
+	SaysNotDecoded    Sentence = "notDecoded"
+	SaysNotTakenOver  Sentence = "notTakenOver"
+	SaysOwned         Sentence = "owned"
+	// SaysNotReported: the differences of the object could not be found out.
+	SaysNotReported Sentence = "notReported"
+	// SaysNotAvailable: the object is applied and not available yet. Its cause may be empty.
+	SaysNotAvailable Sentence = "notAvailable"
+	// SaysNotTracked: the status of the object cannot be understood.
+	SaysNotTracked Sentence = "notTracked"
+)
+
+// FromServer is what KubeFleet says before an error of a member's API server.
+const FromServer = "error returned by the API server: "
+
+const (
+	notApplied  = "Failed to apply the manifest (error: "
+	notTried    = notApplied + "failed to apply the manifest: "
+	notTaken    = notApplied + "failed to take over a pre-existing object: "
+	unavailable = "Manifest is not yet available; Fleet will check again later"
+)
+
+// sentences have what is before and after the cause.
+var sentences = map[Sentence]struct{ before, after string }{
+	SaysNotApplied:    {notApplied, ")"},
+	SaysNotTried:      {notTried, ")"},
+	SaysApplyRefused:  {notTried + "failed to apply the manifest object: an error is returned by the API server: ", ")"},
+	SaysCreateRefused: {notTried + "failed to create manifest object: " + FromServer, ")"},
+	SaysNotDecoded:    {notApplied + "failed to decode manifest: failed to find GVR from member cluster client REST mapping: ", ")"},
+	SaysNotTakenOver:  {notTaken, ")"},
+	SaysOwned:         {notTaken + "the object is already owned by another Fleet AppliedWork object: ", ")"},
+	SaysNotReported:   {"Failed to report the diff between the hub cluster and the member cluster (error = ", ")"},
+	SaysNotAvailable:  {unavailable + " (", ")"},
+	SaysNotTracked:    {"Failed to track the availability of the applied manifest (error = ", ")"},
+}
+
+// Message returns the message of a condition with a cause.
+func (s Sentence) Message(cause string) string {
+	if s == SaysNotAvailable && cause == "" {
+		return unavailable
+	}
+	is := sentences[s]
+	return is.before + cause + is.after
+}

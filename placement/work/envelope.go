@@ -62,18 +62,18 @@ func open(key api.PlacementKey, selected []*api.Object, scope Scope, builds func
 	return o.content
 }
 
-// The messages of refused objects, as in their Applied condition.
+// The causes of refused objects.
 const (
-	duplicatedMessage   = "Failed to apply the manifest (error: a duplicate manifest has been found)"
-	generateNameMessage = "Failed to apply the manifest (error: objects with only generate name are not supported)"
+	duplicated   = "a duplicate manifest has been found"
+	generateName = "objects with only generate name are not supported"
 )
 
 func (o *opener) add(m *Manifest) {
 	switch {
 	case m.ID.Name == "":
-		o.refused = append(o.refused, Refused{m, api.FoundGenerateName, generateNameMessage})
+		o.refused = append(o.refused, Refused{m, api.FoundGenerateName, generateName})
 	case o.seen[m.ID]:
-		o.refused = append(o.refused, Refused{m, api.Duplicated, duplicatedMessage})
+		o.refused = append(o.refused, Refused{m, api.Duplicated, duplicated})
 	default:
 		o.seen[m.ID] = true
 		m.Encrypted = m.Object.Ciphertext()

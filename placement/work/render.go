@@ -33,9 +33,12 @@ type Refused struct {
 	*Manifest
 	// Reason is api.Duplicated or api.FoundGenerateName.
 	Reason string
-	// Message is the message of the object's Applied condition.
-	Message string
+	// Cause is the cause of the object's Applied condition.
+	Cause string
 }
+
+// Message is the message of the object's Applied condition.
+func (r Refused) Message() string { return api.SaysNotApplied.Message(r.Cause) }
 
 // A Renderer renders the content of a placement at one commit. It caches what it has rendered,
 // and must not be used concurrently.

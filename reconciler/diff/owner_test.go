@@ -46,7 +46,7 @@ func TestOwnerOf(t *testing.T) {
 func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 	cause := errors.New("no")
 	tests := []struct {
-		got             metav1.Condition
+		got             Condition
 		typ             string
 		status          metav1.ConditionStatus
 		reason, message string
@@ -95,8 +95,9 @@ func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 		if want.Type == "" {
 			want.Type, want.Status = "Applied", "False"
 		}
-		if test.got != want {
-			t.Errorf("\n got %+v\nwant %+v", test.got, want)
+		got := metav1.Condition{Type: test.got.Type, Status: test.got.Status, Reason: test.got.Reason, Message: test.got.Message()}
+		if got != want {
+			t.Errorf("\n got %+v\nwant %+v", got, want)
 		}
 	}
 }

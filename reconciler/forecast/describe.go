@@ -240,7 +240,7 @@ func Faults(p *plan.Placement) problem.List {
 			on[text] = append(on[text], c.Binding.Cluster)
 		}
 		for _, r := range c.Content.Refused {
-			fault(r.Origin, "", r.ID.String()+": "+r.Message)
+			fault(r.Origin, "", r.ID.String()+": "+r.Message())
 		}
 		for _, m := range c.Content.Manifests {
 			if m.Encrypted != nil && m.Overridden { // else the commit has the problem

@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 	cluster := func(name string, err error, refused ...work.Refused) *plan.OnCluster {
 		return &plan.OnCluster{Binding: placement.Binding{Cluster: name}, Err: err, Content: work.Rendered{Refused: refused}}
 	}
-	refused := work.Refused{Manifest: content("x").Manifests[0], Message: "generateName is not supported"}
+	refused := work.Refused{Manifest: content("x").Manifests[0], Cause: "generateName is not supported"}
 	for name, test := range map[string]struct {
 		p    plan.Placement
 		want []string
@@ -147,7 +147,7 @@ func TestFaults(t *testing.T) {
 			[]string{"placement-web.yaml:1: bad patch (on a, c)", "placement-web.yaml:1: other (on b)"},
 		},
 		"an object that no cluster can apply": {
-			plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", nil, refused), cluster("b", nil, refused)}}, []string{"ConfigMap/web/0: generateName is not supported"},
+			plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", nil, refused), cluster("b", nil, refused)}}, []string{"ConfigMap/web/0: Failed to apply the manifest (error: generateName is not supported)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func custom(live *unstructured.Unstructured) Health {
 	case available.Status != "":
 		return f.first(f.stale("Available", available), messageIf(available.Status != "True", "not available%s", available.why()))
 	case alwaysReady[live.GroupVersionKind().GroupKind()]:
-		return Health{State: NotAvailableYet, Message: "no condition Ready yet: " + unseen}
+		return Health{State: NotAvailableYet, Message: "no condition Ready yet: " + unseen, Unseen: true}
 	default:
 		return Health{State: NotTrackable}
 	}

@@ -13,6 +13,8 @@ import (
 type fields struct {
 	live *unstructured.Unstructured
 	err  error
+	// unseen is the result of observed.
+	unseen string
 }
 
 // first returns the health of an object. Its message is the first one that is not empty; if all
@@ -22,7 +24,7 @@ func (f *fields) first(missing ...string) Health {
 		return Health{State: Failed, Message: f.err.Error(), Failure: "its status cannot be read: " + f.err.Error()}
 	}
 	if m := cmp.Or(missing...); m != "" {
-		return Health{State: NotAvailableYet, Message: m}
+		return Health{State: NotAvailableYet, Message: m, Unseen: m == f.unseen}
 	}
 	return Health{State: Available}
 }
@@ -33,9 +35,11 @@ const unseen = "not yet seen by its controller"
 func (f *fields) observed() string {
 	seen, generation := f.status("observedGeneration"), f.live.GetGeneration()
 	if seen == 0 {
-		return messageIf(seen != generation, unseen)
+		f.unseen = messageIf(seen != generation, unseen)
+	} else {
+		f.unseen = messageIf(seen != generation, "generation %d "+unseen+", the last was %d", generation, seen)
 	}
-	return messageIf(seen != generation, "generation %d "+unseen+", the last was %d", generation, seen)
+	return f.unseen
 }
 
 // replicas returns spec.replicas, or the default of 1.

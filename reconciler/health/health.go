@@ -7,9 +7,7 @@ package health
 
 import (
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -36,6 +34,8 @@ type Health struct {
 	// nothing to add to the state. An object that is NotTrackable has one while no pod of it has
 	// started, so that it may be blocked.
 	Message string
+	// Unseen says that the controller has not observed the object yet.
+	Unseen bool
 	// Failure says why the object will not become available by itself, such as a Deployment
 	// that exceeded its progress deadline. It is empty if the object is available or may still
 	// become available.
@@ -81,7 +81,7 @@ func Ask(live *unstructured.Unstructured, expression func(object map[string]any)
 	f := fields{live: live}
 	if _, says, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "observedGeneration"); says {
 		if unseen := f.observed(); unseen != "" && f.err == nil {
-			return Health{State: NotAvailableYet, Message: unseen}
+			return Health{State: NotAvailableYet, Message: unseen, Unseen: true}
 		}
 	}
 	holds, err := expression(live.Object)
@@ -103,29 +103,12 @@ func Unanswered(err error) Health {
 // Counts reports whether the object counts as available.
 func (h Health) Counts() bool { return h.State == Available || h.State == NotTrackable }
 
-// Unseen reports whether the controller has not observed the object yet.
-func (h Health) Unseen() bool {
-	return h.State == NotAvailableYet && strings.Contains(h.Message, unseen)
-}
-
-// Condition returns the condition Available with reason and message; the caller adds the
-// generation and the time.
-func (h Health) Condition() metav1.Condition {
-	c := metav1.Condition{Type: api.Available, Status: metav1.ConditionFalse, Reason: string(h.State)}
-	if h.Counts() {
-		c.Status = metav1.ConditionTrue
+// Sentence is what is said around the message of an object that is not available.
+func (h Health) Sentence() api.Sentence {
+	if h.State == NotAvailableYet {
+		return api.SaysNotAvailable
 	}
-	switch h.State {
-	case Available:
-		c.Message = "Manifest is available"
-	case NotTrackable:
-		c.Message = "Manifest's availability is not trackable; Fleet assumes that the applied manifest is available"
-	case NotAvailableYet:
-		c.Message = "Manifest is not yet available; Fleet will check again later"
-	default:
-		c.Message = "Failed to track the availability of the applied manifest (error = " + h.Message + ")"
-	}
-	return c
+	return api.SaysNotTracked
 }
 
 // rules are the rules of kinds that take time to become available.

@@ -80,7 +80,7 @@ func deployment(live *unstructured.Unstructured) Health {
 		messageIf(unavailable != 0, "unavailable replicas: %d", unavailable),
 		messageIf(replicas > updated, "replicas of an earlier version that are still there: %d", replicas-updated), // and may be those that are available
 	)
-	if h.State == NotAvailableYet && !h.Unseen() && progressing.Status == "False" && progressing.Reason == "ProgressDeadlineExceeded" {
+	if h.State == NotAvailableYet && !h.Unseen && progressing.Status == "False" && progressing.Reason == "ProgressDeadlineExceeded" {
 		h.Failure = withMessage(progressing.Reason, progressing.Message)
 	}
 	return h

@@ -49,8 +49,8 @@ type termination struct {
 
 // A Diagnosis is the reason why a workload is not available, according to its pods.
 type Diagnosis struct {
-	// Why is the most specific reason, with the name of the pod; empty if there is none.
-	Why string
+	// Why is the most specific reason, with the name of the Pod; empty if there is none.
+	Why, Pod string
 	// Start is the start state of the pods of the newest template.
 	Start Start
 	// Blocked says that Why is what keeps a pod from starting for the first time.
@@ -158,7 +158,7 @@ func diagnose(pods []Pod) (d Diagnosis) {
 			if why == "" {
 				continue
 			}
-			d.Why, d.Blocked = "pod "+p.Metadata.Name+why, p.blocked()
+			d.Why, d.Pod, d.Blocked = "pod "+p.Metadata.Name+why, p.Metadata.Name, p.blocked()
 			if r.vague {
 				d.Waiting = p
 			}

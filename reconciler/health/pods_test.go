@@ -115,7 +115,7 @@ func TestUnseen(t *testing.T) {
 		"{observedGeneration: 2, updatedReplicas: 1, availableReplicas: 1}":   false,
 		"{observedGeneration: 2, updatedReplicas: 1, unavailableReplicas: 1}": false,
 	} {
-		if got := Of(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: "+spec+"}")).Unseen(); got != want {
+		if got := Of(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: "+spec+"}")).Unseen; got != want {
 			t.Errorf("%s: %t", spec, got)
 		}
 	}

@@ -43,7 +43,7 @@ func fine(cluster string, n int, minute int) WorkSeen {
 // failing returns a report that one object of a revision is not applied.
 func failing(cluster string, n int, minute int) WorkSeen {
 	w := fine(cluster, n, minute)
-	w.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.ManifestApplyFailed, Message: "no"}}}
+	w.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
 	return w
 }
 

@@ -143,7 +143,7 @@ type ObjectState struct {
 	Version    string
 	Envelope   *api.EnvelopeIdentifier `json:",omitempty"`
 	Generation int64                   // of the live object; zero if there is none
-	Applied    Verdict                 // true, or false with a reason and a message
+	Applied    Verdict                 // true, or false with a reason and a cause
 	// Pending says that an object that is not applied waits for something that will come
 	// without intervention: its CustomResourceDefinition, its namespace, an API server or an
 	// admission webhook.
@@ -152,6 +152,8 @@ type ObjectState struct {
 	// Failure is the reason why an applied object will not become available by itself, such as
 	// pods whose image cannot be pulled; empty while it may become available.
 	Failure string `json:",omitempty"`
+	// Pod is the pod that Failure and the cause of Available name as an example; empty if they name none.
+	Pod string `json:",omitempty"`
 	// Diffs are the differences between hub and member. Drift says that the object was owned
 	// when they arose.
 	Diffs []api.Difference `json:",omitempty"`
@@ -162,11 +164,16 @@ type ObjectState struct {
 
 // A Verdict is a condition without its type.
 type Verdict struct {
-	OK      bool
-	Reason  string
-	Message string
-	Since   time.Time
+	OK     bool
+	Reason string
+	// Cause is what has to be known beside the reason, and Sentence what is said around it.
+	Cause    string       `json:"Message"`
+	Sentence api.Sentence `json:",omitempty"`
+	Since    time.Time
 }
+
+// Message is the message of the condition.
+func (v Verdict) Message() string { return v.Sentence.Message(v.Cause) }
 
 // Applied reports whether every object of the revision is applied.
 func (w *WorkSeen) Applied() bool {

@@ -186,7 +186,7 @@ func TestUnclearItemsOfAtomicListsAreNotWritten(t *testing.T) {
 		s.watched.mu.Lock()
 		failed := s.seen.Exceptions
 		s.watched.mu.Unlock()
-		if len(failed) != 1 || failed[0].Applied.OK || !strings.Contains(failed[0].Applied.Message, port) || !strings.Contains(failed[0].Applied.Message, "take the field out of the annotation") {
+		if len(failed) != 1 || failed[0].Applied.OK || !strings.Contains(failed[0].Applied.Message(), port) || !strings.Contains(failed[0].Applied.Message(), "take the field out of the annotation") {
 			t.Errorf("the report has %+v", failed)
 		}
 		s.ingress("/v1", "3")

@@ -329,7 +329,7 @@ func (x *executor) recordLeft(o *outcome, fields diff.Left, live *unstructured.U
 	}
 	if *o.left = fields.In(live, x.request(o.task, snapshot{live: live}).Desired); *o.left != "" {
 		o.diffs = append(o.diffs, o.left.Differences(live, api.FieldManager)...)
-		o.cond.Message = "applied, but " + stillThere(o.diffs)
+		o.cond.Cause = "applied, but " + stillThere(o.diffs)
 	}
 }
 

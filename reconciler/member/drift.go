@@ -183,7 +183,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 			state, rule = api.DriftHeld, dr.rule(o.task).String()
 		}
 		dr.record(o.task, state, ledger.Drift{
-			Rule: rule, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+			Rule: rule, Message: o.cond.Message(), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != state)
 		if was != state {
 			dr.warnLeft(o, "object differs from what was applied, and is left as it is",
@@ -237,7 +237,7 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !dr.leftDeleted(p, id)
-	dr.record(o.task, api.DriftHeld, ledger.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
+	dr.record(o.task, api.DriftHeld, ledger.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message(), Deleted: true}, anew)
 	if anew {
 		dr.warnLeft(o, "object was deleted, and is left so")
 	}
@@ -319,7 +319,7 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 		c.gen = l.Generation
 	}
 	dr.trouble[id] = c
-	dr.record(t, api.DriftContested, ledger.Drift{Message: c.cond.Message}, false)
+	dr.record(t, api.DriftContested, ledger.Drift{Message: c.cond.Message()}, false)
 }
 
 // ignoredMessage says why a difference is not reverted.

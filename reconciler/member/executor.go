@@ -170,7 +170,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 }
 
 // readFailed returns the outcome of a task whose live object could not be read.
-func (x *executor) readFailed(o outcome, cond metav1.Condition, err error) outcome {
+func (x *executor) readFailed(o outcome, cond diff.Condition, err error) outcome {
 	o.cond, o.err = cond, err
 	if x.works.of(o.placement).Strategy.Type == api.ReportDiff {
 		o.cond = diff.ReportFailed(err)
@@ -179,16 +179,16 @@ func (x *executor) readFailed(o outcome, cond metav1.Condition, err error) outco
 	return o
 }
 
-// unanswered replaces the message of a condition if the request got no response, since the API
+// unanswered replaces the cause of a condition if the request got no response, since the API
 // server has not rejected the object.
-func unanswered(cond metav1.Condition, err error) metav1.Condition {
+func unanswered(cond diff.Condition, err error) diff.Condition {
 	if connection.IsUnreachable(err) {
-		cond.Message = err.Error()
+		cond.Sentence, cond.Cause = "", err.Error()
 	}
 	return cond
 }
 
-func compareFailed(c diff.Case, err error) metav1.Condition {
+func compareFailed(c diff.Case, err error) diff.Condition {
 	if c.Owner == diff.Ours {
 		return diff.DriftCompareFailed(err)
 	}
@@ -230,10 +230,10 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 		}
 	case diff.Report:
 		o.cond = diff.Reported(len(c.diffs), c.degraded)
-		o.cond.Message += c.note
+		o.cond.Cause += c.note
 	case diff.Refuse:
 		o.cond = diff.Refused(why, diff.Owners(saw.live, x.fleet, t.placement), c.degraded)
-		o.cond.Message += c.note
+		o.cond.Cause += c.note
 	}
 	if o.written == nil {
 		o.additions = x.additionsOf(t, saw.live)
@@ -285,19 +285,19 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		}
 	}
 	if isUnclear(err) {
-		o.do, o.cond = diff.Refuse, diff.NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+err.Error())
+		o.do, o.cond = diff.Refuse, diff.NotTried(err)
 		return o
 	}
 	if err != nil {
 		o.err = err
 		o.cond = unanswered(diff.ApplyFailed(do, x.scrub(ctx, t, saw.live, err)), err)
 		if kept := removal.Kept().Differences(saw.live, api.FieldManager); len(kept) > 0 && removing.Refused(err) {
-			o.cond.Message += "; " + stillThere(kept) + ", and is not overridden without forceConflicts"
+			o.cond.Cause += "; " + stillThere(kept) + ", and is not overridden without forceConflicts"
 		}
 		if t.item.Hash != "" {
 			var unread error
 			o.immutable, unread = x.isImmutable(ctx, t, err)
-			o.cond.Message = explainRecreation(o.cond.Message, t.manifest, err, o.immutable, unread)
+			o.cond.Cause = explainRecreation(o.cond.Cause, t.manifest, err, o.immutable, unread)
 		}
 		return o
 	}
@@ -430,9 +430,9 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 	}
 	o.diffs, o.gen, o.additions = c.diffs, live.GetGeneration(), x.additionsOf(t, live)
 	o.cond = diff.Applied()
-	o.cond.Message = t.rule.HeldMessage()
+	o.cond.Cause = t.rule.HeldMessage()
 	if t.decision != nil {
-		o.cond.Message = t.decision.Message
+		o.cond.Cause = t.decision.Message
 	}
 	return o
 }
@@ -441,9 +441,9 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 // again until a user decides.
 func (x *executor) heldDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
-	o.cond.Message = o.rule.HeldMessage()
+	o.cond.Cause = o.rule.HeldMessage()
 	if o.decision != nil {
-		o.cond.Message = o.decision.Message
+		o.cond.Cause = o.decision.Message
 	}
 	return o
 }
@@ -480,7 +480,7 @@ func (x *executor) observeSuspended(ctx context.Context, t task) outcome {
 	live, c, err := x.readAndCompare(ctx, t)
 	o.diffs = c.diffs
 	if err != nil {
-		o.err, o.cond.Message = err, o.cond.Message+fmt.Sprintf(" (it cannot be compared: %v)", err)
+		o.err, o.cond.Cause = err, o.cond.Cause+fmt.Sprintf(" (it cannot be compared: %v)", err)
 		return o
 	}
 	if live != nil {

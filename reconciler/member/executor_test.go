@@ -90,8 +90,8 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 					t.Fatalf("the report has %+v", told.Exceptions)
 				}
 				o := told.Exceptions[0]
-				if !strings.Contains(o.Applied.Message, test.want) || !test.failed && strings.Contains(o.Applied.Message, "returned by the API server") {
-					t.Errorf("it says %q, want %q", o.Applied.Message, test.want)
+				if !strings.Contains(o.Applied.Message(), test.want) || !test.failed && strings.Contains(o.Applied.Message(), "returned by the API server") {
+					t.Errorf("it says %q, want %q", o.Applied.Message(), test.want)
 				}
 				if o.HasFailed() != test.failed {
 					t.Errorf("it has failed: %t", o.HasFailed())
@@ -307,8 +307,8 @@ func TestRemovedFieldOfAnotherManager(t *testing.T) {
 			next.item.Hash, next.rule.Mode = "older", mode
 			look := func() []string {
 				o := f.applier.executor().do(t.Context(), next)
-				if o.err != nil || o.left == nil || (*o.left != "") != (len(o.diffs) > 0) || strings.Contains(o.cond.Message, "/data/more, owned by kubectl (Apply)") != (len(o.diffs) > 0) {
-					t.Fatalf("%v: left %v, differences %v, %q", o.err, o.left, o.diffs, o.cond.Message)
+				if o.err != nil || o.left == nil || (*o.left != "") != (len(o.diffs) > 0) || strings.Contains(o.cond.Message(), "/data/more, owned by kubectl (Apply)") != (len(o.diffs) > 0) {
+					t.Fatalf("%v: left %v, differences %v, %q", o.err, o.left, o.diffs, o.cond.Message())
 				}
 				var paths []string
 				for _, d := range o.diffs {

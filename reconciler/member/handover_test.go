@@ -161,7 +161,7 @@ func TestKindsThatMayNotBeListed(t *testing.T) {
 		for _, when := range []string{"at first", "after a restart"} {
 			c.start(placed(t, "web", claim, deployment))
 			c.mu.Lock()
-			if len(c.seen.Exceptions) != 1 || c.seen.Exceptions[0].ID.Kind != "Deployment" || !strings.Contains(c.seen.Exceptions[0].Available.Message, "may not list and watch deployments.apps") {
+			if len(c.seen.Exceptions) != 1 || c.seen.Exceptions[0].ID.Kind != "Deployment" || !strings.Contains(c.seen.Exceptions[0].Available.Message(), "may not list and watch deployments.apps") {
 				t.Errorf("%s: exceptions: %+v", when, c.seen.Exceptions)
 			}
 			c.mu.Unlock()

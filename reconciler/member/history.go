@@ -47,7 +47,7 @@ func (r *recorder) addOutcome(o outcome, undoneBy string) {
 		if t := r.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
 		}
-		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message)
+		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message())
 	default:
 		return
 	}

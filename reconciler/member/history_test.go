@@ -174,13 +174,13 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at(8), before: ledger.Drift{Deleted: true}}, want: "repaired by a watch"},
 		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(7), snapshot: snapshot{live: live}}},
 		"as in Git":                     {outcome: outcome{task: task{item: applied}, do: diff.Nothing, cond: diff.Applied()}},
-		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message},
+		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message()},
 		"failed as before":              {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: failed}},
-		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message},
-		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "older", cond: failed}, want: "failed: " + failed.Message},
+		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
+		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
 		"differs, and is only compared": {outcome: outcome{task: task{item: applied}, do: diff.Report, cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
 		"to be recreated":               {outcome: outcome{task: task{item: applied, wanted: wanted{web, asking}}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}},
-		"immutable, and not recreated":  {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}, want: "failed: " + failed.Message},
+		"immutable, and not recreated":  {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}, want: "failed: " + failed.Message()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

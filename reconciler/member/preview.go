@@ -282,7 +282,7 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			c.Effect, c.Diffs, c.Message = Differs, found.diffs, "it is only reported"
 			if do == diff.Refuse {
 				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
-				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.placement), found.degraded).Message
+				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.placement), found.degraded).Message()
 			}
 			return c, nil
 		default:
@@ -302,7 +302,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	case check.unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
 	case check.changed && p.s.works.protects(t.placement):
-		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message
+		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message()
 	case check.changed:
 		return p.applied(ctx, t, c, live, rivals)
 	case len(check.altered) > 0:
@@ -322,7 +322,7 @@ func (p *Preview) left(t task, c *Change, live *unstructured.Unstructured) *Chan
 	if p.executor().recordLeft(&o, t.item.Left, live); *o.left == "" {
 		return nil
 	}
-	c.Effect, c.Message, c.Diffs = Differs, o.cond.Message, o.diffs
+	c.Effect, c.Message, c.Diffs = Differs, o.cond.Message(), o.diffs
 	return c
 }
 

@@ -55,19 +55,19 @@ var admissionPolicies = connection.Resource{GroupVersionResource: schema.GroupVe
 	Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
 }}
 
-// adviceToRecreate is appended to the message of an object that was refused because of
+// adviceToRecreate is appended to the cause of an object that was refused because of
 // immutable fields.
 const adviceToRecreate = "; to have gitfleet delete the object and create it anew, give it in Git the annotation " +
 	api.RecreateAnnotation + `: "` + api.RecreateEnabled + `"`
 
-// noRecreation is appended to the message of an object that asks for recreation, and was refused for
+// noRecreation is appended to the cause of an object that asks for recreation, and was refused for
 // another reason.
 const noRecreation = "; it is not deleted to be created anew, since it was not refused only because something is immutable"
 
-// explainRecreation appends to the message of a refused object of ours how to have it recreated, or
+// explainRecreation appends to the cause of a refused object of ours how to have it recreated, or
 // why it is not although it asks for that. If the result would be too long, the server's message is
 // shortened and the rest is kept.
-func explainRecreation(message string, m *work.Manifest, err error, isImmutable bool, unread error) string {
+func explainRecreation(cause string, m *work.Manifest, err error, isImmutable bool, unread error) string {
 	more := ""
 	switch asks := asksForRecreation(m); {
 	case isImmutable && !asks && api.Recreatable(m.ID.GroupKind()):
@@ -77,14 +77,14 @@ func explainRecreation(message string, m *work.Manifest, err error, isImmutable 
 	case !isImmutable && asks && (apierrors.IsInvalid(err) || immutable.ByAdmission(err)):
 		more = noRecreation
 	default:
-		return message
+		return cause
 	}
-	return connection.CutTo(message, connection.Longest-len(more)-len("… (1234567 more bytes)")) + more
+	return connection.CutTo(cause, connection.Longest-len(more)-len("… (1234567 more bytes)")) + more
 }
 
 // beingDeleted is the condition of an object that will be created again once its deletion is
 // finished. finalizers are those of the object, if they are known.
-func beingDeleted(finalizers, why string) metav1.Condition {
+func beingDeleted(finalizers, why string) diff.Condition {
 	message := "the object is being deleted; it is created anew once it is gone"
 	if finalizers != "" {
 		message += " (finalizers: " + finalizers + ")"
@@ -155,7 +155,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 		reason := cmp.Or(connection.RefusalReason(err), connection.WithoutPort(err))
 		a.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)
 		if refused := a.trouble[id]; refused.logged.Due("not recreated: " + reason) {
-			a.cfg.Log.Warn("object not recreated", "cluster", a.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
+			a.cfg.Log.Warn("object not recreated", "cluster", a.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message())
 		}
 		return t, false
 	}
@@ -201,10 +201,10 @@ func (a *applier) announceRecreation(t task) *inventory.Item {
 // to the history if the reason has changed.
 func (a *applier) recordNotRecreated(t task, why, reason string) {
 	refused := a.trouble[t.manifest.ID]
-	refused.cond.Message = connection.Cut(refused.cond.Message + "; " + why)
+	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
 	if a.cfg.Record != nil && refused.notRecreated != reason {
 		e := a.history.entry(t.placement, t.manifest.ID)
-		e.Event, e.Message = history.Failed, refused.cond.Message
+		e.Event, e.Message = history.Failed, refused.cond.Message()
 		a.cfg.Record(e)
 	}
 	refused.notRecreated = reason

@@ -165,8 +165,8 @@ func TestRecreation(t *testing.T) {
 				t.Errorf("writes: %q, want %q", writes, test.want)
 			}
 			state, _ := s.reporter.state(web, id)
-			if state.Applied.OK != (test.message == "") || !strings.Contains(state.Applied.Message, test.message) {
-				t.Errorf("applied: %t %s\nwant %q", state.Applied.OK, state.Applied.Message, test.message)
+			if state.Applied.OK != (test.message == "") || !strings.Contains(state.Applied.Message(), test.message) {
+				t.Errorf("applied: %t %s\nwant %q", state.Applied.OK, state.Applied.Message(), test.message)
 			}
 			if going := strings.Contains(test.message, "is being deleted"); state.Pending != going {
 				t.Errorf("pending: %t, want %t", state.Pending, going)

@@ -257,13 +257,13 @@ func (r *reporter) deletionErrors(inv *inventory.Inventory) []ledger.DeletionErr
 func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
 	var out ledger.ObjectState
 	if w, _ := r.wanted.of(id); w.placement != p {
-		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver,
-			Message: "Failed to apply the manifest (error: another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster)"}
+		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver, Sentence: api.SaysNotApplied,
+			Cause: "another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster"}
 		return out, true
 	}
 	t := r.trouble[id]
 	if t != nil {
-		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Message: t.cond.Message, Since: t.since}
+		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Cause: t.cond.Cause, Sentence: t.cond.Sentence, Since: t.since}
 		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen
 		if !out.Applied.OK {
 			out.Pending = t.pending
@@ -304,8 +304,7 @@ func ranAvailability(m *work.Manifest, end inventory.End) (ledger.Verdict, strin
 		return ledger.Verdict{OK: true, Reason: api.ManifestNotTrackable}, ""
 	}
 	why := fmt.Sprintf("the %s failed, and %s has deleted it", m.ID.Kind, controllers.RunOf(m.Object.Content).Owner)
-	cond := health.Health{State: health.NotAvailableYet}.Condition()
-	return ledger.Verdict{Reason: cond.Reason, Message: cond.Message + " (" + why + ")"}, why
+	return ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: why, Sentence: api.SaysNotAvailable}, why
 }
 
 // availability sets whether an applied object is available.
@@ -315,7 +314,7 @@ func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
 		h, ok = r.watch.Of(w.gvk()).HealthUnread(), true // it was applied, and is trusted to be there
 	}
 	if !ok {
-		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
+		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not seen on the cluster yet"}
 		return
 	}
 	out.Generation = generation
@@ -323,14 +322,11 @@ func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
 	if found.Blocked {
 		h.State = health.NotAvailableYet
 	}
-	cond := h.Condition()
-	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
-	if out.Available.OK {
+	if out.Available = (ledger.Verdict{OK: h.Counts(), Reason: string(h.State)}); out.Available.OK {
 		return
 	}
-	if missing := joined(r.unquoted(id, h.Message), found.Why); missing != "" {
-		out.Available.Message += " (" + missing + ")"
-	}
+	out.Available.Cause, out.Available.Sentence = joined(r.unquoted(id, h.Message), found.Why), h.Sentence()
+	out.Pod = found.Pod
 	switch {
 	case found.Failed:
 		out.Failure = found.Why

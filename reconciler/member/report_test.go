@@ -43,7 +43,7 @@ func unavailableSession(t *testing.T, h http.Handler) (*session, func(health.Hea
 	return s, func(now health.Health) string {
 		s.live.Put(webID, &observed.Object{Version: 1, Generation: generation, Health: now})
 		state, _ := s.reporter.state(crp, webID)
-		return state.Available.Message
+		return state.Available.Message()
 	}
 }
 
@@ -204,8 +204,8 @@ func TestStateOfAnObject(t *testing.T) {
 			if exception != test.exception || o.Applied.OK != test.applied || o.Applied.Reason != test.reason || o.Pending != test.pending {
 				t.Errorf("listed %t, applied %t (%s), pending %t", exception, o.Applied.OK, o.Applied.Reason, o.Pending)
 			}
-			if o.Applied.OK && o.Available.OK != test.available || o.Failure != test.failure || !strings.HasSuffix(o.Available.Message, test.message) {
-				t.Errorf("available %t (%q), failure %q", o.Available.OK, o.Available.Message, o.Failure)
+			if o.Applied.OK && o.Available.OK != test.available || o.Failure != test.failure || !strings.HasSuffix(o.Available.Message(), test.message) {
+				t.Errorf("available %t (%q), failure %q", o.Available.OK, o.Available.Message(), o.Failure)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func (t task) beside(live *unstructured.Unstructured) task {
 type outcome struct {
 	task
 	do      diff.Operation
-	cond    metav1.Condition
+	cond    diff.Condition
 	err     error
 	written *observed.Object           // nil if nothing was written
 	stored  *unstructured.Unstructured // what was written; only if its health depends on its content
@@ -159,12 +159,12 @@ func (t *task) mask(live *unstructured.Unstructured, err error) error {
 
 // suspendedCondition returns the condition of a suspended object: it counts as applied if the
 // desired content was applied before.
-func (t *task) suspendedCondition() metav1.Condition {
+func (t *task) suspendedCondition() diff.Condition {
 	if t.item == nil || t.item.Hash != t.manifest.Hash {
 		return diff.NotApplied(api.Suspended, t.suspendedReason)
 	}
 	c := diff.Applied()
-	c.Reason, c.Message = api.Suspended, t.suspendedReason
+	c.Reason, c.Cause = api.Suspended, t.suspendedReason
 	return c
 }
 
@@ -210,7 +210,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	}
 	if res.Namespaced && id.Namespace == "" { // Git does not know the kind
 		err := fmt.Errorf("a %s is namespaced on this cluster, and the object has no namespace; write metadata.namespace", id.Kind)
-		cond := diff.NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+err.Error())
+		cond := diff.NotTried(err)
 		if a.works.onlyCompares(w.placement) {
 			cond = diff.ReportFailed(err)
 		}
@@ -322,7 +322,7 @@ func (a *applier) waits(t *trouble, m *work.Manifest) bool {
 // fail records why an object is not as desired, and schedules its retry with backoff. The
 // backoff ends when its content changes, or something happens that it waited for.
 func (a *applier) fail(o outcome) {
-	o.cond.Message = connection.Cut(o.cond.Message)
+	o.cond.Cause = connection.Cut(o.cond.Cause)
 	id, now := o.manifest.ID, time.Now()
 	t := a.trouble[id]
 	if t == nil || t.hash != o.manifest.Hash {
@@ -370,7 +370,7 @@ func (a *applier) fail(o outcome) {
 	}
 	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
 		a.cfg.Log.Warn("object not applied", "cluster", a.cfg.Name, "placement", o.placement.String(),
-			"object", id.String(), "err", o.cond.Message)
+			"object", id.String(), "err", o.cond.Message())
 	}
 }
 

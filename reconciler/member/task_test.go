@@ -101,7 +101,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
 		}
-		if bad := s.trouble[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message, "data.key is encrypted with SOPS") {
+		if bad := s.trouble[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {
 			t.Errorf("%s: the failure is %+v", strategy, bad)
 		}
 	}

@@ -41,7 +41,7 @@ func (c *controlled) reasons() string {
 	var messages []string
 	for _, e := range c.seen.Exceptions {
 		if !e.Applied.OK {
-			messages = append(messages, e.Applied.Message)
+			messages = append(messages, e.Applied.Message())
 		}
 	}
 	return strings.Join(messages, "\n")

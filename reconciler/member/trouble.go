@@ -4,12 +4,12 @@ import (
 	"reflect"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -41,7 +41,7 @@ type progress struct {
 // A trouble is the reason why one object is not as desired, and the time of its next retry. Objects
 // whose drift is left have one too; their condition may say that they are applied.
 type trouble struct {
-	cond        metav1.Condition
+	cond        diff.Condition
 	diffs       []api.Difference
 	drift       bool
 	gen         int64

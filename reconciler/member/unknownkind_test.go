@@ -19,6 +19,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
@@ -67,7 +68,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			}
 			s.setWorks([]*work.Work{w})
 			if test.fails {
-				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: metav1.Condition{Status: metav1.ConditionFalse}}}
+				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: diff.Condition{Status: metav1.ConditionFalse}}}
 			}
 			if got := s.applier.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
@@ -237,7 +238,7 @@ func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
 				s.applier.task(m.ID, wanted{web, m})
 			}
 			bad := s.trouble[secret.ID]
-			if waits := bad != nil && bad.pending && bad.unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.cond.Message, "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {
+			if waits := bad != nil && bad.pending && bad.unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.cond.Message(), "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {
 				t.Errorf("it waits: %t, with %+v", waits, bad)
 			}
 			if s.trouble[other.ID] != nil {

@@ -111,8 +111,8 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	}
 	for _, id := range []api.ID{one.ID, two.ID} {
 		state, _ := s.reporter.state(web, id)
-		if want := "the cluster no longer serves example.com/v1 of kind Gadget; it serves v2: change apiVersion in Git"; !strings.Contains(state.Applied.Message, want) {
-			t.Errorf("%s says %q, want %q", id, state.Applied.Message, want)
+		if want := "the cluster no longer serves example.com/v1 of kind Gadget; it serves v2: change apiVersion in Git"; !strings.Contains(state.Applied.Message(), want) {
+			t.Errorf("%s says %q, want %q", id, state.Applied.Message(), want)
 		}
 	}
 	placed()
@@ -143,8 +143,8 @@ func TestNamespacedObjectWithoutNamespace(t *testing.T) {
 	s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
 	s.sync(t.Context())
 	state, _ := s.reporter.state(web, m.ID)
-	if want := "a Gadget is namespaced on this cluster, and the object has no namespace; write metadata.namespace"; state.Applied.OK || !strings.Contains(state.Applied.Message, want) {
-		t.Errorf("says %q, want %q", state.Applied.Message, want)
+	if want := "a Gadget is namespaced on this cluster, and the object has no namespace; write metadata.namespace"; state.Applied.OK || !strings.Contains(state.Applied.Message(), want) {
+		t.Errorf("says %q, want %q", state.Applied.Message(), want)
 	}
 }
 

@@ -219,7 +219,7 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 		}
 		if !apierrors.IsConflict(err) || attempt == mostRemovals {
 			err = o.mask(live, err)
-			o.unremoved, o.cond.Message = err, "applied, but what others have added cannot be removed: "+err.Error()
+			o.unremoved, o.cond.Cause = err, "applied, but what others have added cannot be removed: "+err.Error()
 			return
 		}
 	}

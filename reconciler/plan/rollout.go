@@ -135,9 +135,9 @@ func (c *OnCluster) setFailure(f rollout.Failure) {
 	for _, o := range c.Seen().WithoutSuspended().Exceptions {
 		switch {
 		case !o.Applied.OK:
-			c.Failure += ": " + o.ID.String() + ": " + o.Applied.Message
+			c.Failure += ": " + o.ID.String() + ": " + o.Applied.Cause
 		case !o.Available.OK:
-			c.Failure += ": " + o.ID.String() + ": " + o.Available.Message
+			c.Failure += ": " + o.ID.String() + ": " + o.Available.Cause
 		default:
 			continue
 		}
@@ -247,10 +247,10 @@ func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 // failure describes the first object that failed, with the reason; empty if none did.
 func (c *OnCluster) failure(w *ledger.WorkSeen) string {
 	if o := w.Failed(); o != nil {
-		return o.ID.String() + ": " + cmp.Or(o.Failure, o.Applied.Message)
+		return o.ID.String() + ": " + cmp.Or(o.Failure, o.Applied.Cause)
 	}
 	if c.UpToDate() && len(c.Content.Refused) > 0 {
-		return c.Content.Refused[0].ID.String() + ": " + c.Content.Refused[0].Message
+		return c.Content.Refused[0].ID.String() + ": " + c.Content.Refused[0].Cause
 	}
 	for _, y := range c.Claims.Yields {
 		if !y.Passing {

@@ -16,11 +16,11 @@ import (
 
 // The states of an object in a report.
 var (
-	applyFailed  = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{Message: "forbidden"}}
-	applyPending = ledger.ObjectState{ID: configMap("a"), Pending: true, Applied: ledger.Verdict{Message: "the kind does not exist yet"}}
-	notReady     = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Message: "0 of 1 replicas available"}}
-	crashed      = ledger.ObjectState{ID: configMap("b"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Message: "0 of 1 replicas available"}, Failure: "the image cannot be pulled"}
-	suspended    = ledger.ObjectState{ID: configMap("c"), Applied: ledger.Verdict{Reason: api.Suspended, Message: "suspended by alice"}}
+	applyFailed  = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{Cause: "forbidden"}}
+	applyPending = ledger.ObjectState{ID: configMap("a"), Pending: true, Applied: ledger.Verdict{Cause: "the kind does not exist yet"}}
+	notReady     = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Cause: "0 of 1 replicas available"}}
+	crashed      = ledger.ObjectState{ID: configMap("b"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Cause: "0 of 1 replicas available"}, Failure: "the image cannot be pulled"}
+	suspended    = ledger.ObjectState{ID: configMap("c"), Applied: ledger.Verdict{Reason: api.Suspended, Cause: "suspended by alice"}}
 )
 
 var (
@@ -62,7 +62,7 @@ func TestRolloutHealth(t *testing.T) {
 		}
 	}
 	refused := func(c *OnCluster) {
-		c.Content.Refused = []work.Refused{{Manifest: manifestsOf("x")[0], Message: "generateName is not supported"}}
+		c.Content.Refused = []work.Refused{{Manifest: manifestsOf("x")[0], Cause: "generateName is not supported"}}
 	}
 	for name, test := range map[string]struct {
 		report  ledger.WorkSeen // none if its revision is zero

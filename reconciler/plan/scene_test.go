@@ -139,9 +139,9 @@ func (s *scene) do(words []string) string {
 	case "done":
 		s.done(args)
 	case "fail":
-		s.except(args[0], args[1], ledger.ObjectState{Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "no"}})
+		s.except(args[0], args[1], ledger.ObjectState{Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}})
 	case "slow", "stuck":
-		o := ledger.ObjectState{Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "0 of 1 replicas available"}}
+		o := ledger.ObjectState{Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}}
 		if words[0] == "stuck" {
 			o.Failure = "the image cannot be pulled"
 		}

@@ -21,7 +21,7 @@ type collector struct {
 	now    func() time.Time
 }
 
-// statesHelp describes the states of stateOf.
+// statesHelp describes the values of AssignedState.
 const statesHelp = "available, progressing (also while being updated), waiting (for its update), failed (will not become available by itself) or removing, which has a series only while it is not 0. An unreachable cluster keeps the state last seen; gitfleet status shows it as unreachable."
 
 // gauges are all gauges of the report.
@@ -168,7 +168,7 @@ func newSummary() *summary {
 }
 
 func (s *summary) add(c *status.ClusterDetail) {
-	s.states[stateOf(c)]++
+	s.states[string(c.AssignedState())]++
 	s.commits = max(s.commits, c.Behind)
 	waitsInTime := c.Hold != nil && !c.Hold.Overdue
 	if !waitsInTime && !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
@@ -344,20 +344,4 @@ func suspended(all []status.Suspension) map[string]int {
 		}
 	}
 	return n
-}
-
-// stateOf is the state of a placement on a cluster. It has fewer states than gitfleet status, and
-// does not depend on whether the cluster can be reached now.
-func stateOf(c *status.ClusterDetail) string {
-	switch {
-	case c.Removing:
-		return "removing"
-	case c.Failure != "":
-		return "failed"
-	case c.Waits != "":
-		return "waiting"
-	case c.Available:
-		return "available"
-	}
-	return "progressing"
 }

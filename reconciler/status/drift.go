@@ -85,7 +85,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift {
 	d := Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),
-		State: api.DriftForeign, Message: o.Applied.Message, FirstSeen: o.FirstSeen, LastSeen: o.LastSeen, Since: o.FirstSeen,
+		State: api.DriftForeign, Message: o.Applied.Message(), FirstSeen: o.FirstSeen, LastSeen: o.LastSeen, Since: o.FirstSeen,
 		Generation: o.Generation, Paths: o.Diffs,
 	}
 	for _, path := range o.Diffs {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -191,4 +192,107 @@ func PerCluster(s *api.PlacementStatus) map[string]*api.PerClusterPlacementStatu
 		}
 	}
 	return out
+}
+
+// A State is the state of a placement on a cluster, or of a member. Each cluster is in exactly one.
+type State string
+
+// The states.
+const (
+	StateAvailable   State = "available"   // has the newest content, which is available
+	StateProgressing State = "progressing" // has the newest content, which is not available yet
+	StateRolling     State = "rolling"     // is being updated
+	StateWaiting     State = "waiting"     // its update has not begun
+	StateFailed      State = "failed"      // something was refused, or will not become available
+	StateUnreachable State = "unreachable" // the cluster does not answer
+	StateForbidden   State = "forbidden"   // the cluster cannot be used: permissions are missing
+	StateForeign     State = "foreign"     // another fleet or member holds the cluster; only for members
+	StateRemoving    State = "removing"    // its content is being removed
+	StateHeld        State = "held"        // its deletions wait for a commit that allows them
+)
+
+// StateOf returns the state of a placement on a cluster. s is the status of the placement
+// there; nil if there is none.
+func StateOf(c *ClusterDetail, s *api.PerClusterPlacementStatus, members MemberStates) State {
+	switch away := members.Of(c.Cluster); {
+	case away != StateAvailable:
+		return away
+	case c.Removing && len(c.Braked) > 0:
+		return StateHeld
+	case c.Removing:
+		return StateRemoving
+	case FailureOf(c, s) != "":
+		return StateFailed
+	case c.Waits != "":
+		return StateWaiting
+	case len(c.Braked) > 0:
+		return StateHeld
+	case c.Available:
+		return StateAvailable
+	case c.Applied || c.Progressing:
+		return StateProgressing
+	}
+	return StateRolling
+}
+
+// AssignedState returns the state of the content that a cluster has, whether or not it can be reached now and newer content
+// waits for it. It is one of removing, failed, waiting, available and progressing.
+func (c *ClusterDetail) AssignedState() State {
+	switch {
+	case c.Removing:
+		return StateRemoving
+	case c.Failure != "":
+		return StateFailed
+	case c.Waits != "":
+		return StateWaiting
+	case c.Available:
+		return StateAvailable
+	}
+	return StateProgressing
+}
+
+// FailureOf returns why content will not become available by itself; empty if it may, or if an
+// update is due. It is the same on all clusters where the reason is the same.
+func FailureOf(c *ClusterDetail, s *api.PerClusterPlacementStatus) string {
+	refused := Refusal(s)
+	switch {
+	case c.Progressing, refused == nil && c.Waits != "":
+		return ""
+	case refused == nil:
+		return c.Failure
+	case refused.Reason == api.NotAllWorkHaveBeenApplied:
+		return cmp.Or(c.Cause, refused.Message)
+	}
+	return refused.Message
+}
+
+// MemberStates are the states of the members: available, unreachable or forbidden.
+type MemberStates map[string]State
+
+// MemberStatesOf returns the states of the members of a report.
+func MemberStatesOf(r *Report) MemberStates {
+	out := make(MemberStates, len(r.Clusters))
+	for _, c := range r.Clusters {
+		out[c.Name] = MemberStateOf(c)
+	}
+	return out
+}
+
+// Of returns the state of a member; unreachable if there is no member of that name.
+func (m MemberStates) Of(name string) State {
+	if at, ok := m[name]; ok {
+		return at
+	}
+	return StateUnreachable
+}
+
+// MemberStateOf returns whether a member can be used, and if not, why.
+func MemberStateOf(c *api.MemberCluster) State {
+	switch {
+	case IsHealthy(c):
+		return StateAvailable
+	case MissingPermissions(c) != nil:
+		return StateForbidden
+	}
+	return StateUnreachable
 }

@@ -116,14 +116,14 @@ func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) ledger.Wor
 		}
 		switch rapid.IntRange(0, 8).Draw(rt, "object") {
 		case 0:
-			e.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "no"}
+			e.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}
 		case 1:
 			e.Applied, e.Available = ledger.Verdict{OK: true}, ledger.Verdict{Reason: api.ManifestNotAvailableYet}
 		case 2:
 			e.Applied, e.Available = ledger.Verdict{OK: true}, ledger.Verdict{OK: true}
 			e.Diffs, e.Drift, e.FirstSeen, e.LastSeen = details, true, now, now
 		case 3:
-			e.Applied = ledger.Verdict{Reason: api.FailedToTakeOver, Message: "it differs"}
+			e.Applied = ledger.Verdict{Reason: api.FailedToTakeOver, Cause: "it differs"}
 			e.Diffs, e.FirstSeen, e.LastSeen = details, now, now
 		default:
 			continue

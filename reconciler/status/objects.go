@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,51 +16,74 @@ import (
 
 // objects lists the failed, drifted and differing objects.
 func (c clusterBuilder) objects(s *api.PerClusterPlacementStatus) {
-	seen := c.Seen()
-	if seen == nil || !seen.Done || !c.Binding.HasRevision() || !c.UpToDate() && !c.external() || c.Err != nil {
+	if !c.reportsObjects() {
 		return
 	}
-	for _, refused := range c.Content.Refused {
-		s.FailedPlacements = append(s.FailedPlacements, c.neverApplied(refused.Manifest, refused.Reason, refused.Message))
+	for _, f := range c.failed() {
+		s.FailedPlacements = append(s.FailedPlacements, f.FailedResourcePlacement)
 	}
-	for _, y := range c.Yielded {
-		s.FailedPlacements = append(s.FailedPlacements, c.neverApplied(y.Manifest, api.FailedToTakeOver, yieldedMessage(y)))
-	}
+	seen := c.Seen()
 	for i := range seen.Exceptions {
-		c.object(&seen.Exceptions[i], seen, s)
+		c.difference(&seen.Exceptions[i], seen, s)
 	}
-	sortBy(s.FailedPlacements, func(f api.FailedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 	sortBy(s.DriftedPlacements, func(f api.DriftedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 	sortBy(s.DiffedPlacements, func(f api.DiffedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 }
 
-// neverApplied returns an object that was not sent to the member.
-func (c clusterBuilder) neverApplied(m *work.Manifest, reason, message string) api.FailedResourcePlacement {
-	return api.FailedResourcePlacement{ResourceIdentifier: m.Identifier(), Condition: metav1.Condition{
-		Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
-		LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
-	}}
+// reportsObjects reports whether the objects of the cluster are those of the content that the status is about.
+func (c clusterBuilder) reportsObjects() bool {
+	seen := c.Seen()
+	return seen != nil && seen.Done && c.Binding.HasRevision() && (c.UpToDate() || c.external()) && c.Err == nil
 }
 
-func yieldedMessage(y plan.Yielded) string {
+// A failedObject is an object that is not applied or not available.
+type failedObject struct {
+	api.FailedResourcePlacement
+	// cause is what its message says beside KubeFleet's words, and pod the pod that it names as an example.
+	cause, pod string
+}
+
+// failed returns the objects that are not applied or not available, in the order of the status.
+func (c clusterBuilder) failed() []failedObject {
+	var all []failedObject
+	for _, refused := range c.Content.Refused {
+		all = append(all, c.neverApplied(refused.Manifest, refused.Reason, api.SaysNotApplied, refused.Cause))
+	}
+	for _, y := range c.Yielded {
+		all = append(all, c.neverApplied(y.Manifest, api.FailedToTakeOver, api.SaysOwned, yieldedCause(y)))
+	}
+	seen := c.Seen()
+	for i := range seen.Exceptions {
+		if o := &seen.Exceptions[i]; !c.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
+			all = append(all, failure(o))
+		}
+	}
+	sortBy(all, func(f failedObject) api.ResourceIdentifier { return f.ResourceIdentifier })
+	return all
+}
+
+// neverApplied returns an object that was not sent to the member.
+func (c clusterBuilder) neverApplied(m *work.Manifest, reason string, sentence api.Sentence, cause string) failedObject {
+	return failedObject{api.FailedResourcePlacement{ResourceIdentifier: m.Identifier(), Condition: metav1.Condition{
+		Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: sentence.Message(cause),
+		LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
+	}}, cause, ""}
+}
+
+func yieldedCause(y plan.Yielded) string {
 	other := y.To.String()
 	if y.Origin.Path != "" {
 		other += " (" + y.Origin.String() + ")"
 	}
-	text := "Failed to apply the manifest (error: failed to take over a pre-existing object: " +
-		"the object is already owned by another Fleet AppliedWork object: the placement " + other
 	if y.Passing {
-		return text + " has it on this cluster until its rollout gets here)"
+		return "the placement " + other + " has it on this cluster until its rollout gets here"
 	}
-	return text + " selects it as well and has it on this cluster)"
+	return "the placement " + other + " selects it as well and has it on this cluster"
 }
 
-// object adds an object that is not just applied and available.
-func (c clusterBuilder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
+// difference adds an object that differs from its manifest.
+func (c clusterBuilder) difference(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
 	id := identifier(o)
-	if !c.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
-		s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: failure(o)})
-	}
 	switch {
 	case len(o.Diffs) == 0:
 	case c.reportsDiff() && !seen.Applied():
@@ -101,15 +125,73 @@ func identifier(o *ledger.ObjectState) api.ResourceIdentifier {
 	}
 }
 
-// failure is the condition of a failed object.
-func failure(o *ledger.ObjectState) metav1.Condition {
+// failure describes an object that is not applied or not available.
+func failure(o *ledger.ObjectState) failedObject {
 	typ, v, what := api.Applied, o.Applied, "applied"
 	if o.Applied.OK {
 		typ, v, what = api.Available, o.Available, "available"
 	}
-	return metav1.Condition{
-		Type: typ, Status: metav1.ConditionFalse, Reason: v.Reason,
-		Message:            cmp.Or(v.Message, "The manifest is not "+what+", and the member did not say why"),
-		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(v.Since),
+	if v.Message() == "" {
+		v.Cause = "The manifest is not " + what + ", and the member did not say why"
 	}
+	return failedObject{api.FailedResourcePlacement{ResourceIdentifier: identifier(o), Condition: metav1.Condition{
+		Type: typ, Status: metav1.ConditionFalse, Reason: v.Reason, Message: v.Message(),
+		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(v.Since),
+	}}, cmp.Or(v.Cause, v.Message()), o.Pod}
+}
+
+// cause names the first object that is not applied, or else the first that is not available, and says why.
+func (b *builder) cause(on *plan.OnCluster) string {
+	if b.p.Spec == nil {
+		return ""
+	}
+	if b.external() {
+		on, _ = b.atAssigned(on)
+	}
+	c := clusterBuilder{b, on}
+	if !c.reportsObjects() {
+		return ""
+	}
+	return causeOf(c.failed())
+}
+
+// causeOf returns the cause of objects that are not applied or not available. Of several that are not applied it has the
+// number. Without the name of a pod, which is another one on each cluster, equal causes can be counted together.
+func causeOf(all []failedObject) string {
+	var first *failedObject
+	refused := 0
+	for i := range all {
+		f := &all[i]
+		isRefused := f.Condition.Type == api.Applied
+		if isRefused {
+			refused++
+		}
+		if first == nil || isRefused && refused == 1 {
+			first = f
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	text := first.ID().String() + ": " + withoutPod(first.cause, first.pod)
+	if refused > 1 {
+		text += fmt.Sprintf(" (and %d more)", refused-1)
+	}
+	return text
+}
+
+// failureText is why the assigned content of a cluster has failed, without names of pods.
+func failureText(text string, seen *ledger.WorkSeen) string {
+	for i := range seen.Exceptions {
+		text = withoutPod(text, seen.Exceptions[i].Pod)
+	}
+	return text
+}
+
+// withoutPod replaces the name of a pod, which a text has as an example; empty if it has none.
+func withoutPod(text, pod string) string {
+	if pod == "" {
+		return text
+	}
+	return strings.Replace(text, "pod "+pod, "a pod", 1)
 }

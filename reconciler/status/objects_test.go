@@ -48,8 +48,8 @@ func TestObjectsOfACluster(t *testing.T) {
 		"compared in part":         {assigned("east", done(differing(objectState("one", yes, yes), false), objectState("two", refused, ledger.Verdict{}))), compare, nil},
 		"sorted by name":           {assigned("east", done(objectState("b", yes, notReady), objectState("a", yes, notReady))), nil, []string{"failed a Available False ManifestNotAvailableYet: 1 of 2 replicas", "failed b Available False ManifestNotAvailableYet: 1 of 2 replicas"}},
 		"not sent": {change(assigned("east", done()), func(c *plan.OnCluster) {
-			c.Content.Refused = []work.Refused{{Manifest: configMap("one"), Reason: api.Duplicated, Message: "it is there twice"}}
-		}), nil, []string{"failed one Applied False Duplicated: it is there twice"}},
+			c.Content.Refused = []work.Refused{{Manifest: configMap("one"), Reason: api.Duplicated, Cause: "it is there twice"}}
+		}), nil, []string{"failed one Applied False Duplicated: Failed to apply the manifest (error: it is there twice)"}},
 		"nothing is reported":  {assigned("east", nil), nil, nil},
 		"the pass is not over": {assigned("east", &ledger.WorkSeen{Exceptions: []ledger.ObjectState{objectState("one", refused, ledger.Verdict{})}}), nil, nil},
 		"nothing is assigned":  {change(assigned("east", done(objectState("one", refused, ledger.Verdict{}))), func(c *plan.OnCluster) { c.Binding.Assigned = placement.Revision{} }), nil, nil},
@@ -147,9 +147,9 @@ func TestClusterDetails(t *testing.T) {
 	}{
 		"available":          {change(assigned("east", done()), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 1},
 		"being applied":      {assigned("east", &ledger.WorkSeen{Total: 3}), nil, ClusterDetail{Commit: "v2", Objects: 3, Behind: 1}, 0},
-		"becoming available": {change(assigned("east", done(objectState("one", yes, notReady))), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Objects: 3, Progressing: true}, 1},
+		"becoming available": {change(assigned("east", done(objectState("one", yes, notReady))), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Objects: 3, Cause: "ConfigMap/web/one: 1 of 2 replicas", Progressing: true}, 1},
 		"failed": {change(change(assigned("east", done(objectState("one", refused, ledger.Verdict{}), change1(objectState("two", yes, notReady), func(o *ledger.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Failure = "ConfigMap/web/one: denied" }), nil,
-			ClusterDetail{Commit: "v2", Objects: 3, FailedObjects: 2, Failure: "ConfigMap/web/one: denied"}, 1},
+			ClusterDetail{Commit: "v2", Objects: 3, FailedObjects: 2, Cause: "ConfigMap/web/one: admission webhook denied", Failure: "ConfigMap/web/one: denied"}, 1},
 		"nothing is reported":   {assigned("east", nil), nil, ClusterDetail{Commit: "v2", Behind: 1}, 0},
 		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Foreign = "held by b" }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
 		"waiting with old content": {change(assigned("east", nil), func(c *plan.OnCluster) {
@@ -240,7 +240,7 @@ func TestDrifts(t *testing.T) {
 	if want := []string{"east one foreign", "east two held", "east z repaired", "west two held", "west z repaired"}; !slices.Equal(names, want) {
 		t.Fatalf("drifts %q\nwant %q", names, want)
 	}
-	if d := got[0]; d.Message != refused.Message || d.Count != 0 || d.Generation != 5 || len(d.Paths) != 2 || !d.Since.Equal(noon.Add(-time.Hour)) ||
+	if d := got[0]; d.Message != refused.Message() || d.Count != 0 || d.Generation != 5 || len(d.Paths) != 2 || !d.Since.Equal(noon.Add(-time.Hour)) ||
 		!slices.Equal(d.By, []api.Actor{actor("c", 3), actor("b", 2), actor("a", 1)}) {
 		t.Errorf("foreign: %+v", d)
 	}

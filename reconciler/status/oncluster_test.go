@@ -66,8 +66,8 @@ func change(c *plan.OnCluster, by func(c *plan.OnCluster)) *plan.OnCluster {
 
 var (
 	yes       = ledger.Verdict{OK: true}
-	refused   = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "admission webhook denied"}
-	notReady  = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "1 of 2 replicas"}
+	refused   = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "admission webhook denied"}
+	notReady  = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "1 of 2 replicas"}
 	objectOne = api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
 )
 

@@ -139,7 +139,7 @@ func TestEventsOfProblems(t *testing.T) {
 		return b
 	}
 	one := objectState("one", refused, ledger.Verdict{})
-	awaiting := change1(objectState("one", ledger.Verdict{Reason: api.DecodingErred, Message: "no kind"}, ledger.Verdict{}), func(o *ledger.ObjectState) { o.Pending = true })
+	awaiting := change1(objectState("one", ledger.Verdict{Reason: api.DecodingErred, Cause: "no kind"}, ledger.Verdict{}), func(o *ledger.ObjectState) { o.Pending = true })
 	held := func(names ...string) *ledger.WorkSeen {
 		seen := done()
 		for _, name := range names {

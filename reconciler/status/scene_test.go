@@ -357,10 +357,10 @@ func (s *scene) exception(w *work.Work, words []string) ledger.ObjectState {
 	}
 	switch words[0] {
 	case "fails", "waits":
-		o.Applied = ledger.Verdict{Reason: words[3], Message: strings.Join(words[4:], " ")}
+		o.Applied = ledger.Verdict{Reason: words[3], Cause: strings.Join(words[4:], " ")}
 		o.Available, o.Generation, o.Pending = ledger.Verdict{}, 0, words[0] == "waits"
 	case "unavailable":
-		o.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: strings.Join(words[3:], " ")}
+		o.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: strings.Join(words[3:], " ")}
 	case "drifts", "differs":
 		o.Diffs = []api.Difference{{PatchDetail: api.PatchDetail{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}}
 		o.Drift, o.FirstSeen, o.LastSeen = words[0] == "drifts", s.now, s.now

@@ -157,8 +157,11 @@ type ClusterDetail struct {
 	// cluster does not have yet. BehindSince is when the first of them was seen.
 	Behind      int       `json:"behind,omitempty"`
 	BehindSince time.Time `json:"behindSince,omitzero"`
-	// Failure is the reason why the assigned content will not become available by itself; empty
-	// if it may. Progressing says that it is being applied or becoming available.
+	// Cause names the first object that is not applied, or else the first that is not available, and says why; empty if there
+	// is none. Failure is the reason why the assigned content will not become available by itself; empty if it may. Both are
+	// the same on all clusters where the reason is the same. Progressing says that the content is being applied or becoming
+	// available.
+	Cause       string `json:"cause,omitempty"`
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
 	Waits       string `json:"held,omitempty"` // why the cluster does not get the newest content yet
@@ -271,7 +274,7 @@ func (b *builder) detail() *Detail {
 		if b.unchanged(i) {
 			e = b.earlier.detail.Clusters[i]
 		} else {
-			e = clusterDetail(p, c)
+			e = b.clusterDetail(c)
 		}
 		if e.Behind == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {
 			updated++
@@ -297,7 +300,8 @@ func (b *builder) detail() *Detail {
 	return d
 }
 
-func clusterDetail(p *plan.Placement, c *plan.OnCluster) ClusterDetail {
+func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
+	p := b.p
 	lag := p.Lag(c)
 	e := ClusterDetail{
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
@@ -310,6 +314,7 @@ func clusterDetail(p *plan.Placement, c *plan.OnCluster) ClusterDetail {
 	if seen == nil {
 		return e
 	}
+	e.Cause, e.Failure = b.cause(c), failureText(c.Failure, seen)
 	ours := c.Foreign == ""
 	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
 	e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil

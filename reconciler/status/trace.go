@@ -132,13 +132,13 @@ func stateOf(seen *ledger.WorkSeen, id api.ID) string {
 		switch o := &seen.Exceptions[i]; {
 		case o.ID != id:
 		case !o.Applied.OK && o.Pending:
-			return "not applied yet: " + o.Applied.Message
+			return "not applied yet: " + o.Applied.Message()
 		case !o.Applied.OK:
-			return "not applied: " + o.Applied.Message
+			return "not applied: " + o.Applied.Message()
 		case o.HasFailed():
 			return "applied, and failed: " + o.Failure
 		case !o.Available.OK:
-			return "applied, not available yet: " + o.Available.Message
+			return "applied, not available yet: " + o.Available.Message()
 		default:
 			return "applied and available; it differs from Git"
 		}

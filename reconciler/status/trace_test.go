@@ -47,7 +47,7 @@ place web
 // changed it.
 func TestTrace(t *testing.T) {
 	two := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}
-	r := traced(t, ledger.ObjectState{ID: two, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "denied"}})
+	r := traced(t, ledger.ObjectState{ID: two, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "denied"}})
 	get := func(kind, name, cluster string) *Trace {
 		t.Helper()
 		trace, object, err := r.Trace(api.ObjectName{Kind: kind, Namespace: "web", Name: name}, cluster)

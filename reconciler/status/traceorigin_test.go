@@ -152,13 +152,13 @@ func TestPlacedDigest(t *testing.T) {
 func TestTreeOfACluster(t *testing.T) {
 	content := func(c *plan.OnCluster) {
 		c.Content.Manifests = []*work.Manifest{configMap("one")}
-		c.Content.Refused = []work.Refused{{Manifest: configMap("two"), Message: "it is there twice"}}
+		c.Content.Refused = []work.Refused{{Manifest: configMap("two"), Cause: "it is there twice"}}
 	}
 	for name, test := range map[string]struct {
 		cluster *plan.OnCluster
 		want    []string
 	}{
-		"known":               {change(assigned("east", done()), content), []string{"one available ", "two failed it is there twice"}},
+		"known":               {change(assigned("east", done()), content), []string{"one available ", "two failed Failed to apply the manifest (error: it is there twice)"}},
 		"being removed":       {change(change(assigned("east", done()), content), func(c *plan.OnCluster) { c.Binding.Removing = true }), nil},
 		"nothing is assigned": {change(change(assigned("east", done()), content), func(c *plan.OnCluster) { c.Binding.Assigned = placement.Revision{} }), nil},
 		"of another commit":   {change(change(assigned("east", done()), content), func(c *plan.OnCluster) { c.Binding.Assigned = oldContent }), nil},

@@ -90,7 +90,7 @@ func treeCluster(c *plan.OnCluster) TreeCluster {
 		out.Objects = append(out.Objects, treeObject(c, m, seen, states[m.ID]))
 	}
 	for _, refused := range content.Refused {
-		out.Objects = append(out.Objects, TreeObject{refused.Identifier(), ObjectFailed, refused.Message})
+		out.Objects = append(out.Objects, TreeObject{refused.Identifier(), ObjectFailed, refused.Message()})
 	}
 	return out
 }
@@ -119,14 +119,14 @@ func treeObject(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *l
 	case i >= 0:
 		out.State, out.Message = ObjectYielded, "the placement "+c.Yielded[i].To.String()+" has it on this cluster"
 	case s != nil && !s.Applied.OK:
-		out.State, out.Message = ObjectProgressing, s.Applied.Message
+		out.State, out.Message = ObjectProgressing, s.Applied.Message()
 		if s.HasFailed() || c.TimedOut {
 			out.State = ObjectFailed
 		}
 	case s != nil && !s.Available.OK:
-		out.State, out.Message = ObjectProgressing, s.Available.Message
+		out.State, out.Message = ObjectProgressing, s.Available.Message()
 		if s.HasFailed() || c.TimedOut {
-			out.State, out.Message = ObjectFailed, cmp.Or(s.Failure, s.Available.Message)
+			out.State, out.Message = ObjectFailed, cmp.Or(s.Failure, s.Available.Message())
 		}
 	case seen == nil || !seen.Done:
 		out.State = ObjectPending

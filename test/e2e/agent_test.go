@@ -376,8 +376,8 @@ func TestFailedObjectAffectsNoOther(t *testing.T) {
 		t.Fatalf("exceptions: %+v", w.Exceptions)
 	}
 	got := w.Exceptions[0].Applied
-	if want := `Failed to apply the manifest (error: failed to apply the manifest: failed to create manifest object: error returned by the API server: namespaces "` + missing + `" not found)`; got.Message != want || got.Reason != api.ManifestApplyFailed {
-		t.Errorf("%s: %s\nwant %s", got.Reason, got.Message, want)
+	if want := `Failed to apply the manifest (error: failed to apply the manifest: failed to create manifest object: error returned by the API server: namespaces "` + missing + `" not found)`; got.Message() != want || got.Reason != api.ManifestApplyFailed {
+		t.Errorf("%s: %s\nwant %s", got.Reason, got.Message(), want)
 	}
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "fine", metav1.GetOptions{}); err != nil {
 		t.Error(err)
@@ -408,7 +408,7 @@ func TestAgentReportsContestedObjects(t *testing.T) {
 	w := a.until(key, "contested", func(w ledger.WorkSeen) bool {
 		return len(w.Exceptions) == 1 && w.Exceptions[0].Applied.Reason == api.Contested
 	})
-	if got := w.Exceptions[0].Applied.Message; !strings.Contains(got, "rival-controller") {
+	if got := w.Exceptions[0].Applied.Message(); !strings.Contains(got, "rival-controller") {
 		t.Errorf("it says: %s", got)
 	}
 	if cm, err := cms.Get(context.Background(), "cm-000", metav1.GetOptions{}); err != nil || cm.Data["key"] != "theirs 2" {

@@ -123,7 +123,7 @@ func TestObjectIsAppliedWhenItsKindAppears(t *testing.T) {
 	a.Set([]*work.Work{workOf("cr", "1", namespaceOf(ns), configMap(ns, "fine", "a"), gadget(group, ns, "one"))})
 	w := a.until(api.PlacementKey{Name: "cr"}, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	want := `Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Gadget" in version "` + group + `/v1": the cluster has no CustomResourceDefinition of kind Gadget in group ` + group + ` with version v1: place it together with the object, or install it there; it is looked for every few minutes)`
-	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.DecodingErred || w.Exceptions[0].Applied.Message != want {
+	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.DecodingErred || w.Exceptions[0].Applied.Message() != want {
 		t.Errorf("exceptions: %+v\nwant %s", w.Exceptions, want)
 	}
 	if _, err := a.get(ns, "fine"); err != nil {
@@ -210,7 +210,7 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	first.applied(key, "1")
 	second.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "second"), configMap(ns, "two", "second"))})
 	w := second.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message, "Fleet:"+first.fleet) {
+	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message(), "Fleet:"+first.fleet) {
 		t.Errorf("the second says: %+v", w.Exceptions)
 	}
 	is := func(want string) {
@@ -322,7 +322,7 @@ func TestDeletedNamespaceIsRestored(t *testing.T) {
 	}
 	a.until(key, "waiting for the namespace", func(w ledger.WorkSeen) bool {
 		return slices.ContainsFunc(w.Exceptions, func(e ledger.ObjectState) bool {
-			return e.ID.Name == "cm-000" && strings.Contains(e.Applied.Message, "because it is being terminated")
+			return e.ID.Name == "cm-000" && strings.Contains(e.Applied.Message(), "because it is being terminated")
 		})
 	})
 	going, err := a.client.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
@@ -387,8 +387,8 @@ func TestForceConflicts(t *testing.T) {
 			continue
 		}
 		got := w.Exceptions[0].Applied
-		if got.Reason != api.ManifestApplyFailed || !strings.Contains(got.Message, `conflict with "helm"`) || !strings.Contains(got.Message, ".data.key") {
-			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
+		if got.Reason != api.ManifestApplyFailed || !strings.Contains(got.Message(), `conflict with "helm"`) || !strings.Contains(got.Message(), ".data.key") {
+			t.Errorf("%s: %s: %s", name, got.Reason, got.Message())
 		}
 	}
 }
@@ -416,7 +416,7 @@ func TestObjectsWithOwners(t *testing.T) {
 	a.applied(together.Placement, "1")
 	w := a.until(alone.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	want := fmt.Sprintf("the object is already owned by some other sources(s) and co-ownership is disallowed (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:owner UID:%s}])", owner.UID)
-	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message, want) {
+	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message(), want) {
 		t.Errorf("it says %+v\nwant %s", w.Exceptions, want)
 	}
 	for name, want := range map[string]string{"owned": "", "shared": a.fleet} {

@@ -26,7 +26,7 @@ func (a *agent) available(p api.PlacementKey, name, word string) {
 	a.until(p, name+": "+word, func(w ledger.WorkSeen) bool {
 		for _, e := range w.Exceptions {
 			if e.ID.Name == name {
-				return e.Applied.OK && strings.Contains(e.Available.Reason+": "+e.Available.Message, word)
+				return e.Applied.OK && strings.Contains(e.Available.Reason+": "+e.Available.Message(), word)
 			}
 		}
 		return w.Done && word == "available"

@@ -66,11 +66,11 @@ func TestFaultsOfOneObject(t *testing.T) {
 	}
 	for name, c := range cases {
 		got := told[name]
-		if got.OK || got.Reason != api.ManifestApplyFailed || !strings.Contains(got.Message, c.want) {
-			t.Errorf("%s: %t %s: %s\nwant: %s", name, got.OK, got.Reason, got.Message, c.want)
+		if got.OK || got.Reason != api.ManifestApplyFailed || !strings.Contains(got.Message(), c.want) {
+			t.Errorf("%s: %t %s: %s\nwant: %s", name, got.OK, got.Reason, got.Message(), c.want)
 		}
-		if len(got.Message) > 2000 {
-			t.Errorf("%s: the message has %d characters", name, len(got.Message))
+		if len(got.Message()) > 2000 {
+			t.Errorf("%s: the message has %d characters", name, len(got.Message()))
 		}
 	}
 	if len(told) != len(cases) {
@@ -131,8 +131,8 @@ func TestHangingWriteTimesOut(t *testing.T) {
 	f.set("hang", fault{writesOf("stuck"), hanging})
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "stuck", "a"), configMap(ns, "fine", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	if got := verdictOf(w, "stuck"); !strings.Contains(got.Message, "the API server did not answer in time") {
-		t.Errorf("it says: %s", got.Message)
+	if got := verdictOf(w, "stuck"); !strings.Contains(got.Message(), "the API server did not answer in time") {
+		t.Errorf("it says: %s", got.Message())
 	}
 	if _, err := a.get(ns, "fine"); err != nil {
 		t.Error(err)
@@ -348,8 +348,8 @@ func TestObjectsWaitForTheirInventory(t *testing.T) {
 	})
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	if got := verdictOf(w, "one"); !strings.Contains(got.Message, "write inventory of crp/web") || !strings.Contains(got.Message, "etcdserver: no space") {
-		t.Errorf("it says: %s", got.Message)
+	if got := verdictOf(w, "one"); !strings.Contains(got.Message(), "write inventory of crp/web") || !strings.Contains(got.Message(), "etcdserver: no space") {
+		t.Errorf("it says: %s", got.Message())
 	}
 	if n := a.countRequests(http.MethodPatch, "one"); n > 0 {
 		t.Error("it was applied all the same")

@@ -133,11 +133,11 @@ func TestRefusalsOfTheAPIServerAreReported(t *testing.T) {
 	got := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 	for name, test := range tests {
 		v := verdictOf(got, name)
-		if v.OK || v.Reason != api.ManifestApplyFailed || !strings.Contains(v.Message, test.want) {
-			t.Errorf("%s: %t %s: %s\nwant: %s", name, v.OK, v.Reason, v.Message, test.want)
+		if v.OK || v.Reason != api.ManifestApplyFailed || !strings.Contains(v.Message(), test.want) {
+			t.Errorf("%s: %t %s: %s\nwant: %s", name, v.OK, v.Reason, v.Message(), test.want)
 		}
-		if len(v.Message) > 2000 {
-			t.Errorf("%s: the message has %d characters", name, len(v.Message))
+		if len(v.Message()) > 2000 {
+			t.Errorf("%s: the message has %d characters", name, len(v.Message()))
 		}
 	}
 	if len(got.Exceptions) != len(tests) {
@@ -172,7 +172,7 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	f.set("long", fault{writesOf("one"), refusing(422, metav1.StatusReasonInvalid, "it is all wrong: "+strings.Repeat("wrong ", 100_000))})
 	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	if got := verdictOf(w, "one"); !strings.Contains(got.Message, "it is all wrong: wrong") || len(got.Message) > 10_000 {
-		t.Errorf("%d characters: %.200s", len(got.Message), got.Message)
+	if got := verdictOf(w, "one"); !strings.Contains(got.Message(), "it is all wrong: wrong") || len(got.Message()) > 10_000 {
+		t.Errorf("%d characters: %.200s", len(got.Message()), got.Message())
 	}
 }

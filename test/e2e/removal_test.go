@@ -97,7 +97,7 @@ func TestPlacementRestoredBeforeItsObjectsAreGone(t *testing.T) {
 			a.Set(works)
 			a.until(key, "not applied", func(w ledger.WorkSeen) bool {
 				return slices.ContainsFunc(w.Exceptions, func(s ledger.ObjectState) bool {
-					return s.ID.Kind == "Namespace" && !s.Applied.OK && strings.Contains(s.Applied.Message, "it is created anew once it is gone")
+					return s.ID.Kind == "Namespace" && !s.Applied.OK && strings.Contains(s.Applied.Message(), "it is created anew once it is gone")
 				})
 			})
 			finalizeNamespace(t, a.client, name)

@@ -46,7 +46,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 			a.applied(together.Placement, "1")
 			w := a.until(alone.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
 			v := verdictOf(w, "owned")
-			if len(w.Exceptions) != 1 || v.Reason != api.FailedToTakeOver || !strings.Contains(v.Message, "co-ownership is disallowed (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:owner") {
+			if len(w.Exceptions) != 1 || v.Reason != api.FailedToTakeOver || !strings.Contains(v.Message(), "co-ownership is disallowed (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:owner") {
 				t.Errorf("it says %+v", w.Exceptions)
 			}
 			for name, want := range map[string]string{"owned": "theirs", "shared": "a"} {
@@ -80,7 +80,7 @@ func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 			if got := verdict(seen, "different"); got != `FailedToTakeOver, diff /data/key "a"→"b"` {
 				t.Errorf("the different one: %s", got)
 			}
-			if text := verdictOf(seen, "different").Message; !strings.Contains(text, "compared without a dry run, which the API server refused: ") || !strings.Contains(text, "w.example.com") {
+			if text := verdictOf(seen, "different").Message(); !strings.Contains(text, "compared without a dry run, which the API server refused: ") || !strings.Contains(text, "w.example.com") {
 				t.Errorf("it says %s", text)
 			}
 			if got := (situation{a, ns, "equal"}).outcome(ctx); got != "a + theirs, ours" {
@@ -114,7 +114,7 @@ func TestLiveSecretInARefusalIsMasked(t *testing.T) {
 	}
 	a.Set([]*work.Work{workOf("web", "1", other("token"), other("second"))})
 	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	text := verdictOf(w, "token").Message
+	text := verdictOf(w, "token").Message()
 	if !strings.Contains(text, "may not change from") || strings.Contains(text, "canary") {
 		t.Errorf("it says %s", text)
 	}

@@ -60,7 +60,7 @@ func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 				states[e.ID.Name] = e
 			}
 			for _, name := range []string{"cm-000", "cm-001", "new"} {
-				if got := states[name]; got.Applied.Reason != api.Suspended || !strings.Contains(got.Applied.Message, why) || got.Applied.OK != (name == "cm-000") {
+				if got := states[name]; got.Applied.Reason != api.Suspended || !strings.Contains(got.Applied.Message(), why) || got.Applied.OK != (name == "cm-000") {
 					t.Errorf("%s: %+v", name, got)
 				}
 			}

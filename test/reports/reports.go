@@ -120,14 +120,14 @@ func ConfigMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace:
 // NotApplied is an object that cannot be applied.
 func NotApplied(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
-		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: why}})
+		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysNotApplied, Cause: why}})
 	}
 }
 
 // NotAvailable is an object that is not available yet.
 func NotAvailable(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
-		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: why}})
+		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: why}})
 	}
 }
 
@@ -229,7 +229,7 @@ func Troubled(t testing.TB) *Fleet {
 	s.Commit(SecondCommit, "Grace Hopper <grace@example.com>", "Say two, and take a rather long subject that does not fit into any line to do so", WithValue(Manifests, "2")+"\noverride web/nothing to x on eu\n")
 	s.Turn(time.Second)
 	s.Turn(5 * time.Second)
-	s.Says("ams", "web", NotApplied("one", `Failed to apply the manifest (error: admission webhook "policy.example.com" denied the request: value 2 is not allowed)`))
+	s.Says("ams", "web", NotApplied("one", `admission webhook "policy.example.com" denied the request: value 2 is not allowed`))
 	s.Says("ams", "tools", Contested("two", "kubectl-edit"))
 	s.Says("ber", "tools", Held("old", "12 of 30 objects of the cluster would go"))
 	s.Turn(10 * time.Minute)

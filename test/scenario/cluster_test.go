@@ -262,7 +262,7 @@ func (a *agent) reportWork(w *work.Work, deleted []api.ID) {
 		for _, m := range w.Manifests {
 			o.Exceptions = append(o.Exceptions, ledger.ObjectState{
 				ID: m.ID, Version: "v1", Envelope: m.Envelope,
-				Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "Failed to apply the manifest (error: no)"},
+				Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysNotApplied, Cause: "no"},
 			})
 		}
 		slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })

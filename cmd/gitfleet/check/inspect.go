@@ -181,7 +181,7 @@ func (i *inspector) checkContents(p *plan.Placement) {
 			first[text] = cmp.Or(first[text], c.Err)
 		}
 		for _, refused := range c.Content.Refused {
-			i.fail(refused.Origin, "", objectName(refused.Manifest)+": "+refused.Message)
+			i.fail(refused.Origin, "", objectName(refused.Manifest)+": "+refused.Message())
 		}
 		for _, m := range c.Content.Manifests {
 			if m.Encrypted != nil && m.Overridden { // else reported for the file

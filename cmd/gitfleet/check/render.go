@@ -166,7 +166,7 @@ func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
 		r.problem(fmt.Sprintf("%s gets nothing of %s: %v", c.Binding.Cluster, p.Key, c.Err))
 	}
 	for _, refused := range c.Content.Refused {
-		r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message))
+		r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message()))
 	}
 	for _, m := range c.Content.Manifests {
 		if c.Leaves(m.ID) {

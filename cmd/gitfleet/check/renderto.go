@@ -80,7 +80,7 @@ func (r *renderer) files(p *plan.Plan, cluster string) (files map[string][]byte,
 				r.problem(fmt.Sprintf("%s gets nothing of %s: %v", cluster, pl.Key, c.Err))
 			}
 			for _, refused := range c.Content.Refused {
-				r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message))
+				r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message()))
 			}
 			for _, m := range c.Content.Manifests {
 				if c.Leaves(m.ID) {

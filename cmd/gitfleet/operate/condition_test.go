@@ -145,19 +145,19 @@ func TestEvaluatePlacement(t *testing.T) {
 // The reason is the first object that fails, or the first condition that is not true.
 func TestProblemOf(t *testing.T) {
 	untrue := reports.Conditions("Scheduled", "!Applied")
-	failing := []api.FailedResourcePlacement{{ResourceIdentifier: api.ResourceIdentifier{Kind: "ConfigMap", Name: "one"}, Condition: metav1.Condition{Message: "Failed to apply the manifest (error: denied)"}}}
 	for name, test := range map[string]struct {
-		of   *api.PerClusterPlacementStatus
-		want string
+		of    *api.PerClusterPlacementStatus
+		cause string
+		want  string
 	}{
-		"no status":      {nil, "not applied yet"},
-		"all true":       {&api.PerClusterPlacementStatus{Conditions: reports.Conditions("Scheduled")}, "not applied yet"},
-		"a condition":    {&api.PerClusterPlacementStatus{Conditions: untrue}, "Applied is not true yet"},
-		"without a text": {&api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{Status: metav1.ConditionUnknown}}}, "not applied yet"},
-		"an object":      {&api.PerClusterPlacementStatus{Conditions: untrue, FailedPlacements: failing}, "ConfigMap/one: denied"},
+		"no status":      {nil, "", "not applied yet"},
+		"all true":       {&api.PerClusterPlacementStatus{Conditions: reports.Conditions("Scheduled")}, "", "not applied yet"},
+		"a condition":    {&api.PerClusterPlacementStatus{Conditions: untrue}, "", "Applied is not true yet"},
+		"without a text": {&api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{Status: metav1.ConditionUnknown}}}, "", "not applied yet"},
+		"an object":      {&api.PerClusterPlacementStatus{Conditions: untrue}, "ConfigMap/one: denied", "ConfigMap/one: denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := problemOf(test.of); got != test.want {
+			if got := problemOf(&status.ClusterDetail{Cause: test.cause}, test.of); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

@@ -18,18 +18,18 @@ import (
 type remainder struct {
 	judge    *status.Judge
 	statuses map[string]*api.PlacementStatus
-	members  overview.MemberStates
+	members  status.MemberStates
 	away     map[string]overview.Member // the members that cannot be used
 	clusters map[string]bool            // on which something was not done
 }
 
 func newRemainder(r *status.Report, goal status.Goal) *remainder {
 	w := &remainder{
-		judge: status.NewJudge(r, goal), statuses: status.PlacementStatuses(r), members: overview.MemberStatesOf(r),
+		judge: status.NewJudge(r, goal), statuses: status.PlacementStatuses(r), members: status.MemberStatesOf(r),
 		away: map[string]overview.Member{}, clusters: map[string]bool{},
 	}
 	for _, c := range r.Clusters {
-		if m := overview.Absence(c); m.State != overview.Available {
+		if m := overview.Absence(c); m.State != status.StateAvailable {
 			w.away[c.Name] = m
 		}
 	}
@@ -83,7 +83,7 @@ func (w *remainder) onCluster(placement string, c *status.ClusterDetail, s *api.
 		}
 		return lines
 	case fulfilment.ContentFailed:
-		at += " failed: " + overview.FailureOf(c, s)
+		at += " failed: " + status.FailureOf(c, s)
 	case fulfilment.Deleting:
 		at += fmt.Sprintf(": deleting %s, which a commit allows", output.Count(c.Deleting, "object"))
 	case fulfilment.Waiting:
@@ -97,9 +97,9 @@ func (w *remainder) onCluster(placement string, c *status.ClusterDetail, s *api.
 		at += " waits for what was deleted to be gone: " + strings.Join(c.Lingering, ", ")
 	case fulfilment.Incomplete:
 		if c.Progressing {
-			at += " is progressing: " + cmp.Or(overview.NotAvailable(s), "not available yet")
+			at += " is progressing: " + cmp.Or(c.Cause, "not available yet")
 		} else {
-			at += ": " + problemOf(s)
+			at += ": " + problemOf(c, s)
 		}
 	case fulfilment.Unconfirmed:
 		at += ": it was available, and the cluster cannot be asked now"
@@ -119,18 +119,14 @@ func (w *remainder) why() (lines []string) {
 
 // problemOf returns why something is not applied on a cluster, or not available: the first object
 // that fails, or else the message of the first condition that is not true.
-func problemOf(c *api.PerClusterPlacementStatus) string {
+func problemOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string {
 	const unknown = "not applied yet"
-	if c == nil {
+	if s == nil {
 		return unknown
 	}
-	first := status.FirstUntrue(c.Conditions)
-	switch {
-	case first == nil:
+	first := status.FirstUntrue(s.Conditions)
+	if first == nil {
 		return unknown
-	case len(c.FailedPlacements) > 0:
-		f := &c.FailedPlacements[0]
-		return f.ID().String() + ": " + overview.Cause(f.Condition.Message)
 	}
-	return cmp.Or(first.Message, unknown)
+	return cmp.Or(c.Cause, first.Message, unknown)
 }

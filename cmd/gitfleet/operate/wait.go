@@ -307,12 +307,12 @@ func absences(d *status.Detail, r *status.Report) string {
 	all := map[overview.State][]overview.Reason{}
 	for _, c := range r.Clusters {
 		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
-		if away := overview.MemberStateOf(c); holds && away != overview.Available {
+		if away := status.MemberStateOf(c); holds && away != status.StateAvailable {
 			all[away] = overview.AddReason(all[away], c.Name, overview.Absence(c).Reason)
 		}
 	}
 	message := ""
-	for _, away := range []overview.State{overview.Forbidden, overview.Unreachable} {
+	for _, away := range []status.State{status.StateForbidden, status.StateUnreachable} {
 		if why := all[away]; len(why) > 0 {
 			message += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
 		}

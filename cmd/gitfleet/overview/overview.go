@@ -195,7 +195,7 @@ func New(r *status.Report) *Overview {
 	if r.Source.Newest.Hash != r.Source.InForce.Hash {
 		o.Refused = NewRefused(r.Source)
 	}
-	statuses, members, judge := status.PlacementStatuses(r), MemberStatesOf(r), status.NewJudge(r, status.ToBeAvailable)
+	statuses, members, judge := status.PlacementStatuses(r), status.MemberStatesOf(r), status.NewJudge(r, status.ToBeAvailable)
 	for _, d := range r.Details {
 		p := NewPlacement(d, statuses[d.Placement], members)
 		missing, _ := judge.Placement(d)
@@ -240,7 +240,7 @@ func NewRefused(s status.Source) *Refused {
 
 // NewPlacement describes a placement. s is its status; nil if it was removed from the
 // repository.
-func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates) Placement {
+func NewPlacement(d *status.Detail, s *api.PlacementStatus, members status.MemberStates) Placement {
 	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven, UpdateRun: updateRun(d)}
 	on := status.PerCluster(s)
 	if s != nil {
@@ -258,21 +258,21 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates
 	out.Missing = max(out.Missing, len(d.Absent))
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
-		at := StateOf(c, on[c.Cluster], members)
+		at := status.StateOf(c, on[c.Cluster], members)
 		out.Clusters[at]++
 		if c.Commit != "" && !slices.Contains(out.Commits, c.Commit) {
 			out.Commits = append(out.Commits, c.Commit)
 		}
 		switch at {
-		case waiting:
+		case status.StateWaiting:
 			out.Waiting = AddReason(out.Waiting, c.Cluster, c.Waits)
-		case failed:
-			out.Failed = AddReason(out.Failed, c.Cluster, FailureOf(c, on[c.Cluster]))
-		case held:
+		case status.StateFailed:
+			out.Failed = AddReason(out.Failed, c.Cluster, status.FailureOf(c, on[c.Cluster]))
+		case status.StateHeld:
 			out.Held = AddReason(out.Held, c.Cluster, HeldText(d.Placement, c.Braked))
-		case progressing:
-			if why := NotAvailable(on[c.Cluster]); why != "" {
-				out.Progressing = AddReason(out.Progressing, c.Cluster, why)
+		case status.StateProgressing:
+			if c.Cause != "" {
+				out.Progressing = AddReason(out.Progressing, c.Cluster, c.Cause)
 			}
 		}
 	}
@@ -292,9 +292,9 @@ func memberOverview(r *status.Report) Members {
 	out := Members{Total: len(r.Clusters), NotReady: []Member{}}
 	for _, c := range r.Clusters {
 		if cond := meta.FindStatusCondition(c.Status.Conditions, api.CredentialsRenewed); cond != nil && cond.Status == metav1.ConditionFalse {
-			out.Outdated = append(out.Outdated, Member{Name: c.Name, Since: cond.LastTransitionTime.Time, Reason: cond.Message, State: MemberStateOf(c)})
+			out.Outdated = append(out.Outdated, Member{Name: c.Name, Since: cond.LastTransitionTime.Time, Reason: cond.Message, State: status.MemberStateOf(c)})
 		}
-		if m := Absence(c); m.State != Available {
+		if m := Absence(c); m.State != status.StateAvailable {
 			out.NotReady = append(out.NotReady, m)
 			continue
 		}
@@ -306,9 +306,9 @@ func memberOverview(r *status.Report) Members {
 // Absence returns the time since when a member is not ready, and the reason. The state of a
 // member that is ready is available.
 func Absence(c *api.MemberCluster) Member {
-	m := Member{Name: c.Name, Reason: "it has not answered yet", State: MemberStateOf(c)}
+	m := Member{Name: c.Name, Reason: "it has not answered yet", State: status.MemberStateOf(c)}
 	if denied := status.MissingPermissions(c); denied != nil {
-		m.State, m.Since, m.Reason = Forbidden, denied.LastTransitionTime.Time, denied.Message
+		m.State, m.Since, m.Reason = status.StateForbidden, denied.LastTransitionTime.Time, denied.Message
 		return m
 	}
 	conditions := slices.Clone(c.Status.Conditions)
@@ -316,9 +316,9 @@ func Absence(c *api.MemberCluster) Member {
 		conditions = append(slices.Clone(a.Conditions), conditions...)
 	}
 	if status.IsHeldByOthers(c) {
-		m.State = foreign
+		m.State = status.StateForeign
 	}
-	if m.State == Available {
+	if m.State == status.StateAvailable {
 		return m
 	}
 	if c := status.FirstUntrue(conditions); c != nil {
@@ -353,7 +353,7 @@ func (o *Overview) NeedsAttention() bool {
 
 // well reports whether a placement is available on all its clusters.
 func (p *Placement) well() bool {
-	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.Total() == p.Clusters[Available]
+	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.Total() == p.Clusters[status.StateAvailable]
 }
 
 // Total returns the number of its clusters.
@@ -367,7 +367,7 @@ func (p *Placement) Total() int {
 
 // count returns the number of available clusters, and of all.
 func (p *Placement) count() string {
-	return fmt.Sprintf("%d/%d", p.Clusters[Available], p.Total()+p.Missing)
+	return fmt.Sprintf("%d/%d", p.Clusters[status.StateAvailable], p.Total()+p.Missing)
 }
 
 // state returns the state of the placement as a whole, with its style.
@@ -376,25 +376,25 @@ func (p *Placement) state() (string, output.Style) {
 	switch {
 	case p.Stopped != "":
 		return "stopped", output.Red
-	case n[failed] > 0:
+	case n[status.StateFailed] > 0:
 		return "failed", output.Red
 	case p.Trouble != "":
 		return "not scheduled", output.Red
-	case n[held] > 0:
+	case n[status.StateHeld] > 0:
 		return "deletions held", output.Yellow
-	case n[Forbidden] > 0:
+	case n[status.StateForbidden] > 0:
 		return "forbidden", output.Red
-	case n[Unreachable] > 0:
+	case n[status.StateUnreachable] > 0:
 		return "unreachable", output.Yellow
-	case n[waiting] > 0 && n[rolling]+n[progressing] == 0:
+	case n[status.StateWaiting] > 0 && n[status.StateRolling]+n[status.StateProgressing] == 0:
 		return "waiting", output.Cyan // no update is in progress
-	case n[waiting] > 0:
+	case n[status.StateWaiting] > 0:
 		return "rolling out", output.Cyan
-	case n[rolling] > 0:
+	case n[status.StateRolling] > 0:
 		return "applying", output.Cyan
-	case n[progressing] > 0:
+	case n[status.StateProgressing] > 0:
 		return "progressing", output.Cyan
-	case n[removing] > 0:
+	case n[status.StateRemoving] > 0:
 		return "removing", output.Dim
 	case p.Missing > 0:
 		return "incomplete", output.Yellow
@@ -410,7 +410,7 @@ func (p *Placement) Sentence() string {
 	for _, of := range []struct {
 		State
 		reasons []Reason
-	}{{failed, p.Failed}, {progressing, p.Progressing}, {waiting, p.Waiting}} {
+	}{{status.StateFailed, p.Failed}, {status.StateProgressing, p.Progressing}, {status.StateWaiting, p.Waiting}} {
 		if len(of.reasons) > 0 {
 			first := of.reasons[0]
 			text += fmt.Sprintf("; %s: %s: %s", of.State, forecast.FewOf(first.Clusters), first.Reason)

@@ -52,14 +52,14 @@ func TestBar(t *testing.T) {
 	}{
 		"nothing":       {nil, 0, "[          ]"},
 		"none found":    {nil, 3, "[          ]"},
-		"one":           {map[State]int{Available: 1}, 0, "[##########]"},
-		"few":           {map[State]int{Available: 3, waiting: 2}, 0, "[######....]"},
-		"one missing":   {map[State]int{Available: 2}, 1, "[#######   ]"},
-		"a few missing": {map[State]int{Available: 999}, 1, "[######### ]"},
-		"exactly":       {map[State]int{Available: 8, failed: 2}, 0, "[########!!]"},
-		"many":          {map[State]int{Available: 500, rolling: 500}, 0, "[#####>>>>>]"},
-		"one of all":    {map[State]int{Available: 999, failed: 1}, 0, "[#########!]"},
-		"every state": {map[State]int{Available: 1000, progressing: 1, rolling: 1, waiting: 1, failed: 1, Unreachable: 1, removing: 1}, 0,
+		"one":           {map[State]int{status.StateAvailable: 1}, 0, "[##########]"},
+		"few":           {map[State]int{status.StateAvailable: 3, status.StateWaiting: 2}, 0, "[######....]"},
+		"one missing":   {map[State]int{status.StateAvailable: 2}, 1, "[#######   ]"},
+		"a few missing": {map[State]int{status.StateAvailable: 999}, 1, "[######### ]"},
+		"exactly":       {map[State]int{status.StateAvailable: 8, status.StateFailed: 2}, 0, "[########!!]"},
+		"many":          {map[State]int{status.StateAvailable: 500, status.StateRolling: 500}, 0, "[#####>>>>>]"},
+		"one of all":    {map[State]int{status.StateAvailable: 999, status.StateFailed: 1}, 0, "[#########!]"},
+		"every state": {map[State]int{status.StateAvailable: 1000, status.StateProgressing: 1, status.StateRolling: 1, status.StateWaiting: 1, status.StateFailed: 1, status.StateUnreachable: 1, status.StateRemoving: 1}, 0,
 			"[####=>.!?-]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestStatusNamesProposals(t *testing.T) {
 func TestAReasonIsSaidOnce(t *testing.T) {
 	o := &Overview{
 		Members: Members{Total: 4, NotReady: []Member{
-			{"ams", reports.Ago(time.Hour).Time, "connection refused", Unreachable}, {"ber", reports.Ago(time.Minute).Time, "connection refused", Unreachable},
-			{"chi", reports.Ago(time.Minute).Time, "connection refused", foreign}, {"dal", reports.Ago(time.Minute).Time, "timeout", Unreachable},
+			{"ams", reports.Ago(time.Hour).Time, "connection refused", status.StateUnreachable}, {"ber", reports.Ago(time.Minute).Time, "connection refused", status.StateUnreachable},
+			{"chi", reports.Ago(time.Minute).Time, "connection refused", status.StateForeign}, {"dal", reports.Ago(time.Minute).Time, "timeout", status.StateUnreachable},
 		}},
 		HeldDeletions: []Deletions{{"crp/web", "ams", []string{"ConfigMap/web/a: x"}}, {"crp/web", "ber", []string{"ConfigMap/web/a: x"}}, {"crp/web", "chi", []string{"ConfigMap/web/b: x"}}},
 		Lingering:     []Deletions{{"crp/api", "ams", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}, {"crp/api", "ber", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}},

@@ -23,16 +23,16 @@ func TestStateOfAPlacement(t *testing.T) {
 		of   func(p *Placement)
 	}{
 		{"stopped", func(p *Placement) { p.Stopped = "east" }},
-		{"failed", func(p *Placement) { p.Clusters[failed] = 1 }},
+		{"failed", func(p *Placement) { p.Clusters[status.StateFailed] = 1 }},
 		{"not scheduled", func(p *Placement) { p.Trouble = "too few clusters" }},
-		{"deletions held", func(p *Placement) { p.Clusters[held] = 1 }},
-		{"forbidden", func(p *Placement) { p.Clusters[Forbidden] = 1 }},
-		{"unreachable", func(p *Placement) { p.Clusters[Unreachable] = 1 }},
-		{"rolling out", func(p *Placement) { p.Clusters[waiting], p.Clusters[rolling] = 1, 1 }},
-		{"applying", func(p *Placement) { p.Clusters[waiting], p.Clusters[rolling] = 0, 1 }},
-		{"progressing", func(p *Placement) { p.Clusters[rolling], p.Clusters[progressing] = 0, 1 }},
-		{"removing", func(p *Placement) { p.Clusters[progressing], p.Clusters[removing] = 0, 1 }},
-		{"available", func(p *Placement) { p.Clusters[removing], p.Clusters[Available] = 0, 1 }},
+		{"deletions held", func(p *Placement) { p.Clusters[status.StateHeld] = 1 }},
+		{"forbidden", func(p *Placement) { p.Clusters[status.StateForbidden] = 1 }},
+		{"unreachable", func(p *Placement) { p.Clusters[status.StateUnreachable] = 1 }},
+		{"rolling out", func(p *Placement) { p.Clusters[status.StateWaiting], p.Clusters[status.StateRolling] = 1, 1 }},
+		{"applying", func(p *Placement) { p.Clusters[status.StateWaiting], p.Clusters[status.StateRolling] = 0, 1 }},
+		{"progressing", func(p *Placement) { p.Clusters[status.StateRolling], p.Clusters[status.StateProgressing] = 0, 1 }},
+		{"removing", func(p *Placement) { p.Clusters[status.StateProgressing], p.Clusters[status.StateRemoving] = 0, 1 }},
+		{"available", func(p *Placement) { p.Clusters[status.StateRemoving], p.Clusters[status.StateAvailable] = 0, 1 }},
 	}
 	for i, test := range order {
 		t.Run(test.want, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestStateOfAPlacement(t *testing.T) {
 		})
 	}
 	for want, clusters := range map[string]map[State]int{
-		"nowhere": {}, "waiting": {waiting: 1, Available: 3}, "rolling out": {waiting: 1, progressing: 1},
+		"nowhere": {}, "waiting": {status.StateWaiting: 1, status.StateAvailable: 3}, "rolling out": {status.StateWaiting: 1, status.StateProgressing: 1},
 	} {
 		if got, _ := (&Placement{Clusters: clusters}).state(); got != want {
 			t.Errorf("%s, want %s of %v", got, want, clusters)
@@ -72,7 +72,7 @@ func TestSentence(t *testing.T) {
 		"not scheduled as it should": {Placement{Trouble: "too few"}, share + "; too few"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.of.Name, test.of.Clusters, test.of.Missing = "crp/web", map[State]int{Available: 1, failed: 1}, 1
+			test.of.Name, test.of.Clusters, test.of.Missing = "crp/web", map[State]int{status.StateAvailable: 1, status.StateFailed: 1}, 1
 			if got := test.of.Sentence(); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
@@ -85,17 +85,17 @@ func TestNewPlacement(t *testing.T) {
 	s := &api.PlacementStatus{
 		Conditions: []metav1.Condition{{Type: "ClusterResourcePlacement" + api.Scheduled, Status: metav1.ConditionFalse, Message: "could not find all clusters"}},
 		PlacementStatuses: []api.PerClusterPlacementStatus{
-			{ClusterName: "f", FailedPlacements: []api.FailedResourcePlacement{failedObject("one", api.Available, "starting")}}, {ClusterName: "g"}, {}, {},
+			{ClusterName: "f"}, {ClusterName: "g"}, {}, {},
 		},
 	}
 	d := &status.Detail{Placement: "crp/web", Origin: "web.yaml:1", Stopped: "a", Proven: "c0", Clusters: []status.ClusterDetail{
 		{Cluster: "a", Commit: "c2", Failure: "denied"}, {Cluster: "b", Commit: "c2", Failure: "denied"}, {Cluster: "c", Commit: "c1", Waits: "waits for a"},
 		{Cluster: "d", Commit: "c1", Waits: "waits for a"}, {Cluster: "e", Commit: "c1", Waits: "waits for b"},
-		{Cluster: "f", Commit: "c2", Applied: true}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, Braked: []string{"ConfigMap/web/x: too much"}},
+		{Cluster: "f", Commit: "c2", Applied: true, Cause: "ConfigMap/web/one: starting"}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, Braked: []string{"ConfigMap/web/x: too much"}},
 	}}
-	members := MemberStates{}
+	members := status.MemberStates{}
 	for _, c := range d.Clusters {
-		members[c.Cluster] = Available
+		members[c.Cluster] = status.StateAvailable
 	}
 	p := NewPlacement(d, s, members)
 	reasons := func(all []Reason) string {
@@ -146,15 +146,15 @@ func TestNeedsAttention(t *testing.T) {
 		"a commit being read":     {Overview{Refused: &Refused{}}, false},
 		"no repository":           {Overview{Source: Source{Failures: 1}}, true},
 		"a stopped rollout":       {Overview{Placements: []Placement{{}, {Stopped: "east"}}}, true},
-		"a placement in progress": {Overview{Placements: []Placement{{Clusters: map[State]int{rolling: 1}}}}, false},
+		"a placement in progress": {Overview{Placements: []Placement{{Clusters: map[State]int{status.StateRolling: 1}}}}, false},
 		"a placement in trouble":  {Overview{Placements: []Placement{{}, {NeedsAttention: true}}}, true},
 		"held deletions":          {Overview{HeldDeletions: []Deletions{{}}}, true},
 		"refused deletions":       {Overview{FailedDeletions: []Deletions{{}}}, true},
 		"deletions that linger":   {Overview{Lingering: []Deletions{{}}}, false},
-		"an unreachable member":   {Overview{Members: Members{NotReady: []Member{{State: Unreachable}}}}, true},
-		"a forbidden member":      {Overview{Members: Members{NotReady: []Member{{State: Unreachable}, {State: Forbidden}}}}, true},
-		"a foreign member":        {Overview{Members: Members{NotReady: []Member{{State: foreign}}}}, true},
-		"outdated credentials":    {Overview{Members: Members{Outdated: []Member{{State: Available}}}}, true},
+		"an unreachable member":   {Overview{Members: Members{NotReady: []Member{{State: status.StateUnreachable}}}}, true},
+		"a forbidden member":      {Overview{Members: Members{NotReady: []Member{{State: status.StateUnreachable}, {State: status.StateForbidden}}}}, true},
+		"a foreign member":        {Overview{Members: Members{NotReady: []Member{{State: status.StateForeign}}}}, true},
+		"outdated credentials":    {Overview{Members: Members{Outdated: []Member{{State: status.StateAvailable}}}}, true},
 		"a forge that is down":    {Overview{Forge: []string{"no answer"}}, false},
 		"drift":                   {Overview{Drifts: []Drift{{State: api.DriftContested}}}, false},
 	} {

@@ -279,7 +279,7 @@ func (t *textWriter) members(m Members) {
 	away, outdated := membersTogether(m.NotReady), membersTogether(m.Outdated)
 	t.few(len(away), "reasons; see gitfleet status --all", func(i int) {
 		state := string(away[i].of.State)
-		if away[i].of.State == foreign {
+		if away[i].of.State == status.StateForeign {
 			state = "not ready"
 		}
 		t.member(away[i], state)

@@ -166,9 +166,9 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 			s.untrue(c)
 			s.failures(c)
 		}
-		if stage.State == overview.Unreachable || stage.State == overview.Forbidden {
+		if stage.State == status.StateUnreachable || stage.State == status.StateForbidden {
 			s.text(3, stage.Why)
-		} else if d.Waits != "" && !explains(c, d.Waits) {
+		} else if d.Waits != "" && !explainsWaiting(c) {
 			s.text(3, d.Waits)
 		}
 		s.texts("deletions held:", d.Braked)
@@ -185,12 +185,14 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 	}
 }
 
-// explains reports whether a condition that is not true says why a cluster waits. Under
-// External all conditions are about the content that the cluster has.
-func explains(c *api.PerClusterPlacementStatus, why string) bool {
-	return c != nil && slices.ContainsFunc(c.Conditions, func(cond metav1.Condition) bool {
-		return cond.Status != metav1.ConditionTrue && strings.HasSuffix(cond.Message, why)
-	})
+// explainsWaiting reports whether a condition says why a cluster waits: RolloutStarted, unless it is true. It is true under
+// External, where all conditions are about the content that the cluster has.
+func explainsWaiting(c *api.PerClusterPlacementStatus) bool {
+	if c == nil {
+		return false
+	}
+	started := meta.FindStatusCondition(c.Conditions, api.RolloutStarted)
+	return started != nil && started.Status != metav1.ConditionTrue
 }
 
 // untrue writes which condition of a cluster is not true, and why.
@@ -295,11 +297,11 @@ func labelsText(m map[string]string) string {
 
 func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	var lines []string
-	statuses, members := status.PlacementStatuses(r), overview.MemberStatesOf(r)
+	statuses, members := status.PlacementStatuses(r), status.MemberStatesOf(r)
 	for _, d := range r.Details {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
-				at := overview.StateOf(c, status.PerCluster(statuses[d.Placement])[cluster], members)
+				at := status.StateOf(c, status.PerCluster(statuses[d.Placement])[cluster], members)
 				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(overview.StyleOf(at), string(at)), cmp.Or(output.ShortHash(c.Commit), "-"), output.Count(c.Objects, "object")))
 			}
 		}

@@ -45,17 +45,17 @@ func TestSelectedText(t *testing.T) {
 
 // Why a cluster waits is written once: by its condition if that says so, and otherwise below it.
 func TestDescribeSaysOnceWhyAClusterWaits(t *testing.T) {
-	waits := func(message string) *api.PlacementStatus {
+	started := func(is metav1.ConditionStatus, reason, message string) *api.PlacementStatus {
 		return &api.PlacementStatus{PlacementStatuses: []api.PerClusterPlacementStatus{{ClusterName: "east", Conditions: []metav1.Condition{{
-			Type: api.RolloutStarted, Status: metav1.ConditionFalse, Reason: api.RolloutNotStartedYet, Message: message, LastTransitionTime: reports.Ago(time.Minute),
+			Type: api.RolloutStarted, Status: is, Reason: reason, Message: message, LastTransitionTime: reports.Ago(time.Minute),
 		}}}}}
 	}
 	for name, test := range map[string]struct {
 		status *api.PlacementStatus
 		want   string
 	}{
-		"by its condition":        {waits("the rollout waits: maxUnavailable 1 reached"), "RolloutStarted False, RolloutNotStarted, for 60s the rollout waits: maxUnavailable 1 reached"},
-		"of another condition":    {waits("something else"), "something else maxUnavailable 1 reached"},
+		"by its condition":        {started(metav1.ConditionFalse, api.RolloutNotStartedYet, "the rollout waits: maxUnavailable 1 reached"), "RolloutStarted False, RolloutNotStarted, for 60s the rollout waits: maxUnavailable 1 reached"},
+		"of another condition":    {started(metav1.ConditionTrue, api.RolloutStartedReason, "it has started"), "east waiting maxUnavailable 1 reached"},
 		"without a status so far": {&api.PlacementStatus{}, "east waiting maxUnavailable 1 reached"},
 	} {
 		t.Run(name, func(t *testing.T) {

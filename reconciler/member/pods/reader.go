@@ -109,7 +109,7 @@ func (r *reader) readPods(ctx context.Context, fields string) (said health.Diagn
 func (r *reader) lookFurther(ctx context.Context, said health.Diagnosis) health.Diagnosis {
 	if creator := string(workloads[r.id.GroupKind()]); creator != "" && !said.Blocked && said.Start != health.NotStarting {
 		if refused := r.notCreated(ctx, creator, said.Newest); refused != "" {
-			said.Why, said.Blocked, said.Pending = refused, true, true
+			said.Why, said.Pod, said.Blocked, said.Pending = refused, "", true, true
 			return said
 		}
 	}

@@ -123,7 +123,7 @@ func TestBlockedAlthoughItCountsAsAvailable(t *testing.T) {
 		settled bool
 	}{
 		{status("Pending", `"waiting":{"reason":"ContainerCreating"}`), Finding{}, false},
-		{status("Pending", `"waiting":{"reason":"ErrImagePull"}`), Finding{Why: "pod once-1, container web: ErrImagePull", Blocked: true}, false},
+		{status("Pending", `"waiting":{"reason":"ErrImagePull"}`), Finding{Why: "pod once-1, container web: ErrImagePull", Pod: "once-1", Blocked: true}, false},
 		{status("Running", `"waiting":{"reason":"CrashLoopBackOff"}`), Finding{}, true},
 	} {
 		server.pages[""] = step.page

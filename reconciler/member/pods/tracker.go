@@ -60,12 +60,12 @@ type workload struct {
 	generation int64
 	// lenient is the message of a workload that counts as available while its pods are read; empty
 	// for others. settled says that its pods are not read again.
-	lenient string
-	settled bool
-	asked   time.Time     // when its pods were last read
-	next    time.Time     // when they are next read
-	times   retry.Backoff // how often they were read
-	why     string
+	lenient  string
+	settled  bool
+	asked    time.Time     // when its pods were last read
+	next     time.Time     // when they are next read
+	times    retry.Backoff // how often they were read
+	why, pod string        // pod is the one that why names as an example
 	// blocked says that why is what keeps pods from starting.
 	blocked bool
 	// notStarting is since when the pods are known not to start; zero if they do. failed says
@@ -84,8 +84,8 @@ type answer struct {
 
 // A Finding is what is known about a workload that is not available.
 type Finding struct {
-	// Why is what its pods and events say; empty while that is unknown.
-	Why string
+	// Why is what its pods and events say; empty while that is unknown. Pod is the pod that it names as an example.
+	Why, Pod string
 	// Failed says that its pods have failed to start for too long.
 	Failed bool
 	// Blocked says that it is not available, although it counts as available: its pods cannot be
@@ -102,7 +102,7 @@ func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) Finding 
 	if h.Counts() {
 		lenient = h.Message
 	}
-	if h.Counts() && lenient == "" || h.Unseen() || !IsWorkload(id.GroupKind()) {
+	if h.Counts() && lenient == "" || h.Unseen || !IsWorkload(id.GroupKind()) {
 		t.recovered(id)
 		return Finding{}
 	}
@@ -128,7 +128,7 @@ func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) Finding 
 	if lenient != "" && !known.blocked {
 		return Finding{}
 	}
-	return Finding{Why: known.why, Failed: known.failed, Blocked: lenient != ""}
+	return Finding{Why: known.why, Pod: known.pod, Failed: known.failed, Blocked: lenient != ""}
 }
 
 // askAfter is how long a workload is unavailable before its pods are read.
@@ -268,7 +268,7 @@ func (w *workload) record(said health.Diagnosis, timeout time.Duration) (news bo
 	}
 	failed := !w.notStarting.IsZero() && now.Sub(w.notStarting) >= timeout
 	news = said.Why != w.why || failed != w.failed || said.Blocked != w.blocked
-	w.why, w.failed, w.blocked = said.Why, failed, said.Blocked
+	w.why, w.pod, w.failed, w.blocked = said.Why, said.Pod, failed, said.Blocked
 	w.settled = w.lenient != "" && !said.Blocked && !said.Pending
 	w.next = now.Add(w.times.Next(askAgain, askSeldom))
 	if !w.notStarting.IsZero() && !failed {
@@ -288,7 +288,7 @@ func (t *Tracker) unanswered(w *workload, err error) (news bool) {
 	refused := &forbiddenError{"pods", err}
 	t.recordRefusal(refused)
 	was := w.why
-	w.why = "the reason is not known: " + refused.Error() + " there"
+	w.why, w.pod = "the reason is not known: "+refused.Error()+" there", ""
 	return w.why != was
 }
 

@@ -103,7 +103,7 @@ func TestStuckWorkloadSaysWhy(t *testing.T) {
 	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
 	server := &podsAsked{pages: map[string]string{"": pullsCanary}}
 	tr := trackerAt(t, server)
-	if tr.says(health.Health{State: health.NotAvailableYet, Message: "not yet seen by its controller"}); len(tr.stuck) > 0 {
+	if tr.says(health.Health{State: health.NotAvailableYet, Message: "not yet seen by its controller", Unseen: true}); len(tr.stuck) > 0 {
 		t.Error("there is somebody to ask")
 	}
 	if got := tr.says(missing); got != "" {

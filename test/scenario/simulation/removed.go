@@ -226,7 +226,7 @@ func (t *liveObject) stays(m *work.Manifest) (s ledger.ObjectState, stays bool) 
 	if left == "" {
 		return s, false
 	}
-	s.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied, Message: "applied, but what Git has removed is still there"}
+	s.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied, Cause: "applied, but what Git has removed is still there"}
 	s.Diffs, s.Drift, s.FirstSeen, s.LastSeen = left.Differences(t.stored, api.FieldManager), true, t.since, t.since
 	return s, true
 }

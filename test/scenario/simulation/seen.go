@@ -63,14 +63,14 @@ func (a *agent) workSeen(w *work.Work) (o ledger.WorkSeen, changes time.Time) {
 	for _, m := range w.Manifests {
 		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
 		if !a.applied(w, m) && w.SuspendedReason(m.ID) != "" {
-			state.Applied = ledger.Verdict{Reason: api.Suspended, Message: w.SuspendedReason(m.ID)}
+			state.Applied = ledger.Verdict{Reason: api.Suspended, Cause: w.SuspendedReason(m.ID)}
 			o.Exceptions = append(o.Exceptions, state)
 			continue
 		}
 		if !a.applied(w, m) {
-			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server refuses it"}
+			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "the API server refuses it"}
 			if t := a.objects[m.ID]; t != nil && !t.goneAt.IsZero() {
-				state.Applied.Message, state.Pending = "it is being deleted", true
+				state.Applied.Cause, state.Pending = "it is being deleted", true
 			}
 			o.Exceptions = append(o.Exceptions, state)
 			continue
@@ -100,7 +100,7 @@ func (a *agent) workSeen(w *work.Work) (o ledger.WorkSeen, changes time.Time) {
 		if w.SuspendedReason(m.ID) != "" {
 			state.Applied.Reason = api.Suspended
 		}
-		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not yet"}
+		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not yet"}
 		o.Exceptions = append(o.Exceptions, state)
 	}
 	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })

@@ -1,0 +1,115 @@
+package status
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// untrue is the status of a placement on a cluster, with one condition.
+func untrue(reason, message string) *api.PerClusterPlacementStatus {
+	return &api.PerClusterPlacementStatus{
+		ClusterName: "east", Conditions: []metav1.Condition{{Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: message}},
+	}
+}
+
+// A cluster is in exactly one state: the first that applies of unreachable and forbidden, held and
+// removing, failed, waiting, held, available, progressing and rolling.
+func TestStateOf(t *testing.T) {
+	braked := []string{"ConfigMap/web/one: too much"}
+	for name, test := range map[string]struct {
+		detail ClusterDetail
+		status *api.PerClusterPlacementStatus
+		member State
+		want   State
+	}{
+		"unreachable before all others":     {ClusterDetail{Available: true, Removing: true, Failure: "denied"}, nil, StateUnreachable, StateUnreachable},
+		"forbidden before all others":       {ClusterDetail{Waits: "waits", Braked: braked}, nil, StateForbidden, StateForbidden},
+		"no longer a member":                {ClusterDetail{Cluster: "gone", Available: true}, nil, StateAvailable, StateUnreachable},
+		"removing with held deletions":      {ClusterDetail{Removing: true, Braked: braked}, nil, StateAvailable, StateHeld},
+		"removing before failed":            {ClusterDetail{Removing: true, Failure: "denied"}, nil, StateAvailable, StateRemoving},
+		"failed before held":                {ClusterDetail{Failure: "denied", Braked: braked}, nil, StateAvailable, StateFailed},
+		"refused while an update is due":    {ClusterDetail{Waits: "waits"}, untrue(api.OverriddenFailed, "no such field"), StateAvailable, StateFailed},
+		"waiting before held":               {ClusterDetail{Waits: "waits", Braked: braked}, nil, StateAvailable, StateWaiting},
+		"a failure of earlier content":      {ClusterDetail{Waits: "waits", Failure: "denied"}, nil, StateAvailable, StateWaiting},
+		"held before available":             {ClusterDetail{Available: true, Applied: true, Braked: braked}, nil, StateAvailable, StateHeld},
+		"available":                         {ClusterDetail{Available: true, Applied: true}, nil, StateAvailable, StateAvailable},
+		"applied and not available":         {ClusterDetail{Applied: true}, nil, StateAvailable, StateProgressing},
+		"being applied":                     {ClusterDetail{Progressing: true}, untrue(api.NotAllWorkHaveBeenApplied, "1 object"), StateAvailable, StateProgressing},
+		"assigned and nothing reported yet": {ClusterDetail{}, nil, StateAvailable, StateRolling},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.detail.Cluster == "" {
+				test.detail.Cluster = "east"
+			}
+			if got := StateOf(&test.detail, test.status, MemberStates{"east": test.member}); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The failure of a cluster is what refuses its content, or why it will not become available.
+func TestFailureOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		detail ClusterDetail
+		status *api.PerClusterPlacementStatus
+		want   string
+	}{
+		"nothing failed":             {ClusterDetail{}, nil, ""},
+		"progressing":                {ClusterDetail{Progressing: true, Failure: "denied"}, untrue(api.SyncWorkFailed, "no answer"), ""},
+		"an override":                {ClusterDetail{}, untrue(api.OverriddenFailed, "no such field"), "no such field"},
+		"not sent":                   {ClusterDetail{}, untrue(api.SyncWorkFailed, "too large"), "too large"},
+		"not compared":               {ClusterDetail{}, untrue(api.NotAllWorkHaveDiffReported, "no kind"), "no kind"},
+		"another condition":          {ClusterDetail{}, untrue(api.RolloutNotStartedYet, "waits"), ""},
+		"an object":                  {ClusterDetail{Cause: "ConfigMap/web/one: denied"}, untrue(api.NotAllWorkHaveBeenApplied, "1 object"), "ConfigMap/web/one: denied"},
+		"no object":                  {ClusterDetail{}, untrue(api.NotAllWorkHaveBeenApplied, "1 object"), "1 object"},
+		"not available for good":     {ClusterDetail{Failure: "Deployment.apps/web/web: denied"}, nil, "Deployment.apps/web/web: denied"},
+		"earlier content":            {ClusterDetail{Waits: "waits", Failure: "denied"}, nil, ""},
+		"refused before unavailable": {ClusterDetail{Failure: "starting"}, untrue(api.SyncWorkFailed, "too large"), "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := FailureOf(&test.detail, test.status); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The cause on a cluster names the first object that is not applied and counts the others, or else the first that is not
+// available. It has no words of KubeFleet, and is the same whatever the names of the pods are.
+func TestCauseOfACluster(t *testing.T) {
+	denied := ledger.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysApplyRefused, Cause: "admission webhook denied"}
+	starting := func(pod string) ledger.ObjectState {
+		return change1(objectState("web", yes, ledger.Verdict{Reason: api.ManifestNotAvailableYet, Sentence: api.SaysNotAvailable,
+			Cause: "0 of 1 replicas; pod " + pod + ", container web: ImagePullBackOff"}), func(o *ledger.ObjectState) { o.Pod = pod })
+	}
+	for name, test := range map[string]struct {
+		objects []ledger.ObjectState
+		want    string
+	}{
+		"nothing":                    {nil, ""},
+		"refused":                    {[]ledger.ObjectState{objectState("one", denied, ledger.Verdict{})}, "ConfigMap/web/one: admission webhook denied"},
+		"several":                    {[]ledger.ObjectState{objectState("two", denied, ledger.Verdict{}), objectState("one", denied, ledger.Verdict{})}, "ConfigMap/web/one: admission webhook denied (and 1 more)"},
+		"a pod":                      {[]ledger.ObjectState{starting("web-5b9f9b86c4-sh6z6")}, "ConfigMap/web/web: 0 of 1 replicas; a pod, container web: ImagePullBackOff"},
+		"the pod of another cluster": {[]ledger.ObjectState{starting("web-5b9f9b86c4-x7k2p")}, "ConfigMap/web/web: 0 of 1 replicas; a pod, container web: ImagePullBackOff"},
+		"refused before unavailable": {[]ledger.ObjectState{starting("web-1"), objectState("zeal", denied, ledger.Verdict{})}, "ConfigMap/web/zeal: admission webhook denied"},
+		"without a cause":            {[]ledger.ObjectState{objectState("one", yes, ledger.Verdict{Sentence: api.SaysNotAvailable})}, "ConfigMap/web/one: Manifest is not yet available; Fleet will check again later"},
+		"of an earlier version":      {[]ledger.ObjectState{objectState("one", ledger.Verdict{Cause: "Failed to apply the manifest (error: no)"}, ledger.Verdict{})}, "ConfigMap/web/one: Failed to apply the manifest (error: no)"},
+	} {
+		b := newBuilder(assigned("east", done(test.objects...)))
+		if got := b.detail().Clusters[0].Cause; got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	crashed := change(assigned("east", done(starting("web-5b9f9b86c4-sh6z6"))), func(c *plan.OnCluster) {
+		c.Failure = "ConfigMap/web/web: pod web-5b9f9b86c4-sh6z6, container web: ImagePullBackOff"
+	})
+	if got := newBuilder(crashed).detail().Clusters[0].Failure; got != "ConfigMap/web/web: a pod, container web: ImagePullBackOff" {
+		t.Errorf("the failure is %q", got)
+	}
+}
