@@ -34,8 +34,8 @@ type Bases struct {
 }
 
 // NewBases returns the bases that are cached below a directory, which need not exist. Its repositories are accessed with the
-// limits, the CAs, the known hosts and the permissions of cfg, and those on the host of cfg.URL with its credentials. Each
-// host, and all together, may take a limited share of time, memory and disk.
+// limits, the CAs, the known hosts and the permissions of cfg, those on the host of cfg.URL with its credentials, and others
+// with those of cfg.Hosts. Each host, and all together, may take a limited share of time, memory and disk.
 func NewBases(dir string, cfg Config) *Bases {
 	cfg = cfg.withDefaults()
 	return &Bases{cfg: cfg, dir: dir, hosts: newHosts(cfg.Limits.FetchBytes), open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
@@ -241,18 +241,22 @@ func receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvR
 	return commit, objects.Complete(ctx, st, c.Tree, noneKnown)
 }
 
-// remote returns a repository. Credentials are sent to the host of the source only.
+// remote returns a repository. The credentials of the source are sent to its host only, and those of other hosts to these.
 func (b *Bases) remote(where remote.Location, limits Limits) (remote.Remote, error) {
 	cfg := b.cfg
 	cfg.Limits = limits
+	host, known := cfg.Hosts.Of(where.Server())
+	switch {
+	case known:
+		cfg.Auth, cfg.AllowHTTP = host.Auth.Or(cfg.Auth), cfg.AllowHTTP || host.PlainHTTP
+	case !where.SameServer(cfg.URL):
+		cfg.Auth = cfg.Auth.Anonymous()
+	}
 	if err := cfg.validateScheme(where.Scheme); err != nil {
 		return nil, err
 	}
 	if where.Scheme == "ssh" && (cfg.Auth.SSH.Key.IsZero() || cfg.Auth.SSH.KnownHosts == "") {
-		return nil, errors.New("a repository over SSH needs source.sshKeyFile and source.sshKnownHosts in the configuration; set them, or use https://")
-	}
-	if !where.SameServer(cfg.URL) {
-		cfg.Auth = cfg.Auth.Anonymous()
+		return nil, errors.New("a repository over SSH needs sshKeyFile and sshKnownHosts in the configuration, of source or of an entry of hosts; set them, or use https://")
 	}
 	return remote.New(cfg.remote(), where)
 }

@@ -3,6 +3,7 @@ package gitsource
 import (
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,10 +145,37 @@ func TestBasesAreBounded(t *testing.T) {
 		t.Errorf("left %v", entries)
 	}
 	for url, want := range map[string]string{
-		"file:///etc": "allowFile", "http://example.com/a": "allowHTTP", "git@example.com:a/b": "source.sshKeyFile", "https://u:p@example.com/a": "credentials",
+		"file:///etc": "allowFile", "http://example.com/a": "allowHTTP", "git@example.com:a/b": "sshKeyFile", "https://u:p@example.com/a": "credentials",
 	} {
 		if err := NewBases(dir, Config{}).Fetch(t.Context(), url, commit); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// Each server gets the credentials of its own entry, and that of the source those of the source.
+func TestBasesHaveTheCredentialsOfTheirHosts(t *testing.T) {
+	got := map[string]string{} // password by host
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		got[r.Host] = password
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	port := ":" + strings.Split(server.Listener.Addr().String(), ":")[1]
+	token := func(name string) remote.Auth { return remote.Auth{Token: remote.SecretSource{Env: name}} }
+	b := NewBases(t.TempDir(), Config{
+		URL: "http://127.0.0.1" + port + "/hub", Auth: token("source"), AllowHTTP: true, Getenv: func(name string) string { return name },
+		Hosts: remote.Hosts{"localhost": {Auth: token("host")}, "localhost.localdomain" + port: {Auth: token("port")}},
+	})
+	want := map[string]string{"127.0.0.1": "source", "localhost": "host"}
+	for host, password := range want {
+		err := b.Fetch(t.Context(), "http://"+host+port+"/base", strings.Repeat("1", 40))
+		if sent, asked := got[host+port]; !asked || sent != password {
+			t.Errorf("%s gets %q (%v)", host, sent, err)
+		}
+	}
+	if _, known := b.cfg.Hosts.Of("localhost.localdomain:1"); known {
+		t.Error("an entry with a port is used for another port")
 	}
 }

@@ -23,6 +23,8 @@ type Config struct {
 	Dir string
 	// Auth has the credentials for the remote, and the keys and CAs that verify it.
 	Auth remote.Auth
+	// Hosts have the credentials for other servers, from which remote bases come.
+	Hosts remote.Hosts
 	// AllowHTTP allows http://. Anybody on the network path can then change what the fleet
 	// runs.
 	AllowHTTP bool

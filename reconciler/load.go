@@ -29,8 +29,9 @@ type loaded struct {
 	// past says that it was loaded because clusters are assigned to it, resumed that it was in force before a restart,
 	// and reloaded that a user requested it, so that there may be a newer commit.
 	past, resumed, reloaded bool
-	// waiting says that remote bases of the commit are being fetched, and refetched that an attempt has ended.
+	// waiting says that the needs of the commit are being fetched, and refetched that an attempt has ended.
 	waiting, refetched bool
+	needs              []need
 	// seen is when the load began, and took its duration.
 	seen time.Time
 	took time.Duration
@@ -87,16 +88,36 @@ func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commi
 	return l
 }
 
-// missing are the remote bases that the commit needs and that were not fetched.
-func (l loaded) missing() []hub.RemoteBase {
-	var all []hub.RemoteBase
+// A need is a remote base or a chart that a commit needs and that was not fetched.
+type need struct {
+	what, name string
+	// url and commit are those of a base.
+	url, commit string
+	chart       hub.RemoteChart
+}
+
+// missing are the needs of the commit that can be fetched.
+func (r *loader) missing(l loaded) []need {
+	var bases []hub.RemoteBase
+	var charts []hub.RemoteChart
 	var bad *hub.LoadError
 	if errors.As(l.err, &bad) {
-		all = bad.Bases
+		bases, charts = bad.Bases, bad.Charts
 	} else if l.snapshot != nil {
-		all = l.snapshot.Bases
+		bases, charts = l.snapshot.Bases, l.snapshot.Charts
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(b hub.RemoteBase) bool { return !b.Missing })
+	var all []need
+	for _, b := range bases {
+		if b.Missing && r.cfg.FetchBase != nil {
+			all = append(all, need{what: "remote base", name: b.String(), url: b.URL, commit: b.Commit})
+		}
+	}
+	for _, c := range charts {
+		if c.Missing && r.cfg.FetchChart != nil {
+			all = append(all, need{what: "chart", name: c.String(), chart: c})
+		}
+	}
+	return all
 }
 
 func (r *loader) followSource(ctx context.Context) error {
@@ -105,10 +126,11 @@ func (r *loader) followSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
 		stop() // fetches for the commit before
 		l := r.load(ctx, r.cfg.Loader, c)
-		if l.waiting = r.cfg.FetchBase != nil && len(l.missing()) > 0; l.waiting {
+		if l.needs = r.missing(l); len(l.needs) > 0 {
+			l.waiting = true
 			var fetching context.Context
 			fetching, stop = context.WithCancel(ctx)
-			fetches.Go(func() { r.fetchBases(fetching, c, l.missing()) })
+			fetches.Go(func() { r.fetchMissing(fetching, c, l.needs) })
 		}
 		r.events.addLoaded(l)
 	})
@@ -120,8 +142,8 @@ func (r *loader) followSource(ctx context.Context) error {
 	return nil
 }
 
-// fetchBases fetches the remote bases of the newest commit and loads it again, until it has all of them.
-func (r *loader) fetchBases(ctx context.Context, c gitsource.Commit, missing []hub.RemoteBase) {
+// fetchMissing fetches what the newest commit needs and loads it again, until it has all of it.
+func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, missing []need) {
 	for attempt := 0; len(missing) > 0; attempt++ {
 		fetched := r.fetch(ctx, missing)
 		if ctx.Err() != nil {
@@ -131,7 +153,7 @@ func (r *loader) fetchBases(ctx context.Context, c gitsource.Commit, missing []h
 			l := r.load(ctx, r.cfg.Loader, c)
 			l.reloaded, l.refetched = true, true
 			before := missing
-			missing = l.missing()
+			missing = r.missing(l)
 			r.events.addLoaded(l)
 			if !slices.Equal(missing, before) { // what was fetched may have others
 				continue
@@ -145,23 +167,30 @@ func (r *loader) fetchBases(ctx context.Context, c gitsource.Commit, missing []h
 	}
 }
 
-// fetch fetches remote bases at the same time, since their hosts may be slow, and returns how many it has fetched.
-func (r *loader) fetch(ctx context.Context, missing []hub.RemoteBase) int {
+// fetch fetches what is missing at the same time, since hosts may be slow, and returns how much it has fetched.
+func (r *loader) fetch(ctx context.Context, missing []need) int {
 	var fetches sync.WaitGroup
 	var succeeded atomic.Int32
-	for _, b := range missing {
+	for _, n := range missing {
 		fetches.Go(func() {
-			err := r.cfg.FetchBase(ctx, b.URL, b.Commit)
+			err := r.fetchNeed(ctx, n)
 			if err == nil {
 				succeeded.Add(1)
-				r.cfg.Log.Info("remote base fetched", "base", b.String(), "commit", b.Commit)
+				r.cfg.Log.Info(n.what+" fetched", "name", n.name, "commit", n.commit, "digest", n.chart.Digest)
 			} else if ctx.Err() == nil {
-				r.cfg.Log.Warn("remote base not fetched; fetching it is retried", "base", b.String(), "commit", b.Commit, "err", err)
+				r.cfg.Log.Warn(n.what+" not fetched; fetching it is retried", "name", n.name, "commit", n.commit, "digest", n.chart.Digest, "err", err)
 			}
 		})
 	}
 	fetches.Wait()
 	return int(succeeded.Load())
+}
+
+func (r *loader) fetchNeed(ctx context.Context, n need) error {
+	if n.commit != "" {
+		return r.cfg.FetchBase(ctx, n.url, n.commit)
+	}
+	return r.cfg.FetchChart(ctx, n.chart)
 }
 
 // loadLastInForce loads the commit that was in force before a restart, since newer ones may be refused.
@@ -188,7 +217,7 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 	l := loaded{commit: hub.Commit{Hash: hash}, err: err}
 	if err == nil {
 		l = r.load(ctx, r.cfg.Past, c)
-		if missing := l.missing(); len(missing) > 0 && r.cfg.FetchBase != nil && r.fetch(ctx, missing) > 0 {
+		if missing := r.missing(l); len(missing) > 0 && r.fetch(ctx, missing) > 0 {
 			l = r.load(ctx, r.cfg.Past, c)
 		}
 	}
@@ -289,10 +318,10 @@ func (r *Reconciler) setNewest(l loaded) {
 	switch {
 	case l.waiting:
 		var names []string
-		for _, b := range l.missing() {
-			names = append(names, b.String())
+		for _, n := range l.needs {
+			names = append(names, n.name)
 		}
-		r.source.LoadError = "the commit waits until its remote bases are fetched: " + strings.Join(names, ", ")
+		r.source.LoadError = "the commit waits until its remote bases and charts are fetched: " + strings.Join(names, ", ")
 	case errors.As(l.err, &bad):
 		r.source.Problems = bad.Problems.ErrorsFirst()
 	case l.err != nil:

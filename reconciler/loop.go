@@ -288,7 +288,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	r.newestFatal = errors.Is(l.err, errFatalCommit)
 	r.setNewest(l)
 	if l.waiting {
-		r.cfg.Log.Info("commit waits for its remote bases", "commit", l.commit.Hash, "reason", r.source.LoadError)
+		r.cfg.Log.Info("commit waits for its remote bases and charts", "commit", l.commit.Hash, "reason", r.source.LoadError)
 		return
 	}
 	err := l.err

@@ -63,10 +63,11 @@ type Config struct {
 	Source Source
 	// Loader loads new commits, and Past those that clusters are still assigned to; they are used concurrently.
 	Loader, Past *hub.Loader
-	// FetchBase fetches a commit of another repository for the Loader and Past; nil fetches none. It is called by several
-	// goroutines at the same time, and has to limit how many do something.
-	FetchBase func(ctx context.Context, url, commit string) error
-	Store     ledger.Store
+	// FetchBase fetches a commit of another repository for the Loader and Past, and FetchChart a chart that is locked; nil
+	// fetches none. They are called by several goroutines at the same time, and have to limit how many do something.
+	FetchBase  func(ctx context.Context, url, commit string) error
+	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
+	Store      ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. A standby and
 	// a leader of one process may share it, because it is read when Run or Follow starts.
 	LoadingFile string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 )
 
 // A basedSource has a commit with a remote base, in an overlay or in the hub.
@@ -21,7 +22,7 @@ type basedSource struct {
 
 func (s *basedSource) Files(context.Context, string) (fs.FS, error) { return s.files, nil }
 
-// A commit waits until its remote bases are fetched, which happens beside, and is loaded again with them. While their server
+// A commit waits until its remote bases and charts are fetched, which happens beside, and is loaded again with them. While their server
 // is down, only what overlays build of them fails, and a commit whose hub needs them stays refused.
 func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
@@ -32,15 +33,23 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 		"fleet/east.yaml": file(cluster), "apps/east/kustomization.yaml": file(base),
 		"fleet/o.yaml": file("{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: o}, spec: {path: 'apps/${cluster.name}'}}\n"),
 	}
+	const base1, chart1, digest = "https://example.com/org/bases", "oci://example.com/charts/web:^1", "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	chart := fstest.MapFS{
+		"fleet/east.yaml": file(cluster), "gitfleet.lock.yaml": file("charts: [{repository: 'oci://example.com/charts', name: web, version: ^1, resolved: 1.2.0, digest: '" + digest + "'}]\n"),
+		"fleet/c.yaml": file("{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterHelmChart, metadata: {name: c}, spec: {namespace: web, chart: {repository: 'oci://example.com/charts', name: web, version: ^1}}}\n"),
+	}
 	for name, test := range map[string]struct {
 		files    fstest.MapFS
 		failures int // of the server, before it responds
 		// after are what is known after the first attempt
 		after string
+		waits string
 	}{
-		"the server responds":                    {overlay, 0, "in force"},
-		"the server is down, and an overlay":     {overlay, 3, "in force, and fails"},
-		"the server is down, and a loose object": {fstest.MapFS{"fleet/east.yaml": file(cluster), "app/kustomization.yaml": file(base)}, 3, "refused"},
+		"the server responds":                    {overlay, 0, "in force", base1},
+		"the server is down, and an overlay":     {overlay, 3, "in force, and fails", base1},
+		"the server is down, and a loose object": {fstest.MapFS{"fleet/east.yaml": file(cluster), "app/kustomization.yaml": file(base)}, 3, "refused", base1},
+		"a chart":                                {chart, 0, "in force", chart1},
+		"the registry is down, and a chart":      {chart, 3, "in force, and fails", chart1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,6 +60,12 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					}
 					return nil, errors.New("not here")
 				}}
+				options.Charts = func(lockfile.Chart) (fs.FS, error) {
+					if fetched {
+						return fstest.MapFS{"Chart.yaml": file("{apiVersion: v2, name: web, version: 1.2.0}\n"), "templates/ns.yaml": file("{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n")}, nil
+					}
+					return nil, errors.New("not here")
+				}
 				c := newChronicle(t)
 				c.guard = &CrashGuard{}
 				c.cfg.Source, c.cfg.Loader = &basedSource{crashingSource{t, []string{"c1"}}, test.files}, hub.NewLoader(options)
@@ -64,10 +79,20 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					fetched = true
 					return nil
 				}
+				c.cfg.FetchChart = func(_ context.Context, chart hub.RemoteChart) error {
+					if chart.Resolved != "1.2.0" || chart.Digest != digest {
+						t.Errorf("fetches %+v", chart)
+					}
+					if attempts++; attempts <= test.failures {
+						return errors.New("down")
+					}
+					fetched = true
+					return nil
+				}
 				state := func() string {
 					for _, l := range c.events.drain().commits {
 						c.commitLoaded(l, time.Now())
-						if waits := strings.Contains(c.source.LoadError, "waits until its remote bases are fetched: https://example.com/org/bases"); waits != l.waiting {
+						if waits := strings.Contains(c.source.LoadError, "waits until its remote bases and charts are fetched: "+test.waits); waits != l.waiting {
 							t.Errorf("waiting is %t: %s", l.waiting, c.source.LoadError)
 						}
 					}

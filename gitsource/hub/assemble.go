@@ -16,8 +16,10 @@ import (
 
 // An assembly collects the items of a commit, and runs the checks that need all of them.
 type assembly struct {
-	limits   Limits
-	grants   grant.Set
+	limits Limits
+	grants grant.Set
+	// lockFile is the path of the lock file.
+	lockFile string
 	items    []*item
 	problems problem.List
 	// sources are the files of each built kustomization.

@@ -17,7 +17,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
-	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -43,10 +42,14 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	charts := map[string]*chart.Chart{}
 	builds := map[*chartUse]map[string]*overlayBuild{}
 	for _, u := range o.charts {
+		if u.unavailable != "" {
+			builds[u] = u.failed(a)
+			continue
+		}
 		c := charts[u.dir]
 		if c == nil {
-			if !o.chartDirs[u.dir] {
-				a.problem(problem.Error, u.it.at(validation.ChartPath), validation.ChartPath, "the commit has no %s/%s, so that is no chart; correct the path", u.dir, chart.FileName)
+			if !o.chartDirs[u.dir] && u.remote == nil {
+				a.problem(problem.Error, u.it.at(u.field()), u.field(), "the commit has no %s/%s, so that is no chart; correct the path", u.dir, chart.FileName)
 				continue
 			}
 			var err error
@@ -67,10 +70,13 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	scopes, definitions := a.declaredScopes(), a.definitions()
 	for _, u := range o.charts {
 		c := charts[u.dir]
-		if c == nil {
+		if c == nil && u.unavailable == "" {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(builds[u])) {
+			if u.unavailable != "" {
+				break // reported for all clusters
+			}
 			if err := a.checkBuild(t, builds[u][key], u.key(), scopes, definitions, true); err != nil {
 				return err
 			}
@@ -81,6 +87,23 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 		l.setChart(a, o, u, builds[u])
 	}
 	return nil
+}
+
+// failed reports that the files of a chart are not there, and returns what fails for that reason.
+func (u *chartUse) failed(a *assembly) map[string]*overlayBuild {
+	builds := map[string]*overlayBuild{}
+	var clusters []string
+	for key, in := range u.inputs {
+		builds[key] = &overlayBuild{OverlayBuild: &api.OverlayBuild{File: u.it.origin.Path, Err: u.unavailable, Hash: u.unavailable}, parsed: &parsed{}}
+		clusters = append(clusters, in.clusters...)
+	}
+	message := u.unavailable
+	if len(clusters) > 0 {
+		slices.Sort(clusters)
+		message += ", for " + listed(clusters)
+	}
+	a.problem(problem.Failure, u.it.at(u.field()), u.field(), "%s", message)
+	return builds
 }
 
 func (u *chartUse) key() buildKey {
@@ -100,6 +123,10 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 	sources := c.Files()
 	h := sha256.New()
 	spec := u.it.chart
+	if u.remote != nil {
+		sources = []string{a.lockFile}
+		fmt.Fprintf(h, "%s\n", u.it.at(u.field())) // the position of its objects
+	}
 	fmt.Fprintf(h, "%s %q %q %t %s %q %q\n", c.Hash, spec.ReleaseName, spec.Namespace, spec.SkipCRDs, spec.Hooks, in.kubeVersion, in.apiVersions)
 	for _, layer := range in.layers {
 		hash := ""
@@ -120,9 +147,10 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 	if p == nil {
 		l.built++
 		var err error
-		if p, err = render(t, a, c, spec, in); err != nil {
+		if p, err = render(t, a, c, u, in); err != nil {
 			return nil, err
 		}
+		u.locate(p.Problems)
 	}
 	l.keep(key, p)
 	b.parsed = p
@@ -143,9 +171,10 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 }
 
 // render renders a chart, and decodes its objects as if they had been read from files.
-func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *chartInputs) (*parsed, error) {
+func render(t *tree.Tree, a *assembly, c *chart.Chart, u *chartUse, in *chartInputs) (*parsed, error) {
 	p := &parsed{}
 	p.End.Path = c.File
+	spec := u.it.chart
 	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: isLeftOut(spec.Hooks)}
 	for _, layer := range in.layers {
 		values, err := p.readValues(t, a, c, layer)
@@ -170,7 +199,7 @@ func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *
 	}
 	content := contentOf(outputs)
 	for _, output := range outputs {
-		p.addOutput(a, c, spec, &output, content)
+		p.addOutput(a, c, u, &output, content)
 		if p.Cut {
 			break
 		}
@@ -180,6 +209,19 @@ func render(t *tree.Tree, a *assembly, c *chart.Chart, spec *api.ChartSpec, in *
 
 func (p *parsed) fail(c *chart.Chart, path string, line int, message string) {
 	p.Problems = append(p.Problems, problem.Problem{Origin: api.Origin{Path: path, Line: line, Kustomization: c.File}, Severity: problem.Error, Message: message})
+}
+
+// locate moves problems in a chart that is not in the repository to the object that asks for the chart.
+func (u *chartUse) locate(problems problem.List) {
+	for i := range problems {
+		found := &problems[i]
+		at := u.origin(found.Path, found.Line)
+		if at.Path == found.Path {
+			continue
+		}
+		found.Message = fmt.Sprintf("%s: %s", api.Origin{Path: found.Path, Line: found.Line}, strings.TrimPrefix(found.Field+": "+found.Message, ": "))
+		found.Path, found.Line, found.Field = at.Path, at.Line, u.field()
+	}
 }
 
 // readValues reads the values of one layer. Each document of a file replaces values of the documents before it.
@@ -220,7 +262,8 @@ func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer val
 
 // addOutput adds the objects of one file of the chart. Their positions are those of the template. content identifies all that the
 // chart renders.
-func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *chart.Output, content string) {
+func (p *parsed) addOutput(a *assembly, c *chart.Chart, u *chartUse, o *chart.Output, content string) {
+	spec := u.it.chart
 	add := p.addItemsIn(spec.Namespace)
 	file := document.Read(o.Path, o.Text, a.limits, a.rest()-p.Size, func(r *document.Report, value any) {
 		object, _ := value.(map[string]any)
@@ -233,6 +276,9 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, spec *api.ChartSpec, o *
 		if !leftOut(r, object, spec.Hooks) {
 			prepareHook(r, object, content)
 			keep(object)
+			if at := u.origin(r.Origin.Path, r.Origin.Line); at.Path != r.Origin.Path {
+				r.Origin.Path, r.Origin.Line, r.Root = at.Path, at.Line, nil
+			}
 			add(r, value)
 		}
 	})
@@ -352,10 +398,12 @@ func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[stri
 	}
 	file, files := a.readFor(u.it)
 	refers := func(to string) {
-		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(validation.ChartPath), Field: validation.ChartPath, To: to})...)
+		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(u.field()), Field: u.field(), To: to})...)
 	}
-	refers(c.File)
-	a.checkUnreadBy(file, u.dir, c.File)
+	if u.remote == nil {
+		refers(c.File)
+		a.checkUnreadBy(file, u.dir, c.File)
+	}
 	for _, name := range slices.Sorted(maps.Keys(u.files)) {
 		refers(name)
 	}
@@ -367,7 +415,7 @@ func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[stri
 // setChart sets the content of a chart.
 func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*overlayBuild) {
 	selectors, _ := hashOf(selectorsOf(u.it.chart))
-	built := &api.BuiltOverlay{At: u.it.at(validation.ChartPath), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors}
+	built := &api.BuiltOverlay{At: u.it.at(u.field()), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors}
 	h := sha256.New()
 	contents := []any{u.it.object.Hash}
 	for _, key := range slices.Sorted(maps.Keys(builds)) {

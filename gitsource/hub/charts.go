@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
+	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
@@ -29,6 +31,9 @@ const chartKind = "HelmChart"
 type chartUse struct {
 	it  *item
 	dir string
+	// remote is a chart that is not in the repository, and unavailable why its files are not there.
+	remote      *RemoteChart
+	unavailable string
 	// paths are those of the files of values, by their texts.
 	paths map[string]valuesPath
 	// files are the files of values that exist and that some cluster may have. Those that have objects stay in the hub.
@@ -40,6 +45,74 @@ type chartUse struct {
 	inputs  map[string]*chartInputs
 	// faults say why it is not known what clusters have, by their names.
 	faults map[string]*choiceFault
+}
+
+// A RemoteChart is a chart of a registry or a chart repository that an object asks for.
+type RemoteChart struct {
+	// Chart has no digest if none is locked.
+	lockfile.Chart
+	// Missing says that the chart is locked and was not fetched.
+	Missing bool
+}
+
+// remoteCharts are where charts come from that are not in the repository.
+type remoteCharts struct {
+	lock     lockfile.File
+	lockFile string
+	// files returns the files of a chart that is locked; nil has none.
+	files func(lockfile.Chart) (fs.FS, error)
+}
+
+// find finds the files of a chart, as far as they are locked and in the cache. They appear in the tree in a directory that says
+// which chart it is.
+func (r remoteCharts) find(t *tree.Tree, u *chartUse) {
+	asked := lockfile.Request{Repository: strings.TrimRight(u.it.chart.Chart.Repository, "/"), Name: u.it.chart.Chart.Name, Version: u.it.chart.Chart.Version}
+	locked, is := r.lock.Chart(asked)
+	locked.Request = asked
+	u.remote = &RemoteChart{Chart: locked}
+	if !is {
+		u.unavailable = fmt.Sprintf("the chart %s is not locked; run gitfleet lock, and commit %s", asked, r.lockFile)
+		return
+	}
+	_, address, _ := strings.Cut(asked.Repository, "://")
+	u.dir = path.Join(address, asked.Name+"@"+locked.Resolved+"-"+strings.TrimPrefix(locked.Digest, "sha256:")[:12])
+	if t.Mounted(u.dir) {
+		return
+	}
+	err := errors.New("nothing is fetched here")
+	var files fs.FS
+	if r.files != nil {
+		files, err = r.files(locked)
+	}
+	if err != nil {
+		u.remote.Missing = true
+		u.unavailable = fmt.Sprintf("the chart %s, locked at version %s with digest %s, is not in the cache: %v", asked, locked.Resolved, locked.Digest, err)
+		return
+	}
+	t.Mount(u.dir, files)
+}
+
+// remoteUses are the charts that are not in the repository, each once.
+func (o *overlays) remoteUses() []RemoteChart {
+	var all []RemoteChart
+	for _, u := range o.charts {
+		if u.remote != nil {
+			all = append(all, *u.remote)
+		}
+	}
+	slices.SortFunc(all, func(a, b RemoteChart) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
+}
+
+// field is the one at whose line problems of the chart are reported.
+func (u *chartUse) field() string { return validation.ChartField(u.it.chart) }
+
+// origin is the position of what is in the chart at path and line, as far as that is in the repository.
+func (u *chartUse) origin(path string, line int) api.Origin {
+	if u.remote == nil || path != u.dir && !strings.HasPrefix(path, u.dir+"/") {
+		return api.Origin{Path: path, Line: line}
+	}
+	return u.it.at(u.field())
 }
 
 // A valuesPath is the path of a file of values, or says why it is none.
@@ -113,13 +186,18 @@ func textMap(of map[string]string) map[string]any {
 // addChart finds what a chart refers to.
 func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 	u := &chartUse{
-		it: it, dir: path.Join(o.hub, it.chart.Chart.Path), paths: map[string]valuesPath{}, files: map[string]bool{},
+		it: it, paths: map[string]valuesPath{}, files: map[string]bool{},
 		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{}, faults: map[string]*choiceFault{},
 	}
 	o.charts = append(o.charts, u)
+	if it.chart.Chart.Repository != "" {
+		o.remotes.find(t, u)
+	} else {
+		u.dir = path.Join(o.hub, it.chart.Chart.Path)
+	}
 	if is, err := t.IsFile(path.Join(u.dir, chart.FileName)); err != nil {
 		return err
-	} else if is {
+	} else if is && u.remote == nil {
 		o.chartDirs[u.dir] = true
 	}
 	patterns := slices.Clone(it.chart.ValuesFiles)
@@ -268,7 +346,7 @@ func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.files)) {
 		if !used[name] && o.valuesOf[name] {
-			a.problem(problem.Warning, api.Origin{Path: name, Line: 1}, "", "no cluster uses these values of %s (%s: %s), so they have no effect; remove them, or correct the labels of clusters", u.it.id, u.it.at(validation.ChartPath), validation.ChartPath)
+			a.problem(problem.Warning, api.Origin{Path: name, Line: 1}, "", "no cluster uses these values of %s (%s: %s), so they have no effect; remove them, or correct the labels of clusters", u.it.id, u.it.at(u.field()), u.field())
 		}
 	}
 	for i, s := range u.selectors {

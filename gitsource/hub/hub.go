@@ -71,6 +71,8 @@ type Snapshot struct {
 	Uses []listitem.Use
 	// Bases are the remote bases of the kustomizations, sorted.
 	Bases []RemoteBase
+	// Charts are the charts of registries and chart repositories, sorted.
+	Charts []RemoteChart
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
 }

@@ -42,6 +42,8 @@ type Options struct {
 	// Bases returns the files of a commit of another repository, for remote bases of kustomizations. It fetches nothing, and
 	// its error says why they are not there; nil has none.
 	Bases func(url, commit string) (fs.FS, error)
+	// Charts returns the files of a chart of a registry or a chart repository, as Bases does for those of commits.
+	Charts func(chart lockfile.Chart) (fs.FS, error)
 	// Lock is used instead of the lock file of the commit; nil means that file.
 	Lock *lockfile.File
 }
@@ -61,6 +63,8 @@ type LoadError struct {
 	Problems problem.List
 	// Bases are the remote bases of the kustomizations that were read.
 	Bases []RemoteBase
+	// Charts are the charts of registries and chart repositories that objects ask for.
+	Charts []RemoteChart
 }
 
 // Error lists the problems, one per line, and marks warnings.
@@ -182,15 +186,16 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.readHub(commit, t, w, g)
+	o := newOverlays(l.opts.Path, remoteCharts{lock: lock, lockFile: w.lockFile, files: l.opts.Charts})
+	s, err := l.readHub(commit, t, w, g, o)
 	var bad *LoadError
 	if errors.As(err, &bad) {
-		bad.Bases = g.Uses()
+		bad.Bases, bad.Charts = g.Uses(), o.remoteUses()
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.Bases = g.Uses()
+	s.Bases, s.Charts = g.Uses(), o.remoteUses()
 	return s, nil
 }
 
@@ -217,8 +222,7 @@ func (l *Loader) lock(w *walk) (lockfile.File, error) {
 }
 
 // readHub reads what was walked.
-func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph) (*Snapshot, error) {
-	o := newOverlays(l.opts.Path)
+func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*Snapshot, error) {
 	a, err := l.assemble(t, w, g, o)
 	if err != nil {
 		return nil, err
@@ -250,7 +254,7 @@ func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph) (
 // there are is known only once it is read: it is read again without what they build, until nothing changes.
 func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*assembly, error) {
 	for {
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil

@@ -30,6 +30,7 @@ type overlays struct {
 	// of the hub either.
 	charts              []*chartUse
 	chartDirs, valuesOf map[string]bool
+	remotes             remoteCharts
 	// misplaced are the configuration of the fleet in such directories.
 	misplaced problem.List
 }
@@ -46,8 +47,8 @@ type overlayUse struct {
 }
 
 // newOverlays returns what nothing refers to.
-func newOverlays(hub string) *overlays {
-	return &overlays{hub: hub, dirs: map[string]bool{}, chartDirs: map[string]bool{}, valuesOf: map[string]bool{}}
+func newOverlays(hub string, remotes remoteCharts) *overlays {
+	return &overlays{hub: hub, remotes: remotes, dirs: map[string]bool{}, chartDirs: map[string]bool{}, valuesOf: map[string]bool{}}
 }
 
 // size is the number of directories and files that are referred to.

@@ -75,6 +75,15 @@ type namedSource struct {
 // never leaves the machine.
 func (a Auth) Anonymous() Auth { return Auth{SSH: a.SSH, CABundle: a.CABundle} }
 
+// Or returns the same with the key of SSH and the CAs of another one, where it has none.
+func (a Auth) Or(other Auth) Auth {
+	if a.SSH.Key.IsZero() {
+		a.SSH = other.SSH
+	}
+	a.CABundle = cmp.Or(a.CABundle, other.CABundle)
+	return a
+}
+
 // Validate returns all problems of the configuration for a URL with this scheme, each as a
 // FieldError. hasEnv says that secrets may be in the environment.
 func (a Auth) Validate(scheme string, hasEnv bool) error {
@@ -117,8 +126,8 @@ func (s SSH) validate() error {
 	return errors.Join(errs...)
 }
 
-// header returns the current Authorization header; empty if there is none.
-func (a Auth) header(getenv func(string) string) (Secret, error) {
+// Header returns the current Authorization header; empty if there is none. That of a GitHubApp is not among them.
+func (a Auth) Header(getenv func(string) string) (Secret, error) {
 	switch {
 	case !a.Token.IsZero():
 		s, err := a.Token.Read(getenv)

@@ -88,7 +88,7 @@ func TestHeader(t *testing.T) {
 		"no bearer token":   {Auth{Bearer: absent}, "", "read bearer token: "},
 	}
 	for name, test := range tests {
-		got, err := test.auth.header(nil)
+		got, err := test.auth.Header(nil)
 		if test.says != "" {
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s: %v, want %q", name, err, test.says)

@@ -81,7 +81,7 @@ func (h *HTTP) Close() {
 
 func (h *HTTP) header(ctx context.Context, via http.RoundTripper) (Secret, error) {
 	if h.app.app == (GitHubApp{}) {
-		return h.cfg.Auth.header(h.cfg.Getenv)
+		return h.cfg.Auth.Header(h.cfg.Getenv)
 	}
 	token, err := h.app.get(ctx, via)
 	return basic("x-access-token", token), err
@@ -92,34 +92,58 @@ func (h *HTTP) header(ctx context.Context, via http.RoundTripper) (Secret, error
 func (h *HTTP) connections() (*http.Transport, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var pem []byte
-	if bundle := h.cfg.Auth.CABundle; bundle != "" {
-		var err error
-		if pem, err = readSmall(bundle); err != nil {
-			return nil, wrap("CA bundle", err)
-		}
+	pem, err := h.cfg.Auth.trust()
+	if err != nil {
+		return nil, err
 	}
 	if h.pool != nil && bytes.Equal(h.trust, pem) {
 		return h.pool, nil
 	}
-	pool := http.DefaultTransport.(*http.Transport).Clone()
-	pool.MaxIdleConnsPerHost = 2
-	pool.ResponseHeaderTimeout, pool.MaxResponseHeaderBytes = time.Minute, maxHeader
-	pool.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if pem != nil {
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			roots = x509.NewCertPool()
-		}
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA bundle %s holds no certificate in PEM form", h.cfg.Auth.CABundle)
-		}
-		pool.TLSClientConfig.RootCAs = roots
+	pool, err := h.cfg.Auth.transport(pem)
+	if err != nil {
+		return nil, err
 	}
 	if h.pool != nil {
 		h.pool.CloseIdleConnections()
 	}
 	h.pool, h.trust = pool, pem
+	return pool, nil
+}
+
+// trust returns the CA bundle; nil if there is none.
+func (a Auth) trust() ([]byte, error) {
+	if a.CABundle == "" {
+		return nil, nil
+	}
+	pem, err := readSmall(a.CABundle)
+	return pem, wrap("CA bundle", err)
+}
+
+// Transport returns a new connection pool that trusts the CA bundle. Proxies are taken from the environment.
+func (a Auth) Transport() (*http.Transport, error) {
+	pem, err := a.trust()
+	if err != nil {
+		return nil, err
+	}
+	return a.transport(pem)
+}
+
+func (a Auth) transport(pem []byte) (*http.Transport, error) {
+	pool := http.DefaultTransport.(*http.Transport).Clone()
+	pool.MaxIdleConnsPerHost = 2
+	pool.ResponseHeaderTimeout, pool.MaxResponseHeaderBytes = time.Minute, maxHeader
+	pool.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if pem == nil {
+		return pool, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("CA bundle %s holds no certificate in PEM form", a.CABundle)
+	}
+	pool.TLSClientConfig.RootCAs = roots
 	return pool, nil
 }
 

@@ -45,6 +45,14 @@ func (l Location) Host() string {
 	return strings.ToLower(fmt.Sprintf("%s:%d", l.endpoint.Host, l.port()))
 }
 
+// Server returns HOST, or HOST:PORT if the address has a port.
+func (l Location) Server() string {
+	if l.endpoint.Port == 0 || l.endpoint.Port == defaultPorts[l.Scheme] {
+		return l.endpoint.Host
+	}
+	return net.JoinHostPort(l.endpoint.Host, strconv.Itoa(l.endpoint.Port))
+}
+
 func (l Location) port() int { return cmp.Or(l.endpoint.Port, defaultPorts[l.Scheme]) }
 
 // scpLike is user@host:path, which has no scheme.

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A HelmChart is an envelope whose content is rendered from a Helm chart of the repository for
+// A HelmChart is an envelope whose content is rendered from a Helm chart for
 // the cluster that gets it. It has objects of its own namespace only.
 type HelmChart struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -16,7 +16,7 @@ type HelmChart struct {
 	Spec ChartSpec `json:"spec"`
 }
 
-// A ClusterHelmChart is an envelope whose content is rendered from a Helm chart of the repository
+// A ClusterHelmChart is an envelope whose content is rendered from a Helm chart
 // for the cluster that gets it. It may have objects of any namespace that is not reserved, or of none.
 type ClusterHelmChart struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -55,8 +55,16 @@ type ChartSpec struct {
 
 // A ChartSource says where a chart is.
 type ChartSource struct {
-	// Path is the directory of the chart, relative to the directory that is the hub.
+	// Path is the directory of the chart, relative to the directory that is the hub. Otherwise the
+	// chart is in a Repository.
 	Path string `json:"path,omitempty"`
+	// Repository is oci://HOST/PATH, the part of a registry that has the chart, or the https://
+	// address of a chart repository.
+	Repository string `json:"repository,omitempty"`
+	// Name is the name of the chart in the repository.
+	Name string `json:"name,omitempty"`
+	// Version is a version, or a range of versions, of which the lock file says which is used.
+	Version string `json:"version,omitempty"`
 }
 
 // ClusterValues are values for some clusters.

@@ -24,6 +24,11 @@ var libraryRules = []libraryRule{
 		"only gitsource/hub/build builds kustomizations",
 	},
 	{
+		[]string{"oras.land/oras-go"},
+		[]string{"gitsource/charts"},
+		"only gitsource/charts asks registries",
+	},
+	{
 		[]string{"helm.sh/helm", "github.com/Masterminds/sprig"},
 		[]string{"gitsource/hub/chart"},
 		"only gitsource/hub/chart renders charts",

@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"gitsource/filelock":       {},
 	"gitsource/atomicfile":     {},
 	"gitsource/decryption":     {"gitsource/hub/sops"},
+	"gitsource/charts":         {"gitsource/atomicfile", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/mask", "gitsource/remote"},
 	"gitsource/objects":        {"gitsource/atomicfile"},
 	"gitsource/remote":         {"gitsource/mask", "gitsource/objects", "gitsource/retryafter"},
 	"gitsource/mask":           {},

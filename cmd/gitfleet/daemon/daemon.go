@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -72,7 +73,7 @@ type daemon struct {
 	metrics   *metrics
 	candidate *candidate
 	repo      *gitsource.Repo
-	bases     *gitsource.Bases
+	remotes   settings.Remotes
 	polls     *poller
 	srv       *server.Server
 	// publish publishes a report on the server.
@@ -168,7 +169,7 @@ func (d *daemon) openRepository() (err error) {
 		d.polls.polled(took, err)
 	})
 	git.Hooks.Fetching = d.polls.fetching
-	d.bases = d.cfg.Bases(d.log)
+	d.remotes = d.cfg.Remotes(d.log)
 	d.repo, err = gitsource.Open(git)
 	d.polls.repo = d.repo
 	return err
@@ -182,10 +183,10 @@ func (d *daemon) connectForge(statusFleet string) error {
 		return err
 	}
 	decided := func(all map[string]ledger.DriftDecisions) { d.leader.SetDriftDecisions(all) }
-	if d.proposals, err = newProposer(d.cfg, d.repo, d.bases, shared, d.candidate.mayWrite, decided, d.recordEntries, func() { d.reviews.Wake() }, d.log); err != nil {
+	if d.proposals, err = newProposer(d.cfg, d.repo, d.remotes, shared, d.candidate.mayWrite, decided, d.recordEntries, func() { d.reviews.Wake() }, d.log); err != nil {
 		return err
 	}
-	d.reviews = newReviewer(d.cfg, d.repo, d.bases, shared, statusFleet, d.members.try, d.log)
+	d.reviews = newReviewer(d.cfg, d.repo, d.remotes, shared, statusFleet, d.members.try, d.log)
 	d.commands = newCommander(d.cfg, shared, d.proposals, d.reviews, d.record.Add, d.log)
 	return nil
 }
@@ -198,7 +199,9 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 		publish = fanOut(publish, d.reviews.Observe)
 	}
 	standby := reconciler.Config{
-		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.bases), Past: d.cfg.Loader(d.bases), FetchBase: d.bases.Fetch, Store: d.candidate.store,
+		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
+		FetchChart:  func(ctx context.Context, c hub.RemoteChart) error { return d.remotes.Charts.Fetch(ctx, c.Chart) },
+		Store:       d.candidate.store,
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,

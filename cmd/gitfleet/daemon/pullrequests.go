@@ -28,8 +28,8 @@ import (
 // newProposer returns the proposer, which decides about held drift, and offers it as pull
 // requests and issues if a forge is configured. Nothing is pushed while mayWrite returns an
 // error. opened is called after each pull request that was opened.
-func newProposer(c settings.Config, repo *gitsource.Repo, bases *gitsource.Bases, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
-	loader := c.Loader(bases) // edits are verified while the loop may be loading the next commit
+func newProposer(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
+	loader := c.Loader(remotes) // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, ExpireAfter: c.Drift.ExpireAfter.Duration, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
@@ -79,7 +79,7 @@ const planPause = 5 * time.Second
 
 // newReviewer returns the reviewer of pull requests; nil if it is not configured. statusFleet is
 // the fleet in the names of commit statuses; empty if there is none.
-func newReviewer(c settings.Config, repo *gitsource.Repo, bases *gitsource.Bases, f *forge.Shared, statusFleet string, try func(context.Context, review.Trial) ([]member.Change, error), log *slog.Logger) *review.Reviewer {
+func newReviewer(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, statusFleet string, try func(context.Context, review.Trial) ([]member.Change, error), log *slog.Logger) *review.Reviewer {
 	if !c.PullRequests.Enabled() {
 		return nil
 	}
@@ -88,7 +88,7 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, bases *gitsource.Bases
 	}
 	guard := reconciler.NewCrashGuard(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
-		Forge: f, Source: repo, Loader: c.Loader(bases), Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
+		Forge: f, Source: repo, Loader: c.Loader(remotes), Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
 		AuthorSetsLabels: c.ForgeConfig().Type.AuthorSetsLabels(),
 		Interval:         c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,

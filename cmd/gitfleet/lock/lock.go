@@ -29,18 +29,20 @@ func New() *cobra.Command {
 	var c command
 	cmd := &cobra.Command{
 		Use:   "lock [PATH]",
-		Short: "Lock the remote bases of kustomizations to commits",
+		Short: "Lock remote bases to commits, and charts to versions and digests",
 		Long: `Lock finds the remote bases that the kustomizations of a repository refer to,
-asks their repositories which commit each branch or tag is, and writes that to
-` + lockfile.Name + `, which is committed: a daemon uses these commits and no
-others. An entry that is there stays as it is, unless --update names it, and
-one that nothing refers to any more is removed. What is locked is fetched into
-the cache of the user, so that validate and plan can build it without the
-network.
+and the charts of registries and chart repositories. It asks which commit each
+branch or tag is, and which is the newest chart of a range of versions and what
+its digest is, and writes that to ` + lockfile.Name + `, which is committed: a
+daemon uses these commits and charts and no others. An entry that is there stays
+as it is, unless --update names it, and one that nothing refers to any more is
+removed. What is locked is fetched into the cache of the user, so that validate
+and plan can build it without the network.
 
 PATH is the directory that is the hub; by default the current one.`,
 		Example: `  gitfleet lock
   gitfleet lock fleet --update https://github.com/org/bases
+  gitfleet lock --update oci://ghcr.io/org/charts/web
   gitfleet lock --update all`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +53,7 @@ PATH is the directory that is the hub; by default the current one.`,
 			return c.run(cmd.Context(), cmd.Flags(), cmd.OutOrStdout(), dir)
 		},
 	}
-	cmd.Flags().StringSliceVar(&c.update, "update", nil, "look up again what is locked for a `URL`, with or without ?ref=, or for all")
+	cmd.Flags().StringSliceVar(&c.update, "update", nil, "look up again what is locked for a `URL`, with or without ?ref=, for a chart by REPOSITORY/NAME, or for all")
 	settings.Bind(cmd.Flags(), &c.config, "the daemon's configuration file, for its path, credentials and limits", "source.path")
 	cmd.Flags().Lookup("path").Usage = "directory below PATH that is the hub"
 	return cmd
@@ -63,11 +65,11 @@ type command struct {
 	update []string
 }
 
-// A repository is the directory whose remote bases are locked.
+// A repository is the directory whose remote bases and charts are locked.
 type repository struct {
 	files   fs.FS
 	options hub.Options
-	bases   *gitsource.Bases
+	remotes settings.Remotes
 	// file is the lock file.
 	file string
 }
@@ -104,8 +106,8 @@ func open(cfg settings.Config, dir string) (*repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &repository{files: files, options: cfg.HubOptions(), bases: cfg.UserBases()}
-	r.options.Bases = r.bases.Files
+	r := &repository{files: files, options: cfg.HubOptions(), remotes: cfg.UserRemotes()}
+	r.remotes.Into(&r.options)
 	r.file = filepath.Join(dir, r.options.Path, lockfile.Name)
 	r.options.Path = path.Join(within, r.options.Path)
 	return r, r.options.Validate()
@@ -129,15 +131,20 @@ func (r *repository) read() (lockfile.File, error) {
 
 // kept returns what is not to be looked up again.
 func (c *command) kept(before lockfile.File) (lockfile.File, error) {
-	kept := before
+	kept := lockfile.File{Bases: slices.Clone(before.Bases), Charts: slices.Clone(before.Charts)}
 	for _, name := range c.update {
-		n := len(kept.Bases)
-		matches := func(b lockfile.Base) bool { return name == "all" || name == b.URL || name == b.String() }
-		kept.Bases = slices.DeleteFunc(slices.Clone(kept.Bases), matches)
-		if len(kept.Bases) == n && name != "all" {
+		n := len(kept.Bases) + len(kept.Charts)
+		kept.Bases = slices.DeleteFunc(kept.Bases, func(b lockfile.Base) bool { return name == "all" || name == b.URL || name == b.String() })
+		kept.Charts = slices.DeleteFunc(kept.Charts, func(c lockfile.Chart) bool {
+			return name == "all" || name == c.Repository || name == c.Repository+"/"+c.Name || name == c.Request.String()
+		})
+		if len(kept.Bases)+len(kept.Charts) == n && name != "all" {
 			var known []string
 			for _, b := range before.Bases {
 				known = append(known, b.String())
+			}
+			for _, c := range before.Charts {
+				known = append(known, c.Request.String())
 			}
 			slices.Sort(known)
 			return kept, fmt.Errorf("--update %s: nothing is locked for it; locked are: %s", name, strings.Join(known, ", "))
@@ -148,43 +155,61 @@ func (c *command) kept(before lockfile.File) (lockfile.File, error) {
 
 var errUnreadable = errors.New("the repository cannot be read")
 
-// lock locks what the kustomizations refer to, and fetches it: remote bases may have remote bases themselves. What fails
-// stays as it was before.
+// lock locks what the repository refers to, and fetches it: remote bases may have remote bases themselves. What fails stays as it
+// was before.
 func (r *repository) lock(ctx context.Context, before, known lockfile.File) (lockfile.File, error) {
-	var failures []error
-	tried := map[string]bool{}
+	l := &locking{repository: r, before: before, known: known, tried: map[string]bool{}}
 	for {
-		r.options.Lock = &known
-		uses, err := r.uses()
+		r.options.Lock = &l.known
+		bases, charts, err := r.uses()
 		if err != nil {
-			return known, fmt.Errorf("%w: %w", errUnreadable, err)
+			return l.known, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
-		var untried []hub.RemoteBase
-		for _, use := range uses {
-			if (use.Commit == "" || use.Missing) && !tried[use.String()] {
-				tried[use.String()] = true
-				untried = append(untried, use)
-			}
-		}
-		again := false
-		for i, found := range r.fetch(ctx, untried) {
-			use, commit, err := untried[i], found.commit, found.err
-			if err != nil {
-				failures = append(failures, fmt.Errorf("%s: %w", use, err))
-				commit = before.Commit(use.URL, use.Ref)
-			}
-			if use.Commit == "" && commit != "" {
-				known.Bases = append(slices.Clone(known.Bases), lockfile.Base{URL: use.URL, Ref: use.Ref, Commit: commit})
-			}
-			again = again || err == nil || commit != ""
+		again := l.bases(ctx, bases)
+		for _, use := range charts {
+			again = l.chart(ctx, use) || again
 		}
 		if !again {
-			known.Bases = slices.DeleteFunc(slices.Clone(known.Bases), func(b lockfile.Base) bool {
-				return !slices.ContainsFunc(uses, func(u hub.RemoteBase) bool { return u.URL == b.URL && u.Ref == b.Ref })
+			l.known.Bases = slices.DeleteFunc(slices.Clone(l.known.Bases), func(b lockfile.Base) bool {
+				return !slices.ContainsFunc(bases, func(u hub.RemoteBase) bool { return u.URL == b.URL && u.Ref == b.Ref })
 			})
-			return known, errors.Join(failures...)
+			l.known.Charts = slices.DeleteFunc(slices.Clone(l.known.Charts), func(c lockfile.Chart) bool {
+				return !slices.ContainsFunc(charts, func(u hub.RemoteChart) bool { return u.Request == c.Request })
+			})
+			return l.known, errors.Join(l.failures...)
 		}
 	}
+}
+
+// A locking is what is locked so far.
+type locking struct {
+	*repository
+	before, known lockfile.File
+	tried         map[string]bool
+	failures      []error
+}
+
+// bases locks and fetches remote bases. It reports whether there is something new to read.
+func (l *locking) bases(ctx context.Context, uses []hub.RemoteBase) (again bool) {
+	var untried []hub.RemoteBase
+	for _, use := range uses {
+		if (use.Commit == "" || use.Missing) && !l.tried[use.String()] {
+			l.tried[use.String()] = true
+			untried = append(untried, use)
+		}
+	}
+	for i, found := range l.fetch(ctx, untried) {
+		use, commit, err := untried[i], found.commit, found.err
+		if err != nil {
+			l.failures = append(l.failures, fmt.Errorf("%s: %w", use, err))
+			commit = l.before.Commit(use.URL, use.Ref)
+		}
+		if use.Commit == "" && commit != "" {
+			l.known.Bases = append(slices.Clone(l.known.Bases), lockfile.Base{URL: use.URL, Ref: use.Ref, Commit: commit})
+		}
+		again = again || err == nil || commit != ""
+	}
+	return again
 }
 
 // A found is the commit of a remote base, or why there is none.
@@ -201,9 +226,9 @@ func (r *repository) fetch(ctx context.Context, bases []hub.RemoteBase) []found 
 	for i, b := range bases {
 		fetches.Go(func() {
 			if out[i].commit = b.Commit; b.Commit == "" {
-				out[i].commit, out[i].err = r.bases.Lock(ctx, b.URL, b.Ref)
+				out[i].commit, out[i].err = r.remotes.Bases.Lock(ctx, b.URL, b.Ref)
 			} else {
-				out[i].err = r.bases.Fetch(ctx, b.URL, b.Commit)
+				out[i].err = r.remotes.Bases.Fetch(ctx, b.URL, b.Commit)
 			}
 		})
 	}
@@ -211,17 +236,39 @@ func (r *repository) fetch(ctx context.Context, bases []hub.RemoteBase) []found 
 	return out
 }
 
-// uses returns the remote bases that the kustomizations refer to, whatever else is wrong with the repository.
-func (r *repository) uses() ([]hub.RemoteBase, error) {
+// chart does the same as bases with a chart.
+func (l *locking) chart(ctx context.Context, use hub.RemoteChart) bool {
+	if use.Digest != "" && !use.Missing || l.tried[use.Request.String()] {
+		return false
+	}
+	l.tried[use.Request.String()] = true
+	locked, err := use.Chart, error(nil)
+	if locked.Digest == "" {
+		locked, err = l.remotes.Charts.Lock(ctx, use.Request)
+	} else {
+		err = l.remotes.Charts.Fetch(ctx, locked)
+	}
+	if err != nil {
+		l.failures = append(l.failures, err)
+		locked, _ = l.before.Chart(use.Request)
+	}
+	if use.Digest == "" && locked.Digest != "" {
+		l.known.Charts = append(slices.Clone(l.known.Charts), locked)
+	}
+	return err == nil || locked.Digest != ""
+}
+
+// uses returns the remote bases and charts that the repository refers to, whatever else is wrong with it.
+func (r *repository) uses() ([]hub.RemoteBase, []hub.RemoteChart, error) {
 	s, err := hub.NewLoader(r.options).Load(hub.Commit{}, r.files)
 	var bad *hub.LoadError
 	switch {
 	case errors.As(err, &bad):
-		return bad.Bases, nil
+		return bad.Bases, bad.Charts, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
-	return s.Bases, nil
+	return s.Bases, s.Charts, nil
 }
 
 // write writes the lock file if it has changed, and says what has.
@@ -241,12 +288,33 @@ func (r *repository) write(out io.Writer, before, after lockfile.File) error {
 			fmt.Fprintf(&b, "removed %s, which nothing refers to\n", base)
 		}
 	}
-	if b.Len() == 0 && len(after.Bases) == 0 {
+	for _, c := range after.Charts {
+		switch was, _ := before.Chart(c.Request); was {
+		case c:
+		case lockfile.Chart{}:
+			fmt.Fprintf(&b, "locked  %s at %s, %s\n", c.Request, c.Resolved, c.Digest)
+		default:
+			fmt.Fprintf(&b, "updated %s from %s, %s, to %s, %s\n", c.Request, was.Resolved, was.Digest, c.Resolved, c.Digest)
+		}
+	}
+	for _, c := range before.Charts {
+		if _, still := after.Chart(c.Request); !still {
+			fmt.Fprintf(&b, "removed %s, which nothing refers to\n", c.Request)
+		}
+	}
+	if b.Len() == 0 && len(after.Bases)+len(after.Charts) == 0 {
 		_, err := fmt.Fprintln(out, "nothing refers to another repository, so there is nothing to lock")
 		return err
 	}
 	if b.Len() == 0 {
-		_, err := fmt.Fprintf(out, "%s is as it was: %s\n", r.file, output.Count(len(after.Bases), "remote base"))
+		count := output.Count(len(after.Bases), "remote base")
+		if len(after.Charts) > 0 {
+			count = output.Count(len(after.Charts), "chart")
+			if len(after.Bases) > 0 {
+				count = output.Count(len(after.Bases), "remote base") + ", " + count
+			}
+		}
+		_, err := fmt.Fprintf(out, "%s is as it was: %s\n", r.file, count)
 		return err
 	}
 	if err := os.WriteFile(r.file, after.Text(), 0o644); err != nil {

@@ -2,11 +2,13 @@ package lock
 
 import (
 	"bytes"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/test/chartserver"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
@@ -80,5 +82,63 @@ error: file://NESTED?ref=none: fetch file://NESTED: branch or tag none: not on t
 	lock("HUB/gitfleet.lock.yaml is as it was: 1 remote base\n")
 	if _, err := os.Stat(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "gitfleet", "bases", nested1)); err != nil {
 		t.Errorf("what others have locked is not fetched: %v", err)
+	}
+}
+
+// A chart of a registry is locked to the newest version of its range, with the digest of its archive, which is fetched with the
+// credentials of the configuration. It stays until it is updated.
+func TestLockCharts(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("REGISTRY_PASSWORD", "canaryPassword")
+	registry, fleet := chartserver.NewRegistry(t), gitrepo.New(t)
+	registry.User, registry.Password = "bot", "canaryPassword"
+	push := func(version string) string {
+		return registry.Push(t.Context(), "charts/web", version, chartserver.Chart("web", version))
+	}
+	first := push("1.0.0")
+	dir := t.TempDir()
+	ca, config := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "config.yaml")
+	for name, text := range map[string]string{
+		ca:     string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: registry.Certificate().Raw})),
+		config: "hosts:\n- {host: '" + registry.Host() + "', username: bot, passwordEnv: REGISTRY_PASSWORD, caBundle: " + ca + "}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := strings.NewReplacer(fleet.Dir, "HUB", registry.Host(), "REGISTRY", first, "first")
+	lock := func(want string, args ...string) {
+		t.Helper()
+		got := run(t, names, append([]string{fleet.Dir}, args...)...)
+		if got != strings.TrimPrefix(want, "\n") {
+			t.Errorf("%v:\n%swant%s", args, got, want)
+		}
+	}
+	chart := func(version string) map[string]string {
+		return map[string]string{"c.yaml": "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterHelmChart, metadata: {name: c}, spec: {namespace: web, chart: {repository: 'oci://" + registry.Host() + "/charts', name: web, version: " + version + "}}}\n"}
+	}
+	fleet.Write(chart("^1"))
+	lock(`
+locked  oci://REGISTRY/charts/web:^1 at 1.0.0, first
+wrote HUB/gitfleet.lock.yaml; commit it
+`, "--config", config)
+	names = strings.NewReplacer(fleet.Dir, "HUB", registry.Host(), "REGISTRY", first, "first", push("1.1.0"), "second")
+	lock("HUB/gitfleet.lock.yaml is as it was: 1 chart\n", "--config", config)
+	lock(`
+updated oci://REGISTRY/charts/web:^1 from 1.0.0, first, to 1.1.0, second
+wrote HUB/gitfleet.lock.yaml; commit it
+`, "--config", config, "--update", "oci://"+registry.Host()+"/charts/web")
+	if got := run(t, names, fleet.Dir, "--config", config, "--update", "oci://other"); !strings.Contains(got, "nothing is locked for it; locked are: oci://REGISTRY/charts/web:^1") {
+		t.Error(got)
+	}
+	fleet.Write(chart("^2"))
+	lock(`
+removed oci://REGISTRY/charts/web:^1, which nothing refers to
+wrote HUB/gitfleet.lock.yaml; commit it
+error: fetch chart oci://REGISTRY/charts/web:^2: none of the 2 versions there is in ^2
+`, "--config", config)
+	t.Setenv("REGISTRY_PASSWORD", "canaryWrong")
+	if got := run(t, names, fleet.Dir, "--config", config); !strings.Contains(got, "401") || strings.Contains(got, "canary") {
+		t.Error(got)
 	}
 }

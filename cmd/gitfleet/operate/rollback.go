@@ -199,7 +199,7 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}
-	r.loader = hub.NewLoader(hub.Options{Path: within, Bases: settings.Default().UserBases().Files})
+	r.loader = settings.Default().UserLoader(within)
 	paths, err := r.paths()
 	if err != nil {
 		return gitsource.Commit{}, nil, err

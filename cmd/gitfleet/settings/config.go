@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -36,6 +37,7 @@ type Config struct {
 	Tracing           TracingConfig          `key:"tracing"`
 	Server            ServerConfig           `key:"server"`
 	Source            SourceConfig           `key:"source"`
+	Hosts             []hostAccess           `key:"hosts" usage:"access to other servers, from which remote bases and charts come, as HOST;username=NAME;passwordFile=FILE; may be repeated; to others no credentials are sent"`
 	Decryption        DecryptionConfig       `key:"decryption"`
 	Webhook           WebhookConfig          `key:"webhook"`
 	Limits            LimitsConfig           `key:"limits"`
@@ -132,6 +134,53 @@ type signedPath struct {
 	Kinds       []string `key:"kinds"`
 	Placements  []string `key:"placements"`
 	SharedBases []string `key:"sharedBases"`
+}
+
+// A hostAccess is how a server other than that of the repository is accessed. With --set it is HOST, and after a semicolon
+// NAME=VALUE for each other field.
+type hostAccess struct {
+	Host          string `key:"host"`
+	Username      string `key:"username"`
+	PasswordFile  string `key:"passwordFile"`
+	PasswordEnv   string `key:"passwordEnv"`
+	TokenFile     string `key:"tokenFile"`
+	TokenEnv      string `key:"tokenEnv"`
+	BearerFile    string `key:"bearerFile"`
+	BearerEnv     string `key:"bearerEnv"`
+	SSHKeyFile    string `key:"sshKeyFile"`
+	SSHKnownHosts string `key:"sshKnownHosts"`
+	CABundle      string `key:"caBundle"`
+	PlainHTTP     bool   `key:"plainHTTP"`
+}
+
+// auth returns the credentials of the server.
+func (h hostAccess) auth() remote.Auth {
+	return remote.Auth{
+		Token: secret(h.TokenFile, h.TokenEnv), Bearer: secret(h.BearerFile, h.BearerEnv), Username: h.Username, Password: secret(h.PasswordFile, h.PasswordEnv),
+		CABundle: h.CABundle, SSH: remote.SSH{Key: secret(h.SSHKeyFile, ""), KnownHosts: h.SSHKnownHosts},
+	}
+}
+
+// parseHostAccess parses the form of --set.
+func parseHostAccess(text string) (h hostAccess, ok bool) {
+	var rest string
+	h.Host, rest, _ = strings.Cut(text, ";")
+	for ok = h.Host != ""; ok && rest != ""; {
+		var field string
+		field, rest, _ = strings.Cut(rest, ";")
+		name, value, _ := strings.Cut(field, "=")
+		to, known := fieldOf(reflect.ValueOf(&h).Elem(), name)
+		switch {
+		case !known || name == "host" || value == "":
+			return h, false
+		case to.Kind() == reflect.Bool:
+			to.SetBool(value == "true")
+			ok = value == "true" || value == "false"
+		default:
+			to.SetString(value)
+		}
+	}
+	return h, ok
 }
 
 // parseSignedPath parses the form of --set.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -65,6 +66,7 @@ func TestEveryFieldIsASetting(t *testing.T) {
 // notSecret are the settings that mention a secret in their keys or usages, and neither are one nor
 // name one.
 var notSecret = []string{
+	"hosts", // its fields are found, which TestHosts tests
 	"source.username", "source.sshKnownHosts", "members.secretNamespace", "drift.kinds", "decryption.paths", "decryption.service", "highAvailability.lease.name", "highAvailability.lease.namespace",
 }
 
@@ -205,6 +207,56 @@ members: {kubeconfigDir: /etc/members}
 	c, err := load(t, smallest)
 	if err != nil || c.GitConfig(nil).Signatures != nil {
 		t.Errorf("nobody asked, and %+v is demanded (%v)", c.GitConfig(nil).Signatures, err)
+	}
+}
+
+// Access to other servers is set in the file or on the command line, and the secrets that it names are found.
+func TestHosts(t *testing.T) {
+	ways := map[string]struct {
+		file string
+		args []string
+	}{
+		"file":  {file: smallest + "\nhosts:\n- {host: GHCR.io, username: bot, passwordFile: /keys/ghcr}\n- {host: 'registry:5000', tokenEnv: TOKEN, caBundle: /ca.pem}\n- {host: lab, plainHTTP: true}\n"},
+		"flags": {file: smallest, args: []string{"--set", "hosts=GHCR.io;username=bot;passwordFile=/keys/ghcr", "--set", "hosts=registry:5000;tokenEnv=TOKEN;caBundle=/ca.pem", "--set", "hosts=lab;plainHTTP=true"}},
+	}
+	want := remote.Hosts{
+		"ghcr.io":       {Auth: remote.Auth{Username: "bot", Password: remote.SecretSource{File: "/keys/ghcr"}}},
+		"registry:5000": {Auth: remote.Auth{Token: remote.SecretSource{Env: "TOKEN"}, CABundle: "/ca.pem"}},
+		"lab":           {PlainHTTP: true},
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(t, way.file, way.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.GitConfig(nil).Hosts; !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v", got)
+			}
+			found := append(append(c.Named("File"), c.Named("Env")...), c.Named("caBundle")...)
+			for _, named := range []Named{{"hosts[0].passwordFile", "/keys/ghcr"}, {"hosts[1].tokenEnv", "TOKEN"}, {"hosts[1].caBundle", "/ca.pem"}} {
+				if !slices.Contains(found, named) {
+					t.Errorf("%v is missing in %v", named, found)
+				}
+			}
+		})
+	}
+	for text, want := range map[string]string{
+		"[{host: 'https://x'}]":                               `hosts[0].host: "https://x" is not HOST or HOST:PORT`,
+		"[{host: a}, {host: A}]":                              "A is there twice",
+		"[{host: a, passwordFile: b}]":                        "hosts[0].username: must be set with a password",
+		"[{host: a, username: u, tokenFile: b, tokenEnv: c}]": "set only one of passwordFile",
+		"[{host: a, sshKeyFile: b}]":                          "sshKeyFile and sshKnownHosts are set together",
+		"[{host: a, pasword: b}]":                             "hosts[0].pasword: unknown field",
+		"[a]":                                                 "must be {host: HOST, username: NAME, passwordFile: FILE}",
+	} {
+		c, err := load(t, smallest+"\nhosts: "+text+"\n")
+		if err == nil {
+			err = c.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

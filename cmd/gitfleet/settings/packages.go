@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/charts"
 	"github.com/gitfleet/gitfleet/gitsource/decryption"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -34,8 +36,16 @@ func (c Config) GitConfig(log *slog.Logger) gitsource.Config {
 		URL: s.URL, Ref: gitsource.Ref{Branch: s.Branch, Tag: s.Tag, SemVer: s.SemVer, Commit: s.Commit},
 		Interval: s.Interval.Duration, Dir: filepath.Join(c.StateDir, "git"), Auth: s.auth(),
 		AllowHTTP: s.AllowHTTP, AllowFile: s.AllowFile, Signatures: s.Signatures.Requirements(), Limits: c.Limits.git(),
-		Logger: log, Getenv: os.Getenv,
+		Logger: log, Getenv: os.Getenv, Hosts: c.hosts(),
 	}
+}
+
+func (c Config) hosts() remote.Hosts {
+	all := remote.Hosts{}
+	for _, h := range c.Hosts {
+		all[strings.ToLower(h.Host)] = remote.Host{Auth: h.auth(), PlainHTTP: h.PlainHTTP}
+	}
+	return all
 }
 
 func (s SourceConfig) auth() remote.Auth {
@@ -99,28 +109,56 @@ func (l LimitsConfig) git() gitsource.Limits {
 	}
 }
 
-// UserBases returns the remote bases in the cache of the user, which commands share.
-func (c Config) UserBases() *gitsource.Bases {
+// Remotes are caches of what commits need from elsewhere.
+type Remotes struct {
+	Bases  *gitsource.Bases
+	Charts *charts.Cache
+}
+
+// UserRemotes returns the remote bases and charts in the cache of the user, which commands share.
+func (c Config) UserRemotes() Remotes {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		dir = os.TempDir()
 	}
-	return gitsource.NewBases(filepath.Join(dir, "gitfleet", "bases"), c.GitConfig(nil))
+	return c.remotes(filepath.Join(dir, "gitfleet"), nil)
 }
 
-// Bases returns the remote bases in the cache of the daemon.
-func (c Config) Bases(log *slog.Logger) *gitsource.Bases {
-	return gitsource.NewBases(filepath.Join(c.StateDir, "bases"), c.GitConfig(log))
+// Remotes returns the remote bases and charts in the cache of the daemon.
+func (c Config) Remotes(log *slog.Logger) Remotes { return c.remotes(c.StateDir, log) }
+
+// The limits of a chart that no setting has. The time keeps a server that does not respond from holding up a commit.
+const (
+	chartArchive = 64 << 20
+	chartFiles   = 5_000
+	chartTime    = 2 * time.Minute
+)
+
+func (c Config) remotes(dir string, log *slog.Logger) Remotes {
+	return Remotes{
+		Bases: gitsource.NewBases(filepath.Join(dir, "bases"), c.GitConfig(log)),
+		Charts: charts.New(charts.Config{
+			Dir: filepath.Join(dir, "charts"), Hosts: c.hosts(), Getenv: os.Getenv,
+			Limits: charts.Limits{
+				ArchiveBytes: min(chartArchive, int64(c.Limits.FetchBytes)), UnpackedBytes: int64(c.Limits.BuildInput), Files: chartFiles,
+				Time: min(chartTime, c.Limits.FetchTime.Duration),
+			},
+		}),
+	}
 }
 
-// HubOptions returns the configuration of package hub, with the remote bases in the cache of the user.
+// Into lets options find what is in the caches.
+func (r Remotes) Into(o *hub.Options) { o.Bases, o.Charts = r.Bases.Files, r.Charts.Files }
+
+// HubOptions returns the configuration of package hub, with the remote bases and charts in the cache of the user.
 func (c Config) HubOptions() hub.Options {
 	l := c.Limits
-	options := hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Bases: c.UserBases().Files, Limits: hub.Limits{
+	options := hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Limits: hub.Limits{
 		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
 		Objects: l.Objects, CommitSize: int64(l.CommitSize), Builds: l.Builds, BuildInput: int64(l.BuildInput),
 		BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
 	}}
+	c.UserRemotes().Into(&options)
 	if keys := decryption.New(c.DecryptionConfig()); keys != nil {
 		options.Keys = keys
 	}
@@ -167,10 +205,17 @@ func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.So
 	}
 }
 
-// Loader returns a loader of commits with these remote bases.
-func (c Config) Loader(bases *gitsource.Bases) *hub.Loader {
+// Loader returns a loader of commits with these remote bases and charts.
+func (c Config) Loader(remotes Remotes) *hub.Loader {
 	o := c.HubOptions()
-	o.Bases = bases.Files
+	remotes.Into(&o)
+	return hub.NewLoader(o)
+}
+
+// UserLoader returns a loader of the hub at a path, with the remote bases and charts in the cache of the user and without keys.
+func (c Config) UserLoader(path string) *hub.Loader {
+	o := hub.Options{Path: path}
+	c.UserRemotes().Into(&o)
 	return hub.NewLoader(o)
 }
 

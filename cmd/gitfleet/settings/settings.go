@@ -129,6 +129,17 @@ func (s setting) bind(f *pflag.FlagSet, name string) {
 			*v = given
 			return nil
 		})
+	case *[]hostAccess:
+		var given []hostAccess
+		f.Func(name, s.usage, func(text string) error {
+			h, ok := parseHostAccess(text)
+			if !ok {
+				return fmt.Errorf("%q is not HOST, followed by ;username=, ;passwordFile= and so on where they are needed", text)
+			}
+			given = append(given, h)
+			*v = given
+			return nil
+		})
 	case pflag.Value:
 		f.Var(v, name, s.usage)
 	default:
@@ -220,6 +231,13 @@ func (c *Config) Named(suffix string) []Named {
 	for _, s := range c.settings() {
 		if name, ok := s.value.(*string); ok && *name != "" && strings.HasSuffix(s.key, suffix) {
 			all = append(all, Named{s.key, *name})
+		}
+	}
+	for i := range c.Hosts {
+		for field, value := range reflect.ValueOf(&c.Hosts[i]).Elem().Fields() {
+			if key := field.Tag.Get("key"); strings.HasSuffix(key, suffix) && value.Kind() == reflect.String && value.String() != "" {
+				all = append(all, Named{fmt.Sprintf("hosts[%d].%s", i, key), value.String()})
+			}
 		}
 	}
 	return all

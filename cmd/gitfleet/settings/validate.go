@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,7 @@ func (c Config) Validate() error {
 		"status.conditions", fmt.Sprintf("%q is neither current nor documented", conditions))
 	require(c.History.MaxSize <= 0 || c.History.MaxSize >= leastHistory, "history.maxSize", "must be at least 64Ki")
 	errs = append(errs, c.ValidateSource())
+	errs = append(errs, c.validateHosts()...)
 	errs = append(errs, c.validateDecryption()...)
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
@@ -65,6 +67,46 @@ func (c Config) Validate() error {
 	require(m.KubeconfigDir != "" || m.Kubeconfig != "" || m.SecretNamespace != "", "members",
 		"the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace")
 	return errors.Join(errs...)
+}
+
+// hostName matches HOST and HOST:PORT.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?$`)
+
+func (c Config) validateHosts() []error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, h := range c.Hosts {
+		at := func(field string) string { return fmt.Sprintf("hosts[%d].%s", i, field) }
+		name := strings.ToLower(h.Host)
+		switch {
+		case !hostName.MatchString(h.Host):
+			errs = append(errs, c.fault(at("host"), fmt.Sprintf("%q is not HOST or HOST:PORT", h.Host)))
+		case seen[name]:
+			errs = append(errs, c.fault(at("host"), h.Host+" is there twice; remove one entry"))
+		}
+		seen[name] = true
+		set := 0
+		for _, pair := range [][2]string{{h.PasswordFile, h.PasswordEnv}, {h.TokenFile, h.TokenEnv}, {h.BearerFile, h.BearerEnv}} {
+			for _, source := range pair {
+				if source != "" {
+					set++
+				}
+			}
+		}
+		if set > 1 {
+			errs = append(errs, c.fault(at("host"), "set only one of passwordFile, passwordEnv, tokenFile, tokenEnv, bearerFile and bearerEnv"))
+		}
+		if h.PasswordFile+h.PasswordEnv != "" && h.Username == "" {
+			errs = append(errs, c.fault(at("username"), "must be set with a password"))
+		}
+		if (h.SSHKeyFile == "") != (h.SSHKnownHosts == "") {
+			errs = append(errs, c.fault(at("sshKnownHosts"), "sshKeyFile and sshKnownHosts are set together"))
+		}
+		if h.PlainHTTP && h.CABundle != "" {
+			errs = append(errs, c.fault(at("caBundle"), "has no effect with plainHTTP; remove one of them"))
+		}
+	}
+	return errs
 }
 
 func (c Config) validateDecryption() []error {

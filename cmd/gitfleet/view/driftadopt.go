@@ -85,7 +85,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
-	loader := hub.NewLoader(hub.Options{Bases: settings.Default().UserBases().Files})
+	loader := settings.Default().UserLoader("")
 	load := func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) }
 	head, err := load(files)
 	if err != nil {

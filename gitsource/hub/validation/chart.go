@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -15,8 +17,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
-// ChartPath is the field at whose line problems of a chart are reported.
-const ChartPath = "spec.chart.path"
+// ChartField returns the field at whose line problems of a chart are reported: its path, or its version in a repository.
+func ChartField(spec *api.ChartSpec) string {
+	if spec.Chart.Repository != "" {
+		return "spec.chart.version"
+	}
+	return "spec.chart.path"
+}
 
 // DefaultChart sets the defaults of a chart.
 func DefaultChart(id api.ID, spec *api.ChartSpec) {
@@ -31,15 +38,7 @@ func DefaultChart(id api.ID, spec *api.ChartSpec) {
 // CheckChart validates a chart whose defaults are set.
 func CheckChart(r *document.Report, id api.ID, spec *api.ChartSpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
-	at := r.Field("spec", "chart", "path")
-	if spec.Chart.Path == "" {
-		r.Rulef(at, "missing; write the directory of a chart in the repository, such as charts/web")
-	} else if p, err := overlay.Parse(spec.Chart.Path); err != nil {
-		r.Rulef(at, "%v", err)
-	} else if p.HasVariables() {
-		r.Rulef(at, "%q has variables, and the chart is the same for all clusters; write a HelmChart for each chart", spec.Chart.Path)
-	}
-	r.RecordLine(at)
+	checkChartSource(r, spec.Chart)
 	release := r.Field("spec", "releaseName")
 	if len(spec.ReleaseName) > 53 {
 		r.Rulef(release, "%q has more than 53 characters, which Helm does not allow; write a shorter one", spec.ReleaseName)
@@ -64,6 +63,53 @@ func CheckChart(r *document.Report, id api.ID, spec *api.ChartSpec) {
 			r.RecordLine(p.Child("expression"))
 		}
 		checkValues(r, p, entry.ValuesFiles, entry.Values, entry.Capabilities)
+	}
+}
+
+// chartRepository matches an address of charts, and chartName the name of a chart in one.
+var (
+	chartRepository = regexp.MustCompile(`^(oci|https?)://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~%/-]*)?$`)
+	chartName       = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
+)
+
+func checkChartSource(r *document.Report, c api.ChartSource) {
+	at := r.Field("spec", "chart", "path")
+	version := r.Field("spec", "chart", "version")
+	r.RecordLine(at)
+	r.RecordLine(version)
+	switch {
+	case c.Repository != "":
+		checkRemoteChart(r, c)
+		return
+	case c.Name != "" || c.Version != "":
+		r.Rulef(r.Field("spec", "chart", "repository"), "missing; write the repository of the chart, such as oci://HOST/PATH, or only the path of a chart that is in this one")
+		return
+	case c.Path == "":
+		r.Rulef(at, "missing; write the directory of a chart in the repository, such as charts/web, or the repository, name and version of another one")
+		return
+	}
+	if p, err := overlay.Parse(c.Path); err != nil {
+		r.Rulef(at, "%v", err)
+	} else if p.HasVariables() {
+		r.Rulef(at, "%q has variables, and the chart is the same for all clusters; write a HelmChart for each chart", c.Path)
+	}
+}
+
+func checkRemoteChart(r *document.Report, c api.ChartSource) {
+	field := func(name string) *document.FieldPath { return r.Field("spec", "chart", name) }
+	if c.Path != "" {
+		r.Rulef(field("path"), "cannot be set with a repository; remove one of them")
+	}
+	if !chartRepository.MatchString(c.Repository) {
+		r.Rulef(field("repository"), "%q is not the address of charts; write oci://HOST/PATH without the name of the chart, or https://HOST/PATH of a repository with an index.yaml, without credentials, which are set in hosts of the configuration", c.Repository)
+	}
+	if !chartName.MatchString(c.Name) {
+		r.Rulef(field("name"), "%q is not the name of a chart; write it without a path, which belongs to the repository", c.Name)
+	}
+	if c.Version == "" {
+		r.Rulef(field("version"), "missing; write a version, or a range such as ^1.2, of which gitfleet lock locks the newest")
+	} else if _, err := semver.NewConstraint(c.Version); err != nil {
+		r.Rulef(field("version"), "%q is neither a version nor a range of versions such as ^1.2 or 1.x", c.Version)
 	}
 }
 

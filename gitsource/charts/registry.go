@@ -1,0 +1,187 @@
+package charts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"oras.land/oras-go/v2/registry"
+	orasremote "oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
+)
+
+// An ociRegistry has charts as artifacts.
+type ociRegistry struct {
+	*server
+	// path is HOST/PATH, without the name of a chart.
+	path string
+	auth *auth.Client
+}
+
+func newRegistry(cfg Config, path string) (*ociRegistry, error) {
+	path = strings.TrimRight(path, "/")
+	host, _, _ := strings.Cut(path, "/")
+	s, err := newServer(cfg, host)
+	if err != nil {
+		return nil, err
+	}
+	r := &ociRegistry{server: s, path: path}
+	credential, err := s.registryCredential()
+	if err != nil {
+		return nil, err
+	}
+	r.auth = &auth.Client{
+		Client: s.client, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {userAgent}},
+		Credential: auth.StaticCredential(host, credential),
+	}
+	return r, nil
+}
+
+func (r *ociRegistry) mask(err error) error {
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
+		err = errors.New("401 Unauthorized: the registry asks for a user name and a password; set them for its host in hosts of the configuration")
+	}
+	return r.server.mask(err)
+}
+
+// registryCredential returns the credentials in the form of registries.
+func (s *server) registryCredential() (auth.Credential, error) {
+	if s.header == "" {
+		return auth.EmptyCredential, nil
+	}
+	if token, is := strings.CutPrefix(s.header, "Bearer "); is {
+		return auth.Credential{AccessToken: token}, nil
+	}
+	req := http.Request{Header: http.Header{"Authorization": {s.header}}}
+	user, password, ok := req.BasicAuth()
+	if !ok {
+		return auth.EmptyCredential, errors.New("the credentials are of a kind that registries do not know")
+	}
+	return auth.Credential{Username: user, Password: password}, nil
+}
+
+func (r *ociRegistry) repository(name string) (*orasremote.Repository, error) {
+	repository, err := orasremote.NewRepository(r.path + "/" + name)
+	if err != nil {
+		return nil, err
+	}
+	repository.PlainHTTP, repository.Client, repository.MaxMetadataBytes = r.plain, r.auth, mostMetadata
+	return repository, nil
+}
+
+// mostMetadata limits a manifest and a page of tags, and mostTags the tags of one chart.
+const (
+	mostMetadata = 4 << 20
+	mostTags     = 100_000
+)
+
+func (r *ociRegistry) archive(ctx context.Context, chart lockfile.Chart) ([]byte, error) {
+	repository, err := r.repository(chart.Name)
+	if err != nil {
+		return nil, err
+	}
+	return r.blob(ctx, repository, chart.Digest)
+}
+
+func (r *ociRegistry) blob(ctx context.Context, repository *orasremote.Repository, digest string) ([]byte, error) {
+	_, body, err := repository.Blobs().(registry.ReferenceFetcher).FetchReference(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	return readLimited(body, r.cfg.Limits.ArchiveBytes, "the archive")
+}
+
+func (r *ociRegistry) find(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, packed []byte, err error) {
+	repository, err := r.repository(asked.Name)
+	if err != nil {
+		return chart, nil, err
+	}
+	chart = lockfile.Chart{Request: asked}
+	if chart.Resolved, err = r.resolve(ctx, repository, asked.Version); err != nil {
+		return chart, nil, err
+	}
+	if chart.Digest, err = r.digest(ctx, repository, tagOf(chart.Resolved)); err != nil {
+		return chart, nil, err
+	}
+	packed, err = r.blob(ctx, repository, chart.Digest)
+	return chart, packed, err
+}
+
+// resolve returns the newest version of a range. A version needs no list of tags.
+func (r *ociRegistry) resolve(ctx context.Context, repository *orasremote.Repository, version string) (string, error) {
+	if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
+		return version, nil
+	}
+	var versions []string
+	err := repository.Tags(ctx, "", func(tags []string) error {
+		for _, tag := range tags {
+			versions = append(versions, strings.ReplaceAll(tag, "_", "+"))
+		}
+		if len(versions) > mostTags {
+			return fmt.Errorf("it has more than %d tags; write a version instead of a range", mostTags)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return newest(version, versions)
+}
+
+// tagOf returns the tag of a version, in which no plus is allowed.
+func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// archiveTypes are the media types of the archives of charts.
+var archiveTypes = map[string]bool{
+	"application/vnd.cncf.helm.chart.content.v1.tar+gzip": true,
+	"application/tar+gzip":                                true, // of Helm 3.6 and before
+}
+
+// digest returns that of the archive of a tag.
+func (r *ociRegistry) digest(ctx context.Context, repository *orasremote.Repository, tag string) (string, error) {
+	_, body, err := repository.FetchReference(ctx, tag)
+	if err != nil {
+		return "", err
+	}
+	text, err := readLimited(body, mostMetadata, "the manifest")
+	if err != nil {
+		return "", err
+	}
+	var manifest struct {
+		Layers []struct{ MediaType, Digest string }
+	}
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return "", fmt.Errorf("the manifest is not JSON: %w", err)
+	}
+	for _, layer := range manifest.Layers {
+		if archiveTypes[layer.MediaType] {
+			return layer.Digest, nil
+		}
+	}
+	return "", errors.New("what the registry has there is no chart of Helm")
+}
+
+// newest returns the newest of some versions that is in a range.
+func newest(asked string, versions []string) (string, error) {
+	allowed, err := semver.NewConstraint(asked)
+	if err != nil {
+		return "", fmt.Errorf("version %q is neither a version nor a range of versions such as ^1.2 or 1.x", asked)
+	}
+	var best *semver.Version
+	for _, text := range versions {
+		v, err := semver.NewVersion(text)
+		if err == nil && allowed.Check(v) && (best == nil || best.LessThan(v)) {
+			best = v
+		}
+	}
+	if best == nil {
+		return "", fmt.Errorf("none of the %d versions there is in %s", len(versions), asked)
+	}
+	return best.Original(), nil
+}
