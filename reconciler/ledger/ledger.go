@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Ledger is not safe for concurrent use. Its records are replaced, not changed.
+// A Ledger is not safe for concurrent use. Its records are replaced, not changed, except for the Transitions of entries.
 type Ledger struct {
 	*changes
 	suspensions
@@ -167,8 +167,10 @@ type Entry struct {
 	// DisturbedAt is the last time at which the content may have become unavailable or available
 	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer held by
 	// another fleet, or when objects were left to another placement or came back from it.
-	DisturbedAt time.Time             `json:",omitzero"`
-	Transitions map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
+	DisturbedAt time.Time `json:",omitzero"`
+	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: they are
+	// set in place, so that a plan does not keep the entry from before.
+	Transitions map[string]Transition `json:",omitempty"`
 	Claims
 
 	reportedSince time.Time
@@ -369,9 +371,7 @@ func (l *Ledger) SetTransitions(key api.PlacementKey, cluster string, to map[str
 		l.placements[key] = &next
 		l.markUnsaved(placementKey(key))
 	case p.entries[cluster] != nil:
-		next := *p.entries[cluster]
-		next.Transitions = to
-		p.entries[cluster] = &next
+		p.entries[cluster].Transitions = to
 		l.markUnsaved(entryKey(key, cluster))
 	}
 }

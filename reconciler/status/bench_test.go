@@ -46,7 +46,9 @@ func settledOn(b testing.TB, clusters, placements int, policy string) *scene {
 		s.now = s.now.Add(time.Second)
 		for cluster, works := range s.last.Works {
 			for _, w := range works {
-				s.says(cluster, w, 0)
+				if seen := s.in.Ledger.Placement(w.Placement).Entry(cluster).Seen; seen == nil || seen.Revision != w.Revision {
+					s.says(cluster, w, 0)
+				}
 			}
 		}
 	}
