@@ -187,10 +187,10 @@ func markAll(l *Ledger) {
 }
 
 func decode(records map[string][]byte) (*Ledger, error) {
-	l := New()
+	l, shared := New(), &sharing{Texts: Texts{}}
 	// in descending order, so that placements ("p") are decoded before their entries ("e")
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(records))) {
-		if err := decodeRecord(l, key, records[key]); err != nil {
+		if err := decodeRecord(l, key, records[key], shared); err != nil {
 			return nil, fmt.Errorf("read ledger record %q: %w", strings.ReplaceAll(key, "\x00", "/"), err)
 		}
 	}
@@ -201,7 +201,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 	return l, nil
 }
 
-func decodeRecord(l *Ledger, key string, raw []byte) error {
+func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 	k, err := parseKey(key)
 	if err != nil {
 		return errors.New("not a record of this version")
@@ -222,8 +222,12 @@ func decodeRecord(l *Ledger, key string, raw []byte) error {
 		if p == nil {
 			return errors.New("its placement is missing")
 		}
-		p.entries[k.Cluster] = &Entry{}
-		return json.Unmarshal(raw, p.entries[k.Cluster])
+		e := &Entry{}
+		err := json.Unmarshal(raw, e)
+		shared.entry(e)
+		shared.Share(&k.Cluster)
+		p.entries[k.Cluster] = e
+		return err
 	case suspensionRecord, effectRecord:
 		return decodeInto(l.suspended, k.Subject, raw)
 	case declaredRecord:

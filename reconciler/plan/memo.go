@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A Memo caches results between calls of Resolve. It affects only how long a call takes, with one exception: content
@@ -32,7 +33,9 @@ type Memo struct {
 	spareResults map[api.PlacementKey]*result
 	last         *Plan
 
-	fleet       fleet
+	fleet fleet
+	// texts are the reasons of decisions. Those about a cluster are the same for many placements.
+	texts       ledger.Texts
 	paused      map[string]string
 	suspensions suspensions
 }
@@ -92,7 +95,7 @@ type prepared struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
+	return &Memo{texts: ledger.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
 }
 
 func (m *Memo) setInForce(s *hub.Snapshot) {

@@ -122,12 +122,19 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	out := placement.Schedule(*p.Request)
 	if slices.EqualFunc(out.Bindings, p.Request.Bindings, sameBinding) {
 		out.Bindings = p.Request.Bindings // use the same memory for two equal lists
+	} else {
+		for i := range out.Bindings {
+			pl.memo.texts.Share(&out.Bindings[i].Reason)
+		}
 	}
 	if p.Unanswered > 0 { // the policy of the request is reduced
 		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
 	if pl.ShortDecisions {
 		out.Decisions = shortDecisions(out)
+	}
+	for i := range out.Decisions {
+		pl.memo.texts.Share(&out.Decisions[i].Reason)
 	}
 	return out
 }
