@@ -85,6 +85,9 @@ type Binding struct {
 	// neither happened or it was not recorded.
 	RemovedBy string `json:",omitempty"`
 
+	// Evicted says that the removal is an eviction: the cluster is not selected again before it is over.
+	Evicted bool `json:",omitempty"`
+
 	// AllowDelete says that the commit of Assigned allows the deletions it causes.
 	AllowDelete bool
 

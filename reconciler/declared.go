@@ -30,6 +30,12 @@ func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.DeclaredHashes] {
 		for _, o := range s.Staged {
 			put(o.ID, o.Hash, o.SpecHash)
 		}
+		for _, e := range s.Evictions {
+			put(api.ID{Group: api.PlacementGroup, Kind: "ClusterResourcePlacementEviction", Name: e.Name}, e.Hash, e.SpecHash)
+		}
+		for _, b := range s.Budgets {
+			put(api.ID{Group: api.PlacementGroup, Kind: "ClusterResourcePlacementDisruptionBudget", Name: b.Name}, b.Hash, b.SpecHash)
+		}
 	}
 }
 

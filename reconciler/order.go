@@ -32,6 +32,8 @@ type Order struct {
 	Run    string `json:"run,omitempty"`
 	Reject bool   `json:"reject,omitempty"`
 	Code   string `json:"code,omitempty"`
+	// Name is the name of the eviction; a new one if it is empty.
+	Name string `json:"name,omitempty"`
 	// Overrun makes a freeze let rollouts finish that have begun.
 	Overrun bool `json:"overrun,omitempty"`
 	// Reason is the reason of a suspension, or of resuming a stopped rollout. A suspension ends after For or at Until,
@@ -83,6 +85,21 @@ func Unfreeze(ctx context.Context, r *Reconciler, o Order) (said string, err err
 // run only. A rejected run updates no further cluster.
 func Approve(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
 	return r.order(ctx, o, (*orderRun).approve)
+}
+
+// Evict removes a placement from a cluster if its disruption budget allows it, which the next plan decides.
+func Evict(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+	return r.order(ctx, o, (*orderRun).evict)
+}
+
+// Cordon keeps placements from being scheduled to a cluster, as a taint does.
+func Cordon(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+	return r.order(ctx, o, (*orderRun).cordon)
+}
+
+// Uncordon ends what Cordon has begun.
+func Uncordon(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+	return r.order(ctx, o, (*orderRun).uncordon)
 }
 
 // Check makes members check all of their objects, or those of one placement on all clusters, and retry failures at once.

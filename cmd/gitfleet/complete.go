@@ -26,8 +26,8 @@ const patience = 2 * time.Second
 var completers = map[string]func(known func() server.Names, args []string, begun string) []string{
 	"get": completeKinds(view.Kinds), "describe": completeKinds([]string{"crp", "mc", "rp"}),
 	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects, "approve": completeSubjects,
-	"explain": completePlacementAndCluster,
-	"freeze":  completePlacement, "unfreeze": completePlacement,
+	"explain": completePlacementAndCluster, "evict": completePlacementAndCluster, "drain": completeCluster, "uncordon": completeCluster,
+	"freeze": completePlacement, "unfreeze": completePlacement,
 	"tree": completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,
 	"drift list": completePlacement, "drift show": completePlacement,
 }
@@ -70,6 +70,13 @@ func completePlacementAndCluster(known func() server.Names, args []string, begun
 		return known().Clusters
 	}
 	return completePlacement(known, args, begun)
+}
+
+func completeCluster(known func() server.Names, args []string, _ string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	return known().Clusters
 }
 
 // completeSubjects completes a placement or a cluster.

@@ -56,7 +56,7 @@ func TestCompletion(t *testing.T) {
 		"describe crp ":           "idle web",
 		"describe rp ":            "team/db",
 		"get clusters ":           "east west",
-		"get ":                    "all areq careq crp csur mc placements rp sur",
+		"get ":                    "all areq careq crp crpe csur mc placements rp sur",
 		"history crp/web ":        "",
 		"tree crp/web --cluster ": "east west",
 	} {

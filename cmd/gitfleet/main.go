@@ -84,7 +84,7 @@ warnings or a failed rollout, or the condition is not met yet; 2 error.`,
 	}
 	root.AddGroup(commandGroups...)
 	grouped(root, groupFleet, view.NewStatus(), view.NewGet(), view.NewDescribe(), view.NewTree(), view.NewEvents(), view.NewHistory(), view.NewExplain(), view.NewDrift(), view.NewProposals(), view.NewTrace())
-	grouped(root, groupOperate, operate.NewSync(), operate.NewWait(), operate.NewSuspend(), operate.NewResume(), operate.NewFreeze(), operate.NewUnfreeze(), operate.NewApprove(), operate.NewRollback(), operate.NewAdoptFleet())
+	grouped(root, groupOperate, operate.NewSync(), operate.NewWait(), operate.NewSuspend(), operate.NewResume(), operate.NewFreeze(), operate.NewUnfreeze(), operate.NewApprove(), operate.NewEvict(), operate.NewDrain(), operate.NewUncordon(), operate.NewRollback(), operate.NewAdoptFleet())
 	grouped(root, groupRepository, membership.NewInit(), lock.New(), check.NewValidate(), check.NewPlan(), check.NewRender(), compare.NewDiff())
 	grouped(root, groupDaemon, daemon.NewRun(), membership.NewMember(), diagnostics.NewDoctor(), operate.NewKubeconfig(), daemon.NewState(), diagnostics.NewBugReport())
 	root.AddCommand(newVersion())

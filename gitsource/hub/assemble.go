@@ -94,6 +94,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.overrides()
 	a.references()
 	a.windows()
+	a.budgets()
 	a.scaledObjects()
 	s.Runs = a.stagedRuns()
 	a.problems = a.problems.Sort()
@@ -244,6 +245,10 @@ func (a *assembly) fill(s *Snapshot) {
 			s.ClusterOverrides = append(s.ClusterOverrides, it.clusterOverride)
 		case it.override != nil:
 			s.Overrides = append(s.Overrides, it.override)
+		case it.eviction != nil:
+			s.Evictions = append(s.Evictions, it.eviction)
+		case it.budget != nil:
+			s.Budgets = append(s.Budgets, it.budget)
 		case it.window != nil:
 			s.Windows = append(s.Windows, it.window)
 		case it.vars != nil:

@@ -61,6 +61,28 @@ func (a *assembly) overrides() {
 	}
 }
 
+// budgets reports budgets that their placements do not allow.
+func (a *assembly) budgets() {
+	placements := map[string]*Placement{}
+	for _, it := range a.items {
+		if it.placement != nil && it.id.Namespace == "" {
+			placements[it.id.Name] = it.placement
+		}
+	}
+	for _, it := range a.items {
+		switch {
+		case it.budget != nil && placements[it.id.Name] == nil:
+			a.problem(problem.Warning, it.origin, "metadata.name", "the commit has no ClusterResourcePlacement %s, so this budget has no effect; give it the name of one", it.id.Name)
+		case it.budget != nil:
+			if field, fault := validation.BudgetFault(&it.budget.Spec, placements[it.id.Name].Spec.Policy); fault != "" {
+				a.problem(problem.Error, it.at("spec."+field), "spec."+field, "%s; write a number for minAvailable", fault)
+			}
+		case it.eviction != nil && placements[it.eviction.Spec.PlacementName] == nil:
+			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "Failed to find ClusterResourcePlacement targeted by eviction: the commit has no %s; remove the eviction, or correct the name", it.eviction.Spec.PlacementName)
+		}
+	}
+}
+
 // windows reports windows that have no effect, or are never open together.
 func (a *assembly) windows() {
 	var all []*window.Window

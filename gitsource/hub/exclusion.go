@@ -88,6 +88,16 @@ func (s *Snapshot) visit(visit func(what string, origin api.Origin, o *api.Objec
 			return
 		}
 	}
+	for _, e := range s.Evictions {
+		if !visit("ClusterResourcePlacementEviction/"+e.Name, e.Origin, nil) {
+			return
+		}
+	}
+	for _, b := range s.Budgets {
+		if !visit("ClusterResourcePlacementDisruptionBudget/"+b.Name, b.Origin, nil) {
+			return
+		}
+	}
 	for _, w := range s.Windows {
 		if !visit("RolloutWindow/"+w.Name, w.Origin, nil) {
 			return

@@ -48,6 +48,9 @@ type Snapshot struct {
 	ClusterVars []*ClusterVars
 	// Runs are the staged update runs, sorted by namespace and name.
 	Runs []*StagedRun
+	// Evictions and Budgets are sorted by name.
+	Evictions []*Eviction
+	Budgets   []*Budget
 	// Windows are sorted by name.
 	Windows []*Window
 	// Staged are the manifests of staged update strategies, runs and approval requests, sorted by ID.
@@ -110,6 +113,20 @@ type Hashes struct{ Hash, SpecHash string }
 // A ClusterOverride is a declared ClusterResourceOverride.
 type ClusterOverride struct {
 	*api.ClusterResourceOverride
+	Origin api.Origin
+	Hashes
+}
+
+// An Eviction is a declared ClusterResourcePlacementEviction.
+type Eviction struct {
+	*api.ClusterResourcePlacementEviction
+	Origin api.Origin
+	Hashes
+}
+
+// A Budget is a declared ClusterResourcePlacementDisruptionBudget.
+type Budget struct {
+	*api.ClusterResourcePlacementDisruptionBudget
 	Origin api.Origin
 	Hashes
 }

@@ -147,17 +147,16 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// A kind that gitfleet does not support is reported by what it is: not supported yet, written by
+// A kind that gitfleet does not support is reported by what it is: written by
 // controllers, of another version or group, or misspelt.
 func TestUnsupportedKinds(t *testing.T) {
 	for apiVersion, kinds := range map[string]map[string]string{
 		"placement.kubernetes-fleet.io/v1beta1": {
-			"ClusterResourcePlacementEviction": "kind: ClusterResourcePlacementEviction is not supported yet and has no effect (warning)",
-			"ClusterResourcePlacementStatus":   "kind: ClusterResourcePlacementStatus is written by controllers and has no effect in Git; remove it (warning)",
-			"Work":                             "kind: Work is written by controllers and has no effect in Git; remove it (warning)",
-			"ResourcePlacment":                 "kind: unknown kind ResourcePlacment in group placement.kubernetes-fleet.io; did you mean ResourcePlacement?",
-			"ClusterStagedUpdateRn":            "kind: unknown kind ClusterStagedUpdateRn in group placement.kubernetes-fleet.io; did you mean ClusterStagedUpdateRun?",
-			"MemberCluster":                    "apiVersion: MemberCluster is not known in placement.kubernetes-fleet.io/v1beta1; write apiVersion: cluster.kubernetes-fleet.io/v1beta1",
+			"ClusterResourcePlacementStatus": "kind: ClusterResourcePlacementStatus is written by controllers and has no effect in Git; remove it (warning)",
+			"Work":                           "kind: Work is written by controllers and has no effect in Git; remove it (warning)",
+			"ResourcePlacment":               "kind: unknown kind ResourcePlacment in group placement.kubernetes-fleet.io; did you mean ResourcePlacement?",
+			"ClusterStagedUpdateRn":          "kind: unknown kind ClusterStagedUpdateRn in group placement.kubernetes-fleet.io; did you mean ClusterStagedUpdateRun?",
+			"MemberCluster":                  "apiVersion: MemberCluster is not known in placement.kubernetes-fleet.io/v1beta1; write apiVersion: cluster.kubernetes-fleet.io/v1beta1",
 		},
 		"cluster.kubernetes-fleet.io/v1beta1": {
 			"InternalMemberCluster": "kind: InternalMemberCluster is written by controllers and has no effect in Git; remove it (warning)",

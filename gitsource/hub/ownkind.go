@@ -60,6 +60,14 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 	case *api.ApprovalRequest:
 		it.approval, it.staged = &o.Spec, newStagedManifest(it, &o.ObjectMeta, &o.Spec)
 		validation.CheckApprovalRequest(r, it.id, it.approval)
+	case *api.ClusterResourcePlacementEviction:
+		o.APIVersion = version
+		validation.CheckEviction(r, it.id, &o.Spec)
+		it.eviction = &Eviction{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
+	case *api.ClusterResourcePlacementDisruptionBudget:
+		o.APIVersion = version
+		validation.CheckDisruptionBudget(r, it.id, &o.Spec)
+		it.budget = &Budget{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.RolloutWindow:
 		it.window = &Window{o, it.origin, newHashes(&o.ObjectMeta, o.Spec), validation.CheckWindow(r, it.id, &o.Spec)}
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:

@@ -15,8 +15,6 @@ import (
 const formerGroup = "fleet.azure.com"
 
 var (
-	// notYetSupported are KubeFleet's kinds that users write and gitfleet does not support.
-	notYetSupported = strings.Fields("ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget")
 	// writtenByControllers are the kinds that users only read: KubeFleet's controllers or gitfleet
 	// write them.
 	writtenByControllers = strings.Fields(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot
@@ -46,8 +44,6 @@ func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind)
 		return
 	}
 	switch {
-	case slices.Contains(notYetSupported, gvk.Kind):
-		r.Warnf(r.Field("kind"), "%s is not supported yet and has no effect", gvk.Kind)
 	case slices.Contains(writtenByControllers, gvk.Kind):
 		r.Warnf(r.Field("kind"), "%s is written by controllers and has no effect in Git; remove it", gvk.Kind)
 	default:
@@ -68,7 +64,7 @@ func kindNamed(kind string) (api.GroupKind, bool) {
 
 // kindNames returns the kinds that users may mean, sorted.
 func kindNames() []string {
-	names := slices.Clone(notYetSupported)
+	var names []string
 	for gk := range api.ManifestKinds {
 		names = append(names, gk.Kind)
 	}

@@ -29,6 +29,9 @@ type Kind struct {
 	typ reflect.Type
 }
 
+// evictionVersions are the versions of evictions and disruption budgets.
+var evictionVersions = []string{"v1beta1", "v1alpha1"}
+
 // ManifestKinds are the kinds of manifests that users may write, by group and kind. Kinds that
 // are only served, such as ClusterResourcePlacementStatus, are in package kubeapi.
 var ManifestKinds = map[schema.GroupKind]Kind{
@@ -83,6 +86,12 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: PlacementGroup, Kind: "ApprovalRequest"}: {
 		Kind: "ApprovalRequest", Plural: "approvalrequests", ShortName: "areq", Namespaced: true,
 		Versions: both, typ: reflect.TypeFor[ApprovalRequest]()},
+	{Group: PlacementGroup, Kind: "ClusterResourcePlacementEviction"}: {
+		Kind: "ClusterResourcePlacementEviction", Plural: "clusterresourceplacementevictions", ShortName: "crpe",
+		Versions: evictionVersions, typ: reflect.TypeFor[ClusterResourcePlacementEviction]()},
+	{Group: PlacementGroup, Kind: "ClusterResourcePlacementDisruptionBudget"}: {
+		Kind: "ClusterResourcePlacementDisruptionBudget", Plural: "clusterresourceplacementdisruptionbudgets", ShortName: "crpdb",
+		Versions: evictionVersions, typ: reflect.TypeFor[ClusterResourcePlacementDisruptionBudget]()},
 	{Group: OverlayGroup, Kind: "RolloutWindow"}: {
 		Kind: "RolloutWindow", Plural: "rolloutwindows",
 		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[RolloutWindow]()},

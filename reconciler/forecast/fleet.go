@@ -101,6 +101,9 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 		maps.Copy(m.Annotations, seen.Annotations)
 		maps.DeleteFunc(m.Annotations, func(name, _ string) bool { return strings.HasPrefix(name, api.PropertyAnnotationPrefix) })
 		m.Spec.Taints = declared.Spec.Taints
+		if slices.Contains(seen.Spec.Taints, api.CordonTaint()) {
+			m.Spec.Taints = append(slices.Clone(m.Spec.Taints), api.CordonTaint())
+		}
 		maps.Copy(m.Annotations, declared.Annotations)
 	} else {
 		j.warnDifferences(declared, seen)

@@ -119,6 +119,11 @@ const (
 	Approved Event = "approved"
 	// Rejected: a user rejected a stage of an update run, which stops it.
 	Rejected Event = "rejected"
+	// Evicted: a user ordered the eviction of a placement from a cluster. Cordoned, Uncordoned: a user began to drain a
+	// cluster, or ended that.
+	Evicted    Event = "evicted"
+	Cordoned   Event = "cordoned"
+	Uncordoned Event = "uncordoned"
 	// ProposalOpened, ProposalClosed: a user requested that held drift is offered at once, or
 	// reverted.
 	ProposalOpened Event = "proposalOpened"

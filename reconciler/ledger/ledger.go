@@ -97,6 +97,8 @@ type Placement struct {
 	Stops        []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
 	// Runs are the staged update runs that are declared, and the one in force, in the order in which they appeared.
 	Runs []placement.Run `json:",omitempty"`
+	// Evictions are those that are declared, and the last that users have ordered, in the order in which they came.
+	Evictions []placement.Eviction `json:",omitempty"`
 	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.
 	// Clusters that have not answered since may also hold the placement.
 	Rebuilt   bool      `json:"Found,omitempty"`

@@ -19,6 +19,8 @@ const (
 	StopsWrites Effect = ""
 	// Freezes: no cluster gets new content; everything else continues.
 	Freezes Effect = "freeze"
+	// Cordons: no placement is scheduled to a cluster that does not tolerate its taint, since it is drained.
+	Cordons Effect = "cordon"
 )
 
 // A Subject is what is suspended. An empty field stands for all: a placement or an object
@@ -80,8 +82,11 @@ func (s Suspension) String() string {
 
 // Verb is what was done to a subject, as a participle.
 func (e Effect) Verb() string {
-	if e == Freezes {
+	switch e {
+	case Freezes:
 		return "frozen"
+	case Cordons:
+		return "cordoned"
 	}
 	return "suspended"
 }

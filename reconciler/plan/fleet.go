@@ -35,6 +35,7 @@ type clusterSource struct {
 	stale       bool
 	objection   string // why it gets no new placements; empty if it does
 	condition   clusterCondition
+	cordoned    bool // it has the taint of a cluster that is drained
 }
 
 // A clusterCondition is what else matters to the placements that hold a cluster.
@@ -68,7 +69,7 @@ func (f *fleet) update(in Input) time.Time {
 		if was == source && in.Observed == nil {
 			continue
 		}
-		now := clusterOf(in, c, seen, source.objection)
+		now := clusterOf(in, c, seen, source)
 		other, properties := diffClusters(&f.list[i], &now)
 		if !other && !properties {
 			continue
@@ -92,6 +93,8 @@ func sourceOf(in Input, c *hub.Cluster, seen *ledger.Cluster) (clusterSource, ti
 	why, at := ineligibleReason(seen, in.Now)
 	refusal := in.Ledger.Refusal(c.Name)
 	s := clusterSource{declared: c, objection: cmp.Or(refusal, why), condition: clusterCondition{refusal: refusal, driftRule: c.Annotations[api.DriftAnnotation]}}
+	cordon, found := in.Ledger.Suspension(ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons})
+	s.cordoned = found && !cordon.Ended(in.Now)
 	if seen != nil {
 		s.seenVersion, s.stale = seen.Version(), Stale(seen, in.Now)
 		s.condition.healthy, s.condition.err = seen.Healthy, seen.Error
@@ -99,12 +102,15 @@ func sourceOf(in Input, c *hub.Cluster, seen *ledger.Cluster) (clusterSource, ti
 	return s, at
 }
 
-func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string) placement.Cluster {
+func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, source clusterSource) placement.Cluster {
 	if known, ok := in.Observed[c.Name]; ok {
 		return known
 	}
 	out := Cluster(c, withoutStale(seen, in.Now))
-	out.Ineligible = objection
+	out.Ineligible = source.objection
+	if source.cordoned {
+		out.Taints = append(slices.Clone(out.Taints), api.CordonTaint())
+	}
 	return out
 }
 

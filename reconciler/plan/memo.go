@@ -56,8 +56,8 @@ type resultKey struct {
 	successor *result
 	// others are the clusters of the placements that an affinity names, as text.
 	others string
-	// runs are the declared staged update runs, as text.
-	runs string
+	// runs are the declared staged update runs, and evictions the declared evictions with the budget, as text.
+	runs, evictions string
 }
 
 // scheduling returns the part of the key that the decisions of the scheduler depend on, apart from the policy and the
@@ -77,6 +77,10 @@ type commitCache struct {
 	runs       map[api.PlacementKey][]*hub.StagedRun
 	// runTexts are the runs as texts, which are equal if the runs are.
 	runTexts map[api.PlacementKey]string
+	// evictions and budgets are those of a placement, and evictionTexts both as texts.
+	evictions     map[api.PlacementKey][]*hub.Eviction
+	budgets       map[api.PlacementKey]*hub.Budget
+	evictionTexts map[api.PlacementKey]string
 	// unused are the warnings about overrides that select nothing; nil until they are needed.
 	unused *problem.List
 }
@@ -189,6 +193,7 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 		stages, _ := json.Marshal(r.Stages)
 		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.Origin, string(stages), hashesOf(r))
 	}
+	m.readEvictions(s)
 	for _, o := range s.ClusterOverrides {
 		m.cros = append(m.cros, o.ClusterResourceOverride)
 	}
@@ -207,6 +212,24 @@ func hashesOf(r *hub.StagedRun) (out []string) {
 		out = append(out, m.ID.Name, m.Hash)
 	}
 	return out
+}
+
+// readEvictions sets the evictions and budgets of each placement.
+func (m *commitCache) readEvictions(s *hub.Snapshot) {
+	if len(s.Evictions)+len(s.Budgets) == 0 {
+		return
+	}
+	m.evictions, m.budgets, m.evictionTexts = map[api.PlacementKey][]*hub.Eviction{}, map[api.PlacementKey]*hub.Budget{}, map[api.PlacementKey]string{}
+	for _, e := range s.Evictions {
+		key := api.PlacementKey{Name: e.Spec.PlacementName}
+		m.evictions[key] = append(m.evictions[key], e)
+		m.evictionTexts[key] += fmt.Sprintln(e.Name, e.SpecHash, e.Origin)
+	}
+	for _, b := range s.Budgets {
+		key := api.PlacementKey{Name: b.Name}
+		m.budgets[key] = b
+		m.evictionTexts[key] += b.SpecHash
+	}
 }
 
 // Scope returns whether a kind is namespaced: built-in kinds, and those defined in the commit.

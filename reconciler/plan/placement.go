@@ -76,9 +76,10 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 		pl.startRollout(p)
 	}
 	pl.updateAllowedContent(p)
+	evict(pl, p, before, record)
 	bound := keepRebuilt(p.Spec.Spec.Policy, notRemoving(before))
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
+		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: withoutEvicting(p, pl.memo.fleet.list, before), Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
 	}
 	p.Schedule = pl.schedule(p)
 	p.warn("spec.policy", p.Schedule.Notes...)
@@ -111,7 +112,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	if old := pl.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
 		was := old.placement.Request
 		switch out := old.placement.Schedule; {
-		case was.Policy != p.Request.Policy:
+		case was.Policy != p.Request.Policy, !slices.Equal(old.placement.evicting, p.evicting):
 		case slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding):
 			return out
 		case slices.EqualFunc(out.Bindings, p.Request.Bindings, sameChoice): // its own result gives the same result
@@ -340,6 +341,8 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 	if !record.Deleted {
 		p.Record.Deleted, p.Record.DeletedAt = true, pl.Now
 	}
+	p.Record.Evictions = slices.Clone(p.Record.Evictions)
+	judgeAll(p, pl, placement.Judgement{Message: "Found deleting ClusterResourcePlacement targeted by eviction"})
 	before := pl.bindings(p, record)
 	// If the placement was deleted, the permission of a commit is recorded and applies until all objects are deleted.
 	// If it was renamed, the permission depends on the content under the new key; see successorMayDelete.

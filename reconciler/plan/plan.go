@@ -116,6 +116,9 @@ type Placement struct {
 	// InternalError says that planning the placement has panicked, and Stack where. The placement keeps what it holds.
 	InternalError, Stack string
 
+	// evicting are the clusters that it is being evicted from, by name.
+	evicting []string
+
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record        ledger.Placement
 	RecordChanged bool

@@ -148,7 +148,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	if others := pl.clustersOfOthers(in.spec); others != nil {
 		in.others = fmt.Sprint(others)
 	}
-	in.runs = pl.memo.inForce.runTexts[key]
+	in.runs, in.evictions = pl.memo.inForce.runTexts[key], pl.memo.inForce.evictionTexts[key]
 	return in
 }
 

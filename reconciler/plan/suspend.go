@@ -46,6 +46,7 @@ func (r *suspensions) update(in Input) time.Time {
 		switch {
 		case s.Effect == ledger.Freezes:
 			r.freezes[s.Subject] = s
+		case s.Effect == ledger.Cordons: // it is a taint of the cluster
 		case s.Object == api.ID{}:
 			r.reasons[s.Subject] = suspendedState{s.String(), s.Since}
 		default:

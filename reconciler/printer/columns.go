@@ -144,6 +144,29 @@ func firstUntrue(conditions []metav1.Condition) string {
 	return ""
 }
 
+// Evictions are the columns of evictions, which are KubeFleet's.
+var Evictions = []Column{
+	Name,
+	Text("Valid", "Whether the placement can be evicted from the cluster.", 0, evictionCondition(api.EvictionValid)),
+	Text("Executed", "Whether it is evicted.", 0, evictionCondition(api.EvictionExecuted)),
+	Text("Message", "What came of it.", 1, func(r Row) string {
+		if of, ok := r.Value.(*api.ClusterResourcePlacementEviction); ok && len(of.Status.Conditions) > 0 {
+			return of.Status.Conditions[len(of.Status.Conditions)-1].Message
+		}
+		return ""
+	}),
+}
+
+func evictionCondition(typ string) func(Row) string {
+	return func(r Row) string {
+		of, ok := r.Value.(*api.ClusterResourcePlacementEviction)
+		if !ok {
+			return ""
+		}
+		return statusOf(of.Status.Conditions, typ)
+	}
+}
+
 // Clusters are the columns of MemberClusters.
 var Clusters = []Column{
 	Name,

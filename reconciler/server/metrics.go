@@ -65,7 +65,7 @@ var (
 	rolloutUnavailable    = describe("gitfleet_rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
 	rolloutMaxUnavailable = describe("gitfleet_rollout_max_unavailable_clusters", "Clusters of a placement that may be unavailable at once; absent if no rollout is in progress.", "placement")
 
-	suspensions    = describe("gitfleet_suspensions", "Suspensions in force, by what is suspended: cluster, placement or object, or content, which is a freeze.", "of")
+	suspensions    = describe("gitfleet_suspensions", "Suspensions in force, by what is suspended: cluster, placement, object, content, which is a freeze, or scheduling, which is the drain of a cluster.", "of")
 	suspendedSince = describe("gitfleet_suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began, by whether it expires: true or false; absent if there is none.", "expires")
 	// outstanding has KubeFleet's name, for existing alerts.
 	outstanding = describe("fleet_workload_placement_status_last_timestamp_seconds",
@@ -330,11 +330,13 @@ func (p *scrape) oldestSuspensions() {
 
 // suspended counts suspensions by kind of subject.
 func suspended(all []status.Suspension) map[string]int {
-	n := map[string]int{"cluster": 0, "placement": 0, "object": 0, "content": 0}
+	n := map[string]int{"cluster": 0, "placement": 0, "object": 0, "content": 0, "scheduling": 0}
 	for i := range all {
 		switch {
 		case all[i].Effect == "freeze":
 			n["content"]++
+		case all[i].Effect == "cordon":
+			n["scheduling"]++
 		case all[i].Object != api.ID{}:
 			n["object"]++
 		case all[i].Placement != "":

@@ -29,6 +29,9 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	if known.Commit != "" {
 		out.Annotations[api.CommitAnnotation] = known.Commit
 	}
+	if in.cordoned {
+		out.Spec.Taints = append(slices.Clone(out.Spec.Taints), api.CordonTaint())
+	}
 	if in.suspended != "" {
 		out.Annotations[api.SuspendedAnnotation] = in.suspended
 	}

@@ -28,8 +28,9 @@ func (r *Report) Only(name string) (*Report, error) {
 		UpdateRuns: filter(r.UpdateRuns, func(u **api.ClusterStagedUpdateRun) bool {
 			return api.PlacementKey{Namespace: (*u).Namespace, Name: (*u).Spec.PlacementName}.String() == name
 		}),
-		Drifts: filter(r.Drifts, func(d *Drift) bool { return d.Placement == name }),
-		Events: filter(r.Events, func(e *Event) bool { return e.About() == name }),
+		Drifts:    filter(r.Drifts, func(d *Drift) bool { return d.Placement == name }),
+		Events:    filter(r.Events, func(e *Event) bool { return e.About() == name }),
+		Evictions: filter(r.Evictions, func(e **api.ClusterResourcePlacementEviction) bool { return "crp/"+(*e).Spec.PlacementName == name }),
 		Suspensions: filter(r.Suspensions, func(s *Suspension) bool {
 			return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
 		}),
@@ -47,8 +48,9 @@ func (r *Report) On(cluster string) (*Report, error) {
 	held := map[string]bool{}
 	out := &Report{
 		At: r.At, Source: r.Source, Standby: r.Standby, Clusters: r.Clusters[i : i+1 : i+1],
-		Drifts: filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster }),
-		Events: filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster }),
+		Evictions: filter(r.Evictions, func(e **api.ClusterResourcePlacementEviction) bool { return (*e).Spec.ClusterName == cluster }),
+		Drifts:    filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster }),
+		Events:    filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster }),
 	}
 	for _, d := range r.Details {
 		if j := slices.IndexFunc(d.Clusters, func(c ClusterDetail) bool { return c.Cluster == cluster }); j >= 0 {

@@ -20,6 +20,7 @@ import (
 type Memo struct {
 	placements map[api.PlacementKey]*placementEntry
 	clusters   map[string]*clusterEntry
+	evictions  map[string]*api.ClusterResourcePlacementEviction
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
 	unplaced   unplacedObjects
@@ -141,6 +142,8 @@ type clusterInput struct {
 	// foreign is why the cluster is refused, because another fleet or another member holds it; empty if it is
 	// not. sameAs is that other member.
 	foreign, sameAs string
+	// cordoned says that the cluster is drained.
+	cordoned bool
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
@@ -148,6 +151,7 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 		declared: c, known: in.Ledger.Declared()[clusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
 		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), foreign: in.Ledger.Refusal(c.Name), sameAs: in.Ledger.SameAs(c.Name),
 	}
+	now.cordoned = suspended(in, ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons}) != ""
 	old := m.clusters[c.Name]
 	if old != nil && old.clusterInput == now {
 		return old.object

@@ -63,6 +63,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 		h.add(normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
 	h.stopped()
+	h.evictionEvents()
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
 		h.clusterEvents()
 		h.deletions()

@@ -75,6 +75,8 @@ type Report struct {
 	Clusters          []*api.MemberCluster                  // by name
 	Details           []*Detail                             // what a placement's status has no field for
 	Suspensions       []Suspension                          // those in force, by subject
+	// Evictions are those of the commit in force and the last that users have ordered, by name.
+	Evictions []*api.ClusterResourcePlacementEviction `json:",omitempty"`
 	// Drifts are the objects that differ, or have differed, from the hub, by placement, cluster
 	// and object.
 	Drifts []Drift
@@ -238,6 +240,7 @@ func Build(in Input) *Report {
 		}
 	}
 	in.Memo.stagedObjects(in, r)
+	r.Evictions = in.Memo.evictionObjects(in)
 	r.Events = in.Memo.finish(in)
 	return r
 }

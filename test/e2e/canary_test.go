@@ -201,7 +201,7 @@ func TestOutputsContainNoSecret(t *testing.T) {
 		"plan CHECKOUT", "plan CHECKOUT -o json", "plan CHECKOUT --current PLAN", "render CHECKOUT", "diff --config CONFIG", "diff --config CONFIG -o json",
 		"diff --config CONFIG --path CHECKOUT", "validate CHECKOUT", "validate CHECKOUT -o json", "validate CHECKOUT -o sarif", "validate CHECKOUT -o github",
 		"suspend secret/s -n " + drift + " --cluster member-1 --reason looking", "resume secret/s -n " + drift + " --cluster member-1",
-		"freeze crp/look --reason looking", "unfreeze crp/look", "approve crp/look --stage canary", "lock CHECKOUT",
+		"freeze crp/look --reason looking", "unfreeze crp/look", "approve crp/look --stage canary", "evict crp/look nowhere --reason looking", "drain nowhere --reason looking", "uncordon member-1", "lock CHECKOUT",
 		"wait crp/refused --for=applied --timeout 1s", "sync crp/refused --wait --timeout 3s", "rollback crp/repair --to " + first + " --path CHECKOUT --author AUTHOR",
 		"adopt-fleet", "state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version", "member rbac CHECKOUT", "doctor --config CONFIG", "doctor --config CONFIG -o json",
 	}

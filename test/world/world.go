@@ -31,6 +31,8 @@ import (
 //	                                        [before] or after, a wait, a maxConcurrency
 //	run web-1 of web by slow [Stop]         a staged update run
 //	approve web-1 before|after canary
+//	evict one of web from a                 an eviction, once
+//	budget web min|max 1                    a disruption budget
 //	window fridays "5 12 * * 5" 10m [Stop]  a RolloutWindow with an allowed period in UTC,
 //	      [on eu] [max 1h]                  for clusters of a region, with overrun and maxAge
 //
@@ -61,6 +63,11 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			overlay(out, words[1], words[2], words[3], len(words) > 4)
 		case "chart":
 			chart(out, words[1], words[2], words[3], len(words) > 4)
+		case "evict":
+			put(out, "eviction", words[1], fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementEviction, metadata: {name: %s}, spec: {placementName: %s, clusterName: %s}}", words[1], words[3], words[5]))
+		case "budget":
+			field := map[string]string{"min": "minAvailable", "max": "maxUnavailable"}[words[2]]
+			put(out, "budget", words[1], fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementDisruptionBudget, metadata: {name: %s}, spec: {%s: %s}}", words[1], field, words[3]))
 		case "window":
 			put(out, "window", words[1], rolloutWindow(line))
 		case "widget":

@@ -48,6 +48,11 @@ func (o *orders) mount(srv *server.Server) {
 	act("approve", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return reconciler.Approve(ctx, o.loop, order)
 	}))
+	for name, do := range map[string]func(context.Context, *reconciler.Reconciler, reconciler.Order) (string, error){
+		"evict": reconciler.Evict, "cordon": reconciler.Cordon, "uncordon": reconciler.Uncordon,
+	} {
+		act(name, orderAction(func(ctx context.Context, order reconciler.Order) (string, error) { return do(ctx, o.loop, order) }))
+	}
 	act("close-proposal", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return o.proposals.Close(ctx, order.Subject, order.By)
 	}))

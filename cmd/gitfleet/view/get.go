@@ -25,7 +25,7 @@ type view struct {
 	names []string // names that users may use
 	// The listed kinds. qualified says that names are shown with their kind.
 	placements, resourcePlacements, clusters, qualified bool
-	// staged is the kind of staged update runs or approval requests that is listed; empty for none.
+	// staged is the kind of staged update runs, approval requests or evictions that is listed; empty for none.
 	staged string
 }
 
@@ -37,12 +37,13 @@ var views = []view{
 	{names: []string{"sur", "stagedupdateruns", "stagedupdaterun"}, staged: "StagedUpdateRun"},
 	{names: []string{"careq", "clusterapprovalrequests", "clusterapprovalrequest"}, staged: "ClusterApprovalRequest"},
 	{names: []string{"areq", "approvalrequests", "approvalrequest"}, staged: "ApprovalRequest"},
+	{names: []string{"crpe", "evictions", "clusterresourceplacementevictions", "clusterresourceplacementeviction"}, staged: "ClusterResourcePlacementEviction"},
 	{names: []string{"placements", "placement"}, placements: true, resourcePlacements: true, qualified: true},
 	{names: []string{"all"}, placements: true, resourcePlacements: true, clusters: true, qualified: true},
 }
 
 // Kinds are the kinds in help and completion.
-var Kinds = []string{"all", "areq", "careq", "crp", "csur", "mc", "placements", "rp", "sur"}
+var Kinds = []string{"all", "areq", "careq", "crp", "crpe", "csur", "mc", "placements", "rp", "sur"}
 
 // NewGet returns the command get.
 func NewGet() *cobra.Command {
@@ -51,7 +52,7 @@ func NewGet() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME] | KIND/NAME | NAME",
-		Short: "List placements, member clusters or staged update runs",
+		Short: "List placements, member clusters, staged update runs or evictions",
 		Long: `Get lists what the daemon knows, in the columns of kubectl get. Status and
 describe have more: where placements are, and why they are not available.
 
@@ -61,6 +62,7 @@ describe have more: where placements are, and why they are not available.
   mc           MemberClusters; clusters as well
   csur, sur    ClusterStagedUpdateRuns, StagedUpdateRuns
   careq, areq  ClusterApprovalRequests, ApprovalRequests
+  crpe         ClusterResourcePlacementEvictions, ordered ones as well
   all          placements and member clusters
 
 A name alone is that of a placement or of a member cluster.`,
@@ -115,7 +117,7 @@ type getCommand struct {
 	labels labels.Selector
 	view   view
 	of     client.Subject // one placement or cluster; empty for all
-	name   string         // of one run or approval request, with its namespace before it; empty for all
+	name   string         // of one run, approval request or eviction, with its namespace before it; empty for all
 }
 
 // resolve determines what is listed.
@@ -177,6 +179,7 @@ func (g *getCommand) only(r *status.Report) *status.Report {
 	}
 	out.UpdateRuns = selectObjects(r.UpdateRuns, strings.HasSuffix(g.view.staged, "UpdateRun"), staged)
 	out.ApprovalRequests = selectObjects(r.ApprovalRequests, strings.HasSuffix(g.view.staged, "ApprovalRequest"), staged)
+	out.Evictions = selectObjects(r.Evictions, strings.HasSuffix(g.view.staged, "Eviction"), staged)
 	return &out
 }
 
@@ -240,6 +243,9 @@ func (g *getCommand) document(r *status.Report) any {
 	for _, o := range r.ApprovalRequests {
 		items = append(items, o)
 	}
+	for _, o := range r.Evictions {
+		items = append(items, o)
+	}
 	if (g.of != (client.Subject{}) || g.name != "") && len(items) == 1 {
 		return items[0]
 	}
@@ -300,11 +306,14 @@ func clusterTable(r *status.Report, wide, qualified bool) output.Table {
 	return output.TableOf(printer.Table(named(printer.Clusters, qualified), rows), wide)
 }
 
-// stagedTable lists the runs or approval requests of a report, of one kind.
+// stagedTable lists the runs, approval requests or evictions of a report, of one kind.
 func stagedTable(r *status.Report, wide bool, kind string) output.Table {
 	columns := printer.UpdateRuns
-	if strings.HasSuffix(kind, "ApprovalRequest") {
+	switch {
+	case strings.HasSuffix(kind, "ApprovalRequest"):
 		columns = printer.ApprovalRequests
+	case strings.HasSuffix(kind, "Eviction"):
+		columns = printer.Evictions
 	}
 	if !strings.HasPrefix(kind, "Cluster") {
 		columns = append([]printer.Column{namespace}, columns...)
@@ -314,6 +323,9 @@ func stagedTable(r *status.Report, wide bool, kind string) output.Table {
 		rows = append(rows, printer.Row{Meta: &o.ObjectMeta, Value: o, Now: r.At})
 	}
 	for _, o := range r.ApprovalRequests {
+		rows = append(rows, printer.Row{Meta: &o.ObjectMeta, Value: o, Now: r.At})
+	}
+	for _, o := range r.Evictions {
 		rows = append(rows, printer.Row{Meta: &o.ObjectMeta, Value: o, Now: r.At})
 	}
 	return output.TableOf(printer.Table(columns, rows), wide)

@@ -140,6 +140,9 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 		kind := c.byResource[byKind[schema.GroupVersionKind{Group: o.ID.Group, Version: "v1beta1", Kind: o.ID.Kind}]]
 		sources[kind.storeKey()] = append(sources[kind.storeKey()], strategy(kind, o, spec, known[o.ID]))
 	}
+	for _, o := range s.Budgets {
+		sources[budgets.storeKey()] = append(sources[budgets.storeKey()], budget(o, known[id(budgets, "", o.Name)]))
+	}
 	for _, kind := range slices.Collect(maps.Keys(sources)) {
 		slices.SortStableFunc(sources[kind], store.Compare)
 	}

@@ -106,3 +106,9 @@ func strategy(k *kind, o *hub.StagedManifest, spec *api.StagedUpdateStrategySpec
 		return &api.ClusterStagedUpdateStrategy{TypeMeta: kind, ObjectMeta: meta, Spec: *spec}
 	})
 }
+
+func budget(o *hub.Budget, known ledger.Declared) declared {
+	return configuration(o, budgets, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
+		return &api.ClusterResourcePlacementDisruptionBudget{TypeMeta: kind, ObjectMeta: meta, Spec: o.Spec}
+	})
+}

@@ -77,6 +77,8 @@ var (
 	clusterOverrides  = declaredKind("ClusterResourceOverride")
 	overrides         = declaredKind("ResourceOverride")
 	memberClusters    = fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters)
+	evictions         = fleetKind(api.PlacementGroup, "ClusterResourcePlacementEviction", printer.Evictions)
+	budgets           = declaredKind("ClusterResourcePlacementDisruptionBudget")
 	placementStatuses = &kind{
 		group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
 		singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
@@ -93,7 +95,7 @@ var (
 	builtIn = []*kind{
 		clusterPlacements, placements, clusterOverrides, overrides, declaredKind("ClusterResourceEnvelope"), declaredKind("ResourceEnvelope"),
 		declaredKind("ClusterStagedUpdateStrategy"), declaredKind("StagedUpdateStrategy"), clusterRuns, runs, clusterApprovals, approvals,
-		memberClusters, placementStatuses, coreEvents, otherEvents, accessReviews,
+		memberClusters, placementStatuses, evictions, budgets, coreEvents, otherEvents, accessReviews,
 	}
 )
 

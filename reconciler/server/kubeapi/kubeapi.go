@@ -154,6 +154,7 @@ func (a *API) Publish(r *status.Report) {
 	a.store.Replace(placementStatuses.storeKey(), sources(&a.space, r.PlacementStatuses))
 	publishBoth(a, r.UpdateRuns, clusterRuns, runs)
 	publishBoth(a, r.ApprovalRequests, clusterApprovals, approvals)
+	a.store.Replace(evictions.storeKey(), sources(&a.space, r.Evictions))
 	if !ledger.Identical(a.events, r.Events) {
 		core, other := eventSources(r.Events)
 		a.store.Replace(coreEvents.storeKey(), core)
