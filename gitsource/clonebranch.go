@@ -125,6 +125,100 @@ func storeObject(s storer.EncodedObjectStorer, o interface {
 	return s.SetEncodedObject(raw)
 }
 
+// BranchUpdate describes a commit on a branch that has what is written for it, and nothing else of the repository.
+type BranchUpdate struct {
+	Branch string
+	// Dirs are the new contents of directories of the top level, by the paths of files in them; nil removes one. Files are files
+	// of the top level. What is not named stays.
+	Dirs    map[string]map[string][]byte
+	Files   map[string][]byte
+	Message string
+	Time    time.Time
+}
+
+// UpdateBranch adds a commit to a branch of the clone, which it creates if necessary, and returns it. If nothing differs, there is
+// no new commit, and changed is false. The same update of the same branch is the same commit everywhere.
+func (c *Clone) UpdateBranch(u BranchUpdate) (commit string, changed bool, err error) {
+	ref := plumbing.NewBranchReferenceName(u.Branch)
+	if err := validName(ref); err != nil {
+		return "", false, fmt.Errorf("branch %q: %w", u.Branch, err)
+	}
+	if head, err := c.repo.Reference(plumbing.HEAD); err == nil && head.Target() == ref && c.within != "" {
+		return "", false, fmt.Errorf("branch %q is checked out here, and its files would not be changed with it; name another branch", u.Branch)
+	}
+	old, err := c.repo.Reference(ref)
+	if err != nil && !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return "", false, fmt.Errorf("branch %q: %w", u.Branch, err)
+	}
+	made := &object.Commit{Message: u.Message}
+	var before *object.Tree
+	if err == nil {
+		made.ParentHashes = []plumbing.Hash{old.Hash()}
+		if before, err = c.treeAt(old.Hash().String()); err != nil {
+			return "", false, err
+		}
+	}
+	changes, err := c.changesOf(u)
+	if err != nil {
+		return "", false, err
+	}
+	if made.TreeHash, err = editTree(c.repo, before, changes); err != nil {
+		return "", false, err
+	}
+	if made.TreeHash.IsZero() {
+		if made.TreeHash, err = storeObject(c.repo, &object.Tree{}); err != nil {
+			return "", false, err
+		}
+	}
+	if before != nil && before.Hash == made.TreeHash {
+		return old.Hash().String(), false, nil
+	}
+	made.Author = object.Signature{Name: publisherName, Email: publisherEmail, When: u.Time.UTC()}
+	made.Committer = made.Author
+	h, err := storeObject(c.repo, made)
+	if err != nil {
+		return "", false, err
+	}
+	return h.String(), true, c.repo.SetReference(plumbing.NewHashReference(ref, h))
+}
+
+// changesOf stores the files of an update, and returns the entries of the top level that it changes.
+func (c *Clone) changesOf(u BranchUpdate) (map[string]*object.TreeEntry, error) {
+	changes := map[string]*object.TreeEntry{}
+	blobs := func(files map[string][]byte) (map[string]*object.TreeEntry, error) {
+		entries := map[string]*object.TreeEntry{}
+		for name, text := range files {
+			blob, err := encoded(plumbing.BlobObject, text)
+			if err != nil {
+				return nil, err
+			}
+			h, err := c.repo.SetEncodedObject(blob)
+			if err != nil {
+				return nil, err
+			}
+			entries[name] = &object.TreeEntry{Mode: filemode.Regular, Hash: h}
+		}
+		return entries, nil
+	}
+	for dir, files := range u.Dirs {
+		if changes[dir] = nil; len(files) == 0 {
+			continue
+		}
+		entries, err := blobs(files)
+		if err != nil {
+			return nil, err
+		}
+		h, err := editTree(c.repo, nil, entries)
+		if err != nil {
+			return nil, err
+		}
+		changes[dir] = &object.TreeEntry{Mode: filemode.Dir, Hash: h}
+	}
+	files, err := blobs(u.Files)
+	maps.Copy(changes, files)
+	return changes, err
+}
+
 // Branch creates a branch in the clone. It is an error if the branch exists, since somebody may
 // be working on it.
 func (c *Clone) Branch(name, commit string) error {

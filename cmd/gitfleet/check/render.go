@@ -25,7 +25,7 @@ import (
 func NewRender() *cobra.Command {
 	var r offline.Reader
 	var show renderer
-	var clusters, to string
+	var clusters, to, branch string
 	cmd := &cobra.Command{
 		Use:   "render PATH|REPO@REF",
 		Short: "Print or write the manifests that each cluster would get; offline",
@@ -44,13 +44,19 @@ DIR/CLUSTER/KIND.NAME.yaml. The directory of a cluster is replaced as a whole,
 or kept if a part of its content cannot be rendered; that of a cluster which is
 gone is removed. Nothing else in DIR is touched.
 
+With --to-branch, the same files are written to a branch of the clone instead,
+without a checkout: one commit for each commit that is rendered, which it names,
+and none if nothing differs. PATH is DIRECTORY@REF then. Push the branch with
+git push.
+
 Exit codes: 0 printed, 1 there is no such cluster, 2 error, also if a manifest
 would not be sent.`,
 		Example: `  gitfleet render . --cluster member-1
   gitfleet get clusters -o yaml > ../clusters.yaml
   gitfleet render . --clusters ../clusters.yaml
   gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -
-  gitfleet render . --to ../rendered && git -C ../rendered add -A`,
+  gitfleet render . --to ../rendered && git -C ../rendered add -A
+  gitfleet render .@HEAD --to-branch rendered && git push origin rendered`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			snapshot, err := r.Read(cmd.Context(), cmd.Flags(), args[0])
@@ -70,8 +76,13 @@ would not be sent.`,
 			}
 			show.cluster = api.ClusterName(show.cluster)
 			show.out, show.notes = output.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()
-			if to != "" {
+			switch {
+			case to != "" && branch != "":
+				return errors.New("--to and --to-branch exclude each other")
+			case to != "":
 				return show.writeTo(to, o.Plan)
+			case branch != "":
+				return show.writeToBranch(args[0], branch, snapshot.Commit, o.Plan)
 			}
 			return show.print(o.Plan)
 		},
@@ -79,6 +90,7 @@ would not be sent.`,
 	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print only the manifests of this member cluster")
 	cmd.Flags().BoolVar(&show.secrets, "show-secrets", false, "print the values of Secrets")
 	cmd.Flags().StringVar(&to, "to", "", "write one file per object below this `DIR` instead of printing them")
+	cmd.Flags().StringVar(&branch, "to-branch", "", "add a commit with these files to this `BRANCH` of the clone instead")
 	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
 	r.Bind(cmd.Flags())
 	return cmd

@@ -27,41 +27,57 @@ type renderedDir struct {
 	written []string
 }
 
+// A destination gets the manifests of clusters, each in a directory with its name.
+type destination interface {
+	// replace replaces the directory of a cluster.
+	replace(cluster string, files map[string][]byte) error
+	// removeOthers removes the directories of clusters that are gone.
+	removeOthers(clusters []string) error
+}
+
 // writeTo writes the objects of a plan below a directory.
 func (r *renderer) writeTo(dir string, p *plan.Plan) (err error) {
 	names, err := r.clusters(p)
 	if err != nil {
 		return err
 	}
-	r.out = io.Discard // problems go to standard error
 	d, err := openRendered(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.root.Close()) }()
+	if err := r.write(d, dir, names, p); err != nil {
+		return err
+	}
+	return r.finish(p)
+}
+
+// write writes the objects of some clusters; name is that of the destination.
+func (r *renderer) write(to destination, name string, clusters []string, p *plan.Plan) error {
+	r.out = io.Discard // problems go to standard error
 	r.invalid(p)
 	objects := 0
-	for _, name := range names {
-		files, complete, err := r.files(p, name)
+	for _, cluster := range clusters {
+		files, complete, err := r.files(p, cluster)
 		if err != nil {
 			return err
 		}
 		if !complete {
-			fmt.Fprintf(r.notes, "%s is left as it is\n", path.Join(dir, name))
+			fmt.Fprintf(r.notes, "%s is left as it is\n", path.Join(name, cluster))
 			continue
 		}
-		if err := d.replace(name, files); err != nil {
-			return fmt.Errorf("write %s: %w", path.Join(dir, name), err)
+		if err := to.replace(cluster, files); err != nil {
+			return fmt.Errorf("write %s: %w", path.Join(name, cluster), err)
 		}
 		objects += len(files)
 	}
 	if r.cluster == "" {
-		if err := d.removeOthers(names); err != nil {
+		if err := to.removeOthers(clusters); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(r.notes, "%s for %s\n", output.Count(objects, "file"), output.Count(len(names), "cluster"))
-	return r.finish(p)
+	fmt.Fprintf(r.notes, "%s for %s\n", output.Count(objects, "file"), output.Count(len(clusters), "cluster"))
+	return nil
 }
 
 // files returns the files of a cluster by name, and whether all of its content could be rendered.
@@ -134,6 +150,9 @@ func fileName(text string) string {
 	return name
 }
 
+// errNotWritten says that a directory of the name of a cluster is somebody else's.
+var errNotWritten = errors.New("the directory exists, and gitfleet render has not written it (" + renderedList + " does not list it); move it away, or choose another place")
+
 func openRendered(dir string) (*renderedDir, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -148,18 +167,24 @@ func openRendered(dir string) (*renderedDir, error) {
 		root.Close()
 		return nil, err
 	}
+	d.written = clustersIn(list)
+	return d, nil
+}
+
+// clustersIn returns the clusters that a list has.
+func clustersIn(list []byte) (clusters []string) {
 	for name := range strings.Lines(string(list)) {
 		if name = strings.TrimSpace(name); api.ClusterName(name) == name && name != "" && fileName(name) == name {
-			d.written = append(d.written, name)
+			clusters = append(clusters, name)
 		}
 	}
-	return d, nil
+	return clusters
 }
 
 // replace replaces the directory of a cluster. Until all files are written the old one stays.
 func (d *renderedDir) replace(cluster string, files map[string][]byte) error {
 	if _, err := d.root.Lstat(cluster); err == nil && !slices.Contains(d.written, cluster) {
-		return fmt.Errorf("the directory exists, and gitfleet render has not written it (%s does not list it); move it away, or choose another directory", renderedList)
+		return errNotWritten
 	}
 	fresh, old := ".new-"+cluster, ".old-"+cluster
 	for _, dir := range []string{fresh, old} {

@@ -146,6 +146,18 @@ func commitOf(c gitsource.Commit) hub.Commit {
 	return hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}
 }
 
+// CloneOf returns the directory of DIRECTORY@REF; empty if what is read is something else.
+func CloneOf(what string) string {
+	if _, err := os.Stat(what); err == nil {
+		return ""
+	}
+	repo, ref := splitRepository(what)
+	if ref == "" || isAddress(repo) {
+		return ""
+	}
+	return repo
+}
+
 // splitRepository splits REPO@REF. The @ between a user and a host is not a separator. A tag or a
 // branch may have an @ in its name, and so may a directory, of which the longest that exists counts.
 func splitRepository(what string) (repo, ref string) {
