@@ -41,6 +41,9 @@ type Run struct {
 	SupersededBy string `json:",omitempty"`
 	// SupersededAt is when that was; zero if it was not, and in records of older versions.
 	SupersededAt time.Time `json:",omitzero"`
+	// RolledBack is the failure because of which the clusters went back to the content of the run SupersededBy; empty if they
+	// did not.
+	RolledBack string `json:",omitempty"`
 	// Approvals are those that users have given with a command, and not in Git.
 	Approvals []Approval `json:",omitempty"`
 	// Rejected is the rejection that has stopped the run; nil if there is none. It is immutable.

@@ -37,7 +37,7 @@ func (r *orderRun) approve(o Order) (string, error) {
 	case o.Run != "" && o.Run != record.Runs[i].Name:
 		return "", refuse("update run %s of %s is not under way any more: update run %s is", o.Run, key, record.Runs[i].Name)
 	case record.Runs[i].Rejected != nil:
-		return "", refuse("update run %s of %s was rejected by %s; commit other content, or another run", record.Runs[i].Name, key, record.Runs[i].Rejected.Text())
+		return "", refuse("update run %s of %s was rejected by %s; commit other content or another run, or let it go on with gitfleet resume %[2]s --failed-content", record.Runs[i].Name, key, record.Runs[i].Rejected.Text())
 	case record.Runs[i].Halted != "":
 		return "", refuse("update run %s of %s cannot go on: %s", record.Runs[i].Name, key, record.Runs[i].Halted)
 	}
@@ -91,4 +91,47 @@ func approvable(run *placement.Run, o Order) (before bool, err error) {
 		return false, refuse("stage %s of update run %s has not begun: the stages before it are not finished", st.Name, run.Name)
 	}
 	return false, refuse("stage %s of update run %s waits for no approval now: gitfleet describe %s says what for", o.Stage, run.Name, o.Subject)
+}
+
+// resumeContent lets content run again that was rolled back, or whose run was rejected.
+func (r *orderRun) resumeContent(o Order) (string, error) {
+	subject, err := r.subjectOf(o)
+	if err != nil {
+		return "", err
+	}
+	key, reason := subject.Placement, strings.TrimSpace(o.Reason)
+	switch {
+	case key == (api.PlacementKey{}) || subject.Cluster != "":
+		return "", refuse("--failed-content is about the content of a placement: name crp/NAME or rp/NAMESPACE/NAME, without --cluster")
+	case reason == "":
+		return "", refuse("--reason is required: why may the content run again although it failed?")
+	case !plainText(reason):
+		return "", refuse("the reason must be one line of text of at most %d bytes", longestText)
+	}
+	record := r.ledger.Placement(key)
+	if record == nil || record.Deleted {
+		return "", refuse("%s has no update run", key)
+	}
+	next := *record
+	next.Runs = slices.Clone(record.Runs)
+	name := ""
+	for i := range slices.Backward(next.Runs) {
+		run := &next.Runs[i]
+		if rejected := run.Active() && run.Rejected != nil; rejected {
+			name, run.Rejected = run.Name, nil
+			break
+		}
+		if run.Automatic && run.RolledBack != "" {
+			name = run.Name
+			next.Runs = slices.Delete(next.Runs, i, i+1)
+			break
+		}
+	}
+	if name == "" {
+		return "", refuse("no update run of %s was rejected or rolled back by itself; commit a run to bring its content again", key)
+	}
+	r.ledger.SetPlacement(key, next)
+	r.record(history.Proceeded, subject, o.By, "the content of update run "+name+" runs again: "+reason)
+	r.cfg.Log.Info("failed content runs again", "placement", key.String(), "run", name, "by", o.By, "reason", reason)
+	return "the content of update run " + name + " of " + key.String() + " runs again", nil
 }

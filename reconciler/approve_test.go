@@ -3,6 +3,7 @@ package reconciler
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -53,7 +54,7 @@ func TestApprovals(t *testing.T) {
 		{"another run is under way", fresh, Order{Stage: "canary", Run: "web-0"}, "error: update run web-0 of crp/web is not under way any more: update run web-1 is", ""},
 		{"that run", fresh, Order{Stage: "canary", Run: "web-1"}, "the beginning of stage canary of update run web-1 of crp/web is approved", "web-1-before-canary"},
 		{"it is rejected", fresh, Order{Stage: "canary", By: "ada", Reason: "slow", Reject: true}, "the beginning of stage canary of update run web-1 of crp/web is rejected", ""},
-		{"it was rejected", func(r *placement.Run) { r.Rejected = &placement.Approval{By: "ada", Reason: "slow"} }, Order{Stage: "canary"}, "error: update run web-1 of crp/web was rejected by ada: slow; commit other content, or another run", ""},
+		{"it was rejected", func(r *placement.Run) { r.Rejected = &placement.Approval{By: "ada", Reason: "slow"} }, Order{Stage: "canary"}, "error: update run web-1 of crp/web was rejected by ada: slow; commit other content or another run, or let it go on with gitfleet resume crp/web --failed-content", ""},
 		{"it is stopped", func(r *placement.Run) { r.Halted = "it is stopped (spec.state: Stop)" }, Order{Stage: "canary"}, "error: update run web-1 of crp/web cannot go on: it is stopped (spec.state: Stop)", ""},
 		{"on a cluster", fresh, Order{Stage: "canary", Cluster: "east"}, "error: a stage of a placement is approved: name crp/NAME or rp/NAMESPACE/NAME, without --cluster", ""},
 	} {
@@ -68,6 +69,33 @@ func TestApprovals(t *testing.T) {
 		}
 		if want := slices.DeleteFunc([]string{test.request}, func(r string) bool { return r == "" }); !slices.Equal(requests, want) {
 			t.Errorf("%s: approved are %v, want %v", test.name, requests, want)
+		}
+	}
+}
+
+// Content that was rolled back, or whose run was rejected, runs again if a user says so, with a reason.
+func TestFailedContentRunsAgain(t *testing.T) {
+	web := api.PlacementKey{Name: "web"}
+	for name, test := range map[string]struct {
+		runs   []placement.Run
+		reason string
+		want   string
+		left   int
+	}{
+		"it was rolled back":       {[]placement.Run{{Name: "web-1", Automatic: true}, {Name: "web-2", Automatic: true, RolledBack: "no image", SupersededBy: "web-1"}}, "the registry was down", "the content of update run web-2 of crp/web runs again", 1},
+		"it was rejected":          {[]placement.Run{{Name: "web-1", Started: time.Unix(1, 0), Rejected: &placement.Approval{By: "ada"}}}, "a mistake", "the content of update run web-1 of crp/web runs again", 1},
+		"a run that was committed": {[]placement.Run{{Name: "web-1", RolledBack: "no image"}}, "why not", "error: no update run of crp/web was rejected or rolled back by itself; commit a run to bring its content again", 1},
+		"no reason":                {nil, "", "error: --reason is required: why may the content run again although it failed?", 0},
+	} {
+		c := newOrdered(t)
+		c.ledger.SetPlacement(web, ledger.Placement{Runs: test.runs})
+		o := Order{Subject: "crp/web", FailedContent: true, Reason: test.reason, By: "ada"}
+		if got := ordered((&orderRun{Reconciler: c.Reconciler, now: c.now}).resume(o)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+		runs := c.ledger.Placement(web).Runs
+		if len(runs) != test.left || test.left > 0 && runs[0].Rejected != nil {
+			t.Errorf("%s: %+v", name, runs)
 		}
 	}
 }

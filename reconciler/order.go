@@ -23,6 +23,8 @@ type Order struct {
 	Cluster   string `json:"cluster,omitempty"`
 	// Stopped asks Resume to resume a stopped rollout.
 	Stopped bool `json:"stopped,omitempty"`
+	// FailedContent asks Resume to let content run again that failed in an update run or was rejected.
+	FailedContent bool `json:"failedContent,omitempty"`
 	// Stage is the stage that Approve approves. Before and After say which of its tasks; the one that waits if neither is set.
 	Stage  string `json:"stage,omitempty"`
 	Before bool   `json:"before,omitempty"`

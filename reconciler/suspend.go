@@ -64,6 +64,9 @@ func (r *orderRun) resume(o Order) (string, error) {
 	if o.Stopped {
 		return r.resumeRollout(o)
 	}
+	if o.FailedContent {
+		return r.resumeContent(o)
+	}
 	if subject, found := r.suspended(o); found {
 		before, _ := r.ledger.Suspension(subject)
 		r.ledger.Resume(subject, r.now)

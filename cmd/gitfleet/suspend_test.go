@@ -98,7 +98,7 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 	}{
 		"no reason":              {"suspend crp/web", nil, "! gitfleet: --reason is required, such as --reason "},
 		"stopped, and no reason": {"resume crp/web --stopped", nil, "! gitfleet: --stopped needs --reason: why the rollout may continue "},
-		"a reason for nothing":   {"resume crp/web --reason INC-1", nil, "! gitfleet: --reason needs --stopped"},
+		"a reason for nothing":   {"resume crp/web --reason INC-1", nil, "! gitfleet: --reason needs --stopped or --failed-content"},
 		"no time":                {"suspend crp/web --reason a --until tomorrow", nil, `! gitfleet: --until "tomorrow": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
 		"unknown":                {"suspend crp/wbe --reason a", &status.UnknownError{What: "placement", Name: "crp/wbe", Exist: []string{"crp/web"}}, "! gitfleet: there is no placement crp/wbe; did you mean crp/web?"},
 		"refused":                {"resume crp/web", &reconciler.OrderError{Why: "crp/web is not suspended, and nothing else is either"}, "! gitfleet: crp/web is not suspended, and nothing else is either"},

@@ -175,10 +175,10 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 	}
 }
 
-// A stagedStrategy is a declared strategy, with its api.UnmatchedClustersAnnotation.
+// A stagedStrategy is a declared strategy, with its api.UnmatchedClustersAnnotation and api.OnFailureAnnotation.
 type stagedStrategy struct {
 	*api.StagedUpdateStrategySpec
-	unmatched string
+	unmatched, onFailure string
 }
 
 func (it *item) isStaged() bool { return it.staged != nil }
@@ -214,7 +214,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
 			continue
 		}
-		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin, Manifest: it.staged}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
@@ -262,7 +262,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
-			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, Origin: it.origin})
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Origin: it.origin})
 		}
 	}
 	return out

@@ -166,9 +166,11 @@ type StagedRun struct {
 	State     api.UpdateRunState
 	// Strategy is the name of its strategy.
 	Strategy string
-	// Stages are those of its strategy, and Unmatched the strategy's api.UnmatchedClustersAnnotation.
-	Stages    []api.StageConfig
-	Unmatched string
+	// Index is the number of its content; empty if it is that of the commit in which the run appears.
+	Index string
+	// Stages are those of its strategy, and Unmatched and OnFailure the strategy's annotations of these names.
+	Stages               []api.StageConfig
+	Unmatched, OnFailure string
 	// Approved are the names of the approval requests for it that the commit has, sorted, and Requests their manifests.
 	Approved []string
 	Requests []*StagedManifest

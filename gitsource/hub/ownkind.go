@@ -111,7 +111,7 @@ func newStagedStrategy(r *document.Report, it *item, meta *metav1.ObjectMeta, sp
 	validation.DefaultStagedUpdateStrategy(spec)
 	validation.CheckStagedUpdateStrategy(r, it.id, meta.Annotations, spec)
 	it.staged = newStagedManifest(it, meta, spec)
-	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation]}
+	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation]}
 }
 
 // newStagedManifest returns the manifest of a validated strategy, run or approval request.

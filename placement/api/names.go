@@ -75,10 +75,12 @@ const (
 	// KubeVersionProperty is the declared property that charts take for the version of the cluster.
 	KubeVersionProperty = "kubernetes-version"
 	// OnFailureAnnotation, on a placement, is what a failed update of a cluster does to the
-	// rollout: it stops, unless the value is OnFailureContinue.
+	// rollout: it stops, unless the value is OnFailureContinue. On a staged update strategy it is what it does to the
+	// run; OnFailureRollBack, which only strategies have, ends it and returns to the content of the last finished run.
 	OnFailureAnnotation = "gitfleet.dev/on-failure"
 	OnFailureContinue   = "continue"
 	OnFailureStop       = "stop"
+	OnFailureRollBack   = "roll-back"
 	// AvailableTimeoutAnnotation, on a placement, is how long a cluster may take to become
 	// available before its update counts as failed; "0s" means no limit.
 	AvailableTimeoutAnnotation = "gitfleet.dev/available-timeout"

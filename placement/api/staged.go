@@ -141,7 +141,8 @@ type StagedUpdateRun struct {
 type StagedUpdateRunSpec struct {
 	// PlacementName is the name of the placement.
 	PlacementName string `json:"placementName"`
-	// ResourceSnapshotIndex has to be empty: the content is that of the commit in which the run appears.
+	// ResourceSnapshotIndex is the number of the content, as in the status of the placement; if it is empty, the content is that of
+	// the commit in which the run appears.
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 	// StrategyName is the name of the strategy.
 	StrategyName string `json:"stagedRolloutStrategyName"`

@@ -17,6 +17,10 @@ type StagedRun struct {
 	Approved []string
 	// IgnoresUnmatched says that clusters in no stage keep what they have, so that nothing waits for them.
 	IgnoresUnmatched bool
+	// Continues says that failed updates do not keep others from being started, nor later stages.
+	Continues bool
+	// Unknown is why the content is not known now, so that nothing can be decided; empty if it is.
+	Unknown string
 }
 
 // RunProgress is where a staged run is at one time.
@@ -31,6 +35,10 @@ type RunProgress struct {
 func (in *Input) stages() Plan {
 	run := in.Run.Clone()
 	p := Plan{Settled: true, Stops: in.stops(), Run: &run, Progress: &RunProgress{}}
+	if in.Run.Unknown != "" {
+		in.keepRun(&p)
+		return p
+	}
 	w := &stageWalk{in: in, plan: &p, run: &run, may: map[string]bool{}, why: map[string]string{}}
 	if !run.Finished.IsZero() {
 		p.Budget = in.budget()
@@ -71,6 +79,22 @@ func (in *Input) stages() Plan {
 	}
 	in.writeMessages(&p)
 	return p
+}
+
+// keepRun keeps everything as it is, since the content of the run is not known.
+func (in *Input) keepRun(p *Plan) {
+	p.Settled, p.Progress = false, nil
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		if b.Removing {
+			continue
+		}
+		if b.selected() && !slices.ContainsFunc(p.Run.Stages, func(s placement.RunStage) bool { return !s.Updated.IsZero() && slices.Contains(s.Clusters, b.Cluster) }) {
+			p.addWaiting(b, waitsExternal, "run "+p.Run.Name+": "+in.Run.Unknown)
+		}
+		in.keepAssigned(p, b)
+	}
+	in.writeMessages(p)
 }
 
 // recordProgress records which clusters have the content of the run now.
@@ -211,6 +235,8 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 		switch {
 		case !b.has():
 			pending = append(pending, b)
+		case bad && w.in.Run.Continues:
+			w.plan.Progress.Failed = append(w.plan.Progress.Failed, b.Cluster)
 		case bad:
 			updating++
 			failed = append(failed, b.Cluster)
@@ -219,7 +245,8 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 		}
 	}
 	stuck := ""
-	if w.plan.Progress.Failed = failed; len(failed) > 0 {
+	if len(failed) > 0 {
+		w.plan.Progress.Failed = failed
 		stuck = placement.StuckMessage(s.Name, failed)
 		w.current += ": " + stuck
 	}

@@ -19,6 +19,7 @@ type stagedFleet struct {
 	approved []string
 	halted   string
 	ignores  bool
+	unknown  string
 	bindings map[string]*Binding
 	now      time.Time
 }
@@ -40,7 +41,7 @@ func (f *stagedFleet) join(name string) {
 
 func (f *stagedFleet) next() Plan {
 	f.run.Halted = f.halted
-	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, IgnoresUnmatched: f.ignores}}
+	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, IgnoresUnmatched: f.ignores, Unknown: f.unknown}}
 	for _, b := range f.bindings {
 		in.Bindings = append(in.Bindings, *b)
 	}
@@ -293,5 +294,30 @@ func TestLeaversAndShares(t *testing.T) {
 	f.bindings["c"].Unscheduled, f.bindings["d"].Unscheduled = true, true
 	if f.next(); len(f.updated()) != 1 {
 		t.Errorf("%v are updated, half of two", f.updated())
+	}
+}
+
+// While the content of a run is not known, such as after a restart, nothing changes: no cluster moves, and a wait does not begin
+// again.
+func TestNothingChangesWhileTheContentIsUnknown(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "w", "a"), stageOf("prod", 1, "", "b"))
+	f.next()
+	f.report("a", Available)
+	f.next()
+	since := f.run.Stages[0].Updated
+	if since.IsZero() {
+		t.Fatal("the canary is not updated")
+	}
+	latest := f.bindings["a"].Latest
+	f.bindings["a"].Latest, f.bindings["b"].Latest = placement.Revision{}, placement.Revision{}
+	f.unknown = "its commit is being loaded"
+	f.now = f.now.Add(time.Hour)
+	p := f.next()
+	if !f.run.Stages[0].Updated.Equal(since) || !f.run.Stages[0].Finished.IsZero() || len(p.Waiting) != 1 || p.Waiting[0].Message != "run r: its commit is being loaded" {
+		t.Errorf("%+v %+v", f.run.Stages, p.Waiting)
+	}
+	f.bindings["a"].Latest, f.bindings["b"].Latest, f.unknown = latest, latest, ""
+	if f.next(); f.run.Stages[0].Finished.IsZero() || !slices.Equal(f.updated(), []string{"a", "b"}) {
+		t.Errorf("%+v", f.run.Stages)
 	}
 }

@@ -95,7 +95,7 @@ func TestRollingOut(t *testing.T) {
 
 // A content came into force no later than the next one that was recorded.
 func TestRevisedAt(t *testing.T) {
-	p := Placement{Revisions: []Revised{{3, time.Unix(300, 0)}, {5, time.Unix(500, 0)}}}
+	p := Placement{Revisions: []Revised{{Index: 3, At: time.Unix(300, 0)}, {Index: 5, At: time.Unix(500, 0)}}}
 	for index, want := range map[int]time.Time{0: time.Unix(300, 0), 3: time.Unix(300, 0), 4: time.Unix(500, 0), 5: time.Unix(500, 0), 6: {}} {
 		if got := p.RevisedAt(index); !got.Equal(want) {
 			t.Errorf("the content %d came at %s, want %s", index, got, want)

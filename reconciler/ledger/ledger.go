@@ -121,6 +121,8 @@ type Placement struct {
 type Revised struct {
 	Index int
 	At    time.Time
+	// Content is that commit and the fingerprint of the content; zero unless staged update runs may ask for it.
+	Content placement.Revision `json:",omitzero"`
 }
 
 // RollingOut reports whether the rollout of the newest content has started and is not finished.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -19,7 +21,11 @@ func (pl *placementPlanner) startRollout(p *Placement) {
 	}
 	r := &p.Record
 	r.Index++
-	r.Revisions = append(slices.Clone(r.Revisions[max(0, len(r.Revisions)+1-maxRevisions):]), ledger.Revised{Index: r.Index, At: seen})
+	revised := ledger.Revised{Index: r.Index, At: seen}
+	if p.Spec.Spec.Strategy.Type == api.External {
+		revised.Content = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
+	}
+	r.Revisions = append(slices.Clone(r.Revisions[max(0, len(r.Revisions)+1-maxRevisions):]), revised)
 	r.RolloutStarted, r.RolloutFinished = seen, time.Time{}
 }
 

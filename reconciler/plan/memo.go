@@ -191,7 +191,7 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 		}
 		m.runs[r.Placement] = append(m.runs[r.Placement], r)
 		stages, _ := json.Marshal(r.Stages)
-		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.Origin, string(stages), hashesOf(r))
+		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.OnFailure, r.Index, r.Origin, string(stages), hashesOf(r))
 	}
 	m.readEvictions(s)
 	for _, o := range s.ClusterOverrides {

@@ -106,6 +106,8 @@ type Placement struct {
 	Runs []*hub.StagedRun
 	// RunPending is why one that has appeared is not initialised yet; empty if all are.
 	RunPending string
+	// RunUnknown is why nothing can be decided about the run in force; empty if it can.
+	RunUnknown string
 	// Warnings are problems that do not keep the placement from being planned.
 	Warnings problem.List
 	// Pending says that nothing is decided yet.

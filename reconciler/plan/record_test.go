@@ -251,7 +251,7 @@ func TestSameBinding(t *testing.T) {
 // was first seen, and finishes when the content is available on every cluster.
 func TestRolloutTimes(t *testing.T) {
 	pl := &placementPlanner{planner: &planner{Input: Input{Now: noon}}}
-	p := &Placement{Record: ledger.Placement{Index: -1}}
+	p := &Placement{Spec: &hub.Placement{}, Record: ledger.Placement{Index: -1}}
 	for i := range maxRevisions + 2 {
 		pl.InForceSeenAt = noon.Add(time.Duration(i) * time.Minute)
 		pl.startRollout(p)

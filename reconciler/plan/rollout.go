@@ -70,7 +70,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		p.On(f.Cluster).setFailure(f)
 	}
 	for _, c := range p.Clusters {
-		if c.Unbuilt() {
+		if c.Unbuilt() && (in.Run == nil || in.Run.Content.Hash == pl.current.prepared.fingerprintOf()) {
 			c.Failure = c.renderError()
 		}
 		switch {

@@ -37,13 +37,18 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 		return nil
 	}
 	run := &rollout.StagedRun{Run: p.Record.Runs[i]}
+	before := run.Run
 	run.Halted = "its manifest was deleted, so it is stopped"
 	unmatched := api.UnmatchedIgnore
 	if d := declaredRun(declared, run.Name); d != nil {
 		run.Halted, run.Approved, unmatched = "", d.Approved, d.Unmatched
-		run.IgnoresUnmatched = d.Unmatched == api.UnmatchedIgnore
-		if d.State != api.RunRun {
-			run.Halted = "it is stopped (spec.state: " + string(d.State) + ")"
+		run.IgnoresUnmatched, run.Continues = d.Unmatched == api.UnmatchedIgnore, d.OnFailure == api.OnFailureContinue
+		pl.checkEdits(p, d, &before)
+		switch d.State {
+		case api.RunStop:
+			run.Halted = "it is stopped (spec.state: Stop)"
+		case api.RunInitialize:
+			run.Halted = before.Halted // refused, so that the state before stays
 		}
 	}
 	if r := run.Rejected; r != nil {
@@ -60,6 +65,20 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 	return run
 }
 
+// checkEdits warns of edits of a run that has started which KubeFleet refuses, and which have no effect.
+func (pl runPlanner) checkEdits(p *Placement, d *hub.StagedRun, r *placement.Run) {
+	if d.State == api.RunInitialize && r.Active() {
+		from := api.RunRun
+		if r.Halted != "" {
+			from = api.RunStop
+		}
+		p.warnRun(d, fmt.Sprintf("invalid state transition: cannot transition from %s to Initialize; write Run or Stop", from))
+	}
+	if r.Strategy != "" && d.Strategy != r.Strategy {
+		p.warnRun(d, "stagedRolloutStrategyName is immutable: it keeps the stages of "+r.Strategy+"; commit a run with another name")
+	}
+}
+
 // named gives the run that a placement asks for with an annotation its name. It is that of the last such run as long as that has
 // the content in force, or as newer content is queued behind it; otherwise it is a new one.
 func (pl runPlanner) named(p *Placement, declared []*hub.StagedRun) []*hub.StagedRun {
@@ -72,18 +91,27 @@ func (pl runPlanner) named(p *Placement, declared []*hub.StagedRun) []*hub.Stage
 		return slices.Delete(slices.Clone(declared), i, i+1)
 	}
 	run := *declared[i]
-	run.Name = pl.newRunName(p)
-	for _, r := range slices.Backward(p.Record.Runs) {
-		if r.Automatic {
-			if r.Content.Hash == pl.current.prepared.fingerprintOf() || queues && r.Active() {
-				run.Name = r.Name
-			}
-			break
-		}
-	}
+	run.Name = pl.automaticName(p, queues)
 	out := slices.Clone(declared)
 	out[i] = &run
 	return out
+}
+
+// automaticName returns the name of the run for the content in force: that of the last such run if it is for this content, or if this
+// content has to wait for it, and that of one that was rolled back for this content, which does not run again; otherwise a new one.
+func (pl runPlanner) automaticName(p *Placement, queues bool) string {
+	last := true
+	for _, r := range slices.Backward(p.Record.Runs) {
+		if !r.Automatic {
+			continue
+		}
+		same := r.Content.Hash == pl.current.prepared.fingerprintOf()
+		if same && (last || r.RolledBack != "") || last && queues && r.Active() {
+			return r.Name
+		}
+		last = false
+	}
+	return pl.newRunName(p)
 }
 
 // newRunName returns the name of a run of the placement for the commit in force.
@@ -94,15 +122,19 @@ func (pl runPlanner) newRunName(p *Placement) string {
 }
 
 // recordRuns records the runs that have appeared, starts those that are asked to run, and forgets those that are
-// neither declared nor in force.
+// neither declared nor in force, except the last finished one and the newest automatic ones.
 func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 	runs := make([]placement.Run, 0, len(p.Record.Runs)+1)
-	last := lastStarted(p.Record.Runs)
-	for i, r := range p.Record.Runs {
-		if i == last || declaredRun(declared, r.Name) != nil {
+	last, finished, automatic := lastStarted(p.Record.Runs), lastFinished(p.Record.Runs), 0
+	for i, r := range slices.Backward(p.Record.Runs) {
+		if r.Automatic {
+			automatic++
+		}
+		if i == last || i == finished || r.Automatic && automatic <= pastRuns(p) || declaredRun(declared, r.Name) != nil {
 			runs = append(runs, r.Clone())
 		}
 	}
+	slices.Reverse(runs)
 	p.Record.Runs = runs
 	for _, d := range declared {
 		i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == d.Name })
@@ -115,16 +147,32 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d))
 		}
 		r := &p.Record.Runs[i]
-		if r.Automatic && r.Failed != "" && pl.notReady(p) == "" { // nobody can give it another name
+		if r.Automatic && (r.Failed != "" || supersededInVain(p.Record.Runs, declared, r)) && pl.notReady(p) == "" { // nobody can give it another name
 			*r = pl.newRun(p, d)
 		}
 		switch {
 		case r.Failed != "":
 			p.warnRun(d, "UpdateRunInitializedFailed: "+r.Failed+"; correct that, and commit a run with another name")
+		case r.RolledBack != "" && r.Automatic:
+			p.warnRun(d, "was rolled back, and its content does not come back by itself: "+r.RolledBack+"; commit other content, or run it again with gitfleet resume "+p.Key.String()+" --failed-content")
 		case r.Started.IsZero() && d.State == api.RunRun:
 			pl.startRun(p, r)
 		}
 	}
+}
+
+// pastRuns is how many automatic runs are remembered.
+func pastRuns(p *Placement) int {
+	if limit := p.Spec.Spec.RevisionHistoryLimit; limit != nil {
+		return min(int(*limit), maxRevisions)
+	}
+	return maxRevisions
+}
+
+// supersededInVain reports whether a run was superseded by one that is under way and whose manifest was deleted.
+func supersededInVain(runs []placement.Run, declared []*hub.StagedRun, r *placement.Run) bool {
+	return r.SupersededBy != "" && r.RolledBack == "" && declaredRun(declared, r.SupersededBy) == nil &&
+		slices.ContainsFunc(runs, func(by placement.Run) bool { return by.Name == r.SupersededBy && by.Active() })
 }
 
 // startRun starts a run, which supersedes the one that is active.
@@ -143,6 +191,17 @@ func lastStarted(runs []placement.Run) int {
 	for i := range runs {
 		r := &runs[i]
 		if !r.Started.IsZero() && r.SupersededBy == "" && (last < 0 || !r.Started.Before(runs[last].Started)) {
+			last = i
+		}
+	}
+	return last
+}
+
+// lastFinished is the index of the run that started last of those that have finished; -1 if none has.
+func lastFinished(runs []placement.Run) int {
+	last := -1
+	for i := range runs {
+		if r := &runs[i]; !r.Finished.IsZero() && (last < 0 || !r.Started.Before(runs[last].Started)) {
 			last = i
 		}
 	}
@@ -179,9 +238,27 @@ func (pl runPlanner) notReady(p *Placement) string {
 
 func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
 
-// newRun initialises a run with the clusters that are selected now, and the content of the commit in force.
+// setContent makes a run bring the content with the number that its manifest asks for. It returns why it cannot.
+func setContent(p *Placement, d *hub.StagedRun, r *placement.Run) string {
+	n, err := strconv.Atoi(d.Index)
+	if err != nil || n == p.Record.Index {
+		return "" // the one in force; the loader has refused invalid numbers
+	}
+	for _, old := range p.Record.Revisions {
+		if old.Index == n && old.Content.Commit != "" {
+			r.Index, r.Content = n, old.Content
+			return ""
+		}
+	}
+	return fmt.Sprintf("no resourceSnapshots with index `%d` found for placement `%s`", n, p.Key.Namespace+"/"+p.Key.Name)
+}
+
+// newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
 func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
 	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
+	if r.Failed = setContent(p, d, &r); r.Failed != "" {
+		return r
+	}
 	for _, s := range d.Stages {
 		r.Stages = append(r.Stages, placement.RunStage{StageConfig: s})
 	}
@@ -281,28 +358,45 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []
 		return
 	}
 	content := pl.contentOf(p, run.Content)
+	if run.Unknown = pl.unknownContent(p, run, content); run.Unknown != "" {
+		return
+	}
 	holds := pl.holdsOf(p, func() string { return run.Content.Hash }, run.Index)
 	for i := range bindings {
 		b := &bindings[i]
-		if b.Unscheduled || b.Removing || pl.isPaused(p.On(b.Cluster)) {
+		if b.Unscheduled || b.Removing {
 			continue
 		}
-		b.Latest, b.Hold = placement.Revision{}, holds(p.On(b.Cluster))
-		if content == nil {
-			continue
-		}
+		c := p.On(b.Cluster)
+		b.Latest, b.Hold = placement.Revision{}, holds(c)
 		cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 		rendered, err := content.renderer.For(cluster)
 		if err != nil || rendered.Hash == "" {
+			c.Waits = "run " + run.Name + ": its content cannot be rendered for the cluster"
+			if err != nil {
+				c.Waits += ": " + err.Error()
+			}
 			continue
 		}
 		b.Latest = placement.Revision{Commit: run.Content.Commit, Hash: rendered.Hash, Labels: content.renderer.Labels(cluster)}
 		if b.Assigned.Hash == rendered.Hash {
 			b.Latest = b.Assigned
 		}
-		p.On(b.Cluster).provenContent = &rendered
+		c.provenContent = &rendered
 		pl.markInUse(content)
 	}
+}
+
+// unknownContent returns why the content of a run is not known for all of its clusters; empty if it is.
+func (pl runPlanner) unknownContent(p *Placement, run *rollout.StagedRun, content *prepared) string {
+	commit := run.Content.Commit
+	if err := pl.Lost[commit]; content == nil && err != nil {
+		return "commit " + commit + ", whose content it brings, cannot be loaded, which is retried: " + err.Error()
+	}
+	if content == nil || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return selected(c) && run.Has(c.Binding.Cluster) && pl.isPaused(c) }) {
+		return "a commit that its clusters have or get is still being loaded"
+	}
+	return ""
 }
 
 // recordRun records the progress of a run, and says of clusters that have its content why they do not get newer one.
@@ -321,11 +415,39 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 	case r.HaltedSince.IsZero():
 		r.HaltedSince = pl.Now
 	}
+	p.RunUnknown = run.Unknown
+	pl.rollBack(p, declaredRun(p.Runs, run.Name), i)
 	older := run.Content.Hash != pl.current.prepared.fingerprintOf()
 	p.Rollout.Settled = p.Rollout.Settled && !older
+	why := "whose content waits for another run"
+	if slices.ContainsFunc(p.Record.Runs, func(r placement.Run) bool {
+		return r.RolledBack != "" && r.Content.Hash == pl.current.prepared.fingerprintOf()
+	}) {
+		why = "whose content failed and was rolled back"
+	}
 	for _, c := range p.Clusters {
 		if older && selected(c) && c.Waits == "" && c.Binding.HasRevision() && c.Binding.Assigned.Hash != c.Latest.Hash {
-			c.Waits = "the strategy is External: the content of run " + run.Name + " is older than the commit in force, whose content waits for another run"
+			c.Waits = "the strategy is External: the content of run " + run.Name + " is older than the commit in force, " + why
 		}
 	}
+}
+
+// rollBack ends a run in which an update has failed, if its strategy asks for that: the clusters go back to the content of the last
+// run that has finished.
+func (pl runPlanner) rollBack(p *Placement, d *hub.StagedRun, i int) {
+	r, progress := &p.Record.Runs[i], p.Rollout.Progress
+	if d == nil || d.OnFailure != api.OnFailureRollBack || !r.Active() || r.Halted != "" || progress == nil || len(progress.Failed) == 0 {
+		return
+	}
+	to := lastFinished(p.Record.Runs)
+	if to < 0 || p.Record.Runs[to].Content.Hash == r.Content.Hash {
+		return // there is nothing to go back to
+	}
+	stage, cluster := r.Stages[r.Turn()].Name, progress.Failed[0]
+	r.RolledBack = fmt.Sprintf("the update failed on %s in stage %s", strings.Join(progress.Failed, ", "), stage)
+	if f := slices.IndexFunc(p.Rollout.Failed, func(f rollout.Failure) bool { return f.Cluster == cluster }); f >= 0 {
+		r.RolledBack += ": " + p.Rollout.Failed[f].Reason
+	}
+	r.SupersededBy, r.SupersededAt = p.Record.Runs[to].Name, pl.Now
+	p.Rollout.Wake = pl.Now.Add(time.Second)
 }

@@ -28,12 +28,16 @@ type UpdateRun struct {
 	Finished time.Time     `json:"finished,omitzero"`
 }
 
-// Approve is the command that approves what the run waits for; empty if it waits for no approval.
-func (u *UpdateRun) Approve(placement string) string {
+// Where says where the run is. If it waits for an approval, that has the command that gives it.
+func (u *UpdateRun) Where(placement string) string {
 	if u.Asks == "" {
-		return ""
+		return u.Message
 	}
-	return "gitfleet approve " + placement + " --stage " + u.Asks + " --run " + u.Name
+	when := "after"
+	if u.Before {
+		when = "before"
+	}
+	return fmt.Sprintf("an approval %s stage %s is missing: gitfleet approve %s --stage %s --run %s", when, u.Asks, placement, u.Asks, u.Name)
 }
 
 // An UpdateStage is a stage of a run.
@@ -53,6 +57,9 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	at := n - 1
 	if inForce := p.Rollout.Run; inForce != nil {
 		at = slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == inForce.Name })
+		if newest := &p.Record.Runs[n-1]; newest.RolledBack != "" && newest.SupersededBy == inForce.Name {
+			at = n - 1
+		}
 	}
 	v := newRunView(p, &p.Record.Runs[at], now)
 	out := &UpdateRun{Name: v.run.Name, Automatic: v.run.Automatic, Commit: v.run.Content.Commit, Finished: v.run.Finished}
@@ -77,6 +84,8 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	out.Reason, out.Message = c[len(c)-1].Reason, c[len(c)-1].Message
 	if v.run.Halted != "" && v.run.Active() {
 		out.Message += ": " + v.run.Halted
+	} else if p.RunUnknown != "" && v.run.Active() {
+		out.Message += "; " + p.RunUnknown
 	}
 	return out
 }
@@ -152,6 +161,9 @@ func (v *runView) conditions() []metav1.Condition {
 	}
 	out := []metav1.Condition{v.condition(api.RunInitialized, metav1.ConditionTrue, "UpdateRunInitializedSuccessfully", "The UpdateRun initialized successfully", initialized)}
 	switch {
+	case run.RolledBack != "":
+		return append(out, v.condition(api.RunProgressing, metav1.ConditionFalse, "UpdateRunFailed", "The stages are aborted due to a non-recoverable error", run.SupersededAt),
+			v.condition(api.RunSucceeded, metav1.ConditionFalse, "UpdateRunFailed", run.RolledBack+"; the clusters go back to the content of the update run "+run.SupersededBy, run.SupersededAt))
 	case run.SupersededBy != "":
 		at := cmp.Or(run.SupersededAt, run.Started)
 		return append(out, v.condition(api.RunProgressing, metav1.ConditionFalse, "UpdateRunStopped", "The update run has been stopped", at),

@@ -71,6 +71,10 @@ func TestConditionsOfRuns(t *testing.T) {
 			"Initialized=False/UpdateRunInitializedFailed: cannot continue the updateRun: failed to validate the updateRun: failed to process the request due to a client error: some clusters are not placed in any stage, total 1, showing up to 10: d", "none", ""},
 		"a newer one": {func(s *runScene) { s.run.SupersededBy, s.run.SupersededAt = "web-2", s.now },
 			initialized + " Progressing=False/UpdateRunStopped Succeeded=False/UpdateRunSuperseded: The update run web-2 has taken its place", "", ""},
+		"it was rolled back": {func(s *runScene) {
+			s.run.RolledBack, s.run.SupersededBy = "the update failed on b in stage canary: no image", "web-0"
+		},
+			initialized + " Progressing=False/UpdateRunFailed Succeeded=False/UpdateRunFailed: the update failed on b in stage canary: no image; the clusters go back to the content of the update run web-0", "", ""},
 		"it is stopping": {func(s *runScene) { s.run.Halted = "it is stopped" },
 			initialized + " Progressing=Unknown/UpdateRunStopping: The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process",
 			"Progressing=Unknown/StageUpdatingStopping: Waiting for all the updating clusters to finish updating before completing the stop process", ""},

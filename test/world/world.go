@@ -29,7 +29,8 @@ import (
 //	strategy slow canary/region=eu/after all/region=us/wait=5m/2
 //	                                        stages with a label, and with an approval
 //	                                        [before] or after, a wait, a maxConcurrency
-//	run web-1 of web by slow [Stop]         a staged update run
+//	                                        and how failures are dealt with: on-failure=roll-back
+//	run web-1 of web by slow [Stop [0]]     a staged update run, with the number of its content
 //	approve web-1 before|after canary
 //	evict one of web from a                 an eviction, once
 //	budget web min|max 1                    a disruption budget
@@ -78,8 +79,8 @@ func Files(t testing.TB, text string) fstest.MapFS {
 		case "strategy":
 			put(out, "strategy", words[1], strategy(words[1], words[2:]))
 		case "run":
-			put(out, "run", words[1], fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: %s}, spec: {placementName: %s, stagedRolloutStrategyName: %s, state: %s}}",
-				words[1], words[3], words[5], append(words, "Run")[6]))
+			put(out, "run", words[1], fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: %s}, spec: {placementName: %s, stagedRolloutStrategyName: %s, state: %s, resourceSnapshotIndex: '%s'}}",
+				words[1], words[3], words[5], append(words, "Run")[6], strings.Join(words[min(len(words), 7):], "")))
 		case "approve":
 			put(out, "approval", strings.Join(words[1:], "-"), fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: %[1]s-%[2]s-%[3]s}, spec: {parentStageRollout: %[1]s, targetStage: %[3]s}}", words[1], words[2], words[3]))
 		case "place":
@@ -116,7 +117,12 @@ func configMap(id, value string) string {
 // strategy returns a ClusterStagedUpdateStrategy.
 func strategy(name string, stages []string) string {
 	var all []string
+	annotations := ""
 	for _, stage := range stages {
+		if how, found := strings.CutPrefix(stage, "on-failure="); found {
+			annotations = ", annotations: {gitfleet.dev/on-failure: " + how + "}"
+			continue
+		}
 		parts := strings.Split(stage, "/")
 		key, value, _ := strings.Cut(parts[1], "=")
 		text := fmt.Sprintf("{name: %s, labelSelector: {matchLabels: {%s: %q}}", parts[0], key, value)
@@ -136,7 +142,7 @@ func strategy(name string, stages []string) string {
 		}
 		all = append(all, text+", afterStageTasks: ["+strings.Join(after, ", ")+"]}")
 	}
-	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: %s}, spec: {stages: [%s]}}", name, strings.Join(all, ", "))
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: %s%s}, spec: {stages: [%s]}}", name, annotations, strings.Join(all, ", "))
 }
 
 // overlay adds an Overlay with one directory for each region. Broken means that a file is missing in that of a region.

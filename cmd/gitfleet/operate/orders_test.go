@@ -61,7 +61,7 @@ func TestOrdersNeedAReason(t *testing.T) {
 		"suspended for a blank":     {NewSuspend, []string{"crp/web", "--reason", " "}, "--reason is required"},
 		"suspended until some time": {NewSuspend, []string{"crp/web", "--reason", "INC-1", "--until", "soon"}, `--until "soon": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
 		"resumed":                   {NewResume, []string{"crp/web"}, ""},
-		"resumed with a reason":     {NewResume, []string{"crp/web", "--reason", "x"}, "--reason needs --stopped"},
+		"resumed with a reason":     {NewResume, []string{"crp/web", "--reason", "x"}, "--reason needs --stopped or --failed-content"},
 		"continued with a reason":   {NewResume, []string{"crp/web", "--stopped", "--reason", "x"}, ""},
 		"continued for no reason":   {NewResume, []string{"crp/web", "--stopped"}, "--stopped needs --reason"},
 	} {

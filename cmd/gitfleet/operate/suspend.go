@@ -84,7 +84,8 @@ func NewResume() *cobra.Command {
 
 This does not continue a rollout that stopped because an update failed. Such a
 rollout continues when the cluster recovers, when a commit changes the content,
-or with --stopped and a --reason.
+or with --stopped and a --reason. Content that failed in a staged update run and
+was rolled back, or that was rejected, runs again with --failed-content.
 
 After a loss of the state directory, resume also ends the wait of a placement
 for clusters that have not answered since.
@@ -97,8 +98,12 @@ for clusters that have not answered since.
 			switch reason := strings.TrimSpace(o.Reason); {
 			case o.Stopped && reason == "":
 				return errors.New(`--stopped needs --reason: why the rollout may continue although an update failed, such as --reason "INC-17: east has a broken disk"`)
-			case !o.Stopped && reason != "":
-				return errors.New("--reason needs --stopped")
+			case o.Stopped && o.FailedContent:
+				return errors.New("--stopped and --failed-content exclude each other: the one is about rollouts, the other about staged update runs")
+			case o.FailedContent && reason == "":
+				return errors.New(`--failed-content needs --reason: why the content may run again although it failed, such as --reason "the registry was down"`)
+			case !o.Stopped && !o.FailedContent && reason != "":
+				return errors.New("--reason needs --stopped or --failed-content")
 			}
 			return nil
 		},
@@ -108,7 +113,8 @@ for clusters that have not answered since.
 	}
 	bindOrder(cmd, &at, &o)
 	cmd.Flags().BoolVar(&o.Stopped, "stopped", false, "continue a rollout that a failed update has stopped")
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "with --stopped, why the rollout may continue")
+	cmd.Flags().BoolVar(&o.FailedContent, "failed-content", false, "let content run again that was rolled back or rejected")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "with --stopped or --failed-content, why it may continue")
 	return cmd
 }
 

@@ -13,13 +13,5 @@ func updateRun(d *status.Detail) string {
 	if run == nil || !run.Finished.IsZero() {
 		return ""
 	}
-	head := fmt.Sprintf("%s (commit %s): ", run.Name, output.ShortHash(run.Commit))
-	if run.Asks == "" {
-		return head + run.Message
-	}
-	when := "after"
-	if run.Before {
-		when = "before"
-	}
-	return head + fmt.Sprintf("an approval %s stage %s is missing: %s", when, run.Asks, run.Approve(d.Placement))
+	return fmt.Sprintf("%s (commit %s): %s", run.Name, output.ShortHash(run.Commit), run.Where(d.Placement))
 }

@@ -115,10 +115,7 @@ func (s *sheet) updateRun(d *status.Detail) {
 	}
 	s.heading("Update run " + run.Name)
 	s.line(1, "brings commit "+output.ShortHash(run.Commit)+"; "+run.Reason)
-	s.text(2, run.Message)
-	if run.Asks != "" {
-		s.text(2, run.Approve(d.Placement))
-	}
+	s.text(2, run.Where(d.Placement))
 	for _, st := range run.Stages {
 		text := fmt.Sprintf("stage %s: %d of %d clusters updated", st.Name, st.Updated, st.Clusters)
 		if !st.Finished.IsZero() {

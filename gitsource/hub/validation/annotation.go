@@ -70,6 +70,13 @@ var strategyAnnotations = []annotationRule{
 		}
 		return "", fmt.Errorf("%q is unknown; write %q, %q or %q", value, api.UnmatchedFail, api.UnmatchedLast, api.UnmatchedIgnore)
 	}},
+	{api.OnFailureAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		switch value {
+		case api.OnFailureStop, api.OnFailureRollBack, api.OnFailureContinue:
+			return "", nil
+		}
+		return "", fmt.Errorf("%q is unknown; write %q, %q, or %q, which is the default", value, api.OnFailureRollBack, api.OnFailureContinue, api.OnFailureStop)
+	}},
 }
 
 var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {

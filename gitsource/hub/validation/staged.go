@@ -3,6 +3,7 @@ package validation
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -87,9 +88,9 @@ func CheckStagedUpdateRun(r *document.Report, id api.ID, spec *api.StagedUpdateR
 	checkName(r, id.Name, "metadata.name max length is 63")
 	notEmpty(r, r.Field("spec", "placementName"), spec.PlacementName)
 	notEmpty(r, r.Field("spec", "stagedRolloutStrategyName"), spec.StrategyName)
-	if spec.ResourceSnapshotIndex != "" {
+	if n, err := strconv.Atoi(spec.ResourceSnapshotIndex); spec.ResourceSnapshotIndex != "" && (err != nil || n < 0) {
 		r.Rulef(r.Field("spec", "resourceSnapshotIndex"),
-			"not supported: a run updates to the content of the commit in which it appears; remove the field, and to go back revert the content in the commit that adds the run")
+			"invalid resource snapshot index `%s` provided, expected an integer >= 0; gitfleet history crp/NAME shows them as revisions", spec.ResourceSnapshotIndex)
 	}
 }
 
