@@ -124,7 +124,7 @@ func (c *cycle) choose(m *clusterState, score *Score, order int) {
 	}
 	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.hash, false
 	b.Score, b.Order = score, order
-	b.Reason = pickedReason(m.Name, score) + c.unreadable(m.Cluster)
+	b.Reason = withNote(pickedReason(m.Name, score), c.unreadable(m.Cluster))
 	m.current, m.chosen = &b, true
 }
 

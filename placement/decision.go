@@ -78,17 +78,25 @@ func (c *cycle) notChosen() []*clusterState {
 func (c *cycle) decision(m *clusterState) Decision {
 	d := Decision{Cluster: m.Name, Selected: m.selected()}
 	if d.Selected {
-		d.Score = m.current.Score
-		if d.Reason = cmp.Or(m.reason, m.current.Reason); d.Reason == "" {
-			d.Reason = pickedReason(m.Name, d.Score) + c.unreadable(m.Cluster)
-		}
+		d.Score, d.Note = m.current.Score, c.unreadable(m.Cluster)
+		picked := withNote(pickedReason(m.Name, d.Score), d.Note)
+		d.Reason = cmp.Or(m.reason, m.current.Reason, picked)
+		d.Picked = d.Reason == picked
 		return d
 	}
 	if c.scored(m) {
 		d.Score = &Score{Affinity: m.affinity, Spread: m.spread}
 	}
-	d.Reason = c.notSelectedReason(m) + c.unreadable(m.Cluster)
+	d.Reason = withNote(c.notSelectedReason(m), c.unreadable(m.Cluster))
 	return d
+}
+
+// withNote adds a note, which may be empty, to a reason.
+func withNote(reason, note string) string {
+	if note == "" {
+		return reason
+	}
+	return reason + "; " + note
 }
 
 // unschedulable is the reason of a filtered cluster. The text is shared, since there are many

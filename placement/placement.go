@@ -121,6 +121,9 @@ type Decision struct {
 	// Score is nil for a cluster that was not scored. Like KubeFleet, PickAll gives the clusters that
 	// it selects a score of zero.
 	Score *Score
-	// Reason is a sentence, never empty.
+	// Reason is a sentence, never empty. Picked says that it is only that the policy has picked the cluster, followed by Note:
+	// properties that could not be read.
 	Reason string
+	Picked bool
+	Note   string
 }

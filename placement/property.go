@@ -30,13 +30,13 @@ func (c *cycle) unreadable(m *Cluster) string {
 	if len(m.Malformed) == 0 {
 		return ""
 	}
-	var b strings.Builder
+	var all []string
 	for _, name := range c.usedProperties {
 		if value, bad := m.Malformed[name]; bad {
-			fmt.Fprintf(&b, "; property %q is unknown, because its value %q is not a quantity", name, value)
+			all = append(all, fmt.Sprintf("property %q is unknown, because its value %q is not a quantity", name, value))
 		}
 	}
-	return b.String()
+	return strings.Join(all, "; ")
 }
 
 // noteProperties adds notes about properties that no cluster reports, or only with invalid

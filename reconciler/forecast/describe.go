@@ -127,7 +127,7 @@ func (o *Forecast) laterKey(key api.PlacementKey) api.PlacementKey {
 func (o *Forecast) describeDecisions(p *plan.Placement) []Decision {
 	out := []Decision{}
 	for _, dec := range o.decisions(p) {
-		row := Decision{Cluster: dec.Cluster, Selected: dec.Selected, Reason: dec.Reason}
+		row := Decision{Cluster: dec.Cluster, Selected: dec.Selected, Reason: dec.Reason, Picked: dec.Picked, Note: dec.Note}
 		if dec.Score != nil {
 			row.AffinityScore, row.TopologySpreadScore = &dec.Score.Affinity, &dec.Score.Spread
 		}

@@ -62,6 +62,9 @@ type Decision struct {
 	AffinityScore       *int32 `json:"affinityScore"`
 	TopologySpreadScore *int32 `json:"topologySpreadScore"`
 	Reason              string `json:"reason"`
+	// Picked says that the reason is only that the policy has picked the cluster, followed by Note.
+	Picked bool   `json:"picked,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // A Cluster has the objects that a cluster has in the end.

@@ -118,7 +118,7 @@ func (p *Preview) untried(t task, err error) *Change {
 	case connection.IsUnreachable(err):
 		c.Message = "the API server does not answer"
 	case apierrors.IsNotFound(err) && comes:
-		c.Effect, c.Message = Adds, "not tried: "+namespace.manifest.ID.String()+" is not there yet"
+		c.Effect, c.Message = Adds, namespace.manifest.ID.String()+" is not there yet"
 	case apierrors.IsNotFound(err) || refusesDryRun(err) && !knowsNoDryRun(err) && !isServerError(err):
 		c.Effect = Fails
 	}

@@ -140,7 +140,7 @@ func TestTry(t *testing.T) {
 	}
 	want := []string{
 		"add coming",
-		"add inside: not tried: Namespace/coming is not there yet",
+		"add inside: Namespace/coming is not there yet",
 		`fail nowhere: namespaces "absent" not found`,
 		"add new",
 		"change theirs taken over /data/key [kubectl (Apply)]",

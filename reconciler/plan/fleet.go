@@ -209,6 +209,10 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	return out
 }
 
+// LastReceived begins the part of the reason of a cluster that does not answer which is another one on each cluster: when it
+// answered last.
+const LastReceived = " (last received at "
+
 // ineligibleReason returns why a cluster gets no new placements, and the time at which that could change; empty if it
 // does get them.
 func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
@@ -228,5 +232,5 @@ func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 		return "cluster is not connected to the fleet: " + denied, time.Time{}
 	}
 	// The message has the time and not the age, since a changing text would change the status in every turn.
-	return "cluster is not connected to the fleet: no recent heartbeat signals (last received at " + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
+	return "cluster is not connected to the fleet: no recent heartbeat signals" + LastReceived + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
 }

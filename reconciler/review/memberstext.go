@@ -85,7 +85,7 @@ func describeChange(c member.Change) (text, detail string) {
 	case setsFieldsOfOthers(c):
 		return "it sets fields that others own", fieldNames(slices.DeleteFunc(slices.Clone(c.Diffs), func(d api.Difference) bool { return !ownedByOthers(d) }))
 	case c.Effect == member.Adds && c.Message != "":
-		return "it cannot be tried yet", strings.TrimPrefix(c.Message, "not tried: ")
+		return "it cannot be tried yet", c.Message
 	}
 	return "", ""
 }

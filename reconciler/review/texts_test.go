@@ -42,7 +42,7 @@ func TestWhatADryRunSays(t *testing.T) {
 		"taken over with other values":  {member.Change{Effect: member.Changes, TakesOver: true, Diffs: []api.Difference{theirs}}, "it exists already and is taken over, with other values", "/data/b of kubectl (Update)", false},
 		"taken over as it is":           {member.Change{Effect: member.Changes, TakesOver: true}, "it exists already and is taken over as it is", "", false},
 		"fields of others":              {member.Change{Effect: member.Changes, Diffs: []api.Difference{ours, theirs}}, "it sets fields that others own", "/data/b of kubectl (Update)", false},
-		"its namespace does not exist":  {member.Change{Effect: member.Adds, Message: "not tried: its namespace is new"}, "it cannot be tried yet", "its namespace is new", false},
+		"its namespace does not exist":  {member.Change{Effect: member.Adds, Message: "its namespace is new"}, "it cannot be tried yet", "its namespace is new", false},
 		"a Secret, whose owner is told": {member.Change{Effect: member.Changes, Diffs: []api.Difference{difference("/data/password", "helm")}}, "it sets fields that others own", "/data/password of helm (Update)", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ package overview
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -252,8 +251,7 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members status.Membe
 	}
 	out.Trouble = status.ScheduleTrouble(d, s)
 	for _, a := range d.Absent {
-		reason, _, _ := strings.Cut(a.Reason, " (last received at ") // which the members below have
-		out.Absent = AddReason(out.Absent, a.Cluster, reason)
+		out.Absent = AddReason(out.Absent, a.Cluster, a.Reason)
 	}
 	out.Missing = max(out.Missing, len(d.Absent))
 	for i := range d.Clusters {

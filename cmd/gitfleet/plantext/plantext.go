@@ -275,14 +275,17 @@ func printDecisions(b *strings.Builder, all []forecast.Decision) {
 // decisionText returns the reason of a decision or, for a selected cluster, its scores, if
 // scores matter.
 func decisionText(d forecast.Decision, scored bool) string {
-	_, rest, simply := strings.Cut(d.Reason, ": picked by scheduling policy")
 	switch {
-	case !d.Selected || !simply:
+	case !d.Picked:
 		return d.Reason
 	case !scored || d.AffinityScore == nil || d.TopologySpreadScore == nil:
-		return strings.TrimPrefix(rest, "; ")
+		return d.Note
 	}
-	return fmt.Sprintf("affinity score %d, topology spread score %d%s", *d.AffinityScore, *d.TopologySpreadScore, rest)
+	text := fmt.Sprintf("affinity score %d, topology spread score %d", *d.AffinityScore, *d.TopologySpreadScore)
+	if d.Note != "" {
+		text += "; " + d.Note
+	}
+	return text
 }
 
 // printClusters prints what clusters have, grouped by content.

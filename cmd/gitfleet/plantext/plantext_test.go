@@ -32,7 +32,7 @@ func deletion(cluster, name, placement, held string) forecast.Deletion {
 }
 
 func decision(cluster string, selected bool, reason string) forecast.Decision {
-	return forecast.Decision{Cluster: cluster, Selected: selected, Reason: reason}
+	return forecast.Decision{Cluster: cluster, Selected: selected, Reason: reason, Picked: reason == picked(cluster)}
 }
 
 // picked is why a scheduler selects a cluster.

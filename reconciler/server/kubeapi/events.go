@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -64,9 +65,9 @@ func eventColumn(name, description string, priority int32, cell func(printer.Row
 }
 
 // eventMessage returns the message of an event. It includes the cluster, for which events have
-// no field.
+// no field; that a cluster was scheduled names it anyway.
 func eventMessage(e *status.Event) string {
-	if e.Cluster == "" || e.Kind == "MemberCluster" || strings.Contains(e.Message, strconv.Quote(e.Cluster)) {
+	if e.Cluster == "" || e.Kind == "MemberCluster" || e.Reason == api.ScheduledReason {
 		return e.Message
 	}
 	return e.Cluster + ": " + e.Message

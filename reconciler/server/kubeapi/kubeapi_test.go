@@ -304,7 +304,7 @@ func TestEventsNameTheirCluster(t *testing.T) {
 	for want, e := range map[string]status.Event{
 		"all is well":                 {Kind: "ClusterResourcePlacement", Message: "all is well"},
 		"east: all is well":           {Kind: "ClusterResourcePlacement", Cluster: "east", Message: "all is well"},
-		`scheduled to "east"`:         {Kind: "ClusterResourcePlacement", Cluster: "east", Message: `scheduled to "east"`},
+		`scheduled to "east"`:         {Kind: "ClusterResourcePlacement", Cluster: "east", Reason: api.ScheduledReason, Message: `scheduled to "east"`},
 		"the cluster does not answer": {Kind: "MemberCluster", Cluster: "east", Message: "the cluster does not answer"},
 	} {
 		if got := eventMessage(&e); got != want {
