@@ -36,6 +36,17 @@ type Input struct {
 	Now     time.Time
 }
 
+// Without returns the input without some of the clusters, as if they were no members.
+func (in Input) Without(names []string) Input {
+	s := *in.Snapshot
+	s.Clusters = slices.DeleteFunc(slices.Clone(s.Clusters), func(c *hub.Cluster) bool { return slices.Contains(names, c.Name) })
+	in.Snapshot = &s
+	if in.Observed != nil {
+		in.Observed = &Fleet{at: in.Observed.at, clusters: slices.DeleteFunc(slices.Clone(in.Observed.clusters), func(c hub.ObservedCluster) bool { return slices.Contains(names, c.Name) })}
+	}
+	return in
+}
+
 // A Forecast is the plan of a snapshot with the differences from an earlier one.
 type Forecast struct {
 	Snapshot *hub.Snapshot

@@ -335,6 +335,56 @@ type Rollout struct {
 	MaxUnavailable, MaxSurge int
 	// External says that all clusters wait, because of the strategy External.
 	External bool
+	// Stages are the stages of the update run that the content gets; nil if it gets none.
+	Stages []placement.RunStage
+	// Held are the clusters that wait for the end of a freeze or the opening of a window, by what they wait for.
+	Held []HeldClusters
+}
+
+// HeldClusters wait for the same.
+type HeldClusters struct {
+	Why      string
+	Clusters []string
+}
+
+// Calendar says which clusters change after which others, tasks and approvals, and when windows open; empty if all change
+// within the budget.
+func (r Rollout) Calendar() []string {
+	var out []string
+	for _, s := range r.Stages {
+		if len(s.Clusters) == 0 {
+			continue
+		}
+		text := "stage " + s.Name + ": "
+		if s.NeedsApproval(true) {
+			text += "after an approval, "
+		}
+		text += FewOf(s.Clusters)
+		if n := s.Concurrency(len(s.Clusters)); n < len(s.Clusters) {
+			text += fmt.Sprintf(", %d at a time", n)
+		}
+		if s.Wait() > 0 {
+			text += ", then a wait of " + s.Wait().String()
+		}
+		if s.NeedsApproval(false) {
+			text += ", then an approval"
+		}
+		out = append(out, text)
+	}
+	for _, h := range r.Held {
+		out = append(out, FewOf(h.Clusters)+": "+h.Why)
+	}
+	return out
+}
+
+// hold adds a cluster that waits.
+func (r *Rollout) hold(c *plan.OnCluster) {
+	at := slices.IndexFunc(r.Held, func(h HeldClusters) bool { return h.Why == c.Waits })
+	if at < 0 {
+		at = len(r.Held)
+		r.Held = append(r.Held, HeldClusters{Why: c.Waits})
+	}
+	r.Held[at].Clusters = append(r.Held[at].Clusters, c.Binding.Cluster)
 }
 
 // Summary says how many clusters change and how many at a time, or that they wait.
@@ -342,6 +392,9 @@ func (r Rollout) Summary() string {
 	clusters, wait := "clusters", "wait"
 	if r.Clusters == 1 {
 		clusters, wait = "cluster", "waits"
+	}
+	if r.External && len(r.Stages) > 0 {
+		return fmt.Sprintf("%d %s, stage by stage", r.Clusters, clusters)
 	}
 	if r.External {
 		return fmt.Sprintf("%d %s %s: the strategy is External", r.Clusters, clusters, wait)
@@ -363,6 +416,14 @@ func rollouts(p *plan.Plan) []Rollout {
 			if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
 				r.Clusters++
 			}
+		}
+		for _, c := range pl.Clusters {
+			if c.Held {
+				r.hold(c)
+			}
+		}
+		if run := pl.Rollout.Run; run != nil && run.Active() {
+			r.Stages = run.Stages
 		}
 		for _, a := range pl.Rollout.Assign {
 			if a.Changed {

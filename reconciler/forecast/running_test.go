@@ -373,3 +373,26 @@ func TestLastingClaims(t *testing.T) {
 		t.Errorf("claims %+v", got)
 	}
 }
+
+// The plan of a change is a calendar: which clusters wait for which windows, and the stages of an update run.
+func TestCalendar(t *testing.T) {
+	const fleet = "clusters a/region=eu b\nnamespace web\nplace web unavailable 1\nwindow fridays \"0 22 * * 5\" 2h on eu\nconfigmap web/one "
+	const staged = "clusters a/region=eu b/region=us c/region=us\nnamespace web\nstrategy careful canary/region=eu/after rest/region=us/wait=5m\nplace web external staged careful\nconfigmap web/one "
+	for name, test := range map[string]struct{ fleet, want string }{
+		"a window": {fleet, "2 clusters, at most 1 unavailable and 1 added at a time|a: new content waits: the window fridays is closed until "},
+		"stages":   {staged, "3 clusters, stage by stage|stage canary: a, then an approval|stage rest: b, c, 1 at a time, then a wait of 5m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := healthy(snapshot(t, "v1", test.fleet+"x\n"), noon)
+			plan.Resolve(in).UpdateLedger(in.Ledger)
+			o, err := NewRunning(in.InForce, plan.Resolve(in), noon).Forecast(snapshot(t, "v2", test.fleet+"y\n"))
+			if err != nil || len(o.Rollouts) != 1 {
+				t.Fatalf("%v, %v", o.Rollouts, err)
+			}
+			got := strings.Join(append([]string{o.Rollouts[0].Summary()}, o.Rollouts[0].Calendar()...), "|")
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}

@@ -348,6 +348,9 @@ func (r *Result) rolloutsText() string {
 		if len(o.First) > 0 {
 			text += "; first " + firstNames(o.First)
 		}
+		for _, line := range o.Calendar() {
+			text += "\n  - " + markdown.Code(line)
+		}
 		return text
 	})
 }

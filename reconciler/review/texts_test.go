@@ -245,3 +245,16 @@ func TestPublicReasons(t *testing.T) {
 		}
 	}
 }
+
+// The calendar of a rollout is a list below it, in which nothing is Markdown.
+func TestCalendarOfARollout(t *testing.T) {
+	r := Result{Rollouts: []forecast.Rollout{{
+		Placement: "crp/web", Clusters: 2, MaxUnavailable: 1, MaxSurge: 1, First: []string{"oslo"},
+		Held: []forecast.HeldClusters{{Why: "new content waits: the window *nights* is closed until Sat 2026-11-28 22:00 CET", Clusters: []string{"paris"}}},
+	}}}
+	const want = "- `crp/web`: 2 clusters, at most 1 unavailable and 1 added at a time; first `oslo`\n" +
+		"  - `paris: new content waits: the window *nights* is closed until Sat 2026-11-28 22:00 CET`\n"
+	if got := r.rolloutsText(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -37,18 +37,20 @@ type Explanation struct {
 // An ExplainedCluster says why one cluster was selected or not. Its fields are those of
 // [placement.Explanation].
 type ExplainedCluster struct {
-	Cluster             string                    `json:"cluster"`
-	Selected            bool                      `json:"selected"`
-	AffinityScore       *int32                    `json:"affinityScore"`
-	TopologySpreadScore *int32                    `json:"topologySpreadScore"`
-	Reason              string                    `json:"reason"`
-	How                 string                    `json:"how,omitempty"`
-	Filters             []placement.Verdict       `json:"filters,omitempty"`
-	Required            []placement.TermVerdict   `json:"required,omitempty"`
-	Preferred           []placement.Contribution  `json:"preferred,omitempty"`
-	Spread              []placement.SpreadVerdict `json:"spread,omitempty"`
-	Tie                 string                    `json:"tie,omitempty"`
-	Change              []string                  `json:"change,omitempty"`
+	Cluster             string `json:"cluster"`
+	Selected            bool   `json:"selected"`
+	AffinityScore       *int32 `json:"affinityScore"`
+	TopologySpreadScore *int32 `json:"topologySpreadScore"`
+	Reason              string `json:"reason"`
+	// Waits is why a selected cluster does not get the newest content yet; empty if it does, and without a daemon.
+	Waits     string                    `json:"waits,omitempty"`
+	How       string                    `json:"how,omitempty"`
+	Filters   []placement.Verdict       `json:"filters,omitempty"`
+	Required  []placement.TermVerdict   `json:"required,omitempty"`
+	Preferred []placement.Contribution  `json:"preferred,omitempty"`
+	Spread    []placement.SpreadVerdict `json:"spread,omitempty"`
+	Tie       string                    `json:"tie,omitempty"`
+	Change    []string                  `json:"change,omitempty"`
 }
 
 // An UnknownError says that no object has the requested name.
@@ -106,6 +108,8 @@ func (e *UnknownError) suggestion() string {
 type scheduling struct {
 	outline Explanation
 	request *placement.Request // nil if the scheduler was not called
+	// on returns the plan for a cluster; nil if the placement does not hold it.
+	on func(cluster string) *plan.OnCluster
 }
 
 func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
@@ -113,7 +117,7 @@ func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
 	if policy := p.Spec.Spec.Policy; policy != nil {
 		kind = cmp.Or(policy.PlacementType, kind)
 	}
-	return scheduling{request: p.Request, outline: Explanation{
+	return scheduling{request: p.Request, on: p.On, outline: Explanation{
 		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
 		PlacementType: kind, PolicyHash: p.Schedule.Policy,
 		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
@@ -139,6 +143,9 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 	for _, c := range all {
 		if cluster == "" || c.Cluster == cluster {
 			e.Clusters = append(e.Clusters, explained(c))
+			if on := q.on(c.Cluster); on != nil && c.Selected {
+				e.Clusters[len(e.Clusters)-1].Waits = on.Waits
+			}
 		}
 	}
 	if cluster != "" && len(e.Clusters) == 0 {

@@ -45,6 +45,10 @@ daemon would hold until a commit allows them. Of two commits the plan also says
 which objects would be recreated, as gitfleet.dev/recreate asks, and warns of
 indexes in patches that mean another item of a list than before.
 
+With --without the plan shows what would move where if clusters were lost or
+drained: it is that of the fleet without them, compared with --current or,
+without that, with the plan for all clusters.
+
 With --pr the daemon is asked for the plan of an open pull request, compared
 with the fleet as it is. The comment there may show only a part of it.
 
@@ -54,6 +58,7 @@ Exit codes: 0 no differences from an earlier plan, 1 there are some, 2 error.`,
   gitfleet plan https://git.example.com/fleet@v1.0..main
   gitfleet get clusters -o yaml > ../clusters.yaml
   gitfleet plan . --clusters ../clusters.yaml --current ../before.json
+  gitfleet plan . --without paris
   gitfleet plan --pr 17`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("pr") {
@@ -64,7 +69,7 @@ Exit codes: 0 no differences from an earlier plan, 1 there are some, 2 error.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("pr") {
 				if !out.IsText() || in != (offline.Input{}) {
-					return errors.New("--pr prints text, and does not go with -o, --clusters and --current")
+					return errors.New("--pr prints text, and does not go with -o, --clusters, --current and --without")
 				}
 				return printPullRequestPlan(cmd.Context(), &at, cmd.OutOrStdout(), pullRequest)
 			}
@@ -83,6 +88,7 @@ Exit codes: 0 no differences from an earlier plan, 1 there are some, 2 error.`,
 	out.Bind(cmd.Flags(), "text")
 	in.Bind(cmd.Flags())
 	r.Bind(cmd.Flags())
+	cmd.Flags().StringVar(&in.Without, "without", "", "member clusters, separated by commas: what would go where without them")
 	cmd.Flags().Int64Var(&pullRequest, "pr", 0, "number of an open pull request: ask the daemon for its plan")
 	at.Bind(cmd.Flags())
 	return cmd

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -19,6 +22,7 @@ import (
 type Input struct {
 	Clusters string // file with the observed fleet; may be empty
 	Current  string // file with an earlier plan; may be empty
+	Without  string // clusters to plan without, separated by commas; may be empty
 	// Base is the commit to compare with; nil if there is none.
 	Base *hub.Snapshot
 }
@@ -39,7 +43,34 @@ func (in Input) Forecast(s *hub.Snapshot) (*forecast.Forecast, error) {
 	if input.Before, input.Earlier, err = in.earlier(); err != nil {
 		return nil, err
 	}
-	return forecast.Of(input)
+	if in.Without == "" {
+		return forecast.Of(input)
+	}
+	return in.without(input)
+}
+
+// without plans a snapshot without some of its clusters, compared with the earlier plan or, if there is none, with that of all
+// clusters.
+func (in Input) without(input forecast.Input) (*forecast.Forecast, error) {
+	if in.Base != nil {
+		return nil, errors.New("--without cannot be combined with FROM..TO")
+	}
+	names := strings.Split(in.Without, ",")
+	for i, name := range names {
+		names[i] = api.ClusterName(strings.TrimSpace(name))
+		if !slices.ContainsFunc(input.Snapshot.Clusters, func(c *hub.Cluster) bool { return c.Name == names[i] }) {
+			return nil, fmt.Errorf("--without: the repository declares no MemberCluster %s", names[i])
+		}
+	}
+	if input.Before == nil {
+		all, err := forecast.Of(input)
+		if err != nil {
+			return nil, err
+		}
+		d := all.Describe()
+		input.Before, input.Earlier = &d, all.Plan
+	}
+	return forecast.Of(input.Without(names))
 }
 
 // input is the input of a forecast without an earlier plan.

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/test/tempfile"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -151,4 +153,37 @@ func flagsOf(r *Reader) *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	r.Bind(f)
 	return f
+}
+
+// The plan without a cluster says what would move where; the cluster has to exist.
+func TestWithout(t *testing.T) {
+	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c1"}, world.Files(t, "clusters east west north\nnamespace web\nplace web pick 2\nplace all of web\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := func(o *forecast.Forecast) string {
+		var out []string
+		for _, p := range o.Describe().Placements {
+			for _, d := range p.Decisions {
+				if d.Selected {
+					out = append(out, p.Name+" on "+d.Cluster)
+				}
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, ", ")
+	}
+	o, err := Input{Without: "cluster/west"}.Forecast(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := held(o), "all on east, all on north, web on east, web on north"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if len(s.Clusters) != 3 {
+		t.Error("the snapshot was changed")
+	}
+	if _, err := (Input{Without: "mars"}).Forecast(s); err == nil || err.Error() != "--without: the repository declares no MemberCluster mars" {
+		t.Errorf("an unknown cluster: %v", err)
+	}
 }

@@ -85,6 +85,9 @@ func explainCheckout(path string, in offline.Input, placement, cluster string) (
 		return nil, err
 	}
 	e.Scheduled.LastTransitionTime = metav1.Time{} // nothing has happened
+	for i := range e.Clusters {
+		e.Clusters[i].Waits = ""
+	}
 	return e, nil
 }
 
@@ -125,6 +128,9 @@ func printCluster(b *strings.Builder, c status.ExplainedCluster) {
 	}
 	fmt.Fprintf(b, "\n%s\n  %s\n", verdict, c.Reason)
 	row := func(label, text string) { fmt.Fprintf(b, "  %-14s%s\n", label, text) }
+	if c.Waits != "" {
+		row("waits", c.Waits)
+	}
 	if c.How != "" {
 		row("how", c.How)
 	}
