@@ -63,6 +63,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 		h.add(normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
 	h.stopped()
+	h.runEvents()
 	h.evictionEvents()
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
 		h.clusterEvents()
@@ -71,6 +72,26 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 		h.warnings()
 	}
 	return h.about()
+}
+
+// runEvents adds an event when the staged update run of the placement comes to another point, with the reason and the message of the
+// condition that says where it is.
+func (h *eventBuilder) runEvents() {
+	run := updateRun(h.p, h.Now)
+	if h.old == nil || h.old.detail == nil || run == nil {
+		return
+	}
+	if was := h.old.detail.UpdateRun; was != nil && was.Name == run.Name && was.Reason == run.Reason && was.Message == run.Message {
+		return
+	}
+	event := normal
+	switch run.Reason {
+	case "UpdateRunStuck", "UpdateRunFailed", "UpdateRunInitializedFailed":
+		event = warning
+	}
+	e := event(run.Reason, "run "+run.Name+": "+run.Where(h.p.Key.String()))
+	e.Commit = run.Commit
+	h.add(e)
 }
 
 // add adds an event; one without a commit gets the commit in force.

@@ -210,3 +210,35 @@ func TestApprovalRequests(t *testing.T) {
 		t.Errorf("the canary is finished:\n%s", got)
 	}
 }
+
+// A run has an event whenever it comes to another point, with the command that approves what it waits for.
+func TestEventsOfRuns(t *testing.T) {
+	s := newRunScene()
+	h := &eventBuilder{builder: &builder{Input: Input{Now: s.now, InForce: &hub.Snapshot{}}, p: s.Placement}}
+	at := func(change func()) string {
+		h.old, h.events = &placementEntry{detail: &Detail{UpdateRun: updateRun(s.Placement, s.now)}}, nil
+		change()
+		h.runEvents()
+		var out []string
+		for _, e := range h.events {
+			out = append(out, e.Type+" "+e.Reason+": "+e.Message)
+		}
+		return strings.Join(out, "\n")
+	}
+	for _, test := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, ""},
+		{func() { s.Rollout.Progress.Failed = []string{"b"} }, "Warning UpdateRunStuck: run web-1: The updateRun is stuck waiting for b cluster(s) in stage canary to finish updating, please check placement status for potential errors"},
+		{func() {
+			s.run.Stages[0].AfterStageTasks, s.run.Stages[0].Updated = []api.StageTask{{Type: api.ApprovalTask}}, s.now
+		}, "Normal UpdateRunWaiting: run web-1: an approval after stage canary is missing: gitfleet approve crp/web --stage canary --run web-1"},
+		{func() { s.run.Finished = s.now }, "Normal UpdateRunSucceeded: run web-1: All stages are completed successfully"},
+	} {
+		s.Key = api.PlacementKey{Name: "web"}
+		if got := at(test.change); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+}
