@@ -21,7 +21,7 @@ func (a *assembly) checkGrants(scopes map[api.GroupKind]bool) {
 		if it.built() {
 			file = it.origin.Kustomization
 		}
-		products[file] = append(products[file], it.products(scopes)...)
+		products[file] = append(append(products[file], it.products(scopes)...), it.rolledOut(a.items)...)
 	}
 	for _, file := range slices.Sorted(maps.Keys(products)) {
 		files := a.sources[file]
@@ -30,6 +30,34 @@ func (a *assembly) checkGrants(scopes map[api.GroupKind]bool) {
 		}
 		a.problems = append(a.problems, a.grants.Check(files, products[file])...)
 	}
+}
+
+// rolledOut are the placements whose content a staged run or an approval request rolls out, among all items.
+func (it *item) rolledOut(items []*item) (all []grant.Product) {
+	add := func(key api.PlacementKey, field string) {
+		id := api.ID{Group: api.PlacementGroup, Kind: key.Kind(), Namespace: key.Namespace, Name: key.Name}
+		all = append(all, grant.Product{ID: id, Namespaced: key.Namespace != "", Origin: it.at(field), Field: field, By: grant.ByRun})
+	}
+	if it.run != nil {
+		add(api.PlacementKey{Namespace: it.id.Namespace, Name: it.run.PlacementName}, "spec.placementName")
+	}
+	if it.approval == nil {
+		return all
+	}
+	for _, other := range items {
+		if other.run != nil && other.id.Namespace == it.id.Namespace && other.id.Name == it.approval.Run {
+			add(api.PlacementKey{Namespace: it.id.Namespace, Name: other.run.PlacementName}, "spec.parentStageRollout")
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	for _, other := range items {
+		if p := other.placement; p != nil && p.Key.Namespace == it.id.Namespace && p.Annotations[api.StagedUpdateStrategyAnnotation] != "" {
+			add(p.Key, "spec.parentStageRollout") // it may have made the run by itself
+		}
+	}
+	return all
 }
 
 // products are the item itself, the objects in it, and those that it selects.

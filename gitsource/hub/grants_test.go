@@ -39,6 +39,25 @@ resources: [config.yaml]
 -- apps/note.txt --
 `
 
+// stagedOfOthers is a placement with a staged run that waits for an approval.
+const stagedOfOthers = `
+-- staged.yaml --
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ResourcePlacement
+metadata: {name: staged, namespace: orders}
+spec: {resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: plain}], policy: {placementType: PickAll}, strategy: {type: External}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: StagedUpdateStrategy
+metadata: {name: careful, namespace: orders}
+spec: {stages: [{name: all, beforeStageTasks: [{type: Approval}]}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: StagedUpdateRun
+metadata: {name: run, namespace: orders}
+spec: {placementName: staged, stagedRolloutStrategyName: careful, state: Run}
+`
+
 // TestGrants loads what apps/evil adds to a commit.
 func TestGrants(t *testing.T) {
 	all := []string{"*"}
@@ -50,6 +69,25 @@ func TestGrants(t *testing.T) {
 		refused string
 	}{
 		"what everybody has": {},
+		"an approval for a run of others": {
+			grant:   grant.Grant{Namespaces: []string{"orders"}},
+			files:   stagedOfOthers + "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ApprovalRequest\nmetadata: {name: run-before-all, namespace: orders}\nspec: {parentStageRollout: run, targetStage: all}\n",
+			refused: `apps/evil/a.yaml:1: spec.parentStageRollout: files in path apps/evil may not roll out ResourcePlacement.placement.kubernetes-fleet.io/orders/staged; move it, or add "rp/orders/staged" to paths[1].placements`,
+		},
+		"an approval for runs that a placement of others makes": {
+			grant:   grant.Grant{Namespaces: []string{"orders"}, Kinds: all},
+			files:   strings.Replace(stagedOfOthers, "name: staged,", "name: staged, annotations: {gitfleet.dev/staged-update-strategy: careful},", 1) + "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ApprovalRequest\nmetadata: {name: staged-1a2b3c4d-before-all, namespace: orders}\nspec: {parentStageRollout: staged-1a2b3c4d, targetStage: all}\n",
+			refused: `files in path apps/evil may not roll out ResourcePlacement.placement.kubernetes-fleet.io/orders/staged`,
+		},
+		"a run of a placement of others": {
+			grant:   grant.Grant{Namespaces: []string{"orders"}},
+			files:   stagedOfOthers + "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: StagedUpdateRun\nmetadata: {name: mine, namespace: orders}\nspec: {placementName: staged, stagedRolloutStrategyName: careful, state: Run}\n",
+			refused: `apps/evil/a.yaml:4: spec.placementName: files in path apps/evil may not roll out ResourcePlacement.placement.kubernetes-fleet.io/orders/staged`,
+		},
+		"an approval for a granted placement": {
+			grant: grant.Grant{Namespaces: []string{"orders"}, Placements: []string{"rp/orders/staged"}},
+			files: stagedOfOthers + "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ApprovalRequest\nmetadata: {name: run-before-all, namespace: orders}\nspec: {parentStageRollout: run, targetStage: all}\n",
+		},
 		"its own namespace": {
 			grant: grant.Grant{Namespaces: []string{"evil-*"}},
 			files: "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: evil-1}}\n",

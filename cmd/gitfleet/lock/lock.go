@@ -70,8 +70,8 @@ type repository struct {
 	files   fs.FS
 	options hub.Options
 	remotes settings.Remotes
-	// file is the lock file.
-	file string
+	// root is the directory, and file the lock file in it.
+	root, file string
 }
 
 func (c *command) run(ctx context.Context, flags *pflag.FlagSet, out io.Writer, dir string) error {
@@ -108,21 +108,32 @@ func open(cfg settings.Config, dir string) (*repository, error) {
 	}
 	r := &repository{files: files, options: cfg.HubOptions(), remotes: cfg.UserRemotes()}
 	r.remotes.Into(&r.options)
-	r.file = filepath.Join(dir, r.options.Path, lockfile.Name)
+	r.root, r.file = dir, filepath.Join(r.options.Path, lockfile.Name)
 	r.options.Path = path.Join(within, r.options.Path)
 	return r, r.options.Validate()
 }
 
-// read reads the lock file, which need not exist.
+// path returns the path of the lock file.
+func (r *repository) path() string { return filepath.Join(r.root, r.file) }
+
+// read reads the lock file, which need not exist. If it is a link, that is an error: the repository may be one of others.
 func (r *repository) read() (lockfile.File, error) {
-	text, err := os.ReadFile(r.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return lockfile.File{}, nil
-	}
+	root, err := os.OpenRoot(r.root)
 	if err != nil {
 		return lockfile.File{}, err
 	}
-	f, problems := lockfile.Read(r.file, text, r.options.Limits.WithDefaults())
+	defer root.Close()
+	switch info, err := root.Lstat(r.file); {
+	case errors.Is(err, fs.ErrNotExist):
+		return lockfile.File{}, nil
+	case err == nil && !info.Mode().IsRegular():
+		return lockfile.File{}, fmt.Errorf("%s is not a regular file; remove it", r.path())
+	}
+	text, err := root.ReadFile(r.file)
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	f, problems := lockfile.Read(r.path(), text, r.options.Limits.WithDefaults())
 	if problems.HasErrors() {
 		return f, fmt.Errorf("%s; correct it, or remove the file to lock everything anew", problems.Errors().Summary())
 	}
@@ -314,12 +325,17 @@ func (r *repository) write(out io.Writer, before, after lockfile.File) error {
 				count = output.Count(len(after.Bases), "remote base") + ", " + count
 			}
 		}
-		_, err := fmt.Fprintf(out, "%s is as it was: %s\n", r.file, count)
+		_, err := fmt.Fprintf(out, "%s is as it was: %s\n", r.path(), count)
 		return err
 	}
-	if err := os.WriteFile(r.file, after.Text(), 0o644); err != nil {
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%swrote %s; commit it\n", b.String(), r.file)
+	defer root.Close()
+	if err := root.WriteFile(r.file, after.Text(), 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%swrote %s; commit it\n", b.String(), r.path())
 	return err
 }

@@ -142,3 +142,31 @@ error: fetch chart oci://REGISTRY/charts/web:^2: none of the 2 versions there is
 		t.Error(got)
 	}
 }
+
+// The repository may be one of others: nothing outside of it is read or written through links.
+func TestLockWritesNothingOutside(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	bases, outside := gitrepo.New(t), t.TempDir()
+	bases.Commit("first", map[string]string{"a.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n", "kustomization.yaml": "resources: [a.yaml]\n"})
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("source: {allowFile: true}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"gitfleet.lock.yaml": filepath.Join(outside, "created"), "hub": outside} {
+		fleet := gitrepo.New(t)
+		fleet.Write(map[string]string{"app/kustomization.yaml": "resources: ['file://" + bases.Dir + "']\n"})
+		args := []string{fleet.Dir, "--config", config}
+		if err := os.Symlink(to, filepath.Join(fleet.Dir, link)); err != nil {
+			t.Fatal(err)
+		}
+		if link == "hub" {
+			args = append(args, "--path", "hub")
+		}
+		if said := run(t, strings.NewReplacer(), args...); !strings.Contains(said, "error: ") {
+			t.Errorf("%s: %s", link, said)
+		}
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("outside are %v, %v", entries, err)
+	}
+}

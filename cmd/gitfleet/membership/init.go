@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,22 +159,30 @@ func clusterName(context string) string {
 	return name
 }
 
-// writeNew writes files to a directory, or none if one of them exists.
+// writeNew writes files to a directory, or none if one of them exists. Links in the directory, which may belong to a
+// repository of others, are not followed out of it.
 func writeNew(dir string, files map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+		if _, err := root.Lstat(name); err == nil {
 			return fmt.Errorf("%s exists; name a directory without it", filepath.Join(dir, name))
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
 		}
-		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
-			return err
+		if err := root.WriteFile(name, []byte(files[name]), 0o644); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 	return nil

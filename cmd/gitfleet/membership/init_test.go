@@ -90,6 +90,28 @@ func TestInitWritesAClusterForEachContext(t *testing.T) {
 	}
 }
 
+// The directory may be a repository of others, with links.
+func TestNothingIsWrittenThroughLinks(t *testing.T) {
+	for name, link := range map[string]string{"a directory": "clusters", "a file": "clusters.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			dir, outside := t.TempDir(), t.TempDir()
+			to, file := outside, "clusters/a.yaml"
+			if link != "clusters" {
+				to, file = filepath.Join(outside, "created"), link
+			}
+			if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+			if err := writeNew(dir, map[string]string{file: "x"}); err == nil {
+				t.Error("written through a link")
+			}
+			if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+				t.Errorf("outside are %v, %v", entries, err)
+			}
+		})
+	}
+}
+
 // Either all files are written, or none because one exists.
 func TestWriteNew(t *testing.T) {
 	dir := t.TempDir()

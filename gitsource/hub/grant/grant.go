@@ -143,6 +143,7 @@ type Selector string
 const (
 	ByPlacement Selector = "select"
 	ByOverride  Selector = "override"
+	ByRun       Selector = "roll out" // a staged run or an approval
 )
 
 // A Reference is one of a kustomization to a file of the commit.
