@@ -142,7 +142,7 @@ func TestReferences(t *testing.T) {
 
 // A kustomization file that kustomize could not read is refused with what it expects.
 func TestReadKustomization(t *testing.T) {
-	const helm = ": charts are not rendered in kustomizations; write a HelmChart that places the chart, or commit the output of helm template, and list it under resources"
+	const helm = ": charts are not rendered in kustomizations; write a HelmChart that places the chart, by its path or by its repository, name and version, or commit the output of helm template, and list it under resources"
 	const deprecated = ": kustomize has deprecated this field; use "
 	for text, want := range map[string][]string{
 		"namePrefix: a-":                      nil,

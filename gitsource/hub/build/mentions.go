@@ -184,7 +184,7 @@ func (f *mentionFinder) refuseHelm() {
 	}
 }
 
-const noHelm = "charts are not rendered in kustomizations; write a HelmChart that places the chart, or commit the output of helm template, and list it under resources"
+const noHelm = "charts are not rendered in kustomizations; write a HelmChart that places the chart, by its path or by its repository, name and version, or commit the output of helm template, and list it under resources"
 
 // fileOrText handles entries that are either a file name or YAML. It returns the YAML; nil for a
 // file.
