@@ -271,8 +271,22 @@ func (l *Ledger) Placements() []api.PlacementKey {
 
 // Entries returns a placement's entries, sorted by cluster. They are read-only.
 func (p *Placement) Entries() []*Entry {
-	return slices.SortedFunc(maps.Values(p.entries), func(a, b *Entry) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
+	return slices.SortedFunc(maps.Values(p.entries), compareEntries)
 }
+
+// EntriesThat returns the entries for which a condition holds, sorted by cluster. They are read-only.
+func (p *Placement) EntriesThat(are func(*Entry) bool) []*Entry {
+	var out []*Entry
+	for _, e := range p.entries {
+		if are(e) {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, compareEntries)
+	return out
+}
+
+func compareEntries(a, b *Entry) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) }
 
 // Entry returns the entry of one cluster; nil if the placement does not hold it.
 func (p *Placement) Entry(cluster string) *Entry { return p.entries[cluster] }

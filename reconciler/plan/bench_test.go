@@ -192,6 +192,15 @@ func TestAReportAllocatesOnlyForItsPlacement(t *testing.T) {
 	}
 }
 
+// A turn after a report about one cluster allocates little for each of the other clusters of the placement: no plan of them,
+// and no work.
+func TestAReportAllocatesLittleForOtherClusters(t *testing.T) {
+	const others = 99 // of p0000
+	if each := bytesOfOneReport(t, 1) / others; each > 700 {
+		t.Errorf("a turn allocates %d bytes for each cluster without news, want at most 700", each)
+	}
+}
+
 // bytesOfOneReport returns the smallest number of bytes that one of several turns allocates.
 func bytesOfOneReport(t *testing.T, placements int) uint64 {
 	in := large(t, 100, placements)
@@ -201,7 +210,7 @@ func bytesOfOneReport(t *testing.T, placements int) uint64 {
 	for i := range 10 {
 		in.Now = in.Now.Add(time.Millisecond)
 		o := report(cluster, Resolve(in).Works[cluster][0], in.Now)
-		o.Untrackable = i % 2
+		o.Untrackable = (i + 1) % 2 // every report has news
 		in.Ledger.Fold(o)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -117,7 +117,11 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 	case len(w.Manifests) == 0:
 		return []work.Hold{{Why: emptiedReason(p)}}
 	}
-	return append(unreadableHolds(w.Manifests), contentHolds(p, pl.current.prepared)...)
+	holds := contentHolds(p, pl.current.prepared)
+	if unreadable := unreadableHolds(w.Manifests); len(unreadable) > 0 {
+		return append(unreadable, holds...)
+	}
+	return holds // shared by all clusters, in most placements
 }
 
 // successorMayDelete reports whether deletions are allowed under the new key of a renamed placement, on a cluster that

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -34,6 +35,10 @@ type Memo struct {
 	last         *Plan
 
 	fleet fleet
+	// spareClusters are not used by any plan. Their memory is that of the next ones.
+	spareClusters []*OnCluster
+	// rolling is memory for the input of the next rollout.
+	rolling []rollout.Binding
 	// texts are the reasons of decisions. Those about a cluster are the same for many placements.
 	texts       ledger.Texts
 	paused      map[string]string

@@ -170,8 +170,13 @@ func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []p
 	})
 }
 
+// notRemoving returns the bindings that are not being removed; the list itself if that is all of them.
 func notRemoving(bs []placement.Binding) []placement.Binding {
-	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
+	removing := func(b placement.Binding) bool { return b.Removing }
+	if !slices.ContainsFunc(bs, removing) {
+		return bs
+	}
+	return slices.DeleteFunc(slices.Clone(bs), removing)
 }
 
 // keepRebuilt assigns bindings that were rebuilt from inventories after the ledger was lost to the current policy: the
@@ -236,14 +241,16 @@ func keptClusters(bs []placement.Binding) []string {
 }
 
 func (pl *placementPlanner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
-	chosen := make(map[string]bool, len(p.Schedule.Bindings))
 	p.Clusters = make([]*OnCluster, 0, len(p.Schedule.Bindings))
 	for _, b := range p.Schedule.Bindings {
-		chosen[b.Cluster] = true
 		p.Clusters = append(p.Clusters, pl.planCluster(b, record))
 	}
+	chosen := func(cluster string) bool {
+		_, found := slices.BinarySearchFunc(p.Schedule.Bindings, cluster, func(b placement.Binding, name string) int { return strings.Compare(b.Cluster, name) })
+		return found
+	}
 	for _, b := range before {
-		if b.Removing && !chosen[b.Cluster] {
+		if b.Removing && !chosen(b.Cluster) {
 			p.Clusters = append(p.Clusters, pl.recordedCluster(b, record))
 		}
 	}
@@ -253,7 +260,7 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	suspended := pl.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
-	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since, suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)}
+	c := pl.memo.newCluster(OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since, suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)})
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}
@@ -312,8 +319,8 @@ func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) 
 	if record == nil {
 		return
 	}
-	for _, e := range record.Entries() {
-		if isRemoved(e) && p.On(e.Binding.Cluster) == nil && !slices.Contains(p.Unbind, e.Binding.Cluster) {
+	for _, e := range record.EntriesThat(isRemoved) {
+		if p.On(e.Binding.Cluster) == nil && !slices.Contains(p.Unbind, e.Binding.Cluster) {
 			p.Unbind = append(p.Unbind, e.Binding.Cluster)
 		}
 	}

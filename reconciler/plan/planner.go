@@ -119,7 +119,7 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, placement: &Placement{Key: key, Spec: inputs.spec}}}
 	pp.plan(pp.current.placement, record)
 	if old != nil {
-		pp.current.placement.reuseClusters(old.placement)
+		pl.memo.spareClusters = pp.current.placement.reuseClusters(old.placement, pl.memo.spareClusters)
 	}
 	pl.results[key] = pp.current
 }
@@ -189,8 +189,8 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 	for _, e := range record.Entries() {
 		c := &OnCluster{Binding: e.Binding, Entry: e, Latest: e.Binding.Assigned, Claims: e.Claims}
 		if c.Binding.HasRevision() || c.Binding.Removing {
-			c.work = newWork(r.placement, c)
-			c.work.Keep = true
+			kept := newWork(r.placement, c)
+			kept.Keep, c.work = true, &kept
 		}
 		r.placement.Clusters = append(r.placement.Clusters, c)
 	}

@@ -76,7 +76,7 @@ func TestPlanWork(t *testing.T) {
 			if test.paused {
 				pl.paused = map[string]string{"east": "v1"}
 			}
-			w := pl.planWork(p, c)
+			w := pl.planWork(p, c, &work.Work{})
 			if got := describeContent(w); got != test.want {
 				t.Errorf("%s; want %s", got, test.want)
 			}

@@ -95,7 +95,7 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 	w := newWork(p, cl.on)
 	w.Keep = paused
 	if cl.on.work != nil {
-		*w = *cl.on.work
+		w = *cl.on.work
 	}
 	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return yields(cl.outcome, m.ID) })
 	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown && cl.maybeHeld == nil {
@@ -113,5 +113,5 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 		w.Manifests = work.Sorted(w.Manifests)
 		w.Keep = dropped || paused || w.Keep && cl.on.Binding.HasRevision()
 	}
-	return w
+	return &w
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // reuseClusters replaces clusters on which nothing has changed by those of the previous plan of the placement, which may be
-// nil, so that others can compare pointers.
-func (p *Placement) reuseClusters(old *Placement) {
+// nil, so that others can compare pointers. It returns the replaced ones, to which nothing refers any more, added to spare.
+func (p *Placement) reuseClusters(old *Placement, spare []*OnCluster) []*OnCluster {
 	if old == nil {
-		return
+		return spare
 	}
 	for i, c := range p.Clusters {
 		at := old.Position(c.Binding.Cluster, i)
@@ -20,10 +20,24 @@ func (p *Placement) reuseClusters(old *Placement) {
 		}
 		if was := old.Clusters[at]; c.same(was) {
 			p.Clusters[i] = was
+			spare = append(spare, c)
 		} else if sameWork(c.work, was.work) {
 			c.work = was.work
 		}
 	}
+	return spare
+}
+
+// newCluster returns a cluster in memory that is not used, if there is any.
+func (m *Memo) newCluster(c OnCluster) *OnCluster {
+	if n := len(m.spareClusters); n > 0 {
+		last := m.spareClusters[n-1]
+		m.spareClusters = m.spareClusters[:n-1]
+		*last = c
+		return last
+	}
+	fresh := c // the parameter is not moved to the heap
+	return &fresh
 }
 
 // same reports whether two plans for a cluster, with the same record in the ledger, are equal. Plans with rare content are

@@ -21,7 +21,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
 	holds, held := pl.holdsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
-	in.Bindings = make([]rollout.Binding, 0, len(p.Clusters))
+	in.Bindings = pl.memo.rolling[:0]
 	for _, c := range p.Clusters {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
 		hold := holds(c)
@@ -65,6 +65,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		p.On(w.Cluster).Waits = w.Message
 	}
 	recordHolds(pl, p, in.Bindings)
+	pl.memo.rolling = in.Bindings
 	runs.recordRun(p, in.Run)
 	for _, f := range p.Rollout.Failed {
 		p.On(f.Cluster).setFailure(f)

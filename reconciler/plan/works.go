@@ -12,8 +12,11 @@ import (
 // planWorks plans the works of all clusters. Clusters with the same work share it: most differ in nothing.
 func (pl *placementPlanner) planWorks(p *Placement) {
 	var different sharedWorks
+	next := &work.Work{}
 	for _, c := range p.Clusters {
-		c.work = different.shared(pl.planWork(p, c))
+		if c.work = different.shared(pl.planWork(p, c, next)); c.work == next {
+			next = &work.Work{}
+		}
 	}
 }
 
@@ -49,9 +52,9 @@ func (p *Placement) FinalWork(c *OnCluster) *work.Work {
 	return w
 }
 
-// planWork computes the work of one cluster; nil if there is none yet.
-func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
-	w := newWork(p, c)
+// planWork computes the work of one cluster in the memory of w, which it returns; nil if there is none yet.
+func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *work.Work {
+	*w = newWork(p, c)
 	w.AllowDelete = c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster)
 	w.Cause = deleteCause(p, &c.Binding)
 	c.DeleteAllowed = w.AllowDelete
@@ -92,8 +95,8 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 }
 
 // newWork returns a work of a cluster without objects.
-func newWork(p *Placement, c *OnCluster) *work.Work {
-	w := &work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
+func newWork(p *Placement, c *OnCluster) work.Work {
+	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
 		Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
 	if p.Spec != nil {
 		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
