@@ -99,12 +99,17 @@ func countNodes(n *yaml.Node) int {
 }
 
 func (d *decoder) alias(n *yaml.Node, text bool) any {
+	return d.expand(n, func() any { return d.value(n.Alias, text) })
+}
+
+// expand decodes an alias, unless that is being done already.
+func (d *decoder) expand(n *yaml.Node, decode func() any) any {
 	if slices.Contains(d.within, n.Alias) {
 		return d.giveUp("the YAML anchor %q contains itself", n.Value)
 	}
 	d.within = append(d.within, n.Alias)
 	defer func() { d.within = d.within[:len(d.within)-1] }()
-	return d.value(n.Alias, text)
+	return decode()
 }
 
 func (d *decoder) deeper() bool {
@@ -200,7 +205,11 @@ func (d *decoder) duplicate(n *yaml.Node, i int) {
 // several merged mappings wins.
 func (d *decoder) merge(m map[string]any, n *yaml.Node, text bool) {
 	sources := []*yaml.Node{n}
-	if list := dealias(n); list.Kind == yaml.SequenceNode {
+	switch list := dealias(n); {
+	case list.Kind == yaml.SequenceNode && list != n:
+		d.expand(n, func() any { d.merge(m, list, text); return nil })
+		return
+	case list.Kind == yaml.SequenceNode:
 		sources = list.Content
 	}
 	for _, source := range sources {

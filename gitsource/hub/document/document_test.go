@@ -130,6 +130,7 @@ func TestReadReportsCause(t *testing.T) {
 		"a boolean key":     {"a.yaml", "true: 1\n", `the key "true" is not a string; put it in quotes`},
 		"an empty key":      {"a.yaml", "'': 1\n", "a key of this mapping is empty; give it a name"},
 		"a key with octals": {"a.yaml", "007: 1\n", `the key "007" is a number; put it in quotes`},
+		"a cycle of merges": {"a.yaml", "a: &x\n- <<: *x\n", `a.yaml:2: a[0]: the YAML anchor "x" contains itself`},
 		"a cycle":           {"a.yaml", "a: &x [*x]\n", `a.yaml:1: a[0][0]: the YAML anchor "x" contains itself`},
 		"open JSON":         {"a.json", "{\"a\":\n[1,", "a.json:2: not valid JSON: the file ends in the middle of a value"},
 		"wrong JSON":        {"a.json", "{\"a\":\n\nhunter2}", "a.json:3: not valid JSON: invalid character 'h' looking for beginning of value"},
