@@ -1,12 +1,14 @@
 package forecast
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -84,6 +86,35 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 		out.SelectedResources = append(out.SelectedResources, resourceOf(o.Identifier()))
 	}
 	out.Decisions = o.describeDecisions(p)
+	out.Calendar = calendar(o.Snapshot, p)
+	return out
+}
+
+// calendar says in which stages and in which windows the clusters of a placement get new content. It does not depend on the time.
+func calendar(s *hub.Snapshot, p *plan.Placement) []string {
+	var r Rollout
+	if run := p.Rollout.Run; run != nil && run.Active() {
+		r.Stages = run.Stages
+	}
+	out := r.Calendar()
+	for _, w := range s.Windows {
+		var on []string
+		for _, c := range s.Clusters {
+			if held := p.On(c.Name); held != nil && !held.Binding.Unscheduled && w.Compiled.IsOn(c.Labels) {
+				on = append(on, c.Name)
+			}
+		}
+		if len(on) == 0 || !w.Compiled.IsFor(p.Spec.Labels) {
+			continue
+		}
+		add := func(what string, periods []api.WindowPeriod) {
+			for _, t := range periods {
+				out = append(out, fmt.Sprintf("window %s: %s %s from %s (%s) for %s", w.Name, FewOf(on), what, t.Schedule, cmp.Or(t.TimeZone, "UTC"), t.Duration))
+			}
+		}
+		add("may get new content", w.Spec.Allow)
+		add("may not get new content", w.Spec.Exclude)
+	}
 	return out
 }
 

@@ -421,3 +421,16 @@ func TestAssumedNamespaces(t *testing.T) {
 		})
 	}
 }
+
+// The plan names the windows of each placement with the clusters that they are for, whatever the time is.
+func TestWindowsOfAPlan(t *testing.T) {
+	s := snapshot(t, "v1", "clusters a/region=eu b c/region=eu\nnamespace web\nplace web\nwindow fridays \"0 22 * * 5\" 2h on eu\n")
+	o, err := Of(Input{Snapshot: s, Now: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"window fridays: a, c may get new content from 0 22 * * 5 (UTC) for 2h"}
+	if got := o.Describe().Placements[0].Calendar; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

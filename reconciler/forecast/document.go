@@ -42,7 +42,9 @@ type Placement struct {
 	SelectedResources []Resource         `json:"selectedResources"`
 	// Decisions has every cluster, the selected ones first, in the scheduler's order.
 	Decisions []Decision `json:"decisions"`
-	Problems  []Problem  `json:"problems"`
+	// Calendar says in which stages, after which tasks and in which windows clusters get new content; empty if there are none.
+	Calendar []string  `json:"calendar,omitempty"`
+	Problems []Problem `json:"problems"`
 }
 
 // A Resource is an object that a placement selects.

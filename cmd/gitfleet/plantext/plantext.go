@@ -245,6 +245,9 @@ func printPlacement(b *strings.Builder, p forecast.Placement, members int) {
 	} else if p.Unclear == "" {
 		fmt.Fprintln(b, "  selects nothing")
 	}
+	for _, line := range p.Calendar {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
 	for _, problem := range p.Problems {
 		fmt.Fprintf(b, "  %s: %s\n", problem.Severity, problem.Error())
 	}
