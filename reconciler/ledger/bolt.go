@@ -26,7 +26,8 @@ var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum"
 
 // A boltStore stores each record under its own key, so that a save writes only what has
 // changed. It also stores a checksum of all records, since the library verifies only its own
-// structures.
+// structures, and not all can be rebuilt from Git and the members: suspensions, frozen content, stopped
+// rollouts and approvals are nowhere else.
 type boltStore struct {
 	path string
 	db   *bbolt.DB

@@ -4,15 +4,18 @@ import (
 	"go/ast"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // maxLines is the maximum length of a Go file. Of product code, maxFiles is the maximum number of
 // files of a package, and maxMethods the maximum number of methods of a type: more are usually several
-// ideas in one name.
+// ideas in one name. With the methods that it has through embedded types of this repository a type may have maxReached, except
+// for those in largeTypes.
 const (
 	maxLines   = 500
 	maxFiles   = 25
 	maxMethods = 40
+	maxReached = 60
 )
 
 func length(t *tree, report report) {
@@ -24,26 +27,115 @@ func length(t *tree, report report) {
 }
 
 func size(t *tree, report report) {
-	files, methods := map[string]int{}, map[[2]string]int{} // methods by package and type
+	files := map[string]int{}
 	for _, f := range t.files {
 		if !f.product() || f.generated {
 			continue
 		}
 		files[f.pkg]++
-		for _, d := range f.syntax.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
-				methods[[2]string{f.pkg, receiverName(fn.Recv.List[0].Type)}]++
-			}
-		}
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(files)) {
 		if n := files[pkg]; n > maxFiles {
 			report(pkg, 0, "%d files; split the package, at most %d are allowed", n, maxFiles)
 		}
 	}
-	for at, n := range methods {
-		if n > maxMethods {
-			report(at[0], 0, "type %s has %d methods; split it, at most %d are allowed", at[1], n, maxMethods)
+	own, reached := methodSets(t)
+	for at, all := range own {
+		if n := len(all); n > maxMethods {
+			report(at.pkg, 0, "type %s has %d methods; split it, at most %d are allowed", at.name, n, maxMethods)
 		}
 	}
+	for at, all := range reached {
+		if n, most := len(all), max(maxReached, largeTypes[at]); n > most {
+			report(at.pkg, 0, "type %s has %d methods with those of the types that it embeds; use a field, at most %d are allowed", at.name, n, most)
+		}
+	}
+}
+
+// A typeName is a type of a package of this repository.
+type typeName struct{ pkg, name string }
+
+// largeTypes reach more methods than others may. Their numbers may only get smaller.
+var largeTypes = map[typeName]int{
+	{"reconciler", "follower"}:              70,
+	{"reconciler", "orderRun"}:              90,
+	{"reconciler/ledger", "Ledger"}:         80,
+	{"reconciler/member", "applier"}:        70,
+	{"reconciler/member", "driftRecorder"}:  70,
+	{"reconciler/member", "session"}:        95,
+	{"reconciler/plan", "placementPlanner"}: 85,
+	{"reconciler/plan", "runPlanner"}:       100,
+	{"reconciler/proposal", "Proposer"}:     95,
+	{"reconciler/proposal", "follower"}:     70,
+	{"reconciler/status", "clusterBuilder"}: 70,
+	{"reconciler/status", "clusterChange"}:  70,
+}
+
+// methodSets returns the names of the methods of each type of product code: its own, and those of structs with those of the
+// types that they embed.
+func methodSets(t *tree) (own, reached map[typeName]map[string]bool) {
+	own, reached = map[typeName]map[string]bool{}, map[typeName]map[string]bool{}
+	embedded := map[typeName][]typeName{}
+	for _, f := range t.files {
+		if !f.product() || f.generated {
+			continue
+		}
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+				at := typeName{f.pkg, receiverName(fn.Recv.List[0].Type)}
+				if own[at] == nil {
+					own[at] = map[string]bool{}
+				}
+				own[at][fn.Name.Name] = true
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					embedded[typeName{f.pkg, spec.Name.Name}] = f.embeddedIn(s, t.module)
+				}
+			}
+			return true
+		})
+	}
+	for at := range embedded {
+		reached[at] = map[string]bool{}
+		seen := map[typeName]bool{at: true}
+		for queue := []typeName{at}; len(queue) > 0; queue = queue[1:] {
+			maps.Copy(reached[at], own[queue[0]])
+			for _, next := range embedded[queue[0]] {
+				if !seen[next] {
+					seen[next] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return own, reached
+}
+
+// embeddedIn returns the types of this repository that a struct embeds.
+func (f *file) embeddedIn(s *ast.StructType, module string) []typeName {
+	var out []typeName
+	for _, field := range s.Fields.List {
+		if len(field.Names) > 0 {
+			continue
+		}
+		typ := field.Type
+		if star, ok := typ.(*ast.StarExpr); ok {
+			typ = star.X
+		}
+		switch typ := typ.(type) {
+		case *ast.Ident:
+			out = append(out, typeName{f.pkg, typ.Name})
+		case *ast.SelectorExpr:
+			x, ok := typ.X.(*ast.Ident)
+			for _, i := range f.imports {
+				if pkg, ours := strings.CutPrefix(i.path, module+"/"); ok && ours && i.name == x.Name {
+					out = append(out, typeName{pkg, typ.Sel.Name})
+				}
+			}
+		}
+	}
+	return out
 }
