@@ -97,10 +97,10 @@ func stageOf(name string, limit int, tasks string, clusters ...string) placement
 }
 
 // Whatever happens, clusters of a stage are updated only when the stages before it are finished, never more at once than
-// its maxConcurrency, and only with the approvals; a halted run starts nothing.
+// its maxConcurrency, and only with the approvals; a run that is halted, or whose content is not known, starts nothing.
 func TestLawsOfStagedRuns(t *testing.T) {
 	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 34))
+		r, loading := rand.New(rand.NewPCG(seed, 34)), rand.New(rand.NewPCG(seed, 35))
 		var stages []placement.RunStage
 		for i := range 1 + r.IntN(3) {
 			var clusters []string
@@ -128,6 +128,10 @@ func TestLawsOfStagedRuns(t *testing.T) {
 			if r.IntN(5) == 0 {
 				f.halted = "it is stopped"
 			}
+			f.unknown = ""
+			if loading.IntN(6) == 0 {
+				f.unknown = "its commit is being loaded"
+			}
 			before := f.run.Clone()
 			f.now = f.now.Add(time.Duration(r.IntN(30)) * time.Second)
 			at := f.now
@@ -144,6 +148,9 @@ func checkStep(t *testing.T, seed uint64, before placement.Run, p Plan, at time.
 	for _, a := range p.Assign {
 		if !a.Changed {
 			continue
+		}
+		if f.unknown != "" {
+			t.Errorf("seed %d: %s was updated to a content that is not known", seed, a.Cluster)
 		}
 		for i, s := range p.Run.Stages {
 			if !slices.Contains(s.Clusters, a.Cluster) {

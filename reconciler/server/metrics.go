@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,6 +61,7 @@ var (
 
 	rolloutStopped        = describe("gitfleet_rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
 	rolloutStop           = describe("gitfleet_rollout_stop_info", "Always 1, by the first cluster whose failed update stops the rollout of a placement, and the first 12 digits of the hash of the commit that it was updated to; a rollout that is not stopped has no series.", "placement", "cluster", "commit")
+	updateRun             = describe("gitfleet_rollout_update_run_info", "Always 1, by the staged update run of a placement that is in force or, if none is, the newest, the stage whose turn it is, and the reason of the condition that says where the run is; placements without runs have no series.", "placement", "run", "stage", "reason")
 	rolloutStarted        = describe("gitfleet_rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
 	rolloutUpdated        = describe("gitfleet_rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
 	rolloutUnavailable    = describe("gitfleet_rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
@@ -217,6 +219,13 @@ func (p *scrape) rollout(d *status.Detail) {
 		p.gauge(rolloutStop, 1, d.Placement, d.Stopped, short(assignedCommit(d, d.Stopped)))
 	}
 	p.gauge(rolloutStopped, stopped, d.Placement)
+	if run := d.UpdateRun; run != nil {
+		stage := ""
+		if i := slices.IndexFunc(run.Stages, func(s status.UpdateStage) bool { return s.Finished.IsZero() }); i >= 0 {
+			stage = run.Stages[i].Name
+		}
+		p.gauge(updateRun, 1, d.Placement, run.Name, stage, run.Reason)
+	}
 	if d.Rollout == nil || !d.Rollout.Finished.IsZero() {
 		return
 	}

@@ -38,7 +38,8 @@ func measured() *status.Report {
 		Details: []*status.Detail{
 			{
 				Placement: "crp/web", Selected: 3, Stopped: "east",
-				Rollout: &status.Rollout{Started: time.Unix(1_700_000_000, 0), Updated: 1, Target: 4, Unavailable: 2, MaxUnavailable: 1},
+				UpdateRun: &status.UpdateRun{Name: "web-1", Reason: "UpdateRunWaiting", Stages: []status.UpdateStage{{Name: "canary", Finished: time.Unix(1, 0)}, {Name: "prod"}}},
+				Rollout:   &status.Rollout{Started: time.Unix(1_700_000_000, 0), Updated: 1, Target: 4, Unavailable: 2, MaxUnavailable: 1},
 				Clusters: []status.ClusterDetail{
 					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Commit: "fedcba9876543210", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
