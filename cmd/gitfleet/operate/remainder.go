@@ -29,7 +29,7 @@ func newRemainder(r *status.Report, goal status.Goal) *remainder {
 		away: map[string]overview.Member{}, clusters: map[string]bool{},
 	}
 	for _, c := range r.Clusters {
-		if m := overview.Absence(c); m.State != status.StateAvailable {
+		if m := overview.NewMember(c); m.State != status.StateAvailable {
 			w.away[c.Name] = m
 		}
 	}

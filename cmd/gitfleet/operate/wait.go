@@ -308,7 +308,7 @@ func absences(d *status.Detail, r *status.Report) string {
 	for _, c := range r.Clusters {
 		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
 		if away := status.MemberStateOf(c); holds && away != status.StateAvailable {
-			all[away] = overview.AddReason(all[away], c.Name, overview.Absence(c).Reason)
+			all[away] = overview.AddReason(all[away], c.Name, overview.NewMember(c).Reason)
 		}
 	}
 	message := ""

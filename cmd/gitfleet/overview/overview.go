@@ -292,7 +292,7 @@ func memberOverview(r *status.Report) Members {
 		if cond := meta.FindStatusCondition(c.Status.Conditions, api.CredentialsRenewed); cond != nil && cond.Status == metav1.ConditionFalse {
 			out.Outdated = append(out.Outdated, Member{Name: c.Name, Since: cond.LastTransitionTime.Time, Reason: cond.Message, State: status.MemberStateOf(c)})
 		}
-		if m := Absence(c); m.State != status.StateAvailable {
+		if m := NewMember(c); m.State != status.StateAvailable {
 			out.NotReady = append(out.NotReady, m)
 			continue
 		}
@@ -301,9 +301,9 @@ func memberOverview(r *status.Report) Members {
 	return out
 }
 
-// Absence returns the time since when a member is not ready, and the reason. The state of a
+// NewMember describes a member: its state, and since when and why it is not ready. The state of a
 // member that is ready is available.
-func Absence(c *api.MemberCluster) Member {
+func NewMember(c *api.MemberCluster) Member {
 	m := Member{Name: c.Name, Reason: "it has not answered yet", State: status.MemberStateOf(c)}
 	if denied := status.MissingPermissions(c); denied != nil {
 		m.State, m.Since, m.Reason = status.StateForbidden, denied.LastTransitionTime.Time, denied.Message

@@ -110,7 +110,7 @@ func StagesOf(r *status.Report, placement string) []Stage {
 				s.Why = status.FailureOf(c, on[c.Cluster])
 			case status.StateUnreachable, status.StateForbidden:
 				if at := slices.IndexFunc(r.Clusters, func(m *api.MemberCluster) bool { return m.Name == c.Cluster }); at >= 0 {
-					s.Why = Absence(r.Clusters[at]).Reason
+					s.Why = NewMember(r.Clusters[at]).Reason
 				}
 			}
 			s.NotDeleted = append(s.NotDeleted, c.DeletionErrors...)

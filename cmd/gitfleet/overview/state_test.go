@@ -25,7 +25,7 @@ func member(conditions, agent []metav1.Condition) *api.MemberCluster {
 
 // A member that lacks permissions is forbidden, one of another fleet is foreign, and every other
 // one that is not healthy is unreachable, since when and why its first untrue condition says.
-func TestAbsence(t *testing.T) {
+func TestNewMember(t *testing.T) {
 	condition := func(typ string, is metav1.ConditionStatus, reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: typ, Status: is, Reason: reason, Message: message, LastTransitionTime: reports.Ago(time.Minute)}}
 	}
@@ -47,7 +47,7 @@ func TestAbsence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.want.Name = "east"
-			if got := Absence(test.of); got != test.want {
+			if got := NewMember(test.of); got != test.want {
 				t.Errorf("%+v\nwant %+v", got, test.want)
 			}
 		})

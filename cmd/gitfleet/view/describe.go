@@ -37,7 +37,7 @@ its conditions, and the progress of each placement on it.`,
   gitfleet describe mc member-3`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
-			s := &sheet{Page: output.PageOf(cmd.OutOrStdout())}
+			s := &description{Page: output.PageOf(cmd.OutOrStdout())}
 			if err := s.describe(cmd.Context(), c, strings.Join(args, "/")); err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ its conditions, and the progress of each placement on it.`,
 }
 
 // describe requests everything that belongs to a name, and writes it.
-func (s *sheet) describe(ctx context.Context, c *client.Client, name string) error {
+func (s *description) describe(ctx context.Context, c *client.Client, name string) error {
 	named, err := c.Subject(ctx, name)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *sheet) describe(ctx context.Context, c *client.Client, name string) err
 }
 
 // placement describes the only placement in a report.
-func (s *sheet) placement(r *status.Report, name string) {
+func (s *description) placement(r *status.Report, name string) {
 	var spec api.PlacementSpec
 	var st api.PlacementStatus
 	var notes map[string]string
@@ -108,7 +108,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 }
 
 // updateRun describes the newest update run of a placement.
-func (s *sheet) updateRun(d *status.Detail) {
+func (s *description) updateRun(d *status.Detail) {
 	run := d.UpdateRun
 	if run == nil {
 		return
@@ -148,7 +148,7 @@ func selectedText(all []api.ResourceIdentifier) []string {
 }
 
 // clusters writes the progress of a placement on each cluster, with all details of problems.
-func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string) {
+func (s *description) clusters(r *status.Report, st *api.PlacementStatus, name string) {
 	if len(r.Details[0].Clusters)+len(st.PlacementStatuses) == 0 {
 		return
 	}
@@ -193,7 +193,7 @@ func explainsWaiting(c *api.PerClusterPlacementStatus) bool {
 }
 
 // untrue writes which condition of a cluster is not true, and why.
-func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
+func (s *description) untrue(c *api.PerClusterPlacementStatus) {
 	for _, cond := range c.Conditions {
 		if cond.Status != "True" {
 			s.line(2, fmt.Sprintf("%s %s, %s, for %s", cond.Type, s.Paint(conditionStyles[cond.Status], string(cond.Status)), cond.Reason, s.since(cond.LastTransitionTime.Time)))
@@ -202,7 +202,7 @@ func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
 	}
 }
 
-func (s *sheet) failures(c *api.PerClusterPlacementStatus) {
+func (s *description) failures(c *api.PerClusterPlacementStatus) {
 	for i := range c.FailedPlacements {
 		f := &c.FailedPlacements[i]
 		s.line(2, fmt.Sprintf("%s  not %s, %s", f.ID().String(), strings.ToLower(f.Condition.Type), f.Condition.Reason))
@@ -210,7 +210,7 @@ func (s *sheet) failures(c *api.PerClusterPlacementStatus) {
 	}
 }
 
-func (s *sheet) drifts(all []status.Drift) {
+func (s *description) drifts(all []status.Drift) {
 	if len(all) == 0 {
 		return
 	}
@@ -232,7 +232,7 @@ func (s *sheet) drifts(all []status.Drift) {
 }
 
 // cluster describes a member.
-func (s *sheet) cluster(r *status.Report, name string) error {
+func (s *description) cluster(r *status.Report, name string) error {
 	if err := lookup.InReport(r, "", name); err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func labelsText(m map[string]string) string {
 	return strings.Join(out, ",")
 }
 
-func (s *sheet) placementsOn(r *status.Report, cluster string) {
+func (s *description) placementsOn(r *status.Report, cluster string) {
 	var lines []string
 	statuses, members := status.PlacementStatuses(r), status.MemberStatesOf(r)
 	for _, d := range r.Details {
@@ -313,8 +313,8 @@ func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	}
 }
 
-// A sheet is the description of one object: headings with fields.
-type sheet struct {
+// A description describes one object: headings with fields.
+type description struct {
 	output.Page
 	now time.Time
 	b   strings.Builder
@@ -324,14 +324,14 @@ type sheet struct {
 const labelWidth = 16
 
 // field prints a field, unless it is empty.
-func (s *sheet) field(label, value string) {
+func (s *description) field(label, value string) {
 	if value != "" {
 		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label+":", labelWidth), output.Sanitize(value))
 	}
 }
 
 // list prints several values, each on a line.
-func (s *sheet) list(label string, values []string) {
+func (s *description) list(label string, values []string) {
 	for i, v := range values {
 		if i > 0 {
 			label = ""
@@ -342,21 +342,21 @@ func (s *sheet) list(label string, values []string) {
 	}
 }
 
-func (s *sheet) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.Paint(output.Bold, text+":")) }
+func (s *description) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.Paint(output.Bold, text+":")) }
 
-func (s *sheet) line(indent int, text string) {
+func (s *description) line(indent int, text string) {
 	fmt.Fprintf(&s.b, "%s%s\n", strings.Repeat("  ", indent), text)
 }
 
 // text prints a long text, indented.
-func (s *sheet) text(indent int, text string) {
+func (s *description) text(indent int, text string) {
 	for _, line := range output.Wrap(text, s.Width-2*indent) {
 		s.line(indent, line)
 	}
 }
 
 // texts prints the texts below a heading; nothing if there are none.
-func (s *sheet) texts(heading string, all []string) {
+func (s *description) texts(heading string, all []string) {
 	for i, text := range all {
 		if i == 0 {
 			s.line(3, heading)
@@ -365,7 +365,7 @@ func (s *sheet) texts(heading string, all []string) {
 	}
 }
 
-func (s *sheet) since(t time.Time) string {
+func (s *description) since(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"
 	}
@@ -375,7 +375,7 @@ func (s *sheet) since(t time.Time) string {
 var conditionStyles = map[metav1.ConditionStatus]output.Style{metav1.ConditionTrue: output.Green, metav1.ConditionFalse: output.Red, metav1.ConditionUnknown: output.Yellow}
 
 // conditions prints a line for each condition, with the messages of those that are not true.
-func (s *sheet) conditions(indent int, all []metav1.Condition) {
+func (s *description) conditions(indent int, all []metav1.Condition) {
 	width, reasons := 0, 0
 	for _, c := range all {
 		width, reasons = max(width, output.Width(c.Type)), max(reasons, output.Width(c.Reason))
@@ -398,7 +398,7 @@ func (s *sheet) conditions(indent int, all []metav1.Condition) {
 }
 
 // events prints events, with the names of their objects if named is true.
-func (s *sheet) events(all []status.Event, named bool) {
+func (s *description) events(all []status.Event, named bool) {
 	if len(all) == 0 {
 		return
 	}

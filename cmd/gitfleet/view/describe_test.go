@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// described returns what a function writes on a sheet, with single spaces.
-func described(write func(s *sheet)) string {
-	s := &sheet{Page: output.Page{Width: 80}, now: reports.Noon}
+// described returns what a function writes into a description, with single spaces.
+func described(write func(s *description)) string {
+	s := &description{Page: output.Page{Width: 80}, now: reports.Noon}
 	write(s)
 	return strings.Join(strings.Fields(s.b.String()), " ")
 }
@@ -63,7 +63,7 @@ func TestDescribeSaysOnceWhyAClusterWaits(t *testing.T) {
 				Clusters: []*api.MemberCluster{reports.MemberCluster("east", true)},
 				Details:  []*status.Detail{{Placement: "crp/web", Clusters: []status.ClusterDetail{{Cluster: "east", Waits: "maxUnavailable 1 reached"}}}},
 			}
-			got := described(func(s *sheet) { s.clusters(r, test.status, "crp/web") })
+			got := described(func(s *description) { s.clusters(r, test.status, "crp/web") })
 			if strings.Count(got, "maxUnavailable 1 reached") != 1 {
 				t.Errorf("not once in %q", got)
 			}
@@ -90,7 +90,7 @@ func TestDescribeClusters(t *testing.T) {
 		}}},
 		{Conditions: reports.Conditions("!" + api.Scheduled)},
 	}}
-	got := described(func(s *sheet) { s.clusters(r, st, "crp/web") })
+	got := described(func(s *description) { s.clusters(r, st, "crp/web") })
 	for _, want := range []string{
 		"ams held a1a1a1a1", "ConfigMap/web/e not available, ManifestNotAvailableYet starting", "deletions held: ConfigMap/web/a: too much",
 		"not deleted; retried: ConfigMap/web/b: denied", "deleted, and not gone yet: ConfigMap/web/c, ConfigMap/web/d",
@@ -100,7 +100,7 @@ func TestDescribeClusters(t *testing.T) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	if got := described(func(s *sheet) {
+	if got := described(func(s *description) {
 		s.clusters(&status.Report{Details: []*status.Detail{{}}}, &api.PlacementStatus{}, "crp/web")
 	}); got != "" {
 		t.Errorf("without clusters: %q", got)
@@ -113,14 +113,14 @@ func TestDescribeDrift(t *testing.T) {
 		ResourceIdentifier: api.ResourceIdentifier{Kind: "ConfigMap", Name: "one"},
 		Paths:              []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/a", ValueInMember: "1", ValueInHub: "2"}}, {PatchDetail: api.PatchDetail{Path: "/data/b"}}}}
 	const want = "Drift: ConfigMap/one on east contested, first seen 60m ago, 3 times, by kubectl-edit (Update) /data/a: 1 on the cluster, 2 in Git /data/b: - on the cluster, - in Git"
-	if got := described(func(s *sheet) { s.drifts([]status.Drift{d}) }); got != want {
+	if got := described(func(s *description) { s.drifts([]status.Drift{d}) }); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	d.Count, d.By, d.Paths = 1, nil, nil
-	if got := described(func(s *sheet) { s.drifts([]status.Drift{d}) }); got != "Drift: ConfigMap/one on east contested, first seen 60m ago" {
+	if got := described(func(s *description) { s.drifts([]status.Drift{d}) }); got != "Drift: ConfigMap/one on east contested, first seen 60m ago" {
 		t.Errorf("once: %q", got)
 	}
-	if got := described(func(s *sheet) { s.drifts(nil) }); got != "" {
+	if got := described(func(s *description) { s.drifts(nil) }); got != "" {
 		t.Errorf("none: %q", got)
 	}
 }
@@ -131,12 +131,12 @@ func TestDescribeEvents(t *testing.T) {
 	for named, want := range map[bool]string{
 		true: "Events: 60s ago Warning Failed (3 times in 59m) crp/web denied", false: "Events: 60s ago Warning Failed (3 times in 59m) on east denied",
 	} {
-		if got := described(func(s *sheet) { s.events([]status.Event{e}, named) }); got != want {
+		if got := described(func(s *description) { s.events([]status.Event{e}, named) }); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	e.Count, e.Cluster = 1, ""
-	if got := described(func(s *sheet) { s.events([]status.Event{e}, false) }); got != "Events: 60s ago Warning Failed denied" {
+	if got := described(func(s *description) { s.events([]status.Event{e}, false) }); got != "Events: 60s ago Warning Failed denied" {
 		t.Errorf("once: %q", got)
 	}
 }
@@ -148,7 +148,7 @@ func TestDescribeConditions(t *testing.T) {
 		"Why": "Applied  False    Why  for 60s\n  denied\n",
 		long:  "Applied  False    for 60s\n    " + long + "\n    denied\n",
 	} {
-		s := &sheet{Page: output.Page{Width: 60}, now: reports.Noon}
+		s := &description{Page: output.Page{Width: 60}, now: reports.Noon}
 		s.conditions(0, []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Reason: reason, Message: "denied", LastTransitionTime: reports.Ago(time.Minute)}})
 		if got := s.b.String(); got != strings.ReplaceAll(want, "\n  denied", "\n    denied") {
 			t.Errorf("%q, want %q", got, want)
@@ -164,7 +164,7 @@ func TestDescribeAMember(t *testing.T) {
 	r := &status.Report{Clusters: []*api.MemberCluster{c}, Details: []*status.Detail{
 		{Placement: "crp/web", Clusters: []status.ClusterDetail{{Cluster: "east", Available: true, Commit: reports.FirstCommit, Objects: 2}, {Cluster: "west"}}},
 	}}
-	got := described(func(s *sheet) {
+	got := described(func(s *description) {
 		if err := s.cluster(r, "east"); err != nil {
 			t.Error(err)
 		}
@@ -175,16 +175,16 @@ func TestDescribeAMember(t *testing.T) {
 		}
 	}
 	r.Details = nil
-	if got := described(func(s *sheet) { s.cluster(r, "east") }); !strings.HasSuffix(got, "No placement is on this cluster.") {
+	if got := described(func(s *description) { s.cluster(r, "east") }); !strings.HasSuffix(got, "No placement is on this cluster.") {
 		t.Errorf("without placements: %q", got)
 	}
-	if err := new(sheet).cluster(r, "esat"); err == nil || err.Error() != "there is no cluster esat; did you mean east?" {
+	if err := new(description).cluster(r, "esat"); err == nil || err.Error() != "there is no cluster esat; did you mean east?" {
 		t.Errorf("an unknown one: %v", err)
 	}
 }
 
 func TestSinceUnknown(t *testing.T) {
-	s := &sheet{now: reports.Noon}
+	s := &description{now: reports.Noon}
 	for want, at := range map[string]time.Time{"unknown": {}, "60m": reports.Noon.Add(-time.Hour), "0s": reports.Noon.Add(time.Hour)} {
 		if got := s.since(at); got != want {
 			t.Errorf("%s is %s ago, want %s", at, got, want)
