@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// evictions returns the evictions of the commit in force, and those that users have ordered, by name. The Memo makes the
+// evictionObjects returns the evictions of the commit in force, and those that users have ordered, by name. The Memo makes the
 // pointer of one that has not changed the same.
 func (m *Memo) evictionObjects(in Input) []*api.ClusterResourcePlacementEviction {
 	all := map[string]*api.ClusterResourcePlacementEviction{}
