@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	testName     = regexp.MustCompile("`(Test\\w+)`")
+	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	testName     = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
 )
 
 // Each promise in docs/security.md names tests, and these exist.

@@ -1,0 +1,41 @@
+package inventory
+
+import (
+	"io"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+// Whatever a cluster has stored as an inventory, decoding it ends, and keeps no more than the limits allow.
+func FuzzUnpack(f *testing.F) {
+	for _, seed := range []string{
+		`{"placement":{"name":"web"},"revision":{"commit":"c0ffee"},"items":[{"v":"v1","k":"ConfigMap","ns":"web","n":"a","h":"1"}]}`,
+		`{"items":[{"n":"a"},{"n":"a"}],"items":null,"other":[[[]]]}`, `{"items":{}}`, `[]`, ` {`, "",
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, compressed bool) {
+		raw := []byte(text)
+		if compressed {
+			var err error
+			if raw, err = ledger.Compress(func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u := newUnpacking(t.Context())
+		inv, err := u.unpack(raw)
+		if err != nil {
+			return
+		}
+		kept := 0
+		for it := range inv.Items.All() {
+			kept += it.text()
+		}
+		if u.bytes < 0 || inv.Items.Len() > connection.MaxKeptItems || kept > connection.MaxKeptText {
+			t.Errorf("kept %d items with %d bytes, although %d bytes are left", inv.Items.Len(), kept, u.bytes)
+		}
+	})
+}
