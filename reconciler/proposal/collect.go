@@ -293,7 +293,7 @@ func Adoptable(t *status.Trace) error {
 	case t.Drift == nil || len(t.Drift.Paths) == 0 && !t.Drift.Deleted:
 		return fmt.Errorf("%s on %s: no drift is known", id, t.Cluster)
 	case slices.ContainsFunc(t.Drift.Paths, masked):
-		return fmt.Errorf("%s: gitfleet does not know values of Secrets; edit %s by hand", id, t.Origin)
+		return fmt.Errorf("%s: gitfleet does not know values of Secrets, nor writes those that are encrypted in Git; edit %s by hand, with sops if it is encrypted", id, t.Origin)
 	}
 	return nil
 }

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
 // deleted is the state of an issue that was deleted.
@@ -459,14 +457,5 @@ func TestAnIssueThatGitfleetClosedIsNoRejection(t *testing.T) {
 			}
 			p.says(t, "east", "offered as https://git.example.com/"+test.want)
 		})
-	}
-}
-
-// An issue contains no value of a Secret.
-func TestIssuesMaskSecrets(t *testing.T) {
-	c := manualChange(7, "east")
-	c.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/password", ValueInHub: diff.Mask, ValueInMember: diff.Mask}}}
-	if body := c.body("shop", nil); strings.Count(body, diff.Mask) != 2 {
-		t.Errorf("the body is\n%s", body)
 	}
 }

@@ -178,7 +178,7 @@ func TestAdoptable(t *testing.T) {
 		"no field":    {&status.Drift{}, "Secret/web on east: no drift is known"},
 		"deleted":     {&status.Drift{Deleted: true}, ""},
 		"a field":     {&status.Drift{Paths: []api.Difference{plain}}, ""},
-		"of a Secret": {&status.Drift{Paths: []api.Difference{plain, masked}}, "Secret/web: gitfleet does not know values of Secrets; edit web.yaml:1 by hand"},
+		"of a Secret": {&status.Drift{Paths: []api.Difference{plain, masked}}, "Secret/web: gitfleet does not know values of Secrets, nor writes those that are encrypted in Git; edit web.yaml:1 by hand, with sops if it is encrypted"},
 	} {
 		got := ""
 		if err := Adoptable(trace(test.drift)); err != nil {
