@@ -95,6 +95,9 @@ func (c *command) run(ctx context.Context, flags *pflag.FlagSet, out io.Writer, 
 	if errors.Is(failures, errUnreadable) {
 		return failures
 	}
+	if failures != nil && len(before.Bases)+len(before.Charts)+len(after.Bases)+len(after.Charts) == 0 {
+		return failures // there is something to lock, and nothing of it could be
+	}
 	if err := r.write(out, before, after); err != nil {
 		return err
 	}

@@ -138,7 +138,10 @@ wrote HUB/gitfleet.lock.yaml; commit it
 error: fetch chart oci://REGISTRY/charts/web:^2: none of the 2 versions there is in ^2
 `, "--config", config)
 	t.Setenv("REGISTRY_PASSWORD", "canaryWrong")
-	if got := run(t, names, fleet.Dir, "--config", config); !strings.Contains(got, "401") || strings.Contains(got, "canary") {
+	if err := os.Remove(filepath.Join(fleet.Dir, "gitfleet.lock.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, names, fleet.Dir, "--config", config); !strings.Contains(got, "401") || strings.Contains(got, "canary") || strings.Contains(got, "nothing") {
 		t.Error(got)
 	}
 }
