@@ -27,14 +27,18 @@ const (
 
 // title returns the title of the pull request or issue of a change.
 func (c *change) title() string {
-	what := c.fields() + " changed"
+	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), c.what(), c.share()), longestTitle)
+}
+
+// what says what was done to the object.
+func (c *change) what() string {
 	switch {
 	case c.deleted:
-		what = "deleted"
+		return "deleted"
 	case c.addition:
-		what = c.fields() + " added"
+		return c.fields() + " added"
 	}
-	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), what, c.share()), longestTitle)
+	return c.fields() + " changed"
 }
 
 // fields names the only field of a change, or counts them.
@@ -106,6 +110,11 @@ func (c *change) message(marker string) string {
 // rest is collapsed. Text from a member is in code that it cannot close. The changes that wait until fewer pull requests
 // are open are listed, too.
 func (c *change) body(fleet string, waiting []*change) string {
+	return c.text(waiting) + marker(fleet, c.hash) + "\n"
+}
+
+// text is the body without the marker.
+func (c *change) text(waiting []*change) string {
 	var b strings.Builder
 	verb, end := "changed", "this pull request is merged or closed"
 	if c.deleted {
@@ -121,20 +130,25 @@ func (c *change) body(fleet string, waiting []*change) string {
 		fmt.Fprintf(&b, "%s was %s on %s, and is left so until %s.\n\n", object, verb, c.share(), end)
 	}
 	b.WriteString(markdown.CodeBlock("diff", c.diff()))
-	fmt.Fprintf(&b, "\n- **Where:** %s; first seen at %s\n", markdown.List(c.clusters(), most), c.first().UTC().Format(time.RFC3339))
-	fmt.Fprintf(&b, "- **Who:** %s\n", c.writers())
-	if c.source.Path != "" {
-		source := markdown.Code(c.source.String())
-		if c.link != "" {
-			source = linkTo(c.source, c.link)
-		}
-		fmt.Fprintf(&b, "- **In Git:** %s\n", source)
-	}
+	c.writeFacts(&b)
 	b.WriteString("\n")
 	if c.reason != nil {
 		c.writeManual(&b)
 	} else {
-		c.writeEdit(&b)
+		writeSquashing(&b, c.allowTrailers())
+		what := "change"
+		switch {
+		case c.deleted:
+			what = "deletion"
+		case c.addition:
+			what = "addition"
+		}
+		b.WriteString("**Merging** takes the " + what + " over into Git.")
+		if len(c.putsBack) == 0 {
+			b.WriteString(" Nothing is written to the object on these clusters.")
+		}
+		c.writeEffects(&b)
+		b.WriteString("\n\n")
 	}
 	putsBack := "reverts the change"
 	switch {
@@ -144,9 +158,22 @@ func (c *change) body(fleet string, waiting []*change) string {
 		putsBack = "removes it from these clusters"
 	}
 	fmt.Fprintf(&b, "**Closing** %s, also if somebody makes the same change once more.\n\n", putsBack)
-	c.writeDetails(&b, waiting)
-	b.WriteString(marker(fleet, c.hash) + "\n")
+	writeDetails(&b, []*change{c}, waiting)
 	return b.String()
+}
+
+// writeFacts writes where the change is, who made it, and its line in Git.
+func (c *change) writeFacts(b *strings.Builder) {
+	fmt.Fprintf(b, "\n- **Where:** %s; first seen at %s\n", markdown.List(c.clusters(), most), c.first().UTC().Format(time.RFC3339))
+	fmt.Fprintf(b, "- **Who:** %s\n", c.writers())
+	if c.source.Path == "" {
+		return
+	}
+	source := markdown.Code(c.source.String())
+	if c.link != "" {
+		source = linkTo(c.source, c.link)
+	}
+	fmt.Fprintf(b, "- **In Git:** %s\n", source)
 }
 
 // share says on how many of the clusters that get the object it was changed.
@@ -199,22 +226,16 @@ func linkIn(body string, source api.Origin) string {
 	return address
 }
 
-// writeEdit says what happens if the pull request is merged.
-func (c *change) writeEdit(b *strings.Builder) {
-	if lines := c.allowTrailers(); lines != nil {
+// writeSquashing says which trailers of the commit have to be kept.
+func writeSquashing(b *strings.Builder, lines []string) {
+	if lines != nil {
 		fmt.Fprintf(b, "**Squashing:** keep the trailer %s, which allows the deletion, as the last line of the message.\n\n", markdown.List(lines, most))
 	}
-	what := "change"
-	switch {
-	case c.deleted:
-		what = "deletion"
-	case c.addition:
-		what = "addition"
-	}
-	b.WriteString("**Merging** takes the " + what + " over into Git.")
-	if len(c.putsBack) == 0 {
-		b.WriteString(" Nothing is written to the object on these clusters.")
-	} else {
+}
+
+// writeEffects says what else merging does.
+func (c *change) writeEffects(b *strings.Builder) {
+	if len(c.putsBack) > 0 {
 		b.WriteString(" It also **puts back** what else was changed in the object: " + c.otherChanges() + ". Merge that first to keep it, and this once it is in force.")
 	}
 	if c.override != "" {
@@ -227,7 +248,6 @@ func (c *change) writeEdit(b *strings.Builder) {
 	if len(c.others) > 0 {
 		fmt.Fprintf(b, " It also **changes** the object on %s, in the order of the rollout: %s.", markdown.Count(len(c.others), "other cluster"), markdown.List(c.others, most))
 	}
-	b.WriteString("\n\n")
 }
 
 // writeManual writes why no edit is possible, and how to keep the change.
@@ -236,20 +256,28 @@ func (c *change) writeManual(b *strings.Builder) {
 	b.WriteString("**To keep the change**, make it in Git by hand. Once these clusters have the commit, gitfleet closes this issue.\n\n")
 }
 
-// writeDetails writes what not everybody needs for the decision.
-func (c *change) writeDetails(b *strings.Builder, waiting []*change) {
+// writeDetails writes what not everybody needs for the decision about some changes.
+func writeDetails(b *strings.Builder, changes, waiting []*change) {
 	b.WriteString("<details><summary>Who changed it on which cluster, and what else can be done</summary>\n\n")
-	var who []string
-	for _, d := range c.drifts {
-		before := ""
-		if d.Count > 1 {
-			before = "; the object was changed there " + markdown.Count(d.Count-1, "time") + " before"
+	var who, names []string
+	overwritten := false
+	for _, c := range changes {
+		object := ""
+		if len(changes) > 1 {
+			object = c.id.Kind + " " + nameOf(c.id) + " on "
 		}
-		for _, a := range d.By {
-			who = append(who, d.Cluster+": "+a.String()+formatTime(a.Time)+before)
-		}
-		if len(d.By) == 0 {
-			who = append(who, d.Cluster+": not known"+before)
+		names, overwritten = append(names, "gitfleet proposals show "+c.shortName()), overwritten || !c.addition
+		for _, d := range c.drifts {
+			before := ""
+			if d.Count > 1 {
+				before = "; the object was changed there " + markdown.Count(d.Count-1, "time") + " before"
+			}
+			for _, a := range d.By {
+				who = append(who, object+d.Cluster+": "+a.String()+formatTime(a.Time)+before)
+			}
+			if len(d.By) == 0 {
+				who = append(who, object+d.Cluster+": not known"+before)
+			}
 		}
 	}
 	if who = slices.Compact(who); len(who) > most {
@@ -261,13 +289,17 @@ func (c *change) writeDetails(b *strings.Builder, waiting []*change) {
 	}
 	b.WriteString(markdown.CodeBlock("text", lines.String()))
 	b.WriteString("\n")
-	if !c.addition {
+	object, each := "the object", markdown.Code(names[0])+" shows the change and its state."
+	if len(changes) > 1 {
+		object, each = "each object", markdown.Code("gitfleet proposals show NAME")+" shows a change and its state; the names are at the headings."
+	}
+	if overwritten {
 		b.WriteString("- A commit that changes the object overwrites the change.\n")
 	}
-	fmt.Fprintf(b, "- The label %s keeps the object as it is, also after closing, until the label is removed.\n", markdown.Code(holdLabel))
-	fmt.Fprintf(b, "- %s shows the change and its state.\n", markdown.Code("gitfleet proposals show "+c.shortName()))
+	fmt.Fprintf(b, "- The label %s keeps %s as it is, also after closing, until the label is removed.\n", markdown.Code(holdLabel), object)
+	b.WriteString("- " + each + "\n")
 	if len(waiting) > 0 {
-		var names []string
+		names = nil
 		for _, w := range waiting {
 			names = append(names, w.id.Kind+" "+nameOf(w.id))
 		}
@@ -313,12 +345,14 @@ var where = regexp.MustCompile(`(?m)^(?:- )?\*\*Where:\*\* (.+); first seen at `
 // mayListAny reports whether a body may list one of some clusters as one that has the change. A body
 // that lists only some of the clusters, or was edited, may list any.
 func mayListAny(body string, clusters []string) bool {
-	found := where.FindStringSubmatch(body)
-	if found == nil {
-		return len(clusters) > 0
+	found := where.FindAllStringSubmatch(body, -1)
+	for _, each := range found {
+		listed := strings.Split(each[1], ", ")
+		if slices.ContainsFunc(clusters, func(c string) bool { return len(listed) > most || slices.Contains(listed, markdown.Code(c)) }) {
+			return true
+		}
 	}
-	listed := strings.Split(found[1], ", ")
-	return slices.ContainsFunc(clusters, func(c string) bool { return len(listed) > most || slices.Contains(listed, markdown.Code(c)) })
+	return found == nil && len(clusters) > 0
 }
 
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)

@@ -53,6 +53,9 @@ type change struct {
 	others   []string
 	// holders is the number of clusters that get the object; zero if it is not known.
 	holders int
+	// target is the change for an [Editor], and memo identifies it with the clusters that have it and that do not.
+	target Target
+	memo   string
 	// putsBack are the other held changes of the object that the commit of this one puts back, by hash.
 	putsBack []*change
 }
@@ -239,6 +242,7 @@ func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) e
 	}
 	c.holders = len(t.Changed) + len(t.Others)
 	memo := hashOf(c.hash, t.Changed, t.Others)
+	c.target, c.memo = t, memo
 	col.used[memo] = true
 	done, known := col.edits[memo]
 	if !known {

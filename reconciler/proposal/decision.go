@@ -35,7 +35,7 @@ func (p *Proposer) sendDecisions(now time.Time) {
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
 		all.add(c, putBack, message, now)
-		held.items = append(held.items, heldItem{c, state, s.url, message})
+		held.items = append(held.items, heldItem{change: c, state: state, url: s.url, message: message, together: offeredWith(&p.follower, c, s)})
 	}
 	p.held.Store(held)
 	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.DriftDecisions, ledger.DriftDecisions]) {
@@ -46,7 +46,7 @@ func (p *Proposer) sendDecisions(now time.Time) {
 
 // decideNotOffered returns the decision about a change that is not offered.
 func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
-	it = heldItem{n.change, n.state, "", n.message}
+	it = heldItem{change: n.change, state: n.state, message: n.message}
 	if s := p.states[n.change.hash]; s != nil && s.branch != "" && n.state == Unsettled && s.heldState() != Closed {
 		it.state, it.url = s.heldState(), s.url
 		if n.message == errNotTried.Error() {

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edited"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -47,6 +48,15 @@ type FileChange struct {
 	After []byte
 }
 
+// treeWith returns a tree with some changes.
+func treeWith(base fs.FS, changes []FileChange) fs.FS {
+	files := map[string][]byte{}
+	for _, c := range changes {
+		files[c.Path] = c.After
+	}
+	return edited.Tree(base, files)
+}
+
 // A Result is an edit that makes a change in a tree.
 type Result struct {
 	Files []FileChange
@@ -60,14 +70,21 @@ type Result struct {
 
 // Edit makes a change. If only some clusters have it, the edit is an override for them. If no
 // override can express it, the edit is for all clusters.
-func (e *Editor) Edit(t Target) (*Result, error) {
+func (e *Editor) Edit(t Target) (*Result, error) { return makeEdit(e.attempt(t)) }
+
+func (e *Editor) attempt(t Target) *attempt {
 	if e.before == nil {
 		e.before = render(e.Head)
 	}
-	a := &attempt{Editor: e, Target: t, want: map[status.Holder]any{}}
+	return &attempt{Editor: e, Target: t, want: map[status.Holder]any{}}
+}
+
+// makeEdit implements Edit.
+func makeEdit(a *attempt) (*Result, error) {
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
+	t := a.Target
 	edit := a.inExistingOverride()
 	if edit == nil && len(t.Others) > 0 {
 		if edit = inOverlay(a); edit == nil {
@@ -92,7 +109,7 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	}
 	edit.Origin = replacedLine(edit.Files)
 	if edit.Origin.Line == 0 {
-		edit.Origin = e.lineOf(a.manifest, a.Drift)
+		edit.Origin = a.lineOf(a.manifest, a.Drift)
 	}
 	return edit, nil
 }
@@ -122,6 +139,8 @@ type attempt struct {
 	want map[status.Holder]any
 	// unreadable is the error if a file could not be read; nil if all could.
 	unreadable error
+	// verified is the edited tree as it was loaded when it was last found to be right.
+	verified *hub.Snapshot
 }
 
 // prepare determines the wanted object.
@@ -202,14 +221,8 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 	}
 	now := render(after)
 	for at, object := range a.want {
-		m, err := now.object(at, a.ID)
-		switch {
-		case object == nil && err == nil:
-			return errors.New("the edited files would still have the object")
-		case object != nil && err != nil:
+		if err := now.gives(at, a.ID, object); err != nil {
 			return err
-		case object != nil && !reflect.DeepEqual(canonical(m.Object.Content.Object), object):
-			return errors.New("the edited files do not give the object the values that it has on the clusters")
 		}
 		if err := a.keepsOthers(now, at, a.ID); err != nil {
 			return err
@@ -219,6 +232,21 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 		if err := a.keepsOthers(now, at, api.ID{}); err != nil {
 			return err
 		}
+	}
+	a.verified = after
+	return nil
+}
+
+// gives returns an error unless a cluster gets an object of a placement as it is wanted; nil if it shall not get it.
+func (r *rendering) gives(at status.Holder, id api.ID, want any) error {
+	m, err := r.object(at, id)
+	switch {
+	case want == nil && err == nil:
+		return errors.New("the edited files would still have the object")
+	case want != nil && err != nil:
+		return err
+	case want != nil && !reflect.DeepEqual(canonical(m.Object.Content.Object), want):
+		return errors.New("the edited files do not give the object the values that it has on the clusters")
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func TestAnErrorEndsWithItsReason(t *testing.T) {
 		want              string
 	}{
 		"no edit makes the change any more": {
-			heldChange(7, "east"), edited(heldChange(7, "east")), manualChange(7, "east"),
+			heldChange(7, "east"), secondEdit(heldChange(7, "east")), manualChange(7, "east"),
 			func(f *fakeForge) { f.refuse = &forge.StatusError{Status: 403} }, func(*fakeForge) {},
 			"offered as https://git.example.com/pulls/1; the pull request is not kept up to date",
 		},
@@ -144,7 +144,7 @@ func TestAnErrorEndsWithItsReason(t *testing.T) {
 }
 
 // edited returns a change whose files have another content.
-func edited(c *change) *change {
+func secondEdit(c *change) *change {
 	c.files = []FileChange{{Path: "web.yaml", After: []byte("other")}}
 	return c
 }

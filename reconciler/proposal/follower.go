@@ -18,6 +18,7 @@ import (
 // A follower offers the held changes, and follows what becomes of their pull requests and issues.
 type follower struct {
 	tracker
+	grouper
 	known  collected
 	states map[string]*offerState
 	// open are the open pull requests and issues of the fleet as last listed, by branch.
@@ -36,12 +37,24 @@ type follower struct {
 	missing map[string]time.Time
 	// rejected are the changes whose pull request was closed without being merged, by hash.
 	rejected map[string]*offerState
+	// written is what the open pull requests have, by branch.
+	written map[string]written
 	// putBack are the users who asked to revert a change that has no pull request, by hash.
 	putBack map[string]string
 	// waitingList are the changes that the newest pull request lists as waiting, since
 	// waitingListed.
 	waitingList   []*change
 	waitingListed time.Time
+}
+
+// written is what gitfleet knows a pull request to have.
+type written struct {
+	// files are those that the branch was last found to have, and message is that of its commit.
+	files   []FileChange
+	message string
+	// reviewers are those of the pull request for the commit and the files in reviewersOf.
+	reviewers   []string
+	reviewersOf string
 }
 
 // An offerState is how far the offer of a change is, kept while the drift lasts.
@@ -75,13 +88,6 @@ type offerState struct {
 	expired bool
 	// recheck requests one more query about a pull request or issue that is closed.
 	recheck bool
-	// published are the files that the branch was last found to have, and message is that of its
-	// commit.
-	published []FileChange
-	message   string
-	// reviewers are those of the pull request for the commit and the files in reviewersOf.
-	reviewers   []string
-	reviewersOf string
 	// waits is the reason why no pull request was opened yet.
 	waits string
 	// retry is the backoff of a change whose pull request could not be opened or updated.
@@ -186,6 +192,7 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 		return err
 	}
 	changes := f.changesByAge()
+	beginPass(f)
 	for _, step := range steps {
 		for _, c := range changes {
 			s := f.states[c.hash]
@@ -226,7 +233,9 @@ var steps = []struct {
 	{(*follower).isMerged, (*follower).checkMerged},
 	{(*follower).hasOtherIssue, (*follower).followIssue},
 	{(*follower).hasReplaceableIssue, (*follower).replaceIssue},
+	{leavesGroup, leaveGroup},
 	{(*follower).isDue, (*follower).offer},
+	{isJoining, join},
 	{(*follower).isUnanswered, (*follower).expire},
 	{(*follower).isOpen, (*follower).update},
 }
@@ -270,7 +279,13 @@ func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.
 	f.cfg.Log.Info("a proposal of a drift is closed, since nobody decided about it", "url", current.URL)
 	f.removeBranch(ctx, s.branch)
 	delete(f.open, s.branch)
-	s.state, s.expired, s.published = forge.Closed, true, nil
+	delete(f.written, s.branch)
+	delete(f.ended, s.branch)
+	for _, each := range f.states {
+		if each.branch == s.branch {
+			each.state, each.expired = forge.Closed, true
+		}
+	}
 	return nil
 }
 
@@ -279,7 +294,7 @@ func (f *follower) isDue(c *change, s *offerState, now time.Time) bool {
 	if s.branch != "" || f.putBack[c.hash] != "" {
 		return false
 	}
-	if f.canOffer(c, now) {
+	if f.canOffer(c, now) && !(s.neverOffered && groupOf(f, c) != "") {
 		return s.asked || !s.due(f.cfg.MinAge).After(now)
 	}
 	return !s.neverOffered
@@ -311,8 +326,8 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	}
 	undecided := f.known.undecided()
 	for _, branch := range slices.Sorted(maps.Keys(f.open)) {
-		pr, hash := f.open[branch], branchHash(branch)
-		if f.states[hash] != nil || undecided[hash] || mayListAny(pr.Body, f.known.unheard) {
+		pr := f.open[branch]
+		if isNeeded(f, pr, undecided) {
 			delete(f.missing, branch)
 			continue
 		}
@@ -338,6 +353,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		}
 		delete(f.open, branch)
 		delete(f.missing, branch)
+		delete(f.written, branch)
 	}
 	return nil
 }

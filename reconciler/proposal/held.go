@@ -97,6 +97,8 @@ type HeldChange struct {
 	State  State                  `json:"state"`
 	// URL is the URL of the pull request or issue; empty if there is none.
 	URL string `json:"url,omitempty"`
+	// Together are the names of the other changes in the same pull request.
+	Together []string `json:"together,omitempty"`
 	// Reason is the reason why no edit of the files in Git can express the change; empty if
 	// Edits do, or if that is not known.
 	Reason string `json:"reason,omitempty"`
@@ -167,6 +169,10 @@ type heldItem struct {
 	state   State
 	url     string
 	message string
+	// together are the other changes in the same pull request.
+	together []string
+	// whole is the number of changes that a request is about; zero if it is about this one only.
+	whole int
 }
 
 // Held returns the held changes; nil before the first report. Any goroutine may call it, and
@@ -219,7 +225,7 @@ func (s *offerState) heldState() State {
 
 func (it heldItem) describe() HeldChange {
 	out := HeldChange{
-		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
+		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Together: it.together, Message: it.message,
 		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted,
 		Override: it.override, OtherClusters: it.others, Source: it.source.String(),
 	}

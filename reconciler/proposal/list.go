@@ -66,6 +66,7 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 	isListed := func(branch string) bool { return isIssue(branch) && issues || isPullRequest(branch) && pulls }
 	before := f.open
 	f.open, f.listed, f.listedIssues = open, now, issues && !pulls
+	clear(f.free)
 	gone := map[string]goneProposal{}
 	for branch, pr := range before {
 		_, still := open[branch]
@@ -131,17 +132,21 @@ func (f *follower) followEnded(ctx context.Context, branch string, gone goneProp
 	if err != nil {
 		return err
 	}
-	if delete(f.missing, branch); isIssue(branch) {
+	delete(f.missing, branch)
+	delete(f.written, branch)
+	delete(f.ended, branch)
+	if isIssue(branch) {
 		f.allIssues = nil
 	}
-	for _, s := range f.states {
+	for hash, s := range f.states {
 		switch {
 		case s.branch != branch:
 		case pr != nil && closedByGitfleet(pr): // the answer was lost, or another daemon did
 			s.offerAnew()
+		case pr != nil && pr.State != forge.Open && !stillOffers(pr, hash): // it had not got the change yet
+			s.offerAnew()
 		case pr != nil:
 			s.found(*pr)
-			s.published = nil
 		case s.state == forge.Open && !s.hold, !isIssue(branch), f.disabled.IsZero(): // deleted, or of another base
 			*s = offerState{since: s.since}
 		}

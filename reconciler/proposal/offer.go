@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,16 +71,20 @@ func (f *follower) offer(ctx context.Context, c *change, s *offerState, now time
 // changed whether an edit can express the change; nil if there is none and none may be opened. One
 // that exists is also found if the change cannot be offered any more.
 func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now time.Time) (*forge.PullRequest, error) {
-	if found := f.findOpen(c.hash); found != nil {
+	if found := f.findOpen(c.hash); found != nil && mayStay(f, c, found) {
 		return found, nil
 	}
-	if f.canOffer(c, now) && f.atLimit(s) {
+	placement := groupOf(f, c)
+	if placement == "" && f.canOffer(c, now) && f.atLimit(s) {
 		return nil, nil
 	}
 	found, branch, err := f.findEarlier(ctx, c, s, now)
+	if placement != "" && err == nil && found == nil {
+		found, err = findInGroups(f, ctx, placement, c.hash, s.since)
+	}
 	s.neverOffered = err == nil && found == nil
 	switch {
-	case err != nil || found != nil || !f.canOffer(c, now):
+	case err != nil || found != nil || !f.canOffer(c, now) || placement != "": // the last is opened by join
 		return found, err
 	case c.reason != nil:
 		f.setLink(c, "")
@@ -90,19 +95,22 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 	}
 	found, err = f.create(ctx, c, branch, now)
 	if err == nil {
-		s.published, s.message = c.files, f.commit(c, branch, now).Message
+		f.written[branch] = written{files: c.files, message: f.commit(c, branch, now).Message}
 	}
 	return found, err
 }
 
-// findOpen returns the open pull request or issue of a change; nil if there is none.
-func (f *follower) findOpen(hash string) *forge.PullRequest {
+// findOpen returns the open pull request or issue of a change or a group; nil if there is none.
+func (f *follower) findOpen(hash string) (found *forge.PullRequest) {
 	for branch, pr := range f.open {
 		if branchHash(branch) == hash {
 			return &pr
 		}
+		if hashes, _ := offeredIn(pr.Body); slices.Contains(hashes, hash) {
+			found = &pr
+		}
 	}
-	return nil
+	return found
 }
 
 // atLimit reports whether no more pull requests and issues may be opened now, and records that with the
@@ -138,12 +146,12 @@ func (f *follower) countRetried(but *offerState) int {
 	return n
 }
 
-// create makes the branch and the pull request of a change. Whatever of that is there
+// create makes the branch and the pull request of a change or a group. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
-func (f *follower) create(ctx context.Context, c *change, branch string, now time.Time) (*forge.PullRequest, error) {
-	f.setLink(c, "")
+func (f *follower) create(ctx context.Context, o offer, branch string, now time.Time) (*forge.PullRequest, error) {
+	setLinks(f, o, "")
 	faults.At("before branch")
-	state, err := f.cfg.Branches.Publish(ctx, f.commit(c, branch, now))
+	state, err := f.cfg.Branches.Publish(ctx, f.commit(o, branch, now))
 	faults.At("after branch")
 	if err != nil {
 		return nil, err
@@ -151,9 +159,9 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	if state.Others {
 		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
-	f.ensureLabels(ctx, c.labels())
+	f.ensureLabels(ctx, o.labels())
 	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{
-		Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil) + f.noReviewers() + recordOf(c.title(), c.labels()).String(), Labels: c.labels(),
+		Base: f.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(f.cfg.Fleet, nil) + f.noReviewers() + recordOf(o.title(), o.labels()).String(), Labels: o.labels(),
 	})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
@@ -162,21 +170,30 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	if err != nil {
 		f.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
-	f.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", c.id.String())
+	for _, c := range o.all() {
+		f.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", c.id.String())
+	}
 	if f.cfg.Opened != nil {
 		f.cfg.Opened()
 	}
 	return &pr, nil
 }
 
-// commit returns the commit for the branch of a change.
-func (f *follower) commit(c *change, branch string, now time.Time) gitsource.BranchCommit {
+// commit returns the commit for the branch of a change or a group.
+func (f *follower) commit(o offer, branch string, now time.Time) gitsource.BranchCommit {
 	marker := trailer(branchHash(branch))
-	out := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: c.message(marker), Marker: marker, Time: now}
-	for _, file := range c.files {
+	out := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
+	for _, file := range o.edit() {
 		out.Files[file.Path] = file.After
 	}
 	return out
+}
+
+// setLinks sets the addresses of all changes.
+func setLinks(f *follower, o offer, body string) {
+	for _, c := range o.all() {
+		f.setLink(c, body)
+	}
 }
 
 // setLink sets the address of a change's line in Git: the one that the body has, or else that in the commit in force.
@@ -197,9 +214,13 @@ func sameText(a, b string) bool {
 // update updates an open pull request or issue: the branch with its commit, the body, and the title and the labels as
 // far as nobody has edited them.
 func (f *follower) update(ctx context.Context, c *change, s *offerState, now time.Time) error {
+	o, err := currentOffer(f, c, s)
+	if err != nil || o == nil || s.branch == "" {
+		return err
+	}
 	pr := f.open[s.branch]
 	if !isIssue(s.branch) {
-		if err := f.updateBranch(ctx, c, s, pr, now); err != nil {
+		if err := f.updateBranch(ctx, o, pr, now); err != nil {
 			return err
 		}
 	}
@@ -207,19 +228,19 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	if s.branch == f.newest() {
 		waiting = f.listWaiting(now)
 	}
-	f.setLink(c, pr.Body)
-	body := c.body(f.cfg.Fleet, waiting)
+	setLinks(f, o, pr.Body)
+	body := o.body(f.cfg.Fleet, waiting)
 	if strings.Contains(pr.Body, expiredMarker) {
 		body += expiredMarker + "\n"
 	}
 	if !isIssue(s.branch) && f.requestsReviews() {
-		asked, err := f.askReviewers(ctx, c, s, pr)
+		asked, err := f.askReviewers(ctx, o, pr)
 		if err != nil {
 			return err
 		}
 		body += asked.String()
 	}
-	edit, after, needed := editTo(pr, c.title(), c.labels(), body)
+	edit, after, needed := editTo(pr, o.title(), o.labels(), body)
 	if !needed {
 		return nil
 	}
@@ -243,27 +264,30 @@ func (f *follower) noReviewers() string {
 
 // askReviewers requests the reviews of an open pull request that are not requested yet. Their list is made again if the commit in
 // force or the changed files are others.
-func (f *follower) askReviewers(ctx context.Context, c *change, s *offerState, pr forge.PullRequest) (askedReviewers, error) {
+func (f *follower) askReviewers(ctx context.Context, o offer, pr forge.PullRequest) (askedReviewers, error) {
 	key := f.known.commit
-	for _, file := range c.files {
+	for _, file := range o.edit() {
 		key += " " + file.Path
 	}
-	if s.reviewersOf != key {
-		names, err := f.reviewersOf(ctx, c, f.known.commit)
+	w := f.written[pr.Branch]
+	if w.reviewersOf != key {
+		names, err := f.reviewersOf(ctx, o.edit(), f.known.commit)
 		if err != nil {
 			f.cfg.Log.Warn("owners of changed files not read; trying again", "url", pr.URL, "err", err)
 			asked, _ := askedIn(pr.Body)
 			return asked, nil
 		}
-		s.reviewersOf, s.reviewers = key, names
+		w.reviewersOf, w.reviewers = key, names
+		f.written[pr.Branch] = w
 	}
-	return f.requestReviewers(ctx, pr, s.reviewers)
+	return f.requestReviewers(ctx, pr, w.reviewers)
 }
 
-// updateBranch updates the branch of an open pull request, unless it has the files and the message of the change.
-func (f *follower) updateBranch(ctx context.Context, c *change, s *offerState, pr forge.PullRequest, now time.Time) error {
-	commit := f.commit(c, s.branch, now)
-	if s.message == commit.Message && reflect.DeepEqual(s.published, c.files) {
+// updateBranch updates the branch of an open pull request, unless it has the files and the message that it has to have.
+func (f *follower) updateBranch(ctx context.Context, o offer, pr forge.PullRequest, now time.Time) error {
+	commit := f.commit(o, pr.Branch, now)
+	w := f.written[pr.Branch]
+	if w.message == commit.Message && reflect.DeepEqual(w.files, o.edit()) {
 		return nil
 	}
 	state, err := f.cfg.Branches.Publish(ctx, commit)
@@ -271,7 +295,8 @@ func (f *follower) updateBranch(ctx context.Context, c *change, s *offerState, p
 		err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
 	}
 	if err == nil {
-		s.published, s.message = c.files, commit.Message
+		w.files, w.message = o.edit(), commit.Message
+		f.written[pr.Branch] = w
 	}
 	return err
 }

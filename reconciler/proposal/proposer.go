@@ -89,6 +89,8 @@ type Config struct {
 	// ExpireAfter is how long a pull request or an issue waits for a decision before it is closed, and the object stays as it
 	// is; zero if it waits for ever.
 	ExpireAfter time.Duration
+	// ByPlacement makes one pull request have all changes of a placement, instead of one change each.
+	ByPlacement bool
 	// Record adds what people decided to the history.
 	Record func(...history.Entry)
 	// Opened, if set, is called after a pull request was opened. It never blocks.
@@ -146,6 +148,10 @@ type collected struct {
 	commit     string
 	offers     []*change
 	notOffered []notOffered
+	// files and head are the tree of the commit and what load returns for it; files is nil if they are not known.
+	files fs.FS
+	head  *hub.Snapshot
+	load  func(fs.FS) (*hub.Snapshot, error)
 	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
 	// clusters that have never answered: they may have drift of any kind.
 	lost    bool
@@ -156,7 +162,7 @@ type collected struct {
 func New(cfg Config) *Proposer {
 	return &Proposer{
 		reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), requests: make(chan request), collector: collector{fleet: cfg.Fleet, load: cfg.Load},
-		follower: follower{tracker: tracker{cfg: cfg}, states: map[string]*offerState{}, missing: map[string]time.Time{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
+		follower: follower{tracker: tracker{cfg: cfg}, grouper: newGrouper(), written: map[string]written{}, states: map[string]*offerState{}, missing: map[string]time.Time{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
 	}
 }
 
@@ -227,7 +233,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.troubles.Store(&troubles)
 	next := p.cfg.Interval
 	waits := []time.Duration{p.retry.Wait(now)}
-	if p.collector.next != "" && !p.collector.unreadable {
+	if p.collector.next != "" && !p.collector.unreadable || p.unfinished {
 		waits = append(waits, editPause)
 	}
 	if p.woken {
@@ -308,6 +314,7 @@ func (p *Proposer) group(ctx context.Context) {
 		return
 	}
 	p.known.key, p.known.commit = key.String(), p.report.InForce.Commit.Hash
+	p.known.files, p.known.head, p.known.load = files, p.report.InForce, p.collector.load
 	p.known.offers, p.known.notOffered = p.collector.collect(p.report, files)
 	if len(p.known.undecided()) > 0 {
 		p.known.key = "" // the next report may have more drift

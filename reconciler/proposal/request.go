@@ -100,7 +100,7 @@ func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
 
 // handle executes a request, and updates the forge and the members.
 func (p *Proposer) handle(ctx context.Context, r request, now time.Time) response {
-	it, err := p.find(r.name)
+	it, err := p.find(r.name, r.number)
 	if err != nil {
 		return response{err: err}
 	}
@@ -145,8 +145,8 @@ type forgeError struct{ error }
 func (e *forgeError) Error() string { return forge.Reason(e.error) }
 func (e *forgeError) Unwrap() error { return e.error }
 
-// find returns the held change that a name is of.
-func (p *Proposer) find(name string) (heldItem, error) {
+// find returns the held change that a name is of. If it is that of a group, it returns one of the changes of its pull request.
+func (p *Proposer) find(name string, number int64) (heldItem, error) {
 	held := p.held.Load()
 	if held == nil {
 		return heldItem{}, refuseForNow("held drift is not known yet; try again in a moment")
@@ -154,6 +154,12 @@ func (p *Proposer) find(name string) (heldItem, error) {
 	var names []string
 	for _, it := range held.items {
 		names = append(names, it.hash)
+	}
+	for _, it := range held.items {
+		if s := p.states[it.hash]; s != nil && it.isIn(s.branch) && branchHash(s.branch) == name && (number == 0 || s.number == number) {
+			it.whole = countOffered(&p.follower, s.branch)
+			return it, nil
+		}
 	}
 	i, err := findName(name, names)
 	if _, unknown := errors.AsType[*status.UnknownError](err); unknown && p.known.lost {
@@ -163,6 +169,24 @@ func (p *Proposer) find(name string) (heldItem, error) {
 		return heldItem{}, err
 	}
 	return held.items[i], nil
+}
+
+// countOffered counts the changes that a pull request offers.
+func countOffered(f *follower, branch string) (n int) {
+	for _, s := range f.states {
+		if s.branch == branch {
+			n++
+		}
+	}
+	return n
+}
+
+// said names the object, or all of those that a request is about.
+func (it heldItem) said() string {
+	if it.whole > 1 {
+		return markdown.Count(it.whole, "change") + " of " + it.drifts[0].Placement
+	}
+	return it.id.String()
 }
 
 // checkRetryAfter refuses a request that needs the forge while the forge asks to send no requests.
@@ -176,6 +200,11 @@ func (p *Proposer) checkRetryAfter(now time.Time) error {
 // record adds to the history who decided about a change.
 func (f *follower) record(event history.Event, it heldItem, by, message string) {
 	e := history.Entry{Kind: history.Action, Event: event, Object: it.id.String(), By: by, Message: message}
+	if it.whole > 1 {
+		e.Object, e.Placement, e.Message = "", it.drifts[0].Placement, fmt.Sprintf("%s; %s", message, markdown.Count(it.whole, "change"))
+		f.cfg.Record(e)
+		return
+	}
 	if clusters := it.clusters(); len(clusters) == 1 {
 		e.Cluster = clusters[0]
 	} else {
@@ -195,6 +224,14 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 	switch it.state {
 	case Open:
 		s := p.states[it.hash]
+		if others := countOffered(&p.follower, s.branch) - 1; it.isIn(s.branch) && it.whole == 0 && others > 0 && !s.hold {
+			p.putBack[it.hash] = by
+			p.cfg.Log.Info("a held drift is put back on request, without the others of its pull request", "url", s.url, "object", it.id.String(), "by", by)
+			p.record(history.ProposalClosed, it, by, "put back without the others in "+s.url)
+			return func() string {
+				return fmt.Sprintf("%s will be put back on %s, and leaves %s, which keeps %s", it.id, where, s.url, markdown.Count(others, "other change"))
+			}, nil
+		}
 		pr, listed := p.open[s.branch]
 		if !listed {
 			return nil, refuseForNow("%s is not listed as open; try again in a moment", s.url)
@@ -214,13 +251,20 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", s.url, holdLabel)
 		}
 		comment := "Closed by " + markdown.Code(by) + ": the object is put back to what is in Git."
+		if it.whole > 1 {
+			comment = "Closed by " + markdown.Code(by) + ": the objects are put back to what is in Git."
+		}
 		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
 		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", s.url, "object", it.id.String(), "by", by)
 		p.record(history.ProposalClosed, it, by, s.url)
 		p.listed = time.Time{} // reads its new state at once
-		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", s.url, it.id, where) }, nil
+		on := " on " + where
+		if it.whole > 1 {
+			on = ""
+		}
+		return func() string { return fmt.Sprintf("%s is closed; %s will be put back%s", s.url, it.said(), on) }, nil
 	case Waiting, Reported, Inexpressible, Expired:
 		p.putBack[it.hash] = by
 		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
@@ -264,7 +308,7 @@ func (p *Proposer) hold(ctx context.Context, it heldItem, by string, on bool, no
 	p.cfg.Log.Info("the label that keeps an object as it is was set or removed on request", "url", s.url, "object", it.id.String(), "held", on, "by", by)
 	p.record(event, it, by, s.url)
 	p.listed = time.Time{} // reads its new state at once
-	return func() string { return fmt.Sprintf(said, s.url, holdLabel, it.id) }, nil
+	return func() string { return fmt.Sprintf(said, s.url, holdLabel, it.said()) }, nil
 }
 
 // openNow implements Open.
@@ -284,7 +328,7 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 		return nil, err
 	}
 	if it.state == Closed || it.state == OnHold || it.state == Expired {
-		if err := p.supersede(ctx, s); err != nil {
+		if err := p.supersede(ctx, it.hash, s); err != nil {
 			return nil, err
 		}
 	}
@@ -302,16 +346,21 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 
 // supersede records on a closed pull request or issue that its rejection does not count any
 // more, so that another one is opened for the change, also after a restart.
-func (p *Proposer) supersede(ctx context.Context, s *offerState) error {
+func (p *Proposer) supersede(ctx context.Context, hash string, s *offerState) error {
 	pr, err := p.current(ctx, s.branch, s.number)
 	if err != nil {
 		return err
 	}
 	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
 		p.allIssues = nil
-		if err := p.edit(ctx, *pr, forge.Edit{Body: markEnded(pr.Body)}); err != nil {
+		body := markEnded(pr.Body)
+		if _, grouped := offeredIn(pr.Body); grouped { // the others stay rejected
+			body = withoutOffer(pr.Body, hash)
+		}
+		if err := p.edit(ctx, *pr, forge.Edit{Body: body}); err != nil {
 			return err
 		}
+		delete(p.ended, s.branch)
 	}
 	*s = offerState{since: s.since, manualSince: s.manualSince}
 	return nil

@@ -65,9 +65,9 @@ func (t *tracker) ensureLabels(ctx context.Context, names []string) {
 // mostReviewers is the maximum number of reviewers of a pull request.
 const mostReviewers = 10
 
-// reviewersOf returns whose reviews of a change at a commit are to be requested: the configured users and teams, and the owners
+// reviewersOf returns whose reviews of an edit of a commit are to be requested: the configured users and teams, and the owners
 // of the files that it changes.
-func (t *tracker) reviewersOf(ctx context.Context, c *change, commit string) ([]string, error) {
+func (t *tracker) reviewersOf(ctx context.Context, edit []FileChange, commit string) ([]string, error) {
 	names := slices.Clone(t.cfg.Reviewers)
 	if len(t.cfg.OwnersFiles) > 0 {
 		tree, err := t.cfg.Files(ctx, commit)
@@ -75,7 +75,7 @@ func (t *tracker) reviewersOf(ctx context.Context, c *change, commit string) ([]
 			return nil, err
 		}
 		var files []string
-		for _, f := range c.files {
+		for _, f := range edit {
 			files = append(files, f.Path)
 		}
 		for _, name := range owners.Of(tree, t.cfg.OwnersFiles, files) {
@@ -258,16 +258,21 @@ func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now
 // branch is that of findEarlier.
 func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.Time) (*forge.PullRequest, string, error) {
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
-		branch := branchPrefix + hash
-		if attempt > 1 {
-			branch += fmt.Sprintf("-%d", attempt)
-		}
+		branch := branchOf(hash, attempt)
 		found, err := t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
 		if err != nil || found == nil || !isOver(found, since) {
 			return found, branch, err
 		}
 	}
 	return nil, "", nil // too many
+}
+
+// branchOf returns the branch of a change or a group that is offered for the first or another time.
+func branchOf(hash string, attempt int) string {
+	if attempt == 1 {
+		return branchPrefix + hash
+	}
+	return fmt.Sprintf("%s%s-%d", branchPrefix, hash, attempt)
 }
 
 // commentOnce adds a comment to a pull request, unless it already has it.

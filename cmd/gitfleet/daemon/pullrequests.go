@@ -31,7 +31,7 @@ import (
 func newProposer(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
 	loader := c.Loader(remotes) // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
-		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, ExpireAfter: c.Drift.ExpireAfter.Duration, Interval: max(time.Second, c.Forge.Interval.Duration),
+		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, ByPlacement: c.Drift.ByPlacement(), ExpireAfter: c.Drift.ExpireAfter.Duration, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Load:     func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
 		Contains: repo.Contains, SetDriftDecisions: decided, Record: record, Opened: opened, Log: log,

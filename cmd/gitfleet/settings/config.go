@@ -290,6 +290,7 @@ type DriftConfig struct {
 	Additions   string          `key:"additions" usage:"what is done about what others add beside what a manifest sets, such as a container or a label: report shows it as drift, propose also opens a pull request, ignore does not look for it"`
 	MinAge      metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
 	MaxOpen     int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
+	Group       string          `key:"group" usage:"what one pull request of drift has: change for one change each, placement for all changes of a placement"`
 	ExpireAfter metav1.Duration `key:"expireAfter" zero:"off" usage:"how long a pull request or issue of drift waits for a decision before it is closed; the object then stays as it is and is reported; 0 for any time"`
 	Reviewers   []string        `key:"reviewers" usage:"users, and teams as ORGANIZATION/TEAM, whose reviews of pull requests of drift are requested, besides the owners of the changed files in CODEOWNERS; may be repeated"`
 }
@@ -305,6 +306,15 @@ const (
 	proposeDrift = string(api.DriftPropose)
 	reportDrift  = string(api.DriftReport)
 )
+
+// What one pull request of drift has.
+const (
+	groupChange    = "change"
+	groupPlacement = "placement"
+)
+
+// ByPlacement reports whether a pull request has all drift of a placement.
+func (d *DriftConfig) ByPlacement() bool { return d.Group == groupPlacement }
 
 // proposes reports whether drift is offered as pull requests, at least for some kinds.
 func (d *DriftConfig) proposes() bool {
@@ -373,7 +383,7 @@ func Default() Config {
 		Rollout: RolloutConfig{
 			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: Seconds(600), PodFailureTimeout: Seconds(30), RepairAfter: Seconds(30),
 		},
-		Drift:   DriftConfig{Mode: revertDrift, Additions: string(api.AdditionsReport), MinAge: Seconds(120), MaxOpen: 10},
+		Drift:   DriftConfig{Mode: revertDrift, Additions: string(api.AdditionsReport), MinAge: Seconds(120), MaxOpen: 10, Group: groupChange},
 		Forge:   ForgeConfig{Interval: Seconds(30)},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},

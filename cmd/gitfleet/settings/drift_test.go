@@ -13,6 +13,7 @@ import (
 func TestProposingNeedsAForge(t *testing.T) {
 	for settings, want := range map[string][]string{
 		"drift: {mode: merge}":       {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
+		"drift: {group: object}":     {`gitfleet.yaml:4: drift.group: "object" is none of change, placement`},
 		"drift: {additions: revert}": {`gitfleet.yaml:4: drift.additions: "revert" is none of ignore, report`},
 		"drift: {additions: ignore}": nil,
 		"drift:\n  kinds:\n    Secret: revert\n    apps/Deployment: merge\n    deployment: report\n    Gadget: report\n    Secrt: report": {

@@ -231,6 +231,9 @@ func (c Config) validateDrift() []error {
 	if !isDriftMode(c.Drift.Mode) {
 		errs = append(errs, c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode)))
 	}
+	if c.Drift.Group != groupChange && c.Drift.Group != groupPlacement {
+		errs = append(errs, c.fault("drift.group", fmt.Sprintf("%q is none of change, placement", c.Drift.Group)))
+	}
 	if mode := api.AdditionsMode(c.Drift.Additions); mode != api.AdditionsIgnore && !mode.Looks() {
 		errs = append(errs, c.fault("drift.additions", fmt.Sprintf("%q is none of ignore, report, propose", c.Drift.Additions)))
 	}

@@ -165,6 +165,13 @@ func proposalText(now time.Time, c *proposal.HeldChange) string {
 	fmt.Fprintf(&b, "%s  %s\n", c.Name, output.Sanitize(c.Object.ID().String()))
 	waits, _, _ := strings.Cut(waitsFor(c), "; no edit of the files makes the change: ") // the rest is written below
 	writeWrapped(&b, "  ", string(c.State)+": "+waits)
+	if len(c.Together) > 0 {
+		var names []string
+		for _, name := range c.Together {
+			names = append(names, output.ShortHash(name))
+		}
+		writeWrapped(&b, "  ", fmt.Sprintf("in one pull request with %s: %s", output.Count(len(names), "other change"), strings.Join(names, ", ")))
+	}
 	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), output.Count(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
 	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Rules, ", ")))
 	writeWrapped(&b, "  ", "placement "+strings.Join(c.Placements, ", "))

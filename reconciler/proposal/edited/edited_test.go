@@ -1,4 +1,4 @@
-package proposal
+package edited
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // are read.
 func TestFilesOfAnEditedTree(t *testing.T) {
 	base := fstest.MapFS{"a.yaml": {Data: []byte("a")}, "dir/b.yaml": {Data: []byte("b")}, "dir/c.yaml": {Data: []byte("c")}}
-	tree := treeWith(base, []FileChange{{Path: "dir/b.yaml", After: []byte("edited")}, {Path: "dir/c.yaml"}, {Path: "dir/new.yaml", After: []byte("new")}})
+	tree := Tree(base, map[string][]byte{"dir/b.yaml": []byte("edited"), "dir/c.yaml": nil, "dir/new.yaml": []byte("new")})
 	got := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -72,7 +72,7 @@ func (h hashedFS) Hash(name string) (string, error) {
 // Only files that are changed have other hashes than in Git, so that all others are not parsed again.
 func TestHashesOfAnEditedTree(t *testing.T) {
 	base := hashedFS{fstest.MapFS{"a/b/c.yaml": {}, "a/d.yaml": {}, "g.yaml": {}}}
-	tree := treeWith(base, []FileChange{{Path: "a/b/c.yaml", After: []byte("x")}, {Path: "a/new.yaml", After: []byte("")}, {Path: "g.yaml"}}).(hasher)
+	tree := Tree(base, map[string][]byte{"a/b/c.yaml": []byte("x"), "a/new.yaml": []byte(""), "g.yaml": nil}).(hasher)
 	hashes := map[string]bool{}
 	for name, changed := range map[string]bool{"a/b/c.yaml": true, "a/d.yaml": false, "a/new.yaml": true} {
 		h, err := tree.Hash(name)
@@ -91,7 +91,7 @@ func TestHashesOfAnEditedTree(t *testing.T) {
 // Two edits of a file have equal hashes exactly if the new content is equal.
 func TestHashesOfEqualEditsAreEqual(t *testing.T) {
 	hash := func(text string) string {
-		h, err := treeWith(hashedFS{fstest.MapFS{"a.yaml": {}}}, []FileChange{{Path: "a.yaml", After: []byte(text)}}).(hasher).Hash("a.yaml")
+		h, err := Tree(hashedFS{fstest.MapFS{"a.yaml": {}}}, map[string][]byte{"a.yaml": []byte(text)}).(hasher).Hash("a.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestHashesOfEqualEditsAreEqual(t *testing.T) {
 // An edited tree reads whole files, as the loader wants to. What it returns may be changed.
 func TestAnEditedTreeReadsFiles(t *testing.T) {
 	base := fstest.MapFS{"a.yaml": {Data: []byte("a")}, "b.yaml": {Data: []byte("b")}, "c.yaml": {Data: []byte("c")}}
-	tree, ok := treeWith(base, []FileChange{{Path: "b.yaml", After: []byte("edited")}, {Path: "c.yaml"}}).(fs.ReadFileFS)
+	tree, ok := Tree(base, map[string][]byte{"b.yaml": []byte("edited"), "c.yaml": nil}).(fs.ReadFileFS)
 	if !ok {
 		t.Fatal("files are read in parts")
 	}

@@ -1,4 +1,5 @@
-package proposal
+// Package edited has trees of files in which some files are changed.
+package edited
 
 import (
 	"bytes"
@@ -12,9 +13,8 @@ import (
 	"time"
 )
 
-// An editedTree is a tree in which some files have other content. New files are possible only
-// in existing directories.
-type editedTree struct {
+// tree is a tree in which some files have other content.
+type tree struct {
 	base  fs.FS
 	files map[string][]byte // nil for a removed file
 }
@@ -24,18 +24,16 @@ type hasher interface {
 	Hash(name string) (string, error)
 }
 
-// hashedTree is an editedTree on a tree that knows the hashes of its files.
+// hashedTree is a tree with edits on a tree that knows the hashes of its files.
 type hashedTree struct {
-	*editedTree
+	*tree
 	hasher hasher
 }
 
-// treeWith returns a tree with some changes.
-func treeWith(base fs.FS, changes []FileChange) fs.FS {
-	t := &editedTree{base, map[string][]byte{}}
-	for _, c := range changes {
-		t.files[c.Path] = c.After
-	}
+// Tree returns a tree in which some files have other content; nil for those that are removed. New files are possible only in
+// existing directories. If the tree knows the hashes of its files, as those of Git do, the result does as well.
+func Tree(base fs.FS, files map[string][]byte) fs.FS {
+	t := &tree{base, files}
 	if h, ok := base.(hasher); ok {
 		return &hashedTree{t, h}
 	}
@@ -55,7 +53,7 @@ func (t *hashedTree) Hash(name string) (string, error) {
 }
 
 // Open implements fs.FS.
-func (t *editedTree) Open(name string) (fs.File, error) {
+func (t *tree) Open(name string) (fs.File, error) {
 	text, changed := t.files[name]
 	switch {
 	case !changed:
@@ -67,7 +65,7 @@ func (t *editedTree) Open(name string) (fs.File, error) {
 }
 
 // ReadFile implements fs.ReadFileFS.
-func (t *editedTree) ReadFile(name string) ([]byte, error) {
+func (t *tree) ReadFile(name string) ([]byte, error) {
 	text, changed := t.files[name]
 	switch {
 	case !changed:
@@ -79,7 +77,7 @@ func (t *editedTree) ReadFile(name string) ([]byte, error) {
 }
 
 // Stat implements fs.StatFS.
-func (t *editedTree) Stat(name string) (fs.FileInfo, error) {
+func (t *tree) Stat(name string) (fs.FileInfo, error) {
 	text, changed := t.files[name]
 	switch {
 	case !changed:
@@ -91,7 +89,7 @@ func (t *editedTree) Stat(name string) (fs.FileInfo, error) {
 }
 
 // ReadDir implements fs.ReadDirFS.
-func (t *editedTree) ReadDir(name string) ([]fs.DirEntry, error) {
+func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(t.base, name)
 	if err != nil {
 		return nil, err
