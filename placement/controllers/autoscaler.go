@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +25,11 @@ var Autoscalers = []Autoscaler{
 	{api.GroupKind{Group: "autoscaling.gke.io", Kind: "MultidimPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "datadoghq.com", Kind: "WatermarkPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "datadoghq.com", Kind: "DatadogPodAutoscaler"}, []string{"spec", "targetRef"}},
+}
+
+// IsAutoscaler reports whether a kind is one of Autoscalers.
+func IsAutoscaler(kind api.GroupKind) bool {
+	return slices.ContainsFunc(Autoscalers, func(a Autoscaler) bool { return a.GroupKind == kind })
 }
 
 // Scales returns the object whose replicas an autoscaler sets; ok is false if the object is not

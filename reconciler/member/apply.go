@@ -145,7 +145,7 @@ func (a *applier) newTask(w wanted) task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t task) task {
 	p, id := t.placement, t.manifest.ID
-	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(id), replaced: a.replaced[id], lastApplied: a.superseded.of(t.item, id)}
+	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(t), replaced: a.replaced[id], lastApplied: a.superseded.of(t.item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.changed = d.Paths
 	}

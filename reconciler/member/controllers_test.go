@@ -285,6 +285,37 @@ func TestReplicasAreHandedOver(t *testing.T) {
 	}
 }
 
+// A commit that sets the replicas again and removes the autoscaler gets them, although the autoscaler is still there when
+// the workload is applied.
+func TestReplicasAreTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		left := strings.Replace(deployment, "replicas: 6, ", "", 1)
+		c.start(placed(t, "web", left, hpa))
+		defer c.stop()
+		deployments := c.of("apps", "v1", "deployments")
+		c.patch(deployments, "web", "kube-controller-manager", `{"spec":{"replicas":8}}`)
+		live := c.live(deployments, "web")
+		entries := live.GetManagedFields()
+		for i := range entries {
+			if entries[i].Manager == "kube-controller-manager" {
+				entries[i].Subresource = "scale" // which the server does not have
+			}
+		}
+		live.SetManagedFields(entries)
+		if _, err := deployments.Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		c.set(placed(t, "web", deployment))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got, _, _ := unstructured.NestedInt64(c.live(deployments, "web").Object, "spec", "replicas"); got != 6 {
+			t.Errorf("%d replicas, want 6", got)
+		}
+	})
+}
+
 // The rules of an aggregated ClusterRole are never written, and nobody fights about them.
 func TestAggregatedRulesAreLeftAlone(t *testing.T) {
 	const role = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: readers}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}, rules: RULES}`

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -26,8 +27,10 @@ type ownership struct {
 	newOwners map[api.ID]api.PlacementKey
 	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
 	hidden *diff.Secrets
-	// scalers are the placed autoscalers by the object that they scale; nil until a pass needs them.
+	// scalers are the placed autoscalers by the object that they scale, and leaving those that are to be deleted; nil until a
+	// pass needs them.
 	scalers    map[api.ID]api.ID
+	leaving    map[api.ID]bool
 	superseded *superseded
 	// hooks are the charts with hooks.
 	hooks hooks.Order
@@ -179,6 +182,7 @@ func (o *ownership) setWorks(works []*work.Work) {
 		o.works[w.Placement] = w
 	}
 	o.wanted, o.newOwners, o.hidden, o.scalers = wantedObjectsOf(works, o.better), o.findNewOwners(), nil, nil
+	o.leaving = nil
 	o.hooks = hooks.Of(works)
 	o.superseded.update(o)
 }
@@ -400,9 +404,10 @@ func (o *ownership) secrets() diff.Secrets {
 	return found
 }
 
-// scalerOf returns the autoscaler of an object among the objects that the cluster has or waits for;
-// zero if there is none.
-func (o *ownership) scalerOf(id api.ID) api.ID {
+// scalerOf returns what placements say about the autoscaler of an object: which one is among the objects that the
+// cluster has or waits for and, if the object is to be changed, which are to be deleted at the same time. Objects are deleted
+// after others are applied; what an autoscaler would set until then is not asked for.
+func (o *ownership) scalerOf(t task) autoscaler.Placed {
 	if o.scalers == nil {
 		o.scalers = map[api.ID]api.ID{}
 		for _, w := range o.works {
@@ -415,7 +420,31 @@ func (o *ownership) scalerOf(id api.ID) api.ID {
 			}
 		}
 	}
-	return o.scalers[id]
+	placed := autoscaler.Placed{Scaler: o.scalers[t.manifest.ID]}
+	if t.item != nil && t.item.Hash != t.manifest.Hash && autoscaler.SetsReplicas(t.manifest.Object.Content) {
+		placed.Leaving = o.leavingScalers()
+	}
+	return placed
+}
+
+// leavingScalers returns the autoscalers that are to be deleted, as far as nothing holds their deletion.
+func (o *ownership) leavingScalers() map[api.ID]bool {
+	if o.leaving != nil {
+		return o.leaving
+	}
+	o.leaving = map[api.ID]bool{}
+	for _, inv := range o.inv {
+		for id := range inv.Items.IDs() {
+			if !controllers.IsAutoscaler(id.GroupKind()) {
+				continue
+			}
+			stales := o.stales(id)
+			o.leaving[id] = len(stales) > 0 && !slices.ContainsFunc(stales, func(st stale) bool {
+				return st.passesOn() || o.abandons(st) || o.deletionHeld(st, []api.ID{id}) != ""
+			})
+		}
+	}
+	return o.leaving
 }
 
 // superseded has the manifests that were applied last, of the objects that are to have another one and

@@ -65,8 +65,8 @@ type inputs struct {
 	// alteredBefore are the fields that the server is known to store differently from what is
 	// applied.
 	alteredBefore []api.PatchDetail
-	// scaler is the autoscaler of the object that is placed on the cluster; zero if there is none.
-	scaler api.ID
+	// scaler is what placements say about the autoscaler of the object.
+	scaler autoscaler.Placed
 	// replaced is the object that this one replaces; nil if there is none.
 	replaced *snapshot
 	// lastApplied is the manifest that was applied last, if the object is to have another one now; nil if

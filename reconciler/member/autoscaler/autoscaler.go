@@ -30,6 +30,14 @@ type Rival struct {
 	takesOver bool
 }
 
+// Placed is what placements say about the autoscaler of an object.
+type Placed struct {
+	// Scaler is the autoscaler that is placed on the cluster, perhaps only later; zero if there is none.
+	Scaler api.ID
+	// Leaving are the autoscalers that are deleted from the cluster together with the change of the object, right after it.
+	Leaving map[api.ID]bool
+}
+
 // SetsReplicas reports whether a manifest sets a field that autoscalers usually own.
 func SetsReplicas(manifest *unstructured.Unstructured) bool {
 	_, sets, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "replicas")
@@ -37,11 +45,10 @@ func SetsReplicas(manifest *unstructured.Unstructured) bool {
 }
 
 // Rivals returns the autoscalers that own fields of the manifest of a live object, except fields
-// that the manifest leaves to others. An autoscaler that no longer exists is none. If the manifest
+// that the manifest leaves to others. An autoscaler that no longer exists, or is leaving, is none. If the manifest
 // no longer sets replicas, and we still own them, the autoscaler of the object is a rival, and the
-// live value is wanted. placed is the autoscaler of the object that is placed on the cluster, perhaps only
-// later; zero if there is none.
-func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed api.ID) []Rival {
+// live value is wanted.
+func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed Placed) []Rival {
 	if live == nil {
 		return nil
 	}
@@ -54,7 +61,7 @@ func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstruct
 		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
 			continue
 		}
-		if name, there := find(ctx, conn, api.IDOf(manifest), r.By); there {
+		if name, there := find(ctx, conn, api.IDOf(manifest), r.By, placed.Leaving); there {
 			list = append(list, Rival{Rival: r, Name: name})
 		}
 	}
@@ -64,15 +71,15 @@ func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstruct
 // leftReplicas returns the autoscaler to which a manifest leaves replicas that would be reset, since we
 // still own them. That others have applied them too, also for us in a handover whose apply failed, does
 // not keep them.
-func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed api.ID) (r Rival, left bool) {
+func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed Placed) (r Rival, left bool) {
 	value, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas")
 	if !found || SetsReplicas(manifest) || !diff.Releases(live, api.FieldManager, "spec", "replicas") {
 		return r, false
 	}
 	text := diff.Text(value)
-	r = Rival{diff.Rival{Path: "/spec/replicas", Value: text, Wanted: text}, "the " + placed.Kind + " " + placed.Name, true}
-	if left = placed.Name != ""; !left {
-		r.Name, left = find(ctx, conn, api.IDOf(manifest), r.By)
+	r = Rival{diff.Rival{Path: "/spec/replicas", Value: text, Wanted: text}, "the " + placed.Scaler.Kind + " " + placed.Scaler.Name, true}
+	if left = placed.Scaler.Name != ""; !left {
+		r.Name, left = find(ctx, conn, api.IDOf(manifest), r.By, placed.Leaving)
 	}
 	return r, left
 }
@@ -124,8 +131,8 @@ func among(manager string, parts []string) bool {
 
 // find returns the name of what scales an object: the HorizontalPodAutoscaler that
 // targets it, or the ScaledObject behind that, or else its field manager. there is false if the
-// manager is no autoscaler, or one that no longer exists.
-func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor) (name string, there bool) {
+// manager is no autoscaler, or one that no longer exists or is leaving.
+func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor, leaving map[api.ID]bool) (name string, there bool) {
 	unknown := true
 	for at := (connection.Listing{ListOptions: metav1.ListOptions{Limit: 500}}); unknown; {
 		list, err := conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &at.ListOptions)
@@ -133,7 +140,7 @@ func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor) (
 			break
 		}
 		for i := range list.Items {
-			if hpa := &list.Items[i]; aimsAt(hpa, id) {
+			if hpa := &list.Items[i]; aimsAt(hpa, id) && !leaves(hpa, leaving) {
 				return described(hpa), true
 			}
 		}
@@ -151,6 +158,20 @@ func aimsAt(hpa *unstructured.Unstructured, id api.ID) bool {
 	target, ok := controllers.Scales(hpa)
 	target.Namespace = id.Namespace
 	return ok && target == id
+}
+
+// leaves reports whether a HorizontalPodAutoscaler, or what has created it, is leaving.
+func leaves(hpa *unstructured.Unstructured, leaving map[api.ID]bool) bool {
+	if leaving[api.IDOf(hpa)] {
+		return true
+	}
+	for _, owner := range hpa.GetOwnerReferences() {
+		gv, _ := schema.ParseGroupVersion(owner.APIVersion) // the server has checked it
+		if leaving[api.ID{Group: gv.Group, Kind: owner.Kind, Namespace: hpa.GetNamespace(), Name: owner.Name}] {
+			return true
+		}
+	}
+	return false
 }
 
 func described(hpa *unstructured.Unstructured) string {

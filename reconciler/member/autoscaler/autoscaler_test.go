@@ -17,9 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// An autoscaler is found even if it is on a later page of the list.
+// An autoscaler is found even if it is on a later page of the list, unless it is leaving.
 func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
-	const hpa = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+	const hpa = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web","namespace":"shop","ownerReferences":[{"apiVersion":"keda.sh/v1alpha1","kind":"ScaledObject","name":"web"}]},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
 	metrics := connection.NewMetrics()
 	conn, err := connection.New(connection.Config{Cluster: "east", Timeout: time.Minute, Metrics: &metrics, Log: slog.New(slog.DiscardHandler)}, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 		body := `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{"continue":"more"},"items":[]}`
@@ -35,8 +35,15 @@ func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
 	by := api.Actor{Manager: "kube-controller-manager"}
 	for name, there := range map[string]bool{"web": true, "other": false} {
 		id := api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name}
-		if text, found := find(t.Context(), conn, id, by); found != there {
+		if text, found := find(t.Context(), conn, id, by, nil); found != there {
 			t.Errorf("%s: %v, %s", name, found, text)
+		}
+	}
+	id := api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	for _, kind := range []api.GroupKind{{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, {Group: "keda.sh", Kind: "ScaledObject"}} {
+		leaving := map[api.ID]bool{{Group: kind.Group, Kind: kind.Kind, Namespace: "shop", Name: "web"}: true}
+		if text, found := find(t.Context(), conn, id, by, leaving); found {
+			t.Errorf("while the %s is leaving: %s", kind.Kind, text)
 		}
 	}
 }
