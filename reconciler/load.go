@@ -27,9 +27,9 @@ type loaded struct {
 	snapshot *hub.Snapshot
 	err      error
 	// past says that it was loaded because clusters are assigned to it, resumed that it was in force before a restart,
-	// and reloaded that a user requested it, so that there may be a newer commit.
+	// and reloaded that it is not loaded for the first time, so that there may be a newer commit.
 	past, resumed, reloaded bool
-	// waiting says that the needs of the commit are being fetched, and refetched that an attempt has ended.
+	// waiting says that the commit waits until its needs are fetched, and refetched that an attempt has ended.
 	waiting, refetched bool
 	needs              []need
 	// seen is when the load began, and took its duration.
@@ -130,7 +130,7 @@ func (r *loader) followSource(ctx context.Context) error {
 			l.waiting = true
 			var fetching context.Context
 			fetching, stop = context.WithCancel(ctx)
-			fetches.Go(func() { r.fetchMissing(fetching, c, l.needs) })
+			fetches.Go(func() { r.fetchMissing(fetching, c, l) })
 		}
 		r.events.addLoaded(l)
 	})
@@ -142,10 +142,29 @@ func (r *loader) followSource(ctx context.Context) error {
 	return nil
 }
 
+// longestFetchWait is how long a commit waits for what it needs. A server that does not answer then delays its own charts and bases
+// only.
+const longestFetchWait = 10 * time.Second
+
 // fetchMissing fetches what the newest commit needs and loads it again, until it has all of it.
-func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, missing []need) {
+func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loaded) {
+	missing := first.needs
 	for attempt := 0; len(missing) > 0; attempt++ {
-		fetched := r.fetch(ctx, missing)
+		var fetched int
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			fetched = r.fetch(ctx, missing)
+		}()
+		if attempt == 0 {
+			select {
+			case <-ended:
+			case <-time.After(longestFetchWait):
+				first.waiting, first.reloaded = false, true
+				r.events.addLoaded(first)
+			}
+		}
+		<-ended
 		if ctx.Err() != nil {
 			return
 		}

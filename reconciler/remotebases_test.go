@@ -40,16 +40,19 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		files    fstest.MapFS
-		failures int // of the server, before it responds
+		failures int           // of the server, before it responds
+		hangs    time.Duration // the server, before each response
 		// after are what is known after the first attempt
 		after string
 		waits string
 	}{
-		"the server responds":                    {overlay, 0, "in force", base1},
-		"the server is down, and an overlay":     {overlay, 3, "in force, and fails", base1},
-		"the server is down, and a loose object": {fstest.MapFS{"fleet/east.yaml": file(cluster), "app/kustomization.yaml": file(base)}, 3, "refused", base1},
-		"a chart":                                {chart, 0, "in force", chart1},
-		"the registry is down, and a chart":      {chart, 3, "in force, and fails", chart1},
+		"the server responds":                    {overlay, 0, 0, "in force", base1},
+		"the server is down, and an overlay":     {overlay, 3, 0, "in force, and fails", base1},
+		"the server is down, and a loose object": {fstest.MapFS{"fleet/east.yaml": file(cluster), "app/kustomization.yaml": file(base)}, 3, 0, "refused", base1},
+		"a chart":                                {chart, 0, 0, "in force", chart1},
+		"the registry is down, and a chart":      {chart, 3, 0, "in force, and fails", chart1},
+		"the registry does not answer":           {chart, 1, 2 * time.Minute, "in force, and fails", chart1},
+		"the registry is slow":                   {chart, 0, 5 * time.Second, "in force", chart1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,6 +86,7 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					if chart.Resolved != "1.2.0" || chart.Digest != digest {
 						t.Errorf("fetches %+v", chart)
 					}
+					time.Sleep(test.hangs)
 					if attempts++; attempts <= test.failures {
 						return errors.New("down")
 					}
@@ -110,6 +114,13 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- c.followSource(ctx) }()
 				synctest.Wait()
+				if test.hangs > 0 {
+					if got := state(); got != "nothing" {
+						t.Errorf("at first: %s", got)
+					}
+					time.Sleep(longestFetchWait + time.Second)
+					synctest.Wait()
+				}
 				if got := state(); got != test.after {
 					t.Errorf("after the first attempt: %s, want %s", got, test.after)
 				}
