@@ -44,8 +44,14 @@ func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte,
 		e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 		entries = append(entries, e)
 	}
+	return OwnersPatch(live, entries)
+}
+
+// OwnersPatch returns a JSON patch of the live object after which its fields have the given owners. It changes nothing but
+// managedFields, and fails with a conflict if the object has been changed since it was read.
+func OwnersPatch(live *unstructured.Unstructured, owners []metav1.ManagedFieldsEntry) ([]byte, error) {
 	return json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries}, unchangedSince(live),
+		{"op": "replace", "path": "/metadata/managedFields", "value": owners}, unchangedSince(live),
 	})
 }
 

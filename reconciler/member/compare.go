@@ -286,13 +286,16 @@ func (x *executor) contradicting(ctx context.Context, t task, saw snapshot, refu
 }
 
 // applyWithout applies an object that the server has refused, after it has claimed what contradicts
-// it. If there is nothing, it returns the refusal.
+// it. If there is nothing, it returns the refusal. If the server refuses the object again, the owners of what was claimed get it
+// back, so that a later apply does not remove it.
 func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || live == nil {
 		return nil, removal, refusal
 	}
+	var before *unstructured.Unstructured
 	more, live, err := x.target(t).Claim(ctx, live, func(live *unstructured.Unstructured) diff.Removal {
+		before = live
 		return x.contradicting(ctx, t, snapshot{live: live, rivals: saw.rivals}, refusal)
 	})
 	switch {
@@ -303,6 +306,9 @@ func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw 
 	}
 	saw.live = live
 	stored, _, err := x.send(ctx, t, commit, saw)
+	if removing.Refused(err) {
+		x.target(t).GiveBack(ctx, live, before.GetManagedFields())
+	}
 	return stored, removal.Union(more), err
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -71,6 +72,61 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.killed = f.Clone()
 	default:
 		f.ConfigMaps.ServeHTTP(w, r)
+	}
+}
+
+// A claimedShelf refuses to apply the ConfigMap one, and lets its owners be changed.
+type claimedShelf struct {
+	*apiserver.ConfigMaps
+	claims int
+}
+
+func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	one := path.Base(r.URL.Path) == "one"
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == metav1.DryRunAll:
+		w.WriteHeader(http.StatusCreated)
+		io.Copy(w, r.Body) //nolint:errcheck // the test would see it
+	case one && r.Method == http.MethodPatch && r.Header.Get("Content-Type") == string(types.JSONPatchType):
+		var ops []struct {
+			Path  string
+			Value any
+		}
+		var object map[string]any
+		if json.NewDecoder(r.Body).Decode(&ops) != nil || json.Unmarshal(c.Stored["one"], &object) != nil || ops[0].Path != "/metadata/managedFields" {
+			apiserver.Refuse(w, http.StatusBadRequest, "unexpected patch")
+			return
+		}
+		c.claims++
+		object["metadata"].(map[string]any)["managedFields"] = ops[0].Value
+		c.Stored["one"], _ = json.Marshal(object)
+		w.Write(c.Stored["one"]) //nolint:errcheck // the test would see it
+	case one && r.Method == http.MethodPatch:
+		(&fixedShelf{ConfigMaps: c.ConfigMaps, invalid: true}).ServeHTTP(w, r)
+	default:
+		c.ConfigMaps.ServeHTTP(w, r)
+	}
+}
+
+// What contradicts an object is claimed before it is applied once more. If it is refused then, too, its owners get it back.
+func TestClaimsOfRefusedObjectsAreGivenBack(t *testing.T) {
+	const owners = `[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:key":{}}},"manager":"gitfleet","operation":"Apply"},` +
+		`{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:immutable":{}},"manager":"someone","operation":"Update"}]`
+	shelf := &claimedShelf{ConfigMaps: apiserver.NewConfigMaps()}
+	shelf.Stored["one"] = []byte(strings.TrimSuffix(strings.Replace(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"metadata":{`, `"metadata":{"managedFields":`+owners+`,`, 1), "}") + `,"immutable":true,"data":{"key":"old"}}`)
+	s, _ := recreatingAt(t, shelf, "uid of one")
+	m := changedOne(false)
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	s.processPrepared(t.Context(), map[api.ID]bool{m.ID: true})
+	var now struct {
+		Metadata struct{ ManagedFields json.RawMessage }
+	}
+	if err := json.Unmarshal(shelf.Stored["one"], &now); err != nil {
+		t.Fatal(err)
+	}
+	if shelf.claims != 2 || string(now.Metadata.ManagedFields) != owners {
+		t.Errorf("%d changes of owners, and these are: %s", shelf.claims, now.Metadata.ManagedFields)
 	}
 }
 

@@ -61,6 +61,14 @@ func (t Target) Claim(ctx context.Context, live *unstructured.Unstructured, find
 	}
 }
 
+// GiveBack undoes a claim, after which the object is live: its fields get the owners that they had before. It does nothing if
+// somebody has changed the object since, or the server does not answer.
+func (t Target) GiveBack(ctx context.Context, live *unstructured.Unstructured, owners []metav1.ManagedFieldsEntry) {
+	if patch, err := diff.OwnersPatch(live, owners); err == nil {
+		t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch) //nolint:errcheck // the refusal is what is reported
+	}
+}
+
 // Refused reports whether an error may be a refusal of an object because of fields that are on the member and
 // that the desired object does not have.
 func Refused(err error) bool {
