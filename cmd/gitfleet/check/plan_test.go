@@ -108,8 +108,8 @@ func TestExitCodeOfThePlanOfAPullRequest(t *testing.T) {
 // --pr asks the daemon, so that what belongs to a checkout is refused.
 func TestPlanOfAPullRequestTakesNoCheckout(t *testing.T) {
 	for args, want := range map[string]string{
-		"--pr 17 -o json":               "--pr prints text, and does not go with -o, --clusters and --current",
-		"--pr 17 --current before.json": "--pr prints text, and does not go with -o, --clusters and --current",
+		"--pr 17 -o json":               "--pr prints text, and does not go with -o, --clusters, --current and --without",
+		"--pr 17 --current before.json": "--pr prints text, and does not go with -o, --clusters, --current and --without",
 		"--pr 17 fleet":                 `unknown command "fleet" for "plan"`,
 		"":                              "accepts 1 arg(s), received 0",
 	} {
