@@ -82,14 +82,7 @@ func (r *orderRun) uncordon(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	before, found := r.ledger.Suspension(subject)
-	if !found {
-		return "", r.notSuspended(subject)
-	}
-	r.ledger.Resume(subject, r.now)
-	r.record(history.Uncordoned, subject, o.By, "it was "+before.String())
-	r.cfg.Log.Info("uncordoned", "subject", subject.String(), "by", o.By)
-	return subject.String() + " is not cordoned any more; it was " + before.String(), nil
+	return r.endSuspension(subject, o, history.Uncordoned, "not cordoned any more")
 }
 
 func (r *orderRun) cordonedSubject(o Order) (ledger.Subject, error) {

@@ -29,14 +29,7 @@ func (r *orderRun) unfreeze(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	before, found := r.ledger.Suspension(subject)
-	if !found {
-		return "", r.notSuspended(subject)
-	}
-	r.ledger.Resume(subject, r.now)
-	r.record(history.Unfrozen, subject, o.By, "it was "+before.String())
-	r.cfg.Log.Info("unfrozen", "subject", subject.String(), "by", o.By)
-	return subject.String() + " is not frozen any more; it was " + before.String(), nil
+	return r.endSuspension(subject, o, history.Unfrozen, "not frozen any more")
 }
 
 // frozenSubject returns the subject of a freeze: a placement, or the fleet if none is named.

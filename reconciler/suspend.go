@@ -44,6 +44,18 @@ func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event histo
 	return subject.String() + " is " + s.String(), nil
 }
 
+// endSuspension ends a suspension of a subject, and records the event in the history. It returns what is so now.
+func (r *orderRun) endSuspension(subject ledger.Subject, o Order, event history.Event, now string) (string, error) {
+	before, found := r.ledger.Suspension(subject)
+	if !found {
+		return "", r.notSuspended(subject)
+	}
+	r.ledger.Resume(subject, r.now)
+	r.record(event, subject, o.By, "it was "+before.String())
+	r.cfg.Log.Info(string(event), "subject", subject.String(), "by", o.By)
+	return subject.String() + " is " + now + "; it was " + before.String(), nil
+}
+
 // until returns the time at which the suspension ends; zero if it has no end.
 func (o Order) until(now time.Time) (time.Time, error) {
 	switch {
@@ -68,11 +80,10 @@ func (r *orderRun) resume(o Order) (string, error) {
 		return r.resumeContent(o)
 	}
 	if subject, found := r.suspended(o); found {
-		before, _ := r.ledger.Suspension(subject)
-		r.ledger.Resume(subject, r.now)
-		r.record(history.Resumed, subject, o.By, "it was "+before.String())
-		r.cfg.Log.Info("resumed", "subject", subject.String(), "by", o.By)
-		said := subject.String() + " is resumed; it was " + before.String()
+		said, err := r.endSuspension(subject, o, history.Resumed, "resumed")
+		if err != nil {
+			return "", err
+		}
 		if stops := r.stops(subject.Placement); len(stops) > 0 {
 			said += "; " + stillStopped(subject.Placement, stops)
 		}
