@@ -51,7 +51,7 @@ type chartUse struct {
 type RemoteChart struct {
 	// Chart has no digest if none is locked.
 	lockfile.Chart
-	// Missing says that the chart is locked and was not fetched.
+	// Missing says that the lock file has the chart, and that it is not in the cache yet.
 	Missing bool
 }
 
@@ -92,7 +92,7 @@ func (r remoteCharts) find(t *tree.Tree, u *chartUse) {
 	t.Mount(u.dir, files)
 }
 
-// remoteUses are the charts that are not in the repository, each once.
+// remoteUses returns the charts that come from registries and chart repositories, without duplicates.
 func (o *overlays) remoteUses() []RemoteChart {
 	var all []RemoteChart
 	for _, u := range o.charts {

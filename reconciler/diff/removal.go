@@ -54,7 +54,8 @@ type Request struct {
 // that may still be there; nil if there are none.
 func RemovedFrom(r Request, before *fieldpath.Set) Removal { return findRemoved(r, before, nil) }
 
-// findRemoved is RemovedFrom, where taken are fields of the last apply as Taken returns them.
+// findRemoved is RemovedFrom with the result of Taken: fields of the last apply that others have taken over since; nil if
+// there are none.
 func findRemoved(r Request, before, taken *fieldpath.Set) Removal {
 	s, p := r.search()
 	if before != nil {

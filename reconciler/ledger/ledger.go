@@ -97,7 +97,7 @@ type Placement struct {
 	Stops        []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
 	// Runs are the staged update runs that are declared, and the one in force, in the order in which they appeared.
 	Runs []placement.Run `json:",omitempty"`
-	// Evictions are those that are declared, and the last that users have ordered, in the order in which they came.
+	// Evictions are the evictions in Git and the newest ones from gitfleet evict and drain, oldest first.
 	Evictions []placement.Eviction `json:",omitempty"`
 	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.
 	// Clusters that have not answered since may also hold the placement.
@@ -172,8 +172,8 @@ type Entry struct {
 	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer held by
 	// another fleet, or when objects were left to another placement or came back from it.
 	DisturbedAt time.Time `json:",omitzero"`
-	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: they are
-	// set in place, so that a plan does not keep the entry from before.
+	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: unlike
+	// the other fields they change without a new entry, since a new one would keep two entries in memory.
 	Transitions map[string]Transition `json:",omitempty"`
 	Claims
 

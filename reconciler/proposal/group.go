@@ -25,7 +25,7 @@ const (
 type group struct {
 	// name is that of its placement, and hash is part of the name of its branch.
 	name, hash string
-	// changes are in the order in which their edits were made.
+	// changes are ordered like their edits, each of which was made in the files as the one before left them.
 	changes []*change
 	files   []FileChange
 }

@@ -42,7 +42,7 @@ type Config struct {
 	Timeout time.Duration
 	Metrics *Metrics
 	Log     *slog.Logger
-	// Memory is the share of the cluster of the memory for all clusters; nil for no common limit.
+	// Memory is what this cluster may take of the memory that all clusters share; nil if nothing limits that.
 	Memory *memory.Share
 	// Refused, if set, is called with each error that may be due to a missing permission.
 	Refused func(error)

@@ -214,7 +214,7 @@ func (p *Pool) grant() {
 	}
 }
 
-// revokeFor revokes the lease of the member that has used most, if that is more than the waiting member has used.
+// revokeFor takes the lease from the member that has held leases for longest, unless the waiting member has held them for longer.
 func (p *Pool) revokeFor(waiting *Lease) {
 	now := time.Now()
 	p.mu.Lock()
