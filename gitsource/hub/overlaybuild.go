@@ -204,13 +204,13 @@ func (b *overlayBuild) fill(items []*item) {
 	b.Hash = hex.EncodeToString(h.Sum(nil))
 }
 
-// inNamespace returns the item in the namespace of its overlay, if its kind needs one and is defined in the commit. All
-// objects of an Overlay are in its namespace.
+// inNamespace returns the item in the namespace of its overlay, if its kind needs one: as the commit defines it, or else as it usually
+// is. All objects of an Overlay are in its namespace.
 func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 	if !it.custom || it.id.Namespace != "" || key.namespace == "" {
 		return it
 	}
-	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced {
+	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced && !api.UsuallyNamespaced(it.id.GroupKind()) {
 		return it
 	}
 	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {
@@ -320,7 +320,7 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
 		b := builds[u.key(dir)]
 		if b == nil {
-			text := "the directory " + dir + " has no " + build.FileNames[0] + "; add one"
+			text := "the directory " + dir + " has neither a " + build.FileNames[0] + " nor manifests; add what clusters are to get"
 			b = &overlayBuild{OverlayBuild: &api.OverlayBuild{File: path.Join(dir, build.FileNames[0]), Err: text, Hash: text}}
 			if clusters := u.chosen[dir]; len(clusters) > 0 {
 				a.problem(problem.Failure, u.it.at(field), field, "for %s: %s", strings.Join(clusters, ", "), text)

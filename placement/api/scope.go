@@ -92,3 +92,54 @@ func scopeTable(cluster, namespaced []kindsOf) map[GroupKind]bool {
 	}
 	return table
 }
+
+// UsuallyNamespaced reports whether a custom kind is one of a widely used API group, and namespaced there. It is a guess for manifests
+// without a namespace, for when nothing else says what the kind is.
+func UsuallyNamespaced(gk GroupKind) bool {
+	clusterScoped, known := usualGroups[gk.Group]
+	if !known {
+		return false
+	}
+	for kind := range strings.FieldsSeq(clusterScoped) {
+		if kind == gk.Kind {
+			return false
+		}
+	}
+	return true
+}
+
+// usualGroups are API groups of widely used operators, and which of their kinds are cluster-scoped; all others are namespaced.
+var usualGroups = map[string]string{
+	"acme.cert-manager.io":           "",
+	"argoproj.io":                    "ClusterAnalysisTemplate ClusterEventBus ClusterWorkflowTemplate",
+	"bitnami.com":                    "",
+	"cert-manager.io":                "ClusterIssuer",
+	"external-secrets.io":            "ClusterExternalSecret ClusterPushSecret ClusterSecretStore",
+	"externaldns.k8s.io":             "",
+	"flagger.app":                    "",
+	"fluxcd.controlplane.io":         "",
+	"gateway.envoyproxy.io":          "",
+	"gateway.networking.k8s.io":      "GatewayClass",
+	"generators.external-secrets.io": "ClusterGenerator",
+	"grafana.integreatly.org":        "",
+	"helm.toolkit.fluxcd.io":         "",
+	"image.toolkit.fluxcd.io":        "",
+	"k8s.cni.cncf.io":                "",
+	"keda.sh":                        "ClusterCloudEventSource ClusterTriggerAuthentication",
+	"kustomize.toolkit.fluxcd.io":    "",
+	"metallb.io":                     "",
+	"monitoring.coreos.com":          "",
+	"networking.istio.io":            "",
+	"notification.toolkit.fluxcd.io": "",
+	"policy.linkerd.io":              "",
+	"postgresql.cnpg.io":             "ClusterImageCatalog",
+	"projectcontour.io":              "",
+	"rabbitmq.com":                   "",
+	"security.istio.io":              "",
+	"snapshot.storage.k8s.io":        "VolumeSnapshotClass VolumeSnapshotContent",
+	"source.extensions.fluxcd.io":    "",
+	"source.toolkit.fluxcd.io":       "",
+	"telemetry.istio.io":             "",
+	"traefik.io":                     "",
+	"velero.io":                      "",
+}

@@ -25,3 +25,20 @@ func TestNamespacedKnowsTheKindsOfEveryCluster(t *testing.T) {
 		}
 	}
 }
+
+// Manifests of widely used operators often have no namespace, while the definitions of their kinds are elsewhere.
+func TestUsuallyNamespacedKnowsWidelyUsedKinds(t *testing.T) {
+	for gk, want := range map[api.GroupKind]bool{
+		{Group: "cert-manager.io", Kind: "Certificate"}:         true,
+		{Group: "cert-manager.io", Kind: "ClusterIssuer"}:       false,
+		{Group: "postgresql.cnpg.io", Kind: "Cluster"}:          true,
+		{Group: "monitoring.coreos.com", Kind: "PodMonitor"}:    true,
+		{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: true,
+		{Group: "example.com", Kind: "Widget"}:                  false,
+		{Kind: "ConfigMap"}:                                     false,
+	} {
+		if got := api.UsuallyNamespaced(gk); got != want {
+			t.Errorf("UsuallyNamespaced(%s) = %t", gk, got)
+		}
+	}
+}
