@@ -267,8 +267,12 @@ func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*
 			return nil, err
 		}
 		if !grown {
+			read := len(a.items)
 			if err := l.build(g, a); err != nil || a.full {
 				return a, err
+			}
+			if !slices.ContainsFunc(a.items[read:], func(it *item) bool { return it.cluster != nil || it.isBuilder() }) {
+				return a, nil
 			}
 			if grown, err = o.find(t, a); err != nil || !grown {
 				return a, err

@@ -23,8 +23,8 @@ type overlays struct {
 	clusters []overlay.Cluster
 	// uses are those of the overlays, in the order of their IDs.
 	uses []*overlayUse
-	// dirs are the directories that have a kustomization and that a path may mean, and whether one does so for a
-	// cluster of the commit. They, and all below them, are no part of the hub.
+	// dirs are the directories that can be built and that a path may mean, and whether one does so for a cluster of
+	// the commit. They, and all below them, are no part of the hub.
 	dirs map[string]bool
 	// charts are those of the commit, in the order of their IDs. Their directories and their files of values are no part
 	// of the hub either.
@@ -38,7 +38,8 @@ type overlays struct {
 // An overlayUse is what one overlay refers to.
 type overlayUse struct {
 	it *item
-	// existing are the directories that the paths may mean, and whether they have a kustomization.
+	// existing are the directories that the paths may mean, and whether they can be built: they have a kustomization, or manifests
+	// and a cluster of the commit.
 	existing map[string]bool
 	// literal are those that a path without variables names.
 	literal map[string]bool
@@ -126,11 +127,8 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 				return false, err
 			}
 		}
-		for _, c := range o.clusters {
-			dir, err := overlay.Choose(it.overlay, o.hub, c, func(dir string) bool { _, is := use.existing[dir]; return is })
-			if err == nil && dir != "" {
-				use.chosen[dir] = append(use.chosen[dir], c.Name)
-			}
+		if err := use.choose(t, o, a.limits.Depth); err != nil {
+			return false, err
 		}
 		for dir, built := range use.existing {
 			if built {
@@ -204,6 +202,26 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 	return nil
 }
 
+// choose finds which directory is meant for each cluster.
+func (u *overlayUse) choose(t *tree.Tree, o *overlays, depth int) (err error) {
+	paths, _ := overlay.ParseAll(u.it.overlay) // reported when the overlay was decoded
+	exists := func(dir string) bool { _, is := u.existing[dir]; return is }
+	for _, c := range o.clusters {
+		dir, err := paths.Choose(o.hub, c, exists)
+		if err == nil && dir != "" {
+			u.chosen[dir] = append(u.chosen[dir], c.Name)
+		}
+	}
+	for dir := range u.chosen {
+		if !u.existing[dir] {
+			if u.existing[dir], err = build.CanBuild(t, dir, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // expand returns the entries of a type that a path may mean. If these are more than a commit may build, others are missing.
 func expand(t *tree.Tree, a *assembly, hub string, p overlay.Path, is func(fs.FileMode) bool) ([]string, error) {
 	names := []string{hub}
@@ -220,6 +238,9 @@ func expand(t *tree.Tree, a *assembly, hub string, p overlay.Path, is func(fs.Fi
 			l, err := t.List(dir)
 			if err != nil {
 				return nil, err
+			}
+			if !strings.ContainsAny(pattern, `*?[\`) {
+				l = l.Only(pattern)
 			}
 			for _, e := range l {
 				wanted := e.IsDir()

@@ -135,13 +135,37 @@ func (p Path) Patterns() []string {
 // Choose returns the directory that an overlay builds for a cluster: the first of its paths that exists. It is empty
 // if none exists and the overlay ignores that.
 func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string) bool) (string, error) {
-	var tried []string
+	paths, err := ParseAll(spec)
+	if err != nil {
+		return "", err
+	}
+	return paths.Choose(hub, c, exists)
+}
+
+// Paths are the paths of an overlay.
+type Paths struct {
+	paths   []Path
+	missing api.WhenMissing
+}
+
+// ParseAll reads the paths of an overlay.
+func ParseAll(spec *api.OverlaySpec) (Paths, error) {
+	all := Paths{missing: spec.WhenMissing}
 	for _, text := range spec.All() {
 		p, err := Parse(text)
 		if err != nil {
-			return "", err
+			return Paths{}, err
 		}
-		relative, err := p.For(c)
+		all.paths = append(all.paths, p)
+	}
+	return all, nil
+}
+
+// Choose does what the function Choose does.
+func (p Paths) Choose(hub string, c Cluster, exists func(dir string) bool) (string, error) {
+	var tried []string
+	for _, one := range p.paths {
+		relative, err := one.For(c)
 		if err != nil {
 			return "", err
 		}
@@ -151,7 +175,7 @@ func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string
 		}
 		tried = append(tried, dir)
 	}
-	if spec.WhenMissing == api.WhenMissingIgnore {
+	if p.missing == api.WhenMissingIgnore {
 		return "", nil
 	}
 	return "", fmt.Errorf("for cluster %s the commit has no directory %s; add it, or write whenMissing: %s if the cluster is to get nothing",

@@ -44,6 +44,8 @@ type kustomization struct {
 	own      int
 	// size is the approximate memory of the file, and of its files of plugins.
 	size int64
+	// generated says that the file does not exist.
+	generated bool
 }
 
 // A reference is a file that a kustomization reads.
@@ -54,15 +56,22 @@ type reference struct {
 }
 
 // reads returns all files that a build reads for the kustomization. The kustomization file comes
-// first, as data, since it was parsed before.
+// first, as data, since it was parsed before, unless it is generated.
 func (k *kustomization) reads() []reference {
+	if k.generated {
+		return k.files
+	}
 	return append([]reference{{path: k.file, data: true}}, k.files...)
 }
 
 func (k *kustomization) add(severity problem.Severity, line int, field, format string, args ...any) {
+	at := api.Origin{Path: k.file, Line: line}
+	if k.generated {
+		at, field = api.Origin{Path: k.dir}, ""
+	}
 	if len(k.problems) <= document.MaxProblems { // a list of files can be very long
 		k.problems = append(k.problems, problem.Problem{
-			Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
+			Origin: at, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
 		})
 	}
 }
@@ -89,7 +98,11 @@ func (g *Graph) read(dir string) (*kustomization, error) {
 			break
 		}
 	}
-	if err := g.readFile(k, k.file, k.parse); err != nil {
+	read := func() error { return g.readFile(k, k.file, k.parse) }
+	if k.file == "" {
+		read = func() error { return g.generate(k) }
+	}
+	if err := read(); err != nil {
 		return nil, err
 	}
 	for i := 0; i < len(k.mentions); i++ { // files of plugins have more

@@ -86,6 +86,26 @@ func (t *Tree) Mount(dir string, fsys fs.FS) {
 	t.mounts[dir] = fsys
 }
 
+// MountFile adds a file once more, as the only one of a directory, which has an @ in its name and need not exist.
+func (t *Tree) MountFile(dir, name string) error {
+	fsys, within := t.at(name)
+	sub, err := fs.Sub(fsys, path.Dir(within))
+	t.Mount(dir, onlyFile{sub, path.Base(within)})
+	return err
+}
+
+// onlyFile is one file of a directory.
+type onlyFile struct {
+	fs.FS
+	name string
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (o onlyFile) ReadDir(name string) ([]fs.DirEntry, error) {
+	all, err := fs.ReadDir(o.FS, name)
+	return slices.DeleteFunc(all, func(e fs.DirEntry) bool { return e.Name() != o.name }), err
+}
+
 // Mounted reports whether a directory is one of Mount.
 func (t *Tree) Mounted(dir string) bool { return t.mounts[dir] != nil }
 
@@ -143,6 +163,14 @@ func (l Listing) Find(name string) fs.DirEntry {
 		return nil
 	}
 	return l[i]
+}
+
+// Only returns the listing with nothing but the entry of a name.
+func (l Listing) Only(name string) Listing {
+	if e := l.Find(name); e != nil {
+		return Listing{e}
+	}
+	return nil
 }
 
 // Hash returns a hash of the content of a file.
