@@ -249,7 +249,7 @@ func (b *builder) kustomize(changed map[string]types.Kustomization) (objects res
 		if !isChanged {
 			spec = k.spec
 		}
-		if k != b.root && (isChanged || len(k.remotes) > 0) {
+		if k != b.root && (isChanged || len(k.remotes) > 0 || k.generated) {
 			err = errors.Join(err, add(k.file, spec))
 		}
 	}

@@ -40,8 +40,11 @@ type remoteDir struct {
 	root, dir string
 }
 
-// A remoteAddress is a directory of another repository.
-type remoteAddress struct{ url, ref, dir string }
+// A remoteAddress is a directory of another repository, or a file of it.
+type remoteAddress struct {
+	url, ref, dir string
+	isFile        bool
+}
 
 var manifestName = regexp.MustCompile(`^[^?]*\.(ya?ml|json)\s*(\?|$)`)
 
@@ -75,6 +78,30 @@ func parseRemote(text string) (remoteAddress, error) {
 	}
 	a.url = host + strings.TrimRight(repository, "/")
 	return a, nil
+}
+
+// rawFile parses the address of a file of a repository on GitHub: with /raw/REF/FILE behind the repository, or on its host for such
+// files.
+func rawFile(text string) (remoteAddress, bool) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || u.Scheme != "https" || u.RawQuery != "" {
+		return remoteAddress{}, false
+	}
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	switch {
+	case u.Host == "raw.githubusercontent.com":
+	case u.Host == "github.com" && len(parts) > 2 && parts[2] == "raw":
+		parts = slices.Delete(parts, 2, 3)
+	default:
+		return remoteAddress{}, false
+	}
+	if len(parts) > 4 && parts[2] == "refs" && (parts[3] == "heads" || parts[3] == "tags") {
+		parts = slices.Delete(parts, 2, 4)
+	}
+	if len(parts) < 4 || slices.Contains(parts, "..") {
+		return remoteAddress{}, false
+	}
+	return remoteAddress{url: "https://github.com/" + parts[0] + "/" + parts[1], ref: parts[2], dir: path.Join(parts[3:]...), isFile: true}, true
 }
 
 var userName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
@@ -155,12 +182,16 @@ func remoteRoot(address, commit string) string {
 
 // resolveRemote finds the directory that a reference to another repository means, at the commit that is locked.
 func (g *Graph) resolveRemote(k *kustomization, m mention) error {
-	a, err := parseRemote(m.value)
+	a, isFile := rawFile(m.value)
+	var err error
+	if !isFile {
+		a, err = parseRemote(m.value)
+	}
 	switch {
-	case m.kind != fileOrDirectory && m.kind != componentDirectory:
+	case m.kind != fileOrDirectory && (m.kind != componentDirectory || isFile):
 		k.fail(m, "%q is remote, and nothing is downloaded while a commit is read; copy its content into the repository", m.value)
 		return nil
-	case isRemote(m.value) && manifestName.MatchString(m.value):
+	case !isFile && isRemote(m.value) && manifestName.MatchString(m.value):
 		k.fail(m, "%q is a remote file, which is not fetched; download it into the repository, and refer to the copy", m.value)
 		return nil
 	case err != nil:
@@ -193,6 +224,9 @@ func (g *Graph) resolveRemote(k *kustomization, m mention) error {
 		g.uses = append(g.uses, use)
 	}
 	dir := path.Join(root, a.dir)
+	if isFile {
+		return g.resolveRemoteFile(k, m, a, dir)
+	}
 	for _, file := range FileNames {
 		if ok, err := g.tree.IsFile(path.Join(dir, file)); err != nil {
 			return err
@@ -203,6 +237,26 @@ func (g *Graph) resolveRemote(k *kustomization, m mention) error {
 		}
 	}
 	k.fail(m, "%s at commit %s has no %s in directory %s; correct the address", a.url, commit, FileNames[0], a.dir)
+	return nil
+}
+
+// resolveRemoteFile takes a file of another repository as a directory that has nothing else: kustomize reads files only below the
+// directory of a kustomization.
+func (g *Graph) resolveRemoteFile(k *kustomization, m mention, a remoteAddress, name string) error {
+	is, err := g.tree.IsFile(name)
+	if err != nil {
+		return err
+	}
+	if !is {
+		k.fail(m, "%s has no file %s at %s; correct the address", a.url, a.dir, a.ref)
+		return nil
+	}
+	dir := name + "@"
+	if err := g.tree.MountFile(dir, name); err != nil {
+		return err
+	}
+	k.dirs = append(k.dirs, dir)
+	k.remotes = append(k.remotes, remoteDir{m.value, m.line, dir, dir})
 	return nil
 }
 

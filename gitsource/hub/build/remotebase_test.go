@@ -49,6 +49,29 @@ func TestParseRemote(t *testing.T) {
 	}
 }
 
+// Addresses of files on GitHub mean files of its repositories.
+func TestRawFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://raw.githubusercontent.com/org/repo/v1/a/b.yaml":              "https://github.com/org/repo v1 a/b.yaml",
+		"https://raw.githubusercontent.com/org/repo/refs/heads/main/b.yaml":   "https://github.com/org/repo main b.yaml",
+		"https://github.com/org/repo/raw/refs/tags/v1/b.yaml":                 "https://github.com/org/repo v1 b.yaml",
+		"https://github.com/org/repo/raw/v1/../../../b.yaml":                  "",
+		"https://github.com/org/repo/releases/download/v1/install.yaml":       "",
+		"http://raw.githubusercontent.com/org/repo/v1/b.yaml":                 "",
+		"https://raw.githubusercontent.com/org/repo/v1":                       "",
+		"https://raw.githubusercontent.com/org/repo/v1/b.yaml?token=abcdefgh": "",
+	} {
+		a, is := rawFile(text)
+		got := ""
+		if is {
+			got = a.url + " " + a.ref + " " + a.dir
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
 // remoteGraph reads the kustomization in app, with repositories by their URL.
@@ -73,13 +96,15 @@ func remoteGraph(t *testing.T, repo sources, repositories map[string]sources) *G
 // A locked base is built from the files of its commit, with the bases that it has itself, and its objects have the line of the
 // reference as their origin.
 func TestRemoteBases(t *testing.T) {
-	repo := sources{"app/kustomization.yaml": "namePrefix: my-\nresources:\n- github.com/org/bases//web/prod?ref=v1\n- ns.yaml\ncomponents: ['https://github.com/org/bases//part?ref=v1']\n", "app/ns.yaml": namespaceText}
+	repo := sources{"app/kustomization.yaml": "namePrefix: my-\nresources:\n- github.com/org/bases//web/prod?ref=v1\n- https://raw.githubusercontent.com/org/bases/v1/files/raw.yaml\n- ns.yaml\ncomponents: ['https://github.com/org/bases//part?ref=v1']\n", "app/ns.yaml": namespaceText}
 	g := remoteGraph(t, repo, map[string]sources{
 		"https://github.com/org/bases": {
 			"web/prod/kustomization.yaml": "commonLabels: {a: b}\nresources: [../base, 'https://example.com/org/nested.git']\n",
 			"web/base/kustomization.yml":  "resources: [web.yaml]\nconfigMapGenerator: [{name: g, namespace: web, literals: [a=b]}]\n",
 			"web/base/web.yaml":           "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: web}}\n",
 			"part/kustomization.yaml":     "kind: Component\nnameSuffix: -part\n",
+			"files/kustomization.yaml":    "namePrefix: not-\nresources: [raw.yaml]\n",
+			"files/raw.yaml":              "{apiVersion: v1, kind: ConfigMap, metadata: {name: raw, namespace: web}}\n",
 		},
 		"https://example.com/org/nested.git": {"Kustomization": "resources: [n.yaml]\n", "n.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: nested, namespace: web}}\n"},
 	})
@@ -101,7 +126,7 @@ func TestRemoteBases(t *testing.T) {
 	}
 	slices.Sort(got)
 	checkLines(t, "objects", got, []string{
-		"app/kustomization.yaml my-nested-part", "app/kustomization.yaml:3 my-g-part-4h2mbtbbt6", "app/kustomization.yaml:3 my-web-part", "app/ns.yaml:1 web",
+		"app/kustomization.yaml my-nested-part", "app/kustomization.yaml:3 my-g-part-4h2mbtbbt6", "app/kustomization.yaml:3 my-web-part", "app/kustomization.yaml:4 my-raw-part", "app/ns.yaml:1 web",
 	})
 	var uses []string
 	for _, u := range g.Uses() {
@@ -116,14 +141,16 @@ func TestRemoteBasesNot(t *testing.T) {
 		"escape/kustomization.yaml": "resources: [../../../../app/ns.yaml]\n", "link/kustomization.yaml": "resources: [l.yaml]\n", "link/l.yaml": "link",
 	}}
 	for text, want := range map[string]string{
-		"github.com/org/bases//web?ref=v2":              `app/kustomization.yaml:1: resources[0]: "github.com/org/bases//web?ref=v2" is a remote base that is not locked; run gitfleet lock, and commit gitfleet.lock.yaml`,
-		"https://example.com/org/nested.git":            `app/kustomization.yaml:1: resources[0]: "https://example.com/org/nested.git", at commit ` + commit + `, is not in the cache: the server is down`,
-		"https://example.com/org/other?ref=" + commit:   `app/kustomization.yaml:1: resources[0]: "https://example.com/org/other?ref=` + commit + `", at commit ` + commit + `, is not in the cache: the server is down`,
-		"github.com/org/bases//none?ref=v1":             "app/kustomization.yaml:1: resources[0]: https://github.com/org/bases at commit " + commit + " has no kustomization.yaml in directory none; correct the address",
-		"github.com/org/bases//escape?ref=v1":           "github.com/org/bases@" + commit + `/escape/kustomization.yaml:1: resources[0]: "../../../../app/ns.yaml" is outside of the repository of this kustomization`,
-		"github.com/org/bases//link?ref=v1":             "github.com/org/bases@" + commit + "/link/kustomization.yaml:1: resources[0]: github.com/org/bases@" + commit + "/link/l.yaml is a symbolic link, which is never followed; commit the file itself",
-		"https://raw.example.com/org/repo/v1/crds.yaml": `app/kustomization.yaml:1: resources[0]: "https://raw.example.com/org/repo/v1/crds.yaml" is a remote file, which is not fetched; download it into the repository, and refer to the copy`,
-		"ftp://example.com/org/repo":                    `app/kustomization.yaml:1: resources[0]: "ftp://example.com/org/repo" cannot be a remote base: scheme ftp:// is not supported; use https:// or ssh://`,
+		"github.com/org/bases//web?ref=v2":                         `app/kustomization.yaml:1: resources[0]: "github.com/org/bases//web?ref=v2" is a remote base that is not locked; run gitfleet lock, and commit gitfleet.lock.yaml`,
+		"https://example.com/org/nested.git":                       `app/kustomization.yaml:1: resources[0]: "https://example.com/org/nested.git", at commit ` + commit + `, is not in the cache: the server is down`,
+		"https://example.com/org/other?ref=" + commit:              `app/kustomization.yaml:1: resources[0]: "https://example.com/org/other?ref=` + commit + `", at commit ` + commit + `, is not in the cache: the server is down`,
+		"github.com/org/bases//none?ref=v1":                        "app/kustomization.yaml:1: resources[0]: https://github.com/org/bases at commit " + commit + " has no kustomization.yaml in directory none; correct the address",
+		"github.com/org/bases//escape?ref=v1":                      "github.com/org/bases@" + commit + `/escape/kustomization.yaml:1: resources[0]: "../../../../app/ns.yaml" is outside of the repository of this kustomization`,
+		"github.com/org/bases//link?ref=v1":                        "github.com/org/bases@" + commit + "/link/kustomization.yaml:1: resources[0]: github.com/org/bases@" + commit + "/link/l.yaml is a symbolic link, which is never followed; commit the file itself",
+		"https://raw.example.com/org/repo/v1/crds.yaml":            `app/kustomization.yaml:1: resources[0]: "https://raw.example.com/org/repo/v1/crds.yaml" is a remote file, which is not fetched; download it into the repository, and refer to the copy`,
+		"https://raw.githubusercontent.com/org/bases/v1/none.yaml": "app/kustomization.yaml:1: resources[0]: https://github.com/org/bases has no file none.yaml at v1; correct the address",
+		"https://github.com/org/bases/raw/v2/crds.yaml":            `app/kustomization.yaml:1: resources[0]: "https://github.com/org/bases/raw/v2/crds.yaml" is a remote base that is not locked; run gitfleet lock, and commit gitfleet.lock.yaml`,
+		"ftp://example.com/org/repo":                               `app/kustomization.yaml:1: resources[0]: "ftp://example.com/org/repo" cannot be a remote base: scheme ftp:// is not supported; use https:// or ssh://`,
 	} {
 		g := remoteGraph(t, sources{"app/kustomization.yaml": "resources: ['" + text + "']\n", "app/ns.yaml": namespaceText}, repositories)
 		checkLines(t, text, messages(g), []string{want})
