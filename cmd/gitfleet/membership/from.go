@@ -33,6 +33,21 @@ func (s *initCommand) propose(out io.Writer, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
+	snapshot, bad, err := load(p.With(files))
+	if err != nil {
+		return err
+	}
+	if snapshot != nil {
+		var changed bool
+		if p, changed, err = p.Apart(snapshot); err != nil {
+			return err
+		}
+		if changed {
+			if snapshot, bad, err = load(p.With(files)); err != nil {
+				return err
+			}
+		}
+	}
 	var b strings.Builder
 	names := slices.Sorted(maps.Keys(p.Files))
 	if !s.writes {
@@ -47,7 +62,7 @@ func (s *initCommand) propose(out io.Writer, dir string) error {
 		}
 		b.WriteString("  (docs/migrating.md says what to do instead)\n\n")
 	}
-	sound, err := preview(&b, p.With(files))
+	sound, err := preview(&b, snapshot, bad)
 	if err != nil {
 		return err
 	}
@@ -72,15 +87,20 @@ func (s *initCommand) propose(out io.Writer, dir string) error {
 	return nil
 }
 
-// preview says what each cluster would get, and reports whether nothing fails.
-func preview(b *strings.Builder, files fs.FS) (sound bool, err error) {
-	snapshot, err := hub.NewLoader(settings.Default().HubOptions()).Load(hub.Commit{}, files)
+// load loads a repository with the files of a proposal. bad says why that is not possible.
+func load(files fs.FS) (snapshot *hub.Snapshot, bad *hub.LoadError, err error) {
+	snapshot, err = hub.NewLoader(settings.Default().HubOptions()).Load(hub.Commit{}, files)
 	if bad, is := errors.AsType[*hub.LoadError](err); is {
+		return nil, bad, nil
+	}
+	return snapshot, nil, err
+}
+
+// preview says what each cluster would get, and reports whether nothing fails.
+func preview(b *strings.Builder, snapshot *hub.Snapshot, bad *hub.LoadError) (sound bool, err error) {
+	if bad != nil {
 		fmt.Fprintf(b, "With these files the repository does not load yet; correct this first:\n%s\n", indented(bad.Error()))
 		return false, nil
-	}
-	if err != nil {
-		return false, err
 	}
 	o, err := offline.Plan(snapshot, "")
 	if err != nil {

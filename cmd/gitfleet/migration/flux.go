@@ -1,10 +1,13 @@
 package migration
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 const (
@@ -25,6 +28,7 @@ func (f *finder) findFlux() error {
 		f.cluster(c)
 		f.follow(c, roots[c], map[string]bool{})
 	}
+	f.leaveFields()
 	if releases > 0 {
 		f.leave("%d HelmReleases: they are placed as they are, for clusters on which Flux's helm-controller runs, and are not rendered", releases)
 	}
@@ -55,7 +59,7 @@ func (f *finder) fluxRoots() map[string]string {
 		}
 	}
 	if len(roots) == 0 {
-		return map[string]string{"main": "."}
+		return map[string]string{onlyCluster: "."}
 	}
 	return roots
 }
@@ -78,14 +82,24 @@ func (f *finder) follow(cluster, dir string, seen map[string]bool) {
 		}
 		if nested := f.hasFlux(target); nested && target != dir {
 			f.follow(cluster, target, seen)
-			if _, is := f.kustomizations[target]; !is {
+			if _, is := f.kustomizations[target]; !is && target != "." {
+				f.leave("Kustomization %s (%s): what %s has beside Kustomizations, such as Namespaces; write a ClusterOverlay for it", name, d.file, target)
 				continue
 			}
 		}
-		f.leaveFields(d, name)
+		namespace := d.text("spec", "targetNamespace")
+		if api.ReservedNamespace(namespace) {
+			f.note("targetNamespace "+namespace, name)
+			continue
+		}
+		for _, field := range fluxFields {
+			if at(d.value, "spec", field.key) != nil {
+				f.note(field.key, name)
+			}
+		}
 		f.add(nameOf(name), cluster, target)
 		if u := f.units[nameOf(name)]; u != nil && u.namespace == "" {
-			u.namespace = d.text("spec", "targetNamespace")
+			u.namespace = namespace
 		}
 	}
 }
@@ -116,18 +130,48 @@ func (f *finder) has(dir string) bool {
 	return slices.ContainsFunc(f.documents, func(d document) bool { return within(dir, d.file) })
 }
 
-// leaveFields says which fields of a Kustomization have no effect here.
-func (f *finder) leaveFields(d document, name string) {
-	for _, field := range []struct{ key, why string }{
-		{"dependsOn", "the order of objects follows their kinds, and of clusters their rollout"},
-		{"patches", "write them into a kustomization"},
-		{"images", "write them into a kustomization"},
-		{"postBuild", "substitutions are not made; write ${vars.NAME} for ${NAME} and a ClusterVars, or the values into the overlays"},
-		{"decryption", "give its keys to the daemon, as decryption.keyFile"},
-		{"components", "write them into a kustomization"},
-	} {
-		if at(d.value, "spec", field.key) != nil {
-			f.leave("spec.%s of Kustomization %s: %s", field.key, name, field.why)
+// fluxFields are the fields of a Kustomization that have no effect here, and why.
+var fluxFields = []struct{ key, why string }{
+	{"dependsOn", "the order of objects follows their kinds, and of clusters their rollout"},
+	{"patches", "write them into a kustomization"},
+	{"images", "write them into a kustomization"},
+	{"postBuild", "substitutions are not made; write ${vars.NAME} for ${NAME} and a ClusterVars, or the values into the overlays"},
+	{"decryption", "give its keys to the daemon, as decryption.keyFile"},
+	{"components", "write them into a kustomization"},
+}
+
+// note records that a field of a Kustomization has no effect.
+func (f *finder) note(field, name string) {
+	if !slices.Contains(f.unused[field], name) {
+		f.unused[field] = append(f.unused[field], name)
+	}
+}
+
+// leaveFields says which fields of the Kustomizations have no effect here.
+func (f *finder) leaveFields() {
+	leave := func(field, why string) {
+		switch names := f.unused[field]; len(names) {
+		case 0:
+		case 1:
+			f.leave("spec.%s of Kustomization %s: %s", field, names[0], why)
+		default:
+			f.leave("spec.%s of Kustomizations %s: %s", field, few(names), why)
 		}
 	}
+	for _, field := range slices.Sorted(maps.Keys(f.unused)) {
+		if strings.HasPrefix(field, "targetNamespace ") {
+			leave(field, "the namespace is reserved, so that they are left to Flux")
+		}
+	}
+	for _, field := range fluxFields {
+		leave(field.key, field.why)
+	}
+}
+
+// few names some of them.
+func few(names []string) string {
+	if len(names) <= 4 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
 }

@@ -13,7 +13,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
 // The tools whose repositories are understood.
@@ -34,6 +36,38 @@ type Proposal struct {
 	Clusters []string
 	// Left is what is not taken, and why, in the order in which it was found.
 	Left []string
+
+	finder *finder
+}
+
+// Apart returns the proposal with placements of their own for the overlays and charts that cannot be built in a snapshot of it, so
+// that the others do not wait for them, and reports whether there are any.
+func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
+	p.finder.apart = map[envelope]bool{}
+	for _, o := range s.Objects {
+		if o.Overlay == nil {
+			continue
+		}
+		for _, c := range s.Clusters {
+			if fails(o.Overlay, c) {
+				p.finder.apart[envelope{o.ID.Kind, o.ID.Name}] = true
+			}
+		}
+	}
+	if len(p.finder.apart) == 0 {
+		return p, false, nil
+	}
+	apart, err := p.finder.propose()
+	return apart, true, err
+}
+
+// fails reports whether what an overlay or a chart has for a cluster cannot be built.
+func fails(o *api.BuiltOverlay, c *hub.Cluster) bool {
+	key := o.Chart[c.Name].Build
+	if o.Chart == nil {
+		key, _ = overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil })
+	}
+	return o.Chart[c.Name].Err != "" || o.Builds[key] != nil && o.Builds[key].Err != ""
 }
 
 // A cluster is one that the repository has something for.
@@ -60,6 +94,29 @@ type finder struct {
 	clusters       map[string]*cluster
 	units          map[string]*unit
 	left           []string
+	// charts are the clusters that have charts, by the name and the spec of these.
+	charts map[string]map[string]map[string]bool
+	// apart are what has placements of its own.
+	apart map[envelope]bool
+	// unused are the fields of Kustomizations of Flux that have no effect, by the names of these.
+	unused map[string][]string
+}
+
+// An envelope is an overlay or a chart.
+type envelope struct{ kind, name string }
+
+// A selection is what a placement selects: envelopes for some clusters, whose names are joined. apart are those that others do not
+// wait for.
+type selection struct {
+	clusters string
+	apart    bool
+}
+
+func (s selection) compare(o selection) int {
+	if s.apart != o.apart {
+		return map[bool]int{false: -1, true: 1}[s.apart]
+	}
+	return strings.Compare(s.clusters, o.clusters)
 }
 
 // A document is one of a YAML file.
@@ -70,7 +127,7 @@ type document struct {
 
 // Find finds what a repository deploys with a tool. The error says what is missing for a proposal.
 func Find(files fs.FS, tool string) (*Proposal, error) {
-	f := &finder{files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}}
+	f := &finder{files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}, unused: map[string][]string{}, charts: map[string]map[string]map[string]bool{}}
 	if err := f.read(); err != nil {
 		return nil, err
 	}
@@ -81,7 +138,7 @@ func Find(files fs.FS, tool string) (*Proposal, error) {
 	if err := find(); err != nil {
 		return nil, err
 	}
-	if len(f.units) == 0 {
+	if len(f.units) == 0 && len(f.charts) == 0 {
 		return nil, fmt.Errorf("nothing was found that could be deployed%s", f.leftText())
 	}
 	return f.propose()
@@ -121,8 +178,15 @@ func (f *finder) unit(name string) *unit {
 
 // add adds a directory that a cluster gets.
 func (f *finder) add(name, cluster, dir string) {
-	if _, is := f.kustomizations[dir]; !is {
-		f.leave("%s of cluster %s: %s has no kustomization.yaml; add one that lists its manifests", name, cluster, dir)
+	switch {
+	case f.hasChart(dir):
+		f.leave("%s: %s is a Helm chart; write a ClusterHelmChart for it", name, dir)
+		return
+	case dir == ".":
+		f.leave("%s: its path is the root of the repository, which cannot be an overlay; move what it deploys to a directory", name)
+		return
+	case !f.has(dir):
+		f.leave("%s: the repository has no manifests in %s", name, dir)
 		return
 	}
 	f.cluster(cluster)
@@ -242,7 +306,7 @@ func (f *finder) propose() (*Proposal, error) {
 		}
 	}
 	var overlays strings.Builder
-	selected := map[string][]string{} // the overlays of the placement for some clusters
+	selected := map[selection][]envelope{} // by placement
 	for _, name := range slices.Sorted(maps.Keys(f.units)) {
 		u := f.units[name]
 		text, partial, ok := f.pathOf(u)
@@ -258,12 +322,14 @@ func (f *finder) propose() (*Proposal, error) {
 		} else if u.namespace != "" {
 			fmt.Fprintf(&overlays, "  namespace: %s\n", u.namespace)
 		}
-		key := strings.Join(slices.Sorted(maps.Keys(u.dirs)), ",")
+		e := envelope{"ClusterOverlay", u.name}
+		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
 		if strings.Contains(text, "${") {
-			key = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
+			key.clusters = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
 		}
-		selected[key] = append(selected[key], u.name)
+		selected[key] = append(selected[key], e)
 	}
+	charts := f.chartTexts(selected)
 	if len(selected) == 0 {
 		return nil, fmt.Errorf("nothing was found that could be deployed%s", f.leftText())
 	}
@@ -272,12 +338,16 @@ func (f *finder) propose() (*Proposal, error) {
 	for _, name := range slices.Sorted(maps.Keys(f.clusters)) {
 		members.WriteString(memberText(f.clusters[name]))
 	}
-	p := &Proposal{Clusters: slices.Sorted(maps.Keys(f.clusters)), Left: f.left, Files: map[string]string{
+	p := &Proposal{finder: f, Clusters: slices.Sorted(maps.Keys(f.clusters)), Left: f.left, Files: map[string]string{
 		".gitfleet.yaml":         "# Only this directory is the hub; the rest is read where an overlay builds it.\nroots:\n- " + dir + "\n",
 		dir + "/clusters.yaml":   strings.TrimPrefix(members.String(), "---\n"),
-		dir + "/overlays.yaml":   strings.TrimPrefix(overlays.String(), "---\n"),
 		dir + "/placements.yaml": strings.TrimPrefix(f.placements(selected), "---\n"),
 	}}
+	for name, text := range map[string]string{"/overlays.yaml": overlays.String(), "/charts.yaml": charts} {
+		if text != "" {
+			p.Files[dir+name] = strings.TrimPrefix(text, "---\n")
+		}
+	}
 	return p, nil
 }
 
@@ -301,22 +371,25 @@ func memberText(c *cluster) string {
 	return text + "spec:\n  identity: {kind: User, name: gitfleet}\n"
 }
 
-// placements are one for all clusters, and one for each other set of clusters.
-func (f *finder) placements(selected map[string][]string) string {
+// placements are one for all clusters, and one for each other set of clusters, and the same for what is apart.
+func (f *finder) placements(selected map[selection][]envelope) string {
 	all := strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
 	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(selected)) {
+	for _, key := range slices.SortedFunc(maps.Keys(selected), selection.compare) {
 		name, policy := "all-clusters", "    placementType: PickAll\n"
-		if key != all {
-			name = "only-" + strings.ReplaceAll(key, ",", "-")
-			policy = "    placementType: PickFixed\n    clusterNames: [" + strings.ReplaceAll(key, ",", ", ") + "]\n"
-			if len(name) > 63 {
-				name = fmt.Sprintf("only-%d-clusters-%s", strings.Count(key, ",")+1, selected[key][0])
-			}
+		if key.clusters != all {
+			name = "only-" + strings.ReplaceAll(key.clusters, ",", "-")
+			policy = "    placementType: PickFixed\n    clusterNames: [" + strings.ReplaceAll(key.clusters, ",", ", ") + "]\n"
+		}
+		if key.apart {
+			name += "-to-correct"
+		}
+		if len(name) > 63 {
+			name = fmt.Sprintf("only-%d-clusters-%s", strings.Count(key.clusters, ",")+1, selected[key][0].name)
 		}
 		fmt.Fprintf(&b, "---\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata:\n  name: %s\nspec:\n  resourceSelectors:\n", name)
-		for _, overlay := range selected[key] {
-			fmt.Fprintf(&b, "  - {group: gitfleet.dev, version: v1alpha1, kind: ClusterOverlay, name: %s}\n", overlay)
+		for _, e := range selected[key] {
+			fmt.Fprintf(&b, "  - {group: gitfleet.dev, version: v1alpha1, kind: %s, name: %s}\n", e.kind, e.name)
 		}
 		b.WriteString("  policy:\n" + policy + "  strategy:\n    applyStrategy:\n      whenToTakeOver: IfNoDiff # what is there and differs is reported, not changed\n")
 	}

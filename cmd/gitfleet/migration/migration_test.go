@@ -35,19 +35,24 @@ func TestFind(t *testing.T) {
 			golden.Answer(t, archive, "want", b.String())
 			return
 		}
+		load := func() *hub.Snapshot {
+			s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{}, p.With(files))
+			if err != nil {
+				t.Fatalf("the repository does not load with the proposal: %v", err)
+			}
+			return s
+		}
+		if p, _, err = p.Apart(load()); err != nil {
+			t.Fatal(err)
+		}
 		for _, name := range slices.Sorted(maps.Keys(p.Files)) {
 			b.WriteString("# " + name + "\n" + p.Files[name])
 		}
 		for _, text := range p.Left {
 			b.WriteString("not taken: " + text + "\n")
 		}
-		s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{}, p.With(files))
-		if err != nil {
-			t.Errorf("the repository does not load with the proposal: %v", err)
-		} else {
-			for _, w := range s.Warnings {
-				b.WriteString(w.Marked() + "\n")
-			}
+		for _, w := range load().Warnings {
+			b.WriteString(w.Marked() + "\n")
 		}
 		golden.Answer(t, archive, "want", b.String())
 	})

@@ -23,23 +23,24 @@ func (f *finder) pathOf(u *unit) (text string, partial, ok bool) {
 		}
 		return first, false, true
 	}
-	var shared string
-	byName := true
+	dirs, byName := map[string]string{}, true
 	for _, c := range names {
-		text, is := replaced(u.dirs[c], c, "${cluster.name}")
-		byName = byName && is && (shared == "" || shared == text)
-		shared = text
+		var is bool
+		dirs[c], is = replaced(u.dirs[c], c, "${cluster.name}")
+		byName = byName && is
 	}
-	if byName {
-		return shared, partial, true
+	if !byName {
+		dirs = u.dirs
+	} else if first := dirs[names[0]]; !slices.ContainsFunc(names, func(c string) bool { return dirs[c] != first }) {
+		return first, partial, true
 	}
-	i, values := differing(u.dirs)
+	i, values := differing(dirs)
 	if i < 0 {
 		f.leave("%s: the directories of its clusters have no common form (%s); write an overlay for each", u.name, strings.Join(slices.Sorted(maps.Values(u.dirs)), ", "))
 		return "", false, false
 	}
 	key := f.label(u.name, values)
-	segments := strings.Split(u.dirs[names[0]], "/")
+	segments := strings.Split(dirs[names[0]], "/")
 	segments[i] = "${cluster.labels." + key + "}"
 	if partial { // a label that is missing is an error
 		segments[i] = "${cluster.labels." + key + ":-none}"
@@ -123,6 +124,7 @@ func (f *finder) findKustomize() error {
 		values map[string]string // directories by cluster or environment
 	}
 	groups := map[string]*group{}
+	var others []string
 	for _, dir := range slices.Sorted(maps.Keys(f.kustomizations)) {
 		if f.kustomizations[dir] || dir == "." {
 			continue
@@ -130,7 +132,7 @@ func (f *finder) findKustomize() error {
 		segments := strings.Split(dir, "/")
 		i := variableSegment(segments)
 		if i < 0 {
-			f.leave("%s: its directory is named after no cluster or environment; if it is to be deployed, write a ClusterOverlay for it", dir)
+			others = append(others, dir)
 			continue
 		}
 		value, byName := segments[i], i > 0 && clusterDirectory.MatchString(segments[i-1])
@@ -141,6 +143,13 @@ func (f *finder) findKustomize() error {
 		}
 		groups[key].values[value] = dir
 		groups[key].byName = groups[key].byName && nameOf(value) == value // a cluster cannot have every name of a directory
+	}
+	for _, dir := range others {
+		if len(groups) == 0 { // there is only one cluster, which has everything
+			f.add(nameOf(dir), onlyCluster, dir)
+			continue
+		}
+		f.leave("%s: its directory is named after no cluster or environment; if it is to be deployed, write a ClusterOverlay for it", dir)
 	}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		g := groups[key]
@@ -169,6 +178,9 @@ func (f *finder) findKustomize() error {
 	}
 	return nil
 }
+
+// onlyCluster is the name of the cluster of a repository that names none.
+const onlyCluster = "main"
 
 // variableSegment returns the segment of a directory that names a cluster or an environment; -1 if none does.
 func variableSegment(segments []string) int {
