@@ -377,7 +377,11 @@ const (
 func contentOf(outputs []chart.Output) string {
 	h := sha256.New()
 	for _, o := range outputs {
-		fmt.Fprintf(h, "%q %q\n", o.Path, o.Text)
+		text := o.Text
+		if !o.Literal {
+			text = text[:len(text)-1] // without the line break that every template ends with
+		}
+		fmt.Fprintf(h, "%q %q\n", o.Path, text)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:contentLength]
 }

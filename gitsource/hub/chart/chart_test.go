@@ -261,7 +261,7 @@ func TestRenderedAgain(t *testing.T) {
 		got := ""
 		out, err := c.Render(in)
 		for _, o := range out {
-			got += string(o.Text)
+			got += strings.TrimSpace(string(o.Text))
 		}
 		if err != nil || got != which {
 			t.Errorf("%q is rendered as %q, %v", which, got, err)
@@ -308,7 +308,7 @@ func TestTimeZone(t *testing.T) {
 	time.Local = time.FixedZone("here", 5*3600)
 	c := readChart(t, map[string]string{"templates/a.yaml": `{{ toDate "2006-01-02" "1970-01-02" | unixEpoch }} {{ mustToDate "2006-01-02" "1970-01-02" | unixEpoch }} {{ dateInZone "15:04" 0 "Local" }} {{ dateInZone "15:04" 0 "Asia/Tokyo" }}`})
 	out, err := c.Render(usual)
-	if err != nil || string(out[0].Text) != "86400 86400 00:00 09:00" {
+	if err != nil || string(out[0].Text) != "86400 86400 00:00 09:00\n" {
 		t.Errorf("%+v %v", out, err)
 	}
 }
@@ -317,7 +317,7 @@ func TestTimeZone(t *testing.T) {
 func TestCompared(t *testing.T) {
 	c := readChart(t, map[string]string{"values.yaml": "a: x\nnumber: 2\nm: {}\n", "templates/a.yaml": `{{ eq .Values.a "x" "y" }} {{ .Values.a | ne "x" }} {{ eq .Values.missing nil }} {{ ne .Values.m nil }} {{ eq .Values.missing .Values.m.other }} {{ lt 1 (int .Values.number) }} {{ eq (len .Values.a) 1 }} {{ ge 1.5 1.5 }} {{ eq .Values.number 2.0 }} {{ with .Values.a }}{{ eq . "x" }}{{ end }} {{ eq true true }}`})
 	out, err := c.Render(usual)
-	if want := "true false true true true true true true true true true"; err != nil || string(out[0].Text) != want {
+	if want := "true false true true true true true true true true true\n"; err != nil || string(out[0].Text) != want {
 		t.Errorf("%+v %v", out, err)
 	}
 }
@@ -433,7 +433,7 @@ func packed(t *testing.T, levels int, files ...string) string {
 func TestPacked(t *testing.T) {
 	c := readChart(t, map[string]string{"charts/db-1.0.0.tgz": packed(t, 3, "templates/a.yaml", "a: {{ .Chart.Name }}")})
 	out, err := c.Render(usual)
-	if err != nil || len(out) != 1 || string(out[0].Text) != "a: db" || out[0].Path != "web/charts/db-1.0.0.tgz" {
+	if err != nil || len(out) != 1 || string(out[0].Text) != "a: db\n" || out[0].Path != "web/charts/db-1.0.0.tgz" {
 		t.Errorf("%+v %v", out, err)
 	}
 }
@@ -455,5 +455,18 @@ func TestLines(t *testing.T) {
 	}
 	if out, err = c.Render(Inputs{Release: "a", Namespace: "b", KubeVersion: "1.30", SkipCRDs: true}); err != nil || len(out) != 1 {
 		t.Errorf("without definitions: %+v %v", out, err)
+	}
+}
+
+// The output of a template is written as Helm writes it, so that a block of text at the end has the line break that it has there.
+func TestDocuments(t *testing.T) {
+	for text, want := range map[string]string{
+		"data:\n  a: |\n    b":           "data:\n  a: |\n    b\n",
+		"---apiVersion: v1":              "---\napiVersion: v1\n",
+		"a: 1\n---\nb: 1\n--- # c\nd: 1": "a: 1\n---\nb: 1\n--- # c\nd: 1\n",
+	} {
+		if got := string(documents([]byte(text))); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

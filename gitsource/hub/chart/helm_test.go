@@ -94,6 +94,11 @@ metadata: {name: {{ $full }}}
 {{- end }}
 `,
 	},
+	"documents and blocks of text that end as the template ends": {
+		"templates/text.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  text: |\n    {{ .Release.Name }}",
+		"templates/keep.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata:\n  text: |+\n    {{ .Release.Name }}\n\n",
+		"templates/joined.yaml": "{{- range tuple \"d\" \"e\" -}}\n---{{ \"\" -}}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ . }}}\n{{ end }}",
+	},
 	"configuration from files": {
 		"config/app.ini":      "[a]\nb = {{ .Values.level }}\n",
 		"config/more.json":    "{\"a\": 1}\n",

@@ -109,13 +109,22 @@ func (c *Chart) Render(in Inputs) ([]Output, error) {
 			continue
 		}
 		source := c.source(name)
-		o := Output{Path: source, Text: text}
+		o := Output{Path: source, Text: documents(text)}
 		if _, relative, _ := strings.Cut(name, "/"); path.Join(c.Dir, relative) == source {
 			o.template = c.textOf(relative)
 		}
 		crds = append(crds, o)
 	}
 	return crds, nil
+}
+
+// joined matches the beginning of a document that follows its separator on the same line, as in {{- if .x }}---{{ end -}} and then text.
+var joined = regexp.MustCompile(`(?m)^---([A-Za-z])`)
+
+// documents returns the output of a template as Helm writes it into a release: it ends with a line break of its own, so that a block of
+// text at its end does, too; and what follows a separator begins on the next line.
+func documents(text []byte) []byte {
+	return append(joined.ReplaceAll(text, []byte("---\n$1")), '\n')
 }
 
 func (c *Chart) textOf(relative string) string {
