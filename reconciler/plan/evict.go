@@ -118,8 +118,11 @@ func evictable(pl *placementPlanner, p *Placement, b placement.Binding, record *
 // withoutEvicting returns the clusters for the scheduler: those that the placement is being evicted from are not eligible.
 func withoutEvicting(p *Placement, clusters []placement.Cluster, before []placement.Binding) []placement.Cluster {
 	for _, b := range before {
+		if !b.Evicted || !b.Removing {
+			continue
+		}
 		at := slices.IndexFunc(clusters, func(c placement.Cluster) bool { return c.Name == b.Cluster })
-		if !b.Evicted || !b.Removing || at < 0 {
+		if at < 0 {
 			continue
 		}
 		if p.evicting == nil {
