@@ -41,7 +41,12 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	t = t.AsStored() // nothing says which objects of a chart have values of an encrypted file
 	charts := map[string]*chart.Chart{}
 	builds := map[*chartUse]map[string]*overlayBuild{}
+	left := map[string]int{} // uses of each chart
 	for _, u := range o.charts {
+		left[u.dir]++
+	}
+	for _, u := range o.charts {
+		left[u.dir]--
 		if u.unavailable != "" {
 			builds[u] = u.failed(a)
 			continue
@@ -65,6 +70,9 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 				return err
 			}
 			builds[u][key] = b
+		}
+		if left[u.dir] == 0 {
+			c.Release()
 		}
 	}
 	scopes, definitions := a.declaredScopes(), a.definitions()

@@ -214,6 +214,9 @@ func (c *Chart) open() error {
 	return nil
 }
 
+// Release frees the memory of the files and the templates, which are read again if the chart is rendered once more.
+func (c *Chart) Release() { c.files, c.parsing = nil, parsing{} }
+
 // Files lists the files of the chart, relative to the repository.
 func (c *Chart) Files() []string {
 	names := []string{c.File}

@@ -470,3 +470,18 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// A chart is released between renderings, and keeps neither files nor templates then.
+func TestRelease(t *testing.T) {
+	c := readChart(t, map[string]string{"templates/a": "{{ .Release.Name }}"})
+	for range 2 {
+		out, err := c.Render(usual)
+		if err != nil || len(out) != 1 || string(out[0].Text) != usual.Release+"\n" {
+			t.Errorf("rendered as %v, %v", out, err)
+		}
+		c.Release()
+		if c.files != nil || c.parsing.root != nil {
+			t.Error("a released chart has files or templates")
+		}
+	}
+}
