@@ -39,6 +39,8 @@ type assembly struct {
 	timedOut bool
 	// chartSteps are those of the renderings of charts, also of cached ones, so that the cache does not matter.
 	chartSteps int64
+	// rendered are the steps of the charts of kustomizations, by what identifies a rendering.
+	rendered map[string]int64
 	// scrub masks in a message what is encrypted in the repository.
 	scrub func(string) string
 	// built are the objects of overlays, and scopes those that their definitions declare.

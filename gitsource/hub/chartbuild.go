@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -97,6 +96,23 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	return nil
 }
 
+// countCharts counts what the charts of a kustomization take to render, each rendering once.
+func (l *Loader) countCharts(a *assembly, t build.Target, p *parsed) {
+	for key, steps := range p.charts {
+		if _, counted := a.rendered[key]; !counted {
+			if a.rendered == nil {
+				a.rendered = map[string]int64{}
+			}
+			a.rendered[key] = steps
+			a.chartSteps += steps
+		}
+	}
+	if a.chartSteps > l.chartSteps || len(a.rendered) > a.limits.Builds {
+		a.full = true
+		a.problem(problem.Error, api.Origin{Path: t.File}, "", "up to here the kustomizations of the commit render more than %d charts, or take more than %d steps for that; split the repository, or render fewer charts", a.limits.Builds, l.chartSteps)
+	}
+}
+
 // failed reports that the files of a chart are not there, and returns what fails for that reason.
 func (u *chartUse) failed(a *assembly) map[string]*overlayBuild {
 	builds := map[string]*overlayBuild{}
@@ -183,7 +199,7 @@ func render(t *tree.Tree, a *assembly, c *chart.Chart, u *chartUse, in *chartInp
 	p := &parsed{}
 	p.End.Path = c.File
 	spec := u.it.chart
-	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: isLeftOut(spec.Hooks)}
+	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: chart.LeftOut(spec.Hooks)}
 	for _, layer := range in.layers {
 		values, err := p.readValues(t, a, c, layer)
 		if err != nil {
@@ -232,40 +248,18 @@ func (u *chartUse) locate(problems problem.List) {
 	}
 }
 
-// readValues reads the values of one layer. Each document of a file replaces values of the documents before it.
+// readValues reads the values of one layer.
 func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer valuesLayer) (all []map[string]any, err error) {
 	if layer.file == "" {
 		var values map[string]any
 		err := json.Unmarshal(layer.values, &values)
 		return []map[string]any{values}, err
 	}
-	data, fault, err := t.Read(layer.file)
-	if err != nil {
-		return nil, err
-	}
-	if fault != "" {
-		p.fail(c, layer.file, 0, fault)
-		return nil, nil
-	}
-	file := document.Read(layer.file, data, a.limits, a.limits.BuildInput, func(r *document.Report, value any) {
-		values, isMap := value.(map[string]any)
-		switch {
-		case !isMap:
-			r.Errorf(nil, "values are a mapping, not %s", document.Describe(value))
-		case values["apiVersion"] != nil && values["kind"] != nil:
-			r.Errorf(nil, "this is a Kubernetes object, not values; correct the path in valuesFiles")
-		case api.IsEncryptedDocument(values):
-			r.Errorf(nil, "%s", chart.Encrypted)
-		}
-		all = append(all, values)
-	})
-	for _, found := range file.Problems.Errors() {
+	all, problems, err := chart.ReadValues(t, layer.file, a.limits)
+	for _, found := range problems {
 		p.fail(c, found.Path, found.Line, strings.TrimPrefix(found.Field+": "+found.Message, ": "))
 	}
-	if file.Cut {
-		p.fail(c, layer.file, 0, "the values take too much memory; make them smaller, or raise limits.buildInput")
-	}
-	return all, nil
+	return all, err
 }
 
 // addOutput adds the objects of one file of the chart. Their positions are those of the template. content identifies all that the
@@ -281,9 +275,9 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, u *chartUse, o *chart.Ou
 			r.Origin.Line = o.Line(r.Origin.Document, kind)
 			r.Root = nil
 		}
-		if !leftOut(r, object, spec.Hooks) {
-			prepareHook(r, object, content)
-			keep(object)
+		if !chart.LeaveOut(r, object, spec.Hooks) {
+			chart.PrepareHook(r, object, content)
+			chart.Keep(object)
 			if at := u.origin(r.Origin.Path, r.Origin.Line); at.Path != r.Origin.Path {
 				r.Origin.Path, r.Origin.Line, r.Root = at.Path, at.Line, nil
 			}
@@ -303,84 +297,6 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, u *chartUse, o *chart.Ou
 	p.Size, p.End, p.Cut = p.Size+file.Size, file.End, p.Cut || file.Cut
 }
 
-// isLeftOut returns a function that reports whether an object of a chart is not placed: a hook of Helm that is not run.
-func isLeftOut(policy api.HookPolicy) func(map[string]any) bool {
-	return func(object map[string]any) bool {
-		hooks := api.HelmHooks(object)
-		_, around := api.HookOf(object)
-		return len(hooks) > 0 && !slices.Contains(hooks, "crd-install") && (!around || policy != api.HooksRun)
-	}
-}
-
-// leftOut reports whether an object of a chart is not placed, and reports a hook that the chart may rely on.
-func leftOut(r *document.Report, object map[string]any, policy api.HookPolicy) bool {
-	var others []string
-	for _, hook := range api.HelmHooks(object) {
-		if !slices.Contains(slices.Concat(knownHooks, testHooks), hook) {
-			others = append(others, hook)
-		}
-	}
-	_, around := api.HookOf(object)
-	left := isLeftOut(policy)(object)
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	switch {
-	case around && policy == api.HooksFail:
-		r.Errorf(nil, "%s is a hook (%s), which hooks: %s refuses; turn it off by a value of the chart, or write hooks: %s or %s",
-			name, strings.Join(api.HelmHooks(object), ", "), policy, api.HooksRun, api.HooksIgnore)
-	case len(others) > 0 && left:
-		r.Warnf(nil, "left out: %s is a hook for %s, which is not supported", name, strings.Join(others, ", "))
-	case len(others) > 0:
-		r.Warnf(nil, "%s is a hook for %s as well, which is not supported", name, strings.Join(others, ", "))
-	}
-	return left
-}
-
-// knownHooks are the hooks that are applied, and testHooks those that are left out.
-var (
-	knownHooks = []string{"pre-install", "pre-upgrade", "post-install", "post-upgrade", "crd-install"}
-	testHooks  = []string{"test", "test-success", "test-failure"}
-)
-
-// hookTTL is how long the Job of a hook stays after its end, in seconds, if it does not say so itself.
-const hookTTL = 24 * 3600
-
-// prepareHook gives the Job of a hook a name of its own for each content of the chart, so that it runs again with each of them: what a
-// Job runs cannot be changed. One for the installation alone keeps its name.
-func prepareHook(r *document.Report, object map[string]any, content string) {
-	hook, is := api.HookOf(object)
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	prefix, _ := metadata["generateName"].(string)
-	switch kind := object["kind"]; {
-	case !is || metadata == nil:
-		return
-	case kind == "Pod" && object["apiVersion"] == "v1":
-		r.Errorf(nil, "%s is a Pod that is a hook, and only Jobs are run as hooks; make it a Job, or write hooks: %s", cmp.Or(name, prefix), api.HooksIgnore)
-		return
-	case kind != "Job":
-		return
-	}
-	if name == "" {
-		name = strings.TrimRight(prefix, "-.")
-		delete(metadata, "generateName")
-	}
-	if !hook.Once() {
-		name = strings.TrimRight(name[:min(len(name), longestHook)], "-.") + "-" + content
-	}
-	metadata["name"] = name
-	if spec, is := object["spec"].(map[string]any); is && spec["ttlSecondsAfterFinished"] == nil {
-		spec["ttlSecondsAfterFinished"] = int64(hookTTL)
-	}
-}
-
-// contentLength is the length of what identifies the content of a chart in the names of its hooks. Pods have the name of their Job as
-// a label, which has 63 characters at most.
-const (
-	contentLength = 8
-	longestHook   = 63 - 1 - contentLength
-)
-
 // contentOf identifies what a chart renders.
 func contentOf(outputs []chart.Output) string {
 	h := sha256.New()
@@ -391,16 +307,7 @@ func contentOf(outputs []chart.Output) string {
 		}
 		fmt.Fprintf(h, "%q %q\n", o.Path, text)
 	}
-	return hex.EncodeToString(h.Sum(nil))[:contentLength]
-}
-
-// keep adds gitfleet's annotation against pruning to an object that has Helm's resource policy keep.
-func keep(object map[string]any) {
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if annotations["helm.sh/resource-policy"] == "keep" && annotations[api.PruneAnnotation] == nil {
-		annotations[api.PruneAnnotation] = api.PruneDisabled
-	}
+	return chart.ContentName(h)
 }
 
 // checkChartGrants reports what a chart has that is not granted to the files that it is in and that are read for it.

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -47,54 +47,12 @@ type chartUse struct {
 	faults map[string]*choiceFault
 }
 
-// A RemoteChart is a chart of a registry or a chart repository that an object asks for.
-type RemoteChart struct {
-	// Chart has no digest if none is locked.
-	lockfile.Chart
-	// Missing says that the lock file has the chart, and that it is not in the cache yet.
-	Missing bool
-}
+// A RemoteChart is a chart of a registry or a chart repository that an object or a kustomization asks for.
+type RemoteChart = build.RemoteChart
 
-// remoteCharts are where charts come from that are not in the repository.
-type remoteCharts struct {
-	lock     lockfile.File
-	lockFile string
-	// files returns the files of a chart that is locked; nil has none.
-	files func(lockfile.Chart) (fs.FS, error)
-}
-
-// find finds the files of a chart, as far as they are locked and in the cache. They appear in the tree in a directory that says
-// which chart it is.
-func (r remoteCharts) find(t *tree.Tree, u *chartUse) {
-	asked := lockfile.Request{Repository: strings.TrimRight(u.it.chart.Chart.Repository, "/"), Name: u.it.chart.Chart.Name, Version: u.it.chart.Chart.Version}
-	locked, is := r.lock.Chart(asked)
-	locked.Request = asked
-	u.remote = &RemoteChart{Chart: locked}
-	if !is {
-		u.unavailable = fmt.Sprintf("the chart %s is not locked; run gitfleet lock, and commit %s", asked, r.lockFile)
-		return
-	}
-	_, address, _ := strings.Cut(asked.Repository, "://")
-	u.dir = path.Join(address, asked.Name+"@"+locked.Resolved+"-"+strings.TrimPrefix(locked.Digest, "sha256:")[:12])
-	if t.Mounted(u.dir) {
-		return
-	}
-	err := errors.New("nothing is fetched here")
-	var files fs.FS
-	if r.files != nil {
-		files, err = r.files(locked)
-	}
-	if err != nil {
-		u.remote.Missing = true
-		u.unavailable = fmt.Sprintf("the chart %s, locked at version %s with digest %s, is not in the cache: %v", asked, locked.Resolved, locked.Digest, err)
-		return
-	}
-	t.Mount(u.dir, files)
-}
-
-// remoteUses returns the charts that come from registries and chart repositories, without duplicates.
-func (o *overlays) remoteUses() []RemoteChart {
-	var all []RemoteChart
+// remoteUses returns the charts that come from registries and chart repositories, also those of kustomizations, without duplicates.
+func (o *overlays) remoteUses(g *build.Graph) []RemoteChart {
+	all := g.RemoteCharts()
 	for _, u := range o.charts {
 		if u.remote != nil {
 			all = append(all, *u.remote)
@@ -190,8 +148,11 @@ func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{}, faults: map[string]*choiceFault{},
 	}
 	o.charts = append(o.charts, u)
-	if it.chart.Chart.Repository != "" {
-		o.remotes.find(t, u)
+	if c := it.chart.Chart; c.Repository != "" {
+		asked := lockfile.Request{Repository: strings.TrimRight(c.Repository, "/"), Name: c.Name, Version: c.Version}
+		remote := RemoteChart{}
+		u.dir, remote, u.unavailable = o.remotes.Chart(t, asked)
+		u.remote = &remote
 	} else {
 		u.dir = path.Join(o.hub, it.chart.Chart.Path)
 	}

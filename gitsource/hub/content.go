@@ -37,7 +37,7 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 		return nil
 	}
 	it.object = &api.Object{
-		ID: it.id, Content: &unstructured.Unstructured{Object: object}, Hash: hash, Origin: it.origin, Numbers: r.Numbers,
+		ID: it.id, Content: &unstructured.Unstructured{Object: object}, Hash: hash, Origin: it.origin, Numbers: r.Numbers, Release: r.Release,
 	}
 	return it
 }

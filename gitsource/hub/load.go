@@ -76,6 +76,19 @@ func (e *LoadError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Missing returns the remote bases and charts that a commit needs and has locked, and that were not in the cache when it was loaded,
+// from the results of Load.
+func Missing(s *Snapshot, err error) (bases []RemoteBase, charts []RemoteChart) {
+	if bad, is := errors.AsType[*LoadError](err); is {
+		bases, charts = bad.Bases, bad.Charts
+	} else if s != nil {
+		bases, charts = s.Bases, s.Charts
+	}
+	bases = slices.DeleteFunc(slices.Clone(bases), func(b RemoteBase) bool { return !b.Missing })
+	charts = slices.DeleteFunc(slices.Clone(charts), func(c RemoteChart) bool { return !c.Missing })
+	return bases, charts
+}
+
 // A Loader loads one commit after another and processes only what has changed. It caches what
 // the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
@@ -105,10 +118,11 @@ type parsed struct {
 	document.File
 	items     []*item
 	uses      []listitem.Use
-	used      int   // number of the last load that used it
-	objects   bool  // a document says that it is an object, which may be invalid
-	steps     int64 // those of a rendering
-	transient bool  // a build that failed for a reason that may be gone at the next load
+	used      int              // number of the last load that used it
+	objects   bool             // a document says that it is an object, which may be invalid
+	steps     int64            // those of a rendering
+	charts    map[string]int64 // the steps of the charts of a kustomization, by what identifies a rendering
+	transient bool             // a build that failed for a reason that may be gone at the next load
 }
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
@@ -182,20 +196,21 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := build.Read(t, w.kustomizations, l.opts.Limits, build.Remotes{Lock: lock, LockFile: w.lockFile, Files: l.opts.Bases})
+	remotes := build.Remotes{Lock: lock, LockFile: w.lockFile, Files: l.opts.Bases, Charts: l.opts.Charts}
+	g, err := build.Read(t, w.kustomizations, l.opts.Limits, remotes)
 	if err != nil {
 		return nil, err
 	}
-	o := newOverlays(l.opts.Path, remoteCharts{lock: lock, lockFile: w.lockFile, files: l.opts.Charts})
+	o := newOverlays(l.opts.Path, remotes)
 	s, err := l.readHub(commit, t, w, g, o)
 	var bad *LoadError
 	if errors.As(err, &bad) {
-		bad.Bases, bad.Charts = g.Uses(), o.remoteUses()
+		bad.Bases, bad.Charts = g.Uses(), o.remoteUses(g)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.Bases, s.Charts = g.Uses(), o.remoteUses()
+	s.Bases, s.Charts = g.Uses(), o.remoteUses(g)
 	return s, nil
 }
 
@@ -245,6 +260,9 @@ func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph, o
 	for _, r := range g.References() {
 		a.problems = append(a.problems, a.grants.CheckReference(r)...)
 	}
+	for _, c := range g.Charts() {
+		a.checkUnreadBy(c.Kustomization, c.Dir, c.File)
+	}
 	a.problems = append(a.problems, g.Problems()...)
 	a.exclude(w, o)
 	return a.finish(commit)
@@ -254,6 +272,10 @@ func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph, o
 // there are is known only once it is read: it is read again without what they build, until nothing changes.
 func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*assembly, error) {
 	for {
+		o.rendered = map[string]build.ChartUse{}
+		for _, c := range slices.Backward(g.Charts()) { // the first of a directory
+			o.rendered[c.Dir] = c
+		}
 		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
@@ -450,10 +472,11 @@ func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*pars
 		if err != nil {
 			return nil, err
 		}
-		p.File, p.uses = built.File, built.Uses
+		p.File, p.uses, p.charts = built.File, built.Uses, built.Charts
 		l.plain.markSecrets(p, t.File, t.Sources()...)
 	}
 	a.timedOut = a.timedOut || p.transient
 	l.keep(key, p)
+	l.countCharts(a, t, p)
 	return p, nil
 }

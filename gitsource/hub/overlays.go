@@ -30,7 +30,9 @@ type overlays struct {
 	// of the hub either.
 	charts              []*chartUse
 	chartDirs, valuesOf map[string]bool
-	remotes             remoteCharts
+	remotes             build.Remotes
+	// rendered are the charts of kustomizations by their directories, which are no part of the hub.
+	rendered map[string]build.ChartUse
 	// misplaced are the configuration of the fleet in such directories.
 	misplaced problem.List
 }
@@ -48,15 +50,22 @@ type overlayUse struct {
 }
 
 // newOverlays returns what nothing refers to.
-func newOverlays(hub string, remotes remoteCharts) *overlays {
+func newOverlays(hub string, remotes build.Remotes) *overlays {
 	return &overlays{hub: hub, remotes: remotes, dirs: map[string]bool{}, chartDirs: map[string]bool{}, valuesOf: map[string]bool{}}
 }
 
 // size is the number of directories and files that are referred to.
 func (o *overlays) size() int { return len(o.dirs) + len(o.chartDirs) + len(o.valuesOf) }
 
-// has reports whether a file or directory is in a directory that is built by an overlay or a chart.
-func (o *overlays) has(name string) bool { return o.within(name) != "" }
+// has reports whether a file or directory is in a directory that is built by an overlay or a chart, or rendered for a kustomization.
+func (o *overlays) has(name string) bool {
+	for dir := name; len(o.rendered) > 0 && dir != "."; dir = path.Dir(dir) {
+		if _, is := o.rendered[dir]; is {
+			return true
+		}
+	}
+	return o.within(name) != ""
+}
 
 // within returns the directory of an overlay or a chart that a file or directory is in, or the file itself if it has
 // values; empty if there is none.
@@ -95,11 +104,14 @@ func (a *assembly) exclude(w *walk, o *overlays) {
 		by := o.builderOf(name)
 		a.excluded = append(a.excluded, Exclusion{name, by.id.String() + " (" + positionText(by.origin) + ") renders it for clusters"})
 	}
+	for _, dir := range slices.Sorted(maps.Keys(o.rendered)) {
+		a.excluded = append(a.excluded, Exclusion{dir, o.rendered[dir].Origin.String() + " renders it"})
+	}
 }
 
 // loose returns the manifests that are not in directories of overlays.
 func (o *overlays) loose(manifests []string) []string {
-	if o.size() == 0 {
+	if o.size()+len(o.rendered) == 0 {
 		return manifests
 	}
 	return slices.DeleteFunc(slices.Clone(manifests), o.has)

@@ -23,6 +23,8 @@ type Object struct {
 	// CiphertextFault is why what is encrypted in the object was not decrypted, if that is not for want of a key.
 	CiphertextFault string
 	Origin          Origin
+	// Release identifies the chart of a kustomization that the object is from; empty for other objects.
+	Release string
 	// Numbers are the paths of the fields that must be whole numbers and are written as a variable.
 	Numbers []NumberField
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.

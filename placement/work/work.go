@@ -102,9 +102,24 @@ func (m *Manifest) Identifier() api.ResourceIdentifier {
 	return id
 }
 
+// A Release is a chart of a placement: an envelope, or a chart of a kustomization, which may be that of an overlay.
+type Release struct {
+	Envelope api.EnvelopeIdentifier
+	Chart    string
+}
+
+// Release returns the chart that an object is from; false if it is from none.
+func (m *Manifest) Release() (r Release, is bool) {
+	if m.Envelope != nil {
+		r.Envelope = *m.Envelope
+	}
+	r.Chart = m.Object.Release
+	return r, r.Chart != "" || m.Envelope != nil && m.Envelope.Type.IsChart()
+}
+
 // Hook returns when an object of a chart is applied; false if it is no hook of a chart.
 func (m *Manifest) Hook() (api.Hook, bool) {
-	if m.Envelope == nil || !m.Envelope.Type.IsChart() {
+	if _, is := m.Release(); !is {
 		return api.Hook{}, false
 	}
 	return api.HookOf(m.Object.Content.Object)

@@ -188,7 +188,7 @@ func (a *attempt) sites(files []FileChange, source *api.Object, e FieldEdit) []s
 			out = append(out, found...)
 		}
 	}
-	if o := source.Origin; o.Line > 0 && path.Dir(o.Path) == path.Dir(root) {
+	if o := source.Origin; o.Line > 0 && path.Dir(o.Path) == path.Dir(root) && source.Release == "" {
 		out = append(out, site{o.Path, beginningOn(o.Line), []FieldEdit{e}})
 	}
 	return out

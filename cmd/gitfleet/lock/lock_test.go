@@ -131,9 +131,22 @@ wrote HUB/gitfleet.lock.yaml; commit it
 	if got := run(t, names, fleet.Dir, "--config", config, "--update", "oci://other"); !strings.Contains(got, "nothing is locked for it; locked are: oci://REGISTRY/charts/web:^1") {
 		t.Error(got)
 	}
+	fleet.Write(map[string]string{"c.yaml": "# none\n", "app/kustomization.yaml": "helmCharts:\n- {name: web, namespace: web, version: '1', repo: 'oci://" + registry.Host() + "/charts'}\n"})
+	lock(`
+locked  oci://REGISTRY/charts/web:1 at 1.1.0, second
+removed oci://REGISTRY/charts/web:^1, which nothing refers to
+wrote HUB/gitfleet.lock.yaml; commit it
+`, "--config", config)
+	fleet.Write(map[string]string{"app/kustomization.yaml": "helmCharts:\n- {name: web, namespace: web, repo: 'oci://" + registry.Host() + "/charts'}\n"})
+	lock(`
+locked  oci://REGISTRY/charts/web:* at 1.1.0, second
+removed oci://REGISTRY/charts/web:1, which nothing refers to
+wrote HUB/gitfleet.lock.yaml; commit it
+`, "--config", config)
+	fleet.Write(map[string]string{"app/kustomization.yaml": "namePrefix: a-\n"})
 	fleet.Write(chart("^2"))
 	lock(`
-removed oci://REGISTRY/charts/web:^1, which nothing refers to
+removed oci://REGISTRY/charts/web:*, which nothing refers to
 wrote HUB/gitfleet.lock.yaml; commit it
 error: fetch chart oci://REGISTRY/charts/web:^2: none of the 2 versions there is in ^2
 `, "--config", config)

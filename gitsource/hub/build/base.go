@@ -36,6 +36,9 @@ func (t Target) IsOnlyBase() (bool, error) {
 			}
 			lacking = true
 		}
+		for _, c := range k.charts {
+			lacking = lacking || c.Namespace == ""
+		}
 		for _, f := range k.files {
 			if f.data || f.schema {
 				continue

@@ -59,6 +59,9 @@ type builder struct {
 	inputLeft int64
 	// uses are the indexes in the patches, whose lists the build copies.
 	uses []indexUse
+	// chartFiles are the files in place of charts, by their names, and rendered the steps of the renderings.
+	chartFiles map[string]chartFile
+	rendered   map[string]int64
 }
 
 // Built is the result of a build.
@@ -66,6 +69,8 @@ type Built struct {
 	document.File
 	// Uses are the indexes by which patches address items of lists.
 	Uses []listitem.Use
+	// Charts are the steps of the renderings of charts, by what identifies a rendering within the commit.
+	Charts map[string]int64
 }
 
 // A sourcePosition is the position of a document.
@@ -85,10 +90,16 @@ func (b *builder) fail(path, format string, args ...any) {
 func (t Target) Build(maxSize int64, visit func(r *document.Report, object any)) (out Built, transient bool, err error) {
 	b := &builder{
 		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, sizes: map[string]int64{}, inputLeft: t.graph.limits.BuildInput,
+		chartFiles: map[string]chartFile{}, rendered: map[string]int64{},
 	}
-	out.End.Path = t.File
+	out.End.Path, out.Charts = t.File, b.rendered
 	if err := b.readAll(); err != nil {
 		return out, false, err
+	}
+	if b.inputLeft >= 0 && !b.problems.HasErrors() {
+		if transient, err = b.renderCharts(); err != nil {
+			return out, false, err
+		}
 	}
 	if b.inputLeft < 0 || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.BuildInput {
 		b.fail(t.File, "%s", inputExceeded(b.graph.limits))
@@ -170,6 +181,11 @@ func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 	for _, f := range b.graph.nodes[dir].reads() {
 		n += b.sizes[f.path]
 	}
+	for name, f := range b.chartFiles {
+		if f.in.dir == dir {
+			n += b.sizes[name]
+		}
+	}
 	for _, next := range b.graph.nodes[dir].dirs {
 		n = min(n+b.inputSize(next, known), b.graph.limits.BuildInput+1)
 	}
@@ -238,18 +254,18 @@ func (b *builder) kustomize(changed map[string]types.Kustomization) (objects res
 		fsys.add(path.Join(mount, file), text)
 		return err
 	}
-	root, isChanged := changed[b.File]
-	if !isChanged {
-		root = b.root.spec
-	}
-	root.BuildMetadata = append([]string{types.OriginAnnotations}, root.BuildMetadata...)
-	err = add(b.File, root)
 	for _, k := range b.parts {
 		spec, isChanged := changed[k.file]
 		if !isChanged {
 			spec = k.spec
 		}
-		if k != b.root && (isChanged || len(k.remotes) > 0 || k.generated) {
+		if len(k.charts) > 0 {
+			spec = b.chartSpec(k, spec)
+		}
+		if k == b.root {
+			spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
+		}
+		if k == b.root || isChanged || k.generated || len(k.remotes)+len(k.charts) > 0 {
 			err = errors.Join(err, add(k.file, spec))
 		}
 	}

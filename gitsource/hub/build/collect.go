@@ -23,7 +23,8 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 	var reports []*document.Report
 	var objects []any
 	for _, res := range resources {
-		r := &document.Report{Origin: b.originOf(res), Limits: b.graph.limits}
+		r := &document.Report{Limits: b.graph.limits}
+		r.Origin, r.Release = b.originOf(res)
 		value, bytes, ok := document.Decode(r, res.YNode(), maxSize-out.Size)
 		out.Size, out.End = out.Size+bytes, r.Origin
 		if out.Cut = out.Size > maxSize; out.Cut {
@@ -42,37 +43,43 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 		}
 		reports, objects = append(reports, r), append(objects, value)
 	}
+	b.prepareHooks(reports, objects)
 	for i, r := range reports {
 		visit(r, objects[i])
 		b.problems = append(b.problems, r.Problems...)
 	}
 }
 
-// originOf finds the document from which an object was made.
-func (b *builder) originOf(res *resource.Resource) api.Origin {
-	origin := api.Origin{Path: b.File, Kustomization: b.File}
+// originOf finds the document from which an object was made, and the release of a chart that it belongs to, if any.
+func (b *builder) originOf(res *resource.Resource) (origin api.Origin, release string) {
+	origin = api.Origin{Path: b.File, Kustomization: b.File}
 	o, err := res.GetOrigin()
 	if err != nil || o == nil {
-		return origin
+		return origin, ""
 	}
 	if o.Path == "" {
 		if o.ConfiguredIn != "" {
 			origin.Path = path.Join(b.root.dir, o.ConfiguredIn)
 			if local := b.localOrigin(origin); local != origin {
-				return local
+				return local, ""
 			}
 			origin.Line = b.generatorLine(origin.Path, res.GetName())
 		}
-		return origin
+		return origin, ""
 	}
 	origin.Path = path.Join(b.root.dir, o.Path)
-	if local := b.localOrigin(origin); local != origin {
-		return local
+	f, isChart := b.chartFiles[origin.Path]
+	if local := b.localOrigin(origin); local != origin && !isChart {
+		return local, ""
 	}
 	if p, ok := nearest(b.positions[origin.Path], res.GetKind(), res.GetName()); ok {
 		origin.Line, origin.Document = p.line, p.document
 	}
-	return origin
+	if isChart {
+		origin.Path = f.source
+		return b.chartOrigin(f.in, f.chart, origin), f.in.file + ": " + f.chart.field
+	}
+	return origin, ""
 }
 
 // nearest finds the document from which an object was probably made. It is of the same kind,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
@@ -42,6 +43,11 @@ type Graph struct {
 	limits  limit.Limits
 	remotes Remotes
 	uses    []RemoteBase
+	// remoteCharts are those that kustomizations ask for, charts those that were read, by their directories, and renderings what
+	// they have become, by their keys.
+	remoteCharts []RemoteChart
+	charts       map[string]*chart.Chart
+	renderings   map[string]*rendering
 }
 
 // Read reads the kustomizations of the given directories, and everything that they refer to. It
@@ -172,6 +178,9 @@ func (g *Graph) References() []grant.Reference {
 				all = append(all, k.reference(d, g.nodes[d].file))
 			}
 		}
+	}
+	for _, c := range g.Charts() {
+		all = append(all, grant.Reference{Origin: c.Origin, Field: c.Field, To: c.File})
 	}
 	return all
 }

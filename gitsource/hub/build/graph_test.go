@@ -142,22 +142,21 @@ func TestReferences(t *testing.T) {
 
 // A kustomization file that kustomize could not read is refused with what it expects.
 func TestReadKustomization(t *testing.T) {
-	const helm = ": charts are not rendered in kustomizations; write a HelmChart that places the chart, by its path or by its repository, name and version, or commit the output of helm template, and list it under resources"
 	const deprecated = ": kustomize has deprecated this field; use "
 	for text, want := range map[string][]string{
-		"namePrefix: a-":                      nil,
-		"":                                    {"k: a kustomization is one document, and this file has 0"},
-		"namePrefix: a-\n---\nnamePrefix: b-": {"k: a kustomization is one document, and this file has 2"},
-		"[a]":                                 {"k:1: a kustomization is a mapping with fields such as resources"},
-		"{}":                                  {"k:1: the kustomization is empty; list something under resources, or remove the file"},
-		"\nresource: [a.yaml]":                {"k:2: resource: unknown field; did you mean resources?"},
-		"namePrefix: a-\nimages: [{nam: a}]":  {"k:1: unknown field nam"},
-		"namePrefix: a-\nresources: a.yaml":   {"k:2: resources: kustomize expects []string here, not string"},
-		"a: [":                                {"k:1: not valid YAML: did not find expected node content; check the indentation and the quotes of this line and the one above"},
-		"kind: ConfigMap\nnamePrefix: a-":     {"k:1: kind: kind should be Kustomization or Component"},
-		"namePrefix: a-\nhelmCharts: [{name: a}]":   {"k:2: helmCharts" + helm},
-		"namePrefix: a-\nhelmGlobals: {}":           {"k:2: helmGlobals" + helm},
-		"helmChartInflationGenerator: [{}]":         {"k:1: helmChartInflationGenerator" + helm},
+		"namePrefix: a-":                            nil,
+		"":                                          {"k: a kustomization is one document, and this file has 0"},
+		"namePrefix: a-\n---\nnamePrefix: b-":       {"k: a kustomization is one document, and this file has 2"},
+		"[a]":                                       {"k:1: a kustomization is a mapping with fields such as resources"},
+		"{}":                                        {"k:1: the kustomization is empty; list something under resources, or remove the file"},
+		"\nresource: [a.yaml]":                      {"k:2: resource: unknown field; did you mean resources?"},
+		"namePrefix: a-\nimages: [{nam: a}]":        {"k:1: unknown field nam"},
+		"namePrefix: a-\nresources: a.yaml":         {"k:2: resources: kustomize expects []string here, not string"},
+		"a: [":                                      {"k:1: not valid YAML: did not find expected node content; check the indentation and the quotes of this line and the one above"},
+		"kind: ConfigMap\nnamePrefix: a-":           {"k:1: kind: kind should be Kustomization or Component"},
+		"namePrefix: a-\nhelmCharts: [{nam: a}]":    {"k:1: unknown field nam"},
+		"namePrefix: a-\nhelmGlobals: {}":           nil,
+		"helmChartInflationGenerator: [{}]":         {"k:1: helmChartInflationGenerator: kustomize has deprecated this field, which is not read; use helmCharts"},
 		"namePrefix: a-\ncommonLabels: {a: b}":      {"k:2: commonLabels" + deprecated + "labels with includeSelectors: true (warning)"},
 		"namePrefix: a-\nbases: []":                 {"k:2: bases" + deprecated + "resources (warning)"},
 		"namePrefix: a-\nimageTags: []":             {"k:2: imageTags" + deprecated + "images (warning)"},
@@ -182,7 +181,7 @@ func TestPlugins(t *testing.T) {
 	)
 	for plugin, want := range map[string]string{
 		builtin + "kind: LabelTransformer":                   "",
-		builtin + "kind: HelmChartInflationGenerator":        at + noHelm,
+		builtin + "kind: HelmChartInflationGenerator":        at + "charts are rendered only where they are listed under helmCharts of a kustomization, which has the same fields; move it there",
 		builtin + "kind: SedTransformer":                     at + "SedTransformer" + program,
 		"apiVersion: example.com/v1, kind: PatchTransformer": at + "PatchTransformer" + program,
 		"apiVersion: builtin":                                at + "a generator or transformer has apiVersion: builtin and a kind",

@@ -32,6 +32,8 @@ type kustomization struct {
 	dirs     []string
 	// remotes are those of dirs that are in other repositories.
 	remotes []remoteDir
+	// charts are the entries of helmCharts.
+	charts []*helmChart
 	// locked says that the lock file decides what some of them are.
 	locked bool
 	// generators are the positions of its generators, and variables the names in the field vars.
@@ -51,8 +53,8 @@ type kustomization struct {
 // A reference is a file that a kustomization reads.
 type reference struct {
 	path string
-	// data says that the file is copied and not parsed, and schema that it has an OpenAPI schema.
-	data, schema bool
+	// data says that the file is copied and not parsed, schema that it has an OpenAPI schema, and values that it has those of a chart.
+	data, schema, values bool
 }
 
 // reads returns all files that a build reads for the kustomization. The kustomization file comes
@@ -110,6 +112,9 @@ func (g *Graph) read(dir string) (*kustomization, error) {
 			return nil, err
 		}
 	}
+	if err := g.resolveCharts(k); err != nil {
+		return nil, err
+	}
 	k.replaceRemotes()
 	return k, nil
 }
@@ -157,6 +162,7 @@ const (
 	dataFile   // a file that kustomize copies
 	pluginFile // a file with generators or transformers
 	schemaFile // a file with an OpenAPI schema
+	valuesFile // a file with values of a chart
 )
 
 // scheme matches the beginning of a URL, and user the beginning of an SSH address.
@@ -174,7 +180,8 @@ func isRemote(s string) bool {
 
 // isRepository reports whether kustomize might treat a reference as a repository to clone.
 func (m mention) isRepository() bool {
-	if m.kind == textFile || m.kind == dataFile || m.kind == schemaFile {
+	switch m.kind {
+	case textFile, dataFile, schemaFile, valuesFile:
 		return false
 	}
 	lower := strings.ToLower(strings.TrimSpace(m.value))
@@ -213,7 +220,7 @@ func (g *Graph) resolve(k *kustomization, m mention) error {
 	case !isBelow(k.dir, name):
 		k.fail(m, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
 	default:
-		k.files = append(k.files, reference{name, m.kind == dataFile, m.kind == schemaFile})
+		k.files = append(k.files, reference{name, m.kind == dataFile || m.kind == valuesFile, m.kind == schemaFile, m.kind == valuesFile})
 		if m.kind == pluginFile {
 			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(documents) })
 		}

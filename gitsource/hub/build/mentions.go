@@ -115,7 +115,7 @@ func (f *mentionFinder) find() {
 		f.k.variables = append(f.k.variables, mention{field: p.String(), line: f.r.LineOf(p), value: v.Name})
 	}
 	f.warnDeprecated()
-	f.refuseHelm()
+	f.charts()
 	f.plugins("generators", k.Generators)
 	f.plugins("transformers", k.Transformers)
 	f.plugins("validators", k.Validators)
@@ -167,24 +167,6 @@ func (f *mentionFinder) generator(p *document.FieldPath, g types.GeneratorArgs) 
 		f.mention(p.Child("env"), s.EnvSource, dataFile)
 	}
 }
-
-func (f *mentionFinder) refuseHelm() {
-	k := &f.k.spec
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{
-		{"helmCharts", len(k.HelmCharts) > 0},
-		{"helmChartInflationGenerator", len(k.HelmChartInflationGenerator) > 0},
-		{"helmGlobals", k.HelmGlobals != nil},
-	} {
-		if field.set {
-			f.r.Errorf(f.r.Field(field.name), noHelm)
-		}
-	}
-}
-
-const noHelm = "charts are not rendered in kustomizations; write a HelmChart that places the chart, by its path or by its repository, name and version, or commit the output of helm template, and list it under resources"
 
 // fileOrText handles entries that are either a file name or YAML. It returns the YAML; nil for a
 // file.

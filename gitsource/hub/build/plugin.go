@@ -58,7 +58,7 @@ func (f *mentionFinder) plugin(p *document.FieldPath, node *yaml.Node) {
 		f.r.Errorf(p, "%s is no built-in plugin of kustomize, and other plugins are programs, which are never run; use a built-in one, or commit the output of the plugin", kind)
 		return
 	case strings.HasPrefix(kind, "Helm"):
-		f.r.Errorf(p, noHelm)
+		f.r.Errorf(p, "charts are rendered only where they are listed under helmCharts of a kustomization, which has the same fields; move it there")
 		return
 	}
 	f.pluginMentions(p, kind, config)

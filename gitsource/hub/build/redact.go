@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,6 +35,10 @@ func (b *builder) clean(message string) string {
 		secrets = append(secrets, b.graph.tree.Encrypted(name)...)
 	}
 	message = Redact(message, secrets)
+	for name, f := range b.chartFiles {
+		message = strings.ReplaceAll(message, name, f.source)
+		message = strings.ReplaceAll(message, path.Base(name), f.source)
+	}
 	if len(secrets) > 0 {
 		message, _, _ = strings.Cut(message, "\n")
 	}
@@ -139,7 +144,7 @@ func (k *kustomization) secrets(texts map[string][]byte) []string {
 		out = append(out, literal, value, strings.Trim(value, `"'`))
 	}
 	for _, f := range k.files {
-		if !f.data {
+		if !f.data || f.values {
 			continue
 		}
 		text := string(texts[f.path])

@@ -14,13 +14,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Remotes are the repositories that remote bases are in.
+// Remotes are the repositories that remote bases and charts are in.
 type Remotes struct {
-	// Lock says which commit is used for a reference, and LockFile is its path.
+	// Lock says which commit or chart is used for a reference, and LockFile is its path.
 	Lock     lockfile.File
 	LockFile string
 	// Files returns the files of a commit, without fetching it. The error says why they are not there; nil has none.
 	Files func(url, commit string) (fs.FS, error)
+	// Charts returns the files of a chart that is locked, as Files does for those of commits.
+	Charts func(lockfile.Chart) (fs.FS, error)
 }
 
 // A RemoteBase is a repository that a kustomization refers to.

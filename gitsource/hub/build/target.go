@@ -74,6 +74,16 @@ func (t Target) Fingerprint() (string, error) {
 			}
 			io.WriteString(h, "\x00"+f.path+"\x00"+hash)
 		}
+		for _, c := range k.charts {
+			if c.dir == "" {
+				continue
+			}
+			from, err := t.graph.chart(c.dir)
+			if err != nil {
+				return "", err
+			}
+			io.WriteString(h, "\x00"+c.dir+"\x00"+from.Hash)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
@@ -90,6 +100,14 @@ func (t Target) Sources() []string {
 		}
 		for _, f := range k.reads() {
 			names = append(names, f.path)
+		}
+		for _, c := range k.charts {
+			if c.dir == "" || c.remote {
+				continue
+			}
+			if from, err := t.graph.chart(c.dir); err == nil { // else the fingerprint has the error
+				names = append(names, from.Files()...)
+			}
 		}
 	}
 	slices.Sort(names)

@@ -15,6 +15,8 @@ import (
 type Report struct {
 	// Origin is the position of the document, or of the item of a list.
 	Origin api.Origin
+	// Release identifies the chart of a kustomization that the object is from; empty for other objects.
+	Release string
 	// Root is the document, which is used to find lines; nil if only the origin is known.
 	Root *yaml.Node
 	// LinesBefore is the number of lines before the text that Root was parsed from.
@@ -109,7 +111,7 @@ func (r *Report) Merge(part *Report) {
 
 // Item returns the report of one item of a list in the document.
 func (r *Report) Item(i int) *Report {
-	sub := &Report{Origin: r.Origin, Root: r.Root, LinesBefore: r.LinesBefore, Limits: r.Limits, Object: r.Object.Child("items").At(i)}
+	sub := &Report{Origin: r.Origin, Release: r.Release, Root: r.Root, LinesBefore: r.LinesBefore, Limits: r.Limits, Object: r.Object.Child("items").At(i)}
 	sub.Origin.Line = r.LineOf(sub.Object)
 	return sub
 }

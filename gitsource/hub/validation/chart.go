@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -39,11 +40,9 @@ func DefaultChart(id api.ID, spec *api.ChartSpec) {
 func CheckChart(r *document.Report, id api.ID, spec *api.ChartSpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
 	checkChartSource(r, spec.Chart)
-	release := r.Field("spec", "releaseName")
-	if len(spec.ReleaseName) > 53 {
-		r.Rulef(release, "%q has more than 53 characters, which Helm does not allow; write a shorter one", spec.ReleaseName)
+	if fault := ReleaseFault(spec.ReleaseName); fault != "" {
+		r.Rulef(r.Field("spec", "releaseName"), "%s", fault)
 	}
-	rules(r, release, validation.IsDNS1123Subdomain(spec.ReleaseName), "%q is not a valid name of a release", spec.ReleaseName)
 	checkChartNamespace(r, id, spec.Namespace)
 	checkValues(r, r.Object.Child("spec"), spec.ValuesFiles, spec.Values, spec.Capabilities)
 	entries := r.Field("spec", "valuesByCluster")
@@ -100,17 +99,42 @@ func checkRemoteChart(r *document.Report, c api.ChartSource) {
 	if c.Path != "" {
 		r.Rulef(field("path"), "cannot be set with a repository; remove one of them")
 	}
+	for _, fault := range RemoteChartFaults(c) {
+		r.Rulef(field(fault.Field), "%s", fault.Message)
+	}
+}
+
+// A ChartFault is what is wrong with a field of a chart from elsewhere.
+type ChartFault struct{ Field, Message string }
+
+// RemoteChartFaults returns what is wrong with a chart from elsewhere. The fields are repository, name and version.
+func RemoteChartFaults(c api.ChartSource) (all []ChartFault) {
 	if !chartRepository.MatchString(c.Repository) {
-		r.Rulef(field("repository"), "%q is not the address of charts; write oci://HOST/PATH without the name of the chart, or https://HOST/PATH of a repository with an index.yaml, without credentials, which are set in hosts of the configuration", c.Repository)
+		all = append(all, ChartFault{"repository", fmt.Sprintf("%q is not the address of charts; write oci://HOST/PATH without the name of the chart, or https://HOST/PATH of a repository with an index.yaml, without credentials, which are set in hosts of the configuration", c.Repository)})
 	}
 	if !chartName.MatchString(c.Name) {
-		r.Rulef(field("name"), "%q is not the name of a chart; write it without a path, which belongs to the repository", c.Name)
+		all = append(all, ChartFault{"name", fmt.Sprintf("%q is not the name of a chart; write it without a path, which belongs to the repository", c.Name)})
 	}
 	if c.Version == "" {
-		r.Rulef(field("version"), "missing; write a version, or a range such as ^1.2, of which gitfleet lock locks the newest")
+		all = append(all, ChartFault{"version", "missing; write a version, or a range such as ^1.2, of which gitfleet lock locks the newest"})
 	} else if _, err := semver.NewConstraint(c.Version); err != nil {
-		r.Rulef(field("version"), "%q is neither a version nor a range of versions such as ^1.2 or 1.x", c.Version)
+		all = append(all, ChartFault{"version", fmt.Sprintf("%q is neither a version nor a range of versions such as ^1.2 or 1.x", c.Version)})
 	}
+	return all
+}
+
+// longestRelease is how long Helm allows the name of a release to be.
+const longestRelease = 53
+
+// ReleaseFault returns why a text cannot be the name of a release; empty if it can.
+func ReleaseFault(name string) string {
+	if len(name) > longestRelease {
+		return fmt.Sprintf("%q has more than %d characters, which Helm does not allow; write a shorter one", name, longestRelease)
+	}
+	if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
+		return fmt.Sprintf("%q is not a valid name of a release: %s", name, strings.Join(faults, "; "))
+	}
+	return ""
 }
 
 func checkChartNamespace(r *document.Report, id api.ID, namespace string) {

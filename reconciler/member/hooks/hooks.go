@@ -54,15 +54,16 @@ func Of(works []*work.Work) Order {
 }
 
 func (o Order) add(w *work.Work) {
-	charts := map[api.EnvelopeIdentifier]*chart{}
+	charts := map[work.Release]*chart{}
 	for _, m := range w.Manifests {
-		if m.Envelope == nil || !m.Envelope.Type.IsChart() {
+		release, is := m.Release()
+		if !is {
 			continue
 		}
-		c := charts[*m.Envelope]
+		c := charts[release]
 		if c == nil {
 			c = &chart{commit: w.Revision.Commit}
-			charts[*m.Envelope] = c
+			charts[release] = c
 		}
 		if h, is := m.Hook(); is {
 			c.hooks = append(c.hooks, hook{h, m})

@@ -158,3 +158,27 @@ func TestNoHooks(t *testing.T) {
 		t.Error("annotations of Helm have a meaning outside of charts")
 	}
 }
+
+// A chart of a kustomization has hooks as well, in an overlay and without one, and what is not of the chart does not wait for them.
+func TestChartsOfKustomizations(t *testing.T) {
+	for name, envelope := range map[string]*api.EnvelopeIdentifier{"plain": nil, "in an overlay": {Name: "web", Type: api.ClusterOverlayType}} {
+		w := chartOf("v1", map[string]string{"job": "pre-install"})
+		for _, m := range w.Manifests {
+			m.Envelope = envelope
+			m.Object.Release = "web/kustomization.yaml: helmCharts[0]"
+		}
+		other := &work.Manifest{Object: &api.Object{ID: api.ID{Group: "apps", Kind: "Deployment", Name: "other"}, Content: w.Manifests[1].Content, Hash: "v1"}, Envelope: envelope}
+		w.Manifests = append(w.Manifests, other)
+		order := Of([]*work.Work{w})
+		none := func(api.ID) *inventory.Item { return nil }
+		if state, why := order.For(shop, w.Manifests[1], none); state != Waits {
+			t.Errorf("%s: the Deployment of the chart: %v %s", name, state, why)
+		}
+		if state, why := order.For(shop, other, none); state != Ready {
+			t.Errorf("%s: the other Deployment: %v %s", name, state, why)
+		}
+		if got := order.Others(shop, other.ID); got != nil {
+			t.Errorf("%s: the other Deployment is of a chart with %v", name, got)
+		}
+	}
+}
