@@ -98,22 +98,15 @@ type need struct {
 
 // missing are the needs of the commit that can be fetched.
 func (r *loader) missing(l loaded) []need {
-	var bases []hub.RemoteBase
-	var charts []hub.RemoteChart
-	var bad *hub.LoadError
-	if errors.As(l.err, &bad) {
-		bases, charts = bad.Bases, bad.Charts
-	} else if l.snapshot != nil {
-		bases, charts = l.snapshot.Bases, l.snapshot.Charts
-	}
+	bases, charts := hub.Missing(l.snapshot, l.err)
 	var all []need
 	for _, b := range bases {
-		if b.Missing && r.cfg.FetchBase != nil {
+		if r.cfg.FetchBase != nil {
 			all = append(all, need{what: "remote base", name: b.String(), url: b.URL, commit: b.Commit})
 		}
 	}
 	for _, c := range charts {
-		if c.Missing && r.cfg.FetchChart != nil {
+		if r.cfg.FetchChart != nil {
 			all = append(all, need{what: "chart", name: c.String(), chart: c})
 		}
 	}

@@ -98,6 +98,7 @@ func (r *Result) body(s subject) string {
 		c.add("The commit would be refused, and the one before stays in force: " + markdown.Code(shortened(r.Refused)) + "\n\n")
 	}
 	c.add(r.problemsText(s))
+	c.add(r.missingText(s))
 	if r.Conflict == "" && r.Refused == "" && !refuses(r.Problems) {
 		c.add(r.summary())
 		c.add(r.membersText(s.asking))

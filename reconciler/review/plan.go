@@ -92,9 +92,9 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	}
 	// The merge commit does not exist yet. Its trailers are not known, so it gets no message.
 	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
-	merged, err := v.cfg.Loader.Load(commit, files)
+	merged, missing, err := v.cfg.load(ctx, pr, commit, files)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
-		r := &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.InForce.Clusters)}
+		r := &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.InForce.Clusters), Missing: missing}
 		v.locate(ctx, pr, files, r)
 		return r, nil
 	}
@@ -105,7 +105,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
-	r.held = heldDrifts(v.report)
+	r.held, r.Missing = heldDrifts(v.report), missing
 	v.locate(ctx, pr, files, r)
 	if v.cfg.Try != nil && !r.Failed() {
 		r.trials, r.untried = planTrials(v.report, v.fleet, f, r)

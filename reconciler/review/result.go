@@ -23,6 +23,8 @@ type Result struct {
 	// Problems are those that the base does not have, the worst first, at their lines in the head
 	// as far as it has them. With errors there is no plan.
 	Problems problem.List
+	// Missing are the remote bases and charts that are locked and that are not in the cache, by name.
+	Missing []string
 	// Clusters is the number of members.
 	Clusters int
 	Changes  forecast.Changes

@@ -69,6 +69,10 @@ type Config struct {
 	Source Source
 	// Loader loads the merged files, with the limits of any commit. Only the Reviewer uses it.
 	Loader *hub.Loader
+	// FetchBase and FetchChart fetch a remote base and a chart that a pull request locks newly into the cache of Loader. If they
+	// are nil, nothing is fetched.
+	FetchBase  func(ctx context.Context, url, commit string) error
+	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
 	// Attempt records that planning a commit begins, and returns the function to call when it
 	// has ended. An error says that planning the commit has crashed the process before.
 	Attempt func(commit string) (end func(), err error)
