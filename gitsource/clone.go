@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"slices"
 
 	gitconfig "github.com/go-git/go-git/v5/config"
@@ -101,6 +103,35 @@ func (c *Clone) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 		return objects.ParseTree(h, raw)
 	})
 }
+
+// Remotes returns the repositories of the clone's remotes, as remote.Identity does: that of origin, then the others by their
+// names. What is no address that gitfleet can read from is left out.
+func (c *Clone) Remotes() []string {
+	cfg, err := c.repo.Config()
+	if err != nil {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(cfg.Remotes))
+	if _, has := cfg.Remotes[mainRemote]; has {
+		names = slices.Insert(names, 0, mainRemote)
+	}
+	var out []string
+	for _, name := range names {
+		for _, address := range cfg.Remotes[name].URLs {
+			if u, err := url.Parse(address); err == nil && u.User != nil {
+				u.User = nil // people may have a token in it
+				address = u.String()
+			}
+			if id := remote.Identity(address); id != "" && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
+
+// mainRemote is how git names the remote that a clone was made of.
+const mainRemote = "origin"
 
 // Author returns user.name and user.email of Git's configuration for this clone; empty if they
 // are not set.

@@ -111,6 +111,8 @@ const referenceHead = `<!-- written by go test ./cmd/gitfleet -update, from what
 
 The commands that ask a daemon find it at ` + "`--server`" + ` or ` + "`$GITFLEET_SERVER`" + `. If neither is set, and the working
 directory has a ` + "`gitfleet.yaml`" + `, a daemon of another fleet than that one is refused, with the address of the right one.
+Without that file, but in a clone of a repository with members or placements, it is refused if none of the clone's remotes is
+its repository, by the path of their addresses, or if it follows another directory of it; its branch is not compared.
 Which of them answers which question is in [Reading status](reading-status.md).
 
 | Exit code | Meaning |

@@ -180,6 +180,15 @@ const longestError = 16 << 10
 // success. Parameters of the query that are empty are left out. The caller closes the body of the
 // response.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+	resp, err := c.send(ctx, method, path, query, body, c.wanted)
+	if another, ok := errors.AsType[*AnotherFleetError](err); ok && another.wanted.clone != nil && !another.wanted.clone.isAnother(another.source) {
+		return c.send(ctx, method, path, query, body, wantedFleet{})
+	}
+	return resp, err
+}
+
+// send is Do for a daemon of a fleet.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, wanted wantedFleet) (*http.Response, error) {
 	query = maps.Clone(query)
 	maps.DeleteFunc(query, func(_ string, values []string) bool { return values[0] == "" })
 	address := strings.TrimSuffix(c.Address+path+"?"+query.Encode(), "?")
@@ -198,7 +207,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	c.wanted.ask(req.Header)
+	wanted.ask(req.Header)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
@@ -212,8 +221,8 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, longestError))
-		if resp.StatusCode == http.StatusMisdirectedRequest && c.wanted != (wantedFleet{}) {
-			return nil, &AnotherFleetError{c.Address, strings.TrimSpace(string(text)), c.wanted}
+		if resp.StatusCode == http.StatusMisdirectedRequest && wanted != (wantedFleet{}) {
+			return nil, &AnotherFleetError{c.Address, strings.TrimSpace(string(text)), resp.Header.Get(server.SourceHeader), wanted}
 		}
 		return nil, &ResponseError{resp.StatusCode, strings.TrimSpace(string(text))}
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -84,5 +85,84 @@ func TestMisdirectedWithoutAWantedFleet(t *testing.T) {
 	_, err := (&fakeDaemon{code: 421, body: "wrong host"}).client(t).Report(t.Context(), Subject{})
 	if answer, ok := errors.AsType[*ResponseError](err); !ok || answer.Code != 421 {
 		t.Errorf("%v", err)
+	}
+}
+
+// writeClone writes the parts of a clone that are read: its configuration with remotes, and files.
+func writeClone(t *testing.T, config string, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files = maps.Clone(files)
+	files[".git/HEAD"], files[".git/config"], files[".git/objects/pack/.keep"] = "ref: refs/heads/main\n", config, ""
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Without a configuration, the clone that the working directory is in says which fleet is meant, if it is one of a hub: the daemon
+// of another repository or directory does nothing. Repositories are the same whatever address they are cloned from.
+func TestADaemonOfAnotherRepositoryIsNoticedInAClone(t *testing.T) {
+	const member, app = "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\n", "apiVersion: v1\nkind: ConfigMap\n"
+	origin := func(address string) string { return "[remote \"origin\"]\n\turl = " + address + "\n" }
+	hub := map[string]string{"fleets/eu/clusters/ams.yaml": member, "fleets/us/clusters/nyc.yml": member, "apps/web.yaml": app, "docs/readme.md": "#"}
+	for name, test := range map[string]struct {
+		source, config string
+		files          map[string]string
+		in             string
+		want           string // empty if the daemon is asked
+	}{
+		"https":              {"git.example.com/team/fleet?branch=main", origin("https://git.example.com/team/fleet.git"), hub, ".", ""},
+		"ssh":                {"git.example.com/team/fleet?branch=main", origin("git@git.example.com:team/Fleet"), hub, "apps", ""},
+		"a token":            {"git.example.com/team/fleet", origin("https://ada:canary@git.example.com/team/fleet"), hub, ".", ""},
+		"an internal host":   {"gitea.gitea.svc:3000/team/fleet//fleets/eu", origin("ssh://git@git.example.com:2222/srv/team/fleet.git"), hub, "fleets/eu/clusters", ""},
+		"another remote":     {"git.example.com/team/fleet", origin("https://git.example.com/ada/fleet") + "[remote \"up\"]\n\turl = https://git.example.com/team/fleet\n", hub, ".", ""},
+		"Azure":              {"dev.azure.com/org/team/_git/fleet", origin("git@ssh.dev.azure.com:v3/org/team/fleet"), hub, ".", ""},
+		"a file":             {"file:///srv/git/fleet//fleets/us?branch=main", origin("/srv/git/fleet.git"), hub, "fleets", ""},
+		"the clone itself":   {"file://TOP", origin("https://git.example.com/team/fleet"), hub, ".", ""},
+		"no remote":          {"git.example.com/team/fleet", "", hub, ".", ""},
+		"not a hub":          {"git.example.com/team/fleet", origin("https://git.example.com/team/web"), map[string]string{"deploy/web.yaml": app}, "deploy", ""},
+		"not in a hub":       {"git.example.com/team/fleet//fleets/us", origin("https://git.example.com/team/fleet"), hub, "docs", ""},
+		"another repository": {"git.example.com/team/fleet?branch=main", origin("git@git.example.com:team/prod.git"), hub, ".", "this directory is in a clone of git.example.com/team/prod\n"},
+		"of a manifest":      {"git.example.com/team/fleet?branch=main", origin("git@git.example.com:team/prod.git"), hub, "apps", "this directory is in a clone of git.example.com/team/prod\n"},
+		"another owner":      {"git.example.com/team/fleet", origin("https://git.example.com/ada/fleet"), hub, ".", "clone of git.example.com/ada/fleet\n"},
+		"another directory":  {"git.example.com/team/fleet//fleets/us", origin("https://git.example.com/team/fleet"), hub, "fleets/eu/clusters", "clone of git.example.com/team/fleet//fleets/eu/clusters\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeClone(t, test.config, test.files)
+			t.Chdir(filepath.Join(dir, test.in))
+			top, err := filepath.EvalSymlinks(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			daemon := server.New(nil)
+			daemon.SetFleet("shop", strings.ReplaceAll(test.source, "TOP", top))
+			daemon.Publish(&status.Report{})
+			srv := httptest.NewServer(daemon.Handler())
+			t.Cleanup(srv.Close)
+			c, err := (&Connection{Address: standardAddress()}).Client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Address = srv.URL
+			_, failed := c.Report(t.Context(), Subject{})
+			if test.want == "" {
+				if failed != nil {
+					t.Error(failed)
+				}
+				return
+			}
+			_, act := c.Act(t.Context(), "sync", reconciler.Order{})
+			for _, err := range []error{failed, act} {
+				if _, another := errors.AsType[*AnotherFleetError](err); !another || !IsRefusal(err) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `it is the fleet "shop" of git.example.com/team/fleet`) {
+					t.Errorf("%v, want %s", err, test.want)
+				}
+			}
+		})
 	}
 }
