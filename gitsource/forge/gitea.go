@@ -172,7 +172,8 @@ func (g *giteaClient) editLabels(ctx context.Context, number int64, e Edit) erro
 }
 
 func (g *giteaClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
-	if _, err := g.AddComment(ctx, number, comment); err != nil {
+	// A token without the scope of issues may close it nevertheless.
+	if _, err := g.AddComment(ctx, number, comment); err != nil && statusOf(err) != http.StatusForbidden {
 		return err
 	}
 	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body, State: new(gitea.StateClosed)})

@@ -109,6 +109,37 @@ func TestFaultsOfOneChange(t *testing.T) {
 	}
 }
 
+func (f *fakeForge) ClosePullRequest(_ context.Context, number int64, comment, body string) error {
+	if f.refuseClose != nil {
+		f.requests++
+		return f.refuseClose
+	}
+	f.comments = append(f.comments, comment)
+	f.pulls[number-1].Body = body
+	f.end(number, forge.Closed)
+	return f.ask()
+}
+
+// A pull request of a drift that is over and that cannot be closed, as with a token that may not comment, is tried again with
+// backoff, and keeps no other change from being offered.
+func TestAPullRequestThatCannotBeClosed(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.refuseClose = &forge.StatusError{Status: 403, Message: "token does not have at least one of required scope(s), required=[write:issue]"}
+	p.after(t, 2*time.Minute)
+	before := p.forge.requests
+	p.after(t, 30*time.Minute, heldChange(8, "west"))
+	p.says(t, "west", "held: left as it is; offered as https://git.example.com/pulls/2")
+	if n := p.forge.requests - before; n > 90 || len(p.Troubles()) > 0 { // of which 60 are lists
+		t.Errorf("%d requests in 30 minutes, status says %q", n, p.Troubles())
+	}
+	p.forge.refuseClose = nil
+	p.after(t, 12*time.Minute, heldChange(8, "west"))
+	if got := p.forge.pulls[0]; got.State != forge.Closed || !endedByGitfleet(got.Body) {
+		t.Errorf("the first pull request is %s:\n%s", got.State, got.Body)
+	}
+}
+
 // An error is no longer shown once nothing is left to be tried again.
 func TestAnErrorEndsWithItsReason(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -35,6 +35,8 @@ type follower struct {
 	leftoverRetry backoff.Backoff
 	// missing has the time since when an open pull request has had no drift, by branch.
 	missing map[string]time.Time
+	// ending has the backoff of pull requests and issues that are to be closed and could not be, by branch.
+	ending map[string]*backoff.Backoff
 	// rejected are the changes whose pull request was closed without being merged, by hash.
 	rejected map[string]*offerState
 	// written is what the open pull requests have, by branch.
@@ -319,7 +321,8 @@ func (f *follower) checkMerged(ctx context.Context, _ *change, s *offerState, no
 	return nil
 }
 
-// closeEnded closes the pull requests and issues whose drift is over.
+// closeEnded closes the pull requests and issues whose drift is over. It returns only errors that every request is likely to
+// meet.
 func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	if f.known.lost {
 		return nil
@@ -329,6 +332,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		pr := f.open[branch]
 		if isNeeded(f, pr, undecided) {
 			delete(f.missing, branch)
+			delete(f.ending, branch)
 			continue
 		}
 		since, known := f.missing[branch]
@@ -339,22 +343,39 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		if now.Sub(since) < recoveryGrace {
 			continue
 		}
-		const comment = "The drift has ended: no cluster has this value any more, or Git has changed. If a cluster has another value now, that is a change of its own."
-		current, err := f.current(ctx, branch, pr.Number)
-		if err != nil {
+		retry := cmp.Or(f.ending[branch], &backoff.Backoff{})
+		if retry.Wait(now) > 0 {
+			continue
+		}
+		switch err := closeOver(ctx, f, pr); {
+		case err == nil:
+			delete(f.open, branch)
+			delete(f.missing, branch)
+			delete(f.written, branch)
+			delete(f.ending, branch)
+			continue
+		case isGeneral(err):
 			return err
+		case retry.Fail(err, now):
+			f.cfg.Log.Warn("a drift is over, and its proposal is not closed; trying again", "url", pr.URL, "err", err)
 		}
-		if current != nil && current.State == forge.Open {
-			if err := f.end(ctx, pr, comment, markEnded(pr.Body)); err != nil {
-				return err
-			}
-			f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
-			f.removeBranch(ctx, branch)
-		}
-		delete(f.open, branch)
-		delete(f.missing, branch)
-		delete(f.written, branch)
+		f.ending[branch] = retry
 	}
+	return nil
+}
+
+// closeOver closes a pull request or an issue whose drift is over, unless it is closed by now.
+func closeOver(ctx context.Context, f *follower, pr forge.PullRequest) error {
+	const comment = "The drift has ended: no cluster has this value any more, or Git has changed. If a cluster has another value now, that is a change of its own."
+	current, err := f.current(ctx, pr.Branch, pr.Number)
+	if err != nil || current == nil || current.State != forge.Open {
+		return err
+	}
+	if err := f.end(ctx, pr, comment, markEnded(pr.Body)); err != nil {
+		return err
+	}
+	f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
+	f.removeBranch(ctx, pr.Branch)
 	return nil
 }
 

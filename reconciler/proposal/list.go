@@ -133,6 +133,7 @@ func (f *follower) followEnded(ctx context.Context, branch string, gone goneProp
 		return err
 	}
 	delete(f.missing, branch)
+	delete(f.ending, branch)
 	delete(f.written, branch)
 	delete(f.ended, branch)
 	if isIssue(branch) {

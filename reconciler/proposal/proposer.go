@@ -34,6 +34,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -162,7 +163,7 @@ type collected struct {
 func New(cfg Config) *Proposer {
 	return &Proposer{
 		reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), requests: make(chan request), collector: collector{fleet: cfg.Fleet, load: cfg.Load},
-		follower: follower{tracker: tracker{cfg: cfg}, grouper: newGrouper(), written: map[string]written{}, states: map[string]*offerState{}, missing: map[string]time.Time{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
+		follower: follower{tracker: tracker{cfg: cfg}, grouper: newGrouper(), written: map[string]written{}, states: map[string]*offerState{}, missing: map[string]time.Time{}, ending: map[string]*backoff.Backoff{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
 	}
 }
 

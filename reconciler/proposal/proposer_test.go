@@ -24,12 +24,14 @@ import (
 type fakeForge struct {
 	branches map[string]gitsource.BranchCommit
 	// others are branches to which people have pushed.
-	others   map[string]bool
-	pulls    []*forge.PullRequest
-	issues   []*forge.Issue
-	titles   []string // of issues
-	comments []string
-	requests int
+	others map[string]bool
+	// refuseClose is the error by which pull requests are not closed.
+	refuseClose error
+	pulls       []*forge.PullRequest
+	issues      []*forge.Issue
+	titles      []string // of issues
+	comments    []string
+	requests    int
 	// forgotten counts the calls of ForgetList.
 	forgotten int
 	// issueLists counts the lists of issues.
@@ -139,13 +141,6 @@ func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edi
 func editedLabels(labels []string, e forge.Edit) []string {
 	labels = slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(e.RemoveLabels, l) })
 	return append(labels, e.AddLabels...)
-}
-
-func (f *fakeForge) ClosePullRequest(_ context.Context, number int64, comment, body string) error {
-	f.comments = append(f.comments, comment)
-	f.pulls[number-1].Body = body
-	f.end(number, forge.Closed)
-	return f.ask()
 }
 
 func (f *fakeForge) FindComment(_ context.Context, _ int64, marker string) (*forge.Comment, error) {
