@@ -1,8 +1,10 @@
 package gitsource
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -10,7 +12,7 @@ import (
 )
 
 // A history contains its own commit and all ancestors, named by any part of their hashes, and
-// nothing else: no file, no other branch, and no object that was never fetched.
+// nothing else: no file, no other branch, and no object that was never fetched. The log says that a force push has left it.
 func TestAHistoryContainsWhatLedToIt(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})
@@ -21,7 +23,10 @@ func TestAHistoryContainsWhatLedToIt(t *testing.T) {
 	g.Git("merge", "-q", "--no-edit", "side")
 	merged := g.Head()
 	file := g.Git("rev-parse", "HEAD:a")
-	r := start(t, config(t, g.Dir))
+	var log bytes.Buffer
+	cfg := config(t, g.Dir)
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r := start(t, cfg)
 	r.wantHead(merged)
 	g.Git("reset", "-q", "--hard", first)
 	rewritten := g.Commit("rewritten", map[string]string{"a": "3"})
@@ -29,6 +34,9 @@ func TestAHistoryContainsWhatLedToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantHead(rewritten)
+	if want := `msg="the history was rewritten: the new commit does not descend from the one before" commit=` + rewritten + " before=" + merged; strings.Count(log.String(), want) != 1 {
+		t.Errorf("the log has no line of the force push:\n%s", log.String())
+	}
 	unborn := strings.Repeat("0", 40)
 	tests := []struct {
 		head, commit string
