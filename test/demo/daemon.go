@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ rollout:
   podFailureTimeout: 5s # how long a pod may fail to start; the default is 30s
 %[7]s`
 
-// startDaemon runs gitfleet and waits until every placement is applied.
+// startDaemon runs gitfleet and waits until every placement is applied, except the one that waits for an approval.
 func (d *demo) startDaemon(ctx context.Context) (string, error) {
 	address, err := free(daemonAddress)
 	if err != nil {
@@ -61,7 +62,7 @@ func (d *demo) startDaemon(ctx context.Context) (string, error) {
 	d.daemon = &daemon{Process: running, address: address, log: log.Name()}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	if _, err := d.await(ctx, "Applied"); err != nil {
+	if _, err := d.await(ctx, "Applied", stagedPlacement); err != nil {
 		return "", err
 	}
 	return "at commit " + d.repository.head[:8], nil
@@ -72,7 +73,11 @@ func (d *demo) startDaemon(ctx context.Context) (string, error) {
 func (d *demo) awaitAvailable(ctx context.Context) (string, error) {
 	patient, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	missing, err := d.await(patient, "Available")
+	var left []string
+	if !d.repository.created {
+		left = append(left, stagedPlacement) // its run may wait for an approval
+	}
+	missing, err := d.await(patient, "Available", left...)
 	if ctx.Err() == nil && patient.Err() != nil {
 		return "not yet: " + strings.Join(missing, ", "), nil
 	}
@@ -97,14 +102,14 @@ type placement struct {
 	}
 }
 
-// await waits until a condition is true for every placement at the head of the repository, and
+// await waits until a condition is true for every placement at the head of the repository, except some, and
 // returns those for which it is not.
-func (d *demo) await(ctx context.Context, condition string) (missing []string, err error) {
+func (d *demo) await(ctx context.Context, condition string, but ...string) (missing []string, err error) {
 	after := ""
 	for {
 		r, number, err := d.daemon.report(ctx, after)
 		if err == nil && r.Source.InForce.Hash == d.repository.head {
-			if missing = r.missing(condition); len(missing) == 0 {
+			if missing = r.missing(condition, but...); len(missing) == 0 {
 				return nil, nil
 			}
 		}
@@ -125,16 +130,16 @@ func (d *demo) await(ctx context.Context, condition string) (missing []string, e
 	}
 }
 
-// missing names the placements for which a condition is not true. A report without placements
+// missing names the placements for which a condition is not true, except some. A report without placements
 // does not belong to the repository.
-func (r report) missing(condition string) []string {
+func (r report) missing(condition string, but ...string) []string {
 	var names []string
 	all := append(r.Placements, r.ResourcePlacements...)
 	if len(all) == 0 {
 		return []string{"every placement"}
 	}
 	for _, p := range all {
-		if !p.has(condition) {
+		if !p.has(condition) && !slices.Contains(but, p.Metadata.Name) {
 			names = append(names, p.Metadata.Name)
 		}
 	}

@@ -13,24 +13,28 @@ import (
 	"testing"
 	"testing/fstest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// quickstart returns the example as files of a commit.
+// quickstart returns the files of the demo's first commit.
 func quickstart(t *testing.T) fstest.MapFS {
 	t.Helper()
 	files := fstest.MapFS{}
-	dir := filepath.Join("..", "..", "examples", "quickstart")
-	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+	for _, dir := range []string{filepath.Join("..", "..", "examples", "quickstart"), "staged"} {
+		err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(filepath.Join(dir, path))
+			files[path] = &fstest.MapFile{Data: data}
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		data, err := os.ReadFile(filepath.Join(dir, path))
-		files[path] = &fstest.MapFile{Data: data}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return files
 }
@@ -125,6 +129,45 @@ func TestTourBreaksAnImageOfTheExample(t *testing.T) {
 	}
 	if got := tourOf(t, tour{Checkout: "fleet", Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage}); !strings.Contains(got, "sed -i.bak 's|nginx:1.29|nginx:no-such-tag|' fleet/apps/storefront/deployment.yaml") {
 		t.Errorf("the tour does not break the image:\n%s", got)
+	}
+}
+
+// The staged rollout of the tour begins with the cluster that the tour names, waits for the stage that it approves, and then
+// reaches all other clusters.
+func TestTourRollsOutInStages(t *testing.T) {
+	files := quickstart(t)
+	text := string(files[stagedFile].Data)
+	if strings.Count(text, stagedText) != 1 {
+		t.Fatalf("%s is not once in %s:\n%s", stagedText, stagedFile, text)
+	}
+	files[stagedFile].Data = []byte(strings.Replace(text, stagedText, "Sale starts today", 1))
+	snapshot, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "sale"}, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(snapshot.Runs, func(r *hub.StagedRun) bool { return r.Placement.Name == stagedPlacement })
+	if i < 0 {
+		t.Fatalf("no run of %s", stagedPlacement)
+	}
+	stages, in := snapshot.Runs[i].Stages, map[string][]string{}
+	for _, c := range snapshot.Clusters {
+		for _, s := range stages {
+			if selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector); err == nil && selector.Matches(labels.Set(c.Labels)) {
+				in[s.Name] = append(in[s.Name], c.Name)
+			}
+		}
+	}
+	if first := stages[0]; first.Name != canaryStage || !slices.Equal(in[first.Name], []string{canary}) || !first.NeedsApproval(false) {
+		t.Errorf("the first stage is %+v with %v", first, in[first.Name])
+	}
+	if n := len(slices.Concat(slices.Collect(maps.Values(in))...)); n != len(members) {
+		t.Errorf("%d clusters are in stages: %v", n, in)
+	}
+	got := tourOf(t, tour{Gitfleet: "gitfleet", Checkout: "fleet", Staged: stagedPlacement, StagedFile: stagedFile, Text: stagedText, Stage: canaryStage, Canary: canary})
+	for _, want := range []string{"sed -i.bak 's|Welcome|Sale starts today|' fleet/apps/announcement/config.yaml", "gitfleet approve crp/announcement --stage canary", "member-3 gets the text first"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in the tour:\n%s", want, got)
+		}
 	}
 }
 

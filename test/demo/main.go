@@ -131,6 +131,7 @@ func (d *demo) steps() []step {
 		{name: "clusters started", while: "starting three clusters", do: d.startClusters},
 		{name: "repository served", while: "creating a repository", do: d.serveRepository},
 		{name: "placements applied", while: "waiting until every placement is applied", do: d.startDaemon},
+		{name: "stage approved", while: "rolling out in stages, with an approval", do: d.approveCanary},
 		{name: "workloads available", while: "waiting until what was applied is available", do: d.awaitAvailable},
 	}
 	if d.hosted {

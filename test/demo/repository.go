@@ -27,10 +27,11 @@ type repository struct {
 	origin   string // the URL that the checkout pushes to
 	checkout string
 	head     string
+	created  bool // by this demo, and not by an earlier one
 }
 
-// serveRepository creates a repository from examples/quickstart, by a push as a user would. An
-// existing one is kept.
+// serveRepository creates a repository from examples/quickstart and the files of the staged rollout, by a push
+// as a user would. An existing one is kept.
 func (d *demo) serveRepository(ctx context.Context) (string, error) {
 	r := &repository{checkout: d.file("fleet")}
 	d.repository = r
@@ -42,10 +43,11 @@ func (d *demo) serveRepository(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(r.checkout, ".git")); err != nil {
-		err = r.create(ctx, filepath.Join(d.root, "examples", "quickstart"))
+		err = r.create(ctx, filepath.Join(d.root, "examples", "quickstart"), filepath.Join(d.root, "test", "demo", "staged"))
 		if err != nil {
 			return "", err
 		}
+		r.created = true
 	}
 	if _, err := r.git(ctx, "remote", "set-url", "origin", r.origin); err != nil {
 		return "", err
@@ -76,13 +78,15 @@ func (d *demo) startGitServer(_ context.Context, r *repository) error {
 	return nil
 }
 
-// create clones the empty repository, and pushes an example.
-func (r *repository) create(ctx context.Context, example string) error {
+// create clones the empty repository, and pushes the files of some directories.
+func (r *repository) create(ctx context.Context, from ...string) error {
 	if err := os.MkdirAll(r.checkout, 0o755); err != nil {
 		return err
 	}
-	if err := os.CopyFS(r.checkout, os.DirFS(example)); err != nil {
-		return err
+	for _, dir := range from {
+		if err := os.CopyFS(r.checkout, os.DirFS(dir)); err != nil {
+			return err
+		}
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet", "--initial-branch=" + branch},

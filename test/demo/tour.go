@@ -36,11 +36,13 @@ type tour struct {
 	Root, Gitfleet, Server, Checkout, Repository, Kubeconfig, Config, Log string
 	File                                                                  string
 	Deployment, Image, BadImage                                           string // the file with the image
+	Staged, StagedFile, Text, Stage, Canary                               string // the staged rollout
 	Victim                                                                victim
 	Keep, Hosted                                                          bool
 }
 
-// tourText contains commands to paste. The objects that it names are in examples/quickstart.
+// tourText contains commands to paste. The objects that it names are in examples/quickstart and in the
+// directory staged.
 const tourText = `
 {{head "Now try it."}} Watch in a second terminal:
 
@@ -105,6 +107,20 @@ words of a pod. A commit that fixes it continues the rollout.
     {{.Gitfleet}} sync --wait
     {{.Gitfleet}} status
 
+{{head "5. Roll out in stages, with an approval."}} {{.Canary}} gets the text first; the others wait for you.
+
+    sed -i.bak 's|{{.Text}}|Sale starts today|' {{.Checkout}}/{{.StagedFile}}
+    git -C {{.Checkout}} commit -am 'Announce the sale'
+    git -C {{.Checkout}} push
+    {{.Gitfleet}} sync
+    {{.Gitfleet}} describe crp/{{.Staged}}
+
+A moment later its run waits for the approval. Then the production clusters follow.
+
+    {{.Gitfleet}} approve crp/{{.Staged}} --stage {{.Stage}} --reason 'looks good'
+    {{.Gitfleet}} wait crp/{{.Staged}}
+    {{.Gitfleet}} history crp/{{.Staged}}
+
 {{dim "The clusters are real API servers with their controllers, but no nodes: the demo reports"}}
 {{dim "every pod as running after three seconds. kubectl is optional, everything else works without it."}}
 {{dim "gitfleet's settings are in"}} {{.Config}}{{dim ", its log is in"}} {{.Log}}
@@ -119,6 +135,7 @@ func (d *demo) tour() {
 		Kubeconfig: shell(d.short(d.kubeconfig())), Config: d.short(d.file("gitfleet.yaml")), Log: d.short(d.daemon.log),
 		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep, Hosted: d.hosted,
 		Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage,
+		Staged: stagedPlacement, StagedFile: stagedFile, Text: stagedText, Stage: canaryStage, Canary: canary,
 	}
 	if d.hosted { // not the object with the drift, which would be overwritten
 		t.File, t.Victim = "apps/storefront/config.yaml", victims[1]
