@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -16,39 +15,33 @@ import (
 // missingReferences warns of objects that others on the same clusters refer to, and that these clusters do not get. Clusters
 // with the same content are looked at once.
 func missingReferences(s *hub.Snapshot, p *plan.Plan) problem.List {
-	contents := map[string][]*plan.OnCluster{}
-	placements := map[*plan.OnCluster]*plan.Placement{}
+	objects := map[string][]reference.Placed{} // of the first cluster of each group
+	groups := groupsOf(p)
+	for _, clusters := range groups {
+		objects[clusters[0]] = nil
+	}
 	for _, pl := range p.Placements {
 		if pl.Spec == nil {
 			continue
 		}
+		ignored := pl.Spec.Annotations[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore
 		for _, c := range pl.Clusters {
-			contents[c.Binding.Cluster] = append(contents[c.Binding.Cluster], c)
-			placements[c] = pl
-		}
-	}
-	same := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(contents)) {
-		var key strings.Builder
-		for _, c := range contents[name] {
-			fmt.Fprintf(&key, "%s %s;", placements[c].Key, c.Content.Hash)
-		}
-		same[key.String()] = append(same[key.String()], name)
-	}
-	search := reference.NewSearch(s.Objects)
-	for _, key := range slices.Sorted(maps.Keys(same)) {
-		var objects []reference.Placed
-		for _, c := range contents[same[key][0]] {
-			pl := placements[c]
-			ignored := pl.Spec.Annotations[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore
+			all, first := objects[c.Binding.Cluster]
+			if !first {
+				continue
+			}
 			for _, m := range c.Content.Manifests {
-				objects = append(objects, reference.Placed{
+				all = append(all, reference.Placed{
 					Object: m.Object, Placement: pl.Key,
 					Ignored: ignored || m.Object.Content.GetAnnotations()[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore,
 				})
 			}
+			objects[c.Binding.Cluster] = all
 		}
-		search.Cluster(same[key], objects)
+	}
+	search := reference.NewSearch(s.Objects)
+	for _, clusters := range groups {
+		search.Cluster(clusters, objects[clusters[0]])
 	}
 	var out problem.List
 	for _, f := range search.Findings() {
@@ -59,4 +52,41 @@ func missingReferences(s *hub.Snapshot, p *plan.Plan) problem.List {
 		out = append(out, problem.Problem{Origin: f.From.Origin, Field: f.Field, Severity: problem.Warning, Message: message})
 	}
 	return out
+}
+
+// groupsOf returns the clusters with placements, in groups that get the same content of the same placements; both are sorted.
+func groupsOf(p *plan.Plan) [][]string {
+	type step struct {
+		group int
+		hash  string
+	}
+	numbers, number := map[string]*int{}, 0 // each placement divides the groups
+	for _, pl := range p.Placements {
+		if pl.Spec == nil {
+			continue
+		}
+		var last step
+		divided, now := map[step]int{}, 0
+		for _, c := range pl.Clusters {
+			group := numbers[c.Binding.Cluster]
+			if group == nil {
+				group = new(int)
+				numbers[c.Binding.Cluster] = group
+			}
+			if here := (step{*group, c.Content.Hash}); now == 0 || here != last {
+				if now = divided[here]; now == 0 {
+					number++
+					now = number
+					divided[here] = now
+				}
+				last = here
+			}
+			*group = now
+		}
+	}
+	groups := map[int][]string{}
+	for _, cluster := range slices.Sorted(maps.Keys(numbers)) {
+		groups[*numbers[cluster]] = append(groups[*numbers[cluster]], cluster)
+	}
+	return slices.SortedFunc(maps.Values(groups), slices.Compare)
 }

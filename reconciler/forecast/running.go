@@ -35,6 +35,8 @@ type Running struct {
 	// same are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
 	// again.
 	same map[*plan.Placement]bool
+	// problems are those that the fleet has already, without their lines; nil until they are asked for.
+	problems map[problem.Problem]bool
 }
 
 // NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only reads them.
@@ -211,13 +213,15 @@ func (o *Forecast) withSettings(changes []PlacementChange) []PlacementChange {
 // NewProblems returns the problems of a forecast that the fleet does not have yet, errors first: warnings of the
 // commit, and problems that prevent placements from doing what their specs say.
 func (r *Running) NewProblems(o *Forecast) problem.List {
-	before := map[problem.Problem]bool{}
-	for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, missingReferences(r.inForce, r.plan)), r.plan) {
-		before[withoutLine(p)] = true
+	if r.problems == nil {
+		r.problems = map[problem.Problem]bool{}
+		for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, missingReferences(r.inForce, r.plan)), r.plan) {
+			r.problems[withoutLine(p)] = true
+		}
 	}
 	out := slices.Clone(o.Unknown)
 	for _, p := range problemsOf(o.Warnings, o.Plan) {
-		if !before[withoutLine(p)] {
+		if !r.problems[withoutLine(p)] {
 			out = append(out, p)
 		}
 	}
