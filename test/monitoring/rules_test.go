@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -73,6 +74,53 @@ func TestAlertRulesPassTheirPromtoolTests(t *testing.T) {
 	promtool(t, deployed, "check", "rules", "--lint=all", "--lint-fatal", "rules.yaml")
 	promtool(t, deployed, "check", "config", "prometheus.yaml")
 	promtool(t, deployed, "test", "rules", "rules_test.yaml")
+}
+
+// Each alert has a test in which it fires and then ends.
+func TestAlertsFireAndEnd(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(deployed, "rules_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Tests []struct {
+			AlertRuleTest []struct {
+				EvalTime  string `yaml:"eval_time"`
+				Alertname string
+				ExpAlerts []any `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string]bool{}
+	for _, test := range file.Tests {
+		fired := map[string]time.Duration{} // first
+		for _, last := range []bool{false, true} {
+			for _, c := range test.AlertRuleTest {
+				at, err := time.ParseDuration(c.EvalTime)
+				if err != nil {
+					t.Fatal(err)
+				}
+				since, has := fired[c.Alertname]
+				switch {
+				case !last && len(c.ExpAlerts) > 0 && (!has || at < since):
+					fired[c.Alertname] = at
+				case last && has && at > since && len(c.ExpAlerts) == 0:
+					ends[c.Alertname] = true
+				}
+			}
+		}
+	}
+	rules, _ := readRules(t)
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			if !ends[r.Alert] {
+				t.Errorf("%s: no test has it fire and end", r.Alert)
+			}
+		}
+	}
 }
 
 // Each alert has a test, a severity, texts, a line in the documentation, and a runbook whose first
