@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -234,8 +233,8 @@ func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command
 	if err == nil {
 		err = remote.Update(ctx, s, refs, c, b.objects, slices.Collect(maps.Keys(b.objects.Objects)))
 	}
-	if refused, ok := errors.AsType[*remote.HTTPError](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
-		return fmt.Errorf("%w\nthe token must be allowed to write to the repository", err)
+	if refused, ok := errors.AsType[*remote.HTTPError](err); ok {
+		refused.Push = true
 	}
 	return err
 }

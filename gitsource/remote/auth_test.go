@@ -108,6 +108,8 @@ func TestHTTPErrorHasTheFix(t *testing.T) {
 	for want, e := range map[string]HTTPError{
 		"server answered 500 Internal Server Error":                                               {Status: 500},
 		"server answered 404 Not Found: no (check the URL, and that the credentials may read it)": {Status: 404, Detail: "no"},
+		"server answered 403 Forbidden (the token must be allowed to write to the repository)":    {Status: 403, Push: true},
+		"server answered 403 Forbidden (check the URL, and that the credentials may read it)":     {Status: 403},
 		"server answered 429 Too Many Requests (asks to wait 1m0s)":                               {Status: 429, RetryAfter: time.Minute},
 		"server answered 403 Forbidden (asks to wait 1s)":                                         {Status: 403, RetryAfter: time.Second},
 	} {

@@ -32,6 +32,8 @@ type HTTPError struct {
 	RetryAfter time.Duration
 	// Detail is the beginning of the response, on one line.
 	Detail string
+	// Push says that the request was one to write.
+	Push bool
 }
 
 // Error returns the status and the usual fix.
@@ -43,6 +45,8 @@ func (e *HTTPError) Error() string {
 	switch {
 	case e.RetryAfter > 0:
 		s += fmt.Sprintf(" (asks to wait %s)", e.RetryAfter)
+	case e.Push && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden):
+		s += " (the token must be allowed to write to the repository)"
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden, e.Status == http.StatusNotFound:
 		s += " (check the URL, and that the credentials may read it)"
 	}
