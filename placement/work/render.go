@@ -67,7 +67,7 @@ type variant struct {
 	err        error // why none of the clusters gets any content
 	candidates []candidate
 	// rendered caches contents by the rules applied.
-	rendered map[string]Rendered
+	rendered map[string]*Rendered
 }
 
 // NewRenderer returns a renderer for a placement that selects the given objects. Overrides may
@@ -87,7 +87,7 @@ func (r *Renderer) newVariant(builds func(*api.Object) ([]*api.Object, error)) (
 	content := open(r.key, r.selected, r.scope, builds)
 	v = &variant{
 		base:     Rendered{Manifests: content.manifests, Refused: content.refused, Hash: hashOf(content.manifests, content.refused)},
-		rendered: map[string]Rendered{},
+		rendered: map[string]*Rendered{},
 	}
 	if len(content.problems) > 0 {
 		v.err = &EnvelopeError{Problems: content.problems, Overlays: r.whole != nil && r.whole.err == nil}
@@ -120,18 +120,18 @@ func (r *Renderer) Hash() string {
 	return r.substitution.hash(r.whole.base.Hash)
 }
 
-// For returns the content for a cluster.
+// For returns the content for a cluster, which must not be changed. Clusters with the same content share it.
 //
 // The error is an [*OverrideError] (the cluster's Overridden is False) or an [*EnvelopeError]
 // (its WorkSynchronized is False). The result then still names the overrides, and its Hash
 // stands for the content that cannot be rendered: assigned to a cluster, it makes that cluster
 // fail and keep what it holds, and it differs from the hash of any valid content.
-func (r *Renderer) For(c placement.Cluster) (Rendered, error) { return r.variantFor(c).forCluster(c) }
+func (r *Renderer) For(c placement.Cluster) (*Rendered, error) { return r.variantFor(c).forCluster(c) }
 
-func (v *variant) forCluster(c placement.Cluster) (Rendered, error) {
+func (v *variant) forCluster(c placement.Cluster) (*Rendered, error) {
 	applied := v.match(c)
 	if len(applied) == 0 && v.err == nil {
-		return v.base, nil
+		return &v.base, nil
 	}
 	key := keyOfContent(applied)
 	if known, ok := v.rendered[key]; ok {
@@ -139,7 +139,7 @@ func (v *variant) forCluster(c placement.Cluster) (Rendered, error) {
 	}
 	out, err := v.withOverrideNames(applied), v.err
 	if err == nil {
-		err = v.override(&out, applied)
+		err = v.override(out, applied)
 	}
 	if err != nil {
 		out.Manifests, out.Refused, out.Hash = nil, nil, hashOfError(err)
@@ -173,14 +173,14 @@ func keyOfContent(applied []application) string {
 }
 
 // withOverrideNames returns the base content with the names of the overrides that apply.
-func (v *variant) withOverrideNames(applied []application) Rendered {
+func (v *variant) withOverrideNames(applied []application) *Rendered {
 	out := v.base
 	for i, a := range applied {
 		if i == 0 || applied[i-1].candidate != a.candidate {
 			out.ClusterOverrides, out.Overrides = v.candidates[a.candidate].appendName(out.ClusterOverrides, out.Overrides)
 		}
 	}
-	return out
+	return &out
 }
 
 // override applies rules to the base content. Manifests that do not change are shared.

@@ -61,7 +61,7 @@ func must(t fataler, r *Renderer, c placement.Cluster) Rendered {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return *out
 }
 
 // A cluster to which no override applies needs no extra memory and shares everything.

@@ -46,7 +46,7 @@ func play(t *testing.T, archive *txtar.Archive) string {
 		if again.Hash != rendered.Hash || fmt.Sprint(err) != fmt.Sprint(errAgain) {
 			t.Errorf("%s: asked twice, For answers %s, %v and %s, %v", c.Name, rendered.Hash, err, again.Hash, errAgain)
 		}
-		describe(&out, c, rendered, err)
+		describe(&out, c, *rendered, err)
 	}
 	return out.String()
 }

@@ -141,7 +141,7 @@ func TestOnlyVariablesInUseCount(t *testing.T) {
 
 // An object with encrypted values keeps them as they are, and an error about its variables has no text of it.
 func TestEncryptedObjectsHaveNoVariables(t *testing.T) {
-	render := func(annotation string) (Rendered, error) {
+	render := func(annotation string) (*Rendered, error) {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(strings.Replace(enabled, "enabled", annotation, 1)+"data: {a: 'x${cluster.secret}'}"), &u.Object); err != nil {
 			t.Fatal(err)

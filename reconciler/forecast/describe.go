@@ -213,7 +213,7 @@ func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
 // contents returns the objects of a placement that a cluster has in the end. Without content for the cluster, these are
 // its present ones. Objects that belong to another placement there are left out.
 func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.Placement) []Object {
-	content := &c.Content
+	content := c.Content
 	if !rendered(p, c) {
 		if o.before != nil || c.PreviousContent == nil {
 			return o.before.objects(p.Key, c.Binding.Cluster)

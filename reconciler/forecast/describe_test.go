@@ -133,7 +133,7 @@ func TestFaults(t *testing.T) {
 	origin := api.Origin{Path: "placement-web.yaml", Line: 1}
 	spec := &hub.Placement{Origin: origin}
 	cluster := func(name string, err error, refused ...work.Refused) *plan.OnCluster {
-		return &plan.OnCluster{Binding: placement.Binding{Cluster: name}, Err: err, Content: work.Rendered{Refused: refused}}
+		return &plan.OnCluster{Binding: &placement.Binding{Cluster: name}, Err: err, Content: &work.Rendered{Refused: refused}}
 	}
 	refused := work.Refused{Manifest: content("x").Manifests[0], Cause: "generateName is not supported"}
 	for name, test := range map[string]struct {
@@ -203,7 +203,7 @@ func TestPlacementSummary(t *testing.T) {
 // content for it. A cluster of another fleet has none.
 func TestWorksAfterTheRollouts(t *testing.T) {
 	on := func(name string, change func(*plan.Placement, *plan.OnCluster)) *plan.Placement {
-		c := &plan.OnCluster{Binding: placement.Binding{Cluster: "a"}, Content: content("x"), Latest: placement.Revision{Commit: "v2", Hash: "2"}}
+		c := &plan.OnCluster{Binding: &placement.Binding{Cluster: "a"}, Content: content("x"), Latest: placement.Revision{Commit: "v2", Hash: "2"}}
 		p := &plan.Placement{Key: api.PlacementKey{Name: name}, Spec: &hub.Placement{}, Clusters: []*plan.OnCluster{c}}
 		if change != nil {
 			change(p, c)
@@ -265,7 +265,7 @@ func TestContentChangesAreOnTheSameClusters(t *testing.T) {
 		"nothing": {func(_, _ *plan.Placement) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old, now := placed(2, func(int) work.Rendered { return content("x", "y") }), placed(2, func(int) work.Rendered { return content("x", "y") })
+			old, now := placed(2, func(int) *work.Rendered { return content("x", "y") }), placed(2, func(int) *work.Rendered { return content("x", "y") })
 			test.change(old, now)
 			var got []string
 			for _, c := range contentChanges(old, now) {
@@ -350,8 +350,8 @@ func TestRefusal(t *testing.T) {
 func TestWorkThatLosesObjects(t *testing.T) {
 	web, shop := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "shop"}
 	planned := &work.Work{Placement: web, Cause: work.Cause{Why: "planned"}}
-	selected := &plan.OnCluster{Binding: placement.Binding{Cluster: "a"}}
-	left := &plan.OnCluster{Binding: placement.Binding{Cluster: "a", Unscheduled: true}}
+	selected := &plan.OnCluster{Binding: &placement.Binding{Cluster: "a"}}
+	left := &plan.OnCluster{Binding: &placement.Binding{Cluster: "a", Unscheduled: true}}
 	of := func(c *plan.OnCluster) *plan.Placement {
 		return &plan.Placement{Key: web, Spec: &hub.Placement{}, Clusters: []*plan.OnCluster{c}}
 	}

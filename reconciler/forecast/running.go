@@ -79,7 +79,7 @@ func (r *Running) holdings(s *hub.Snapshot) (held map[api.PlacementKey][]api.ID,
 // of a cluster is unknown.
 func heldBy(p *plan.Placement) (ids []api.ID, ok bool) {
 	for i, c := range p.Clusters {
-		content := &c.Content
+		content := c.Content
 		if !rendered(p, c) {
 			content = c.PreviousContent
 		}
@@ -268,7 +268,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 		record.Stops = nil
 		l.SetPlacement(p.Key, record)
 		for _, c := range p.Clusters {
-			b := c.Binding
+			b := *c.Binding
 			if b.Unscheduled || b.Removing {
 				continue // the cluster is leaving
 			}

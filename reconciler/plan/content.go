@@ -92,7 +92,7 @@ func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (
 	case err != nil:
 		return nil, true
 	}
-	return &rendered, true
+	return rendered, true
 }
 
 // markInUse records that clusters are, or were until now, assigned to a content.

@@ -34,7 +34,7 @@ func TestRecordProven(t *testing.T) {
 			pl.current.prepared = m.prepare(m.inForce.Snapshot, api.PlacementKey{Name: "empty"})
 		}, revisionOne},
 		"held deletions": {func(_ *placementPlanner, p *Placement) {
-			_, p.Clusters[0].Entry = ledgerWith(p.Clusters[0].Binding, held)
+			_, p.Clusters[0].Entry = ledgerWith(*p.Clusters[0].Binding, held)
 		}, revisionOne},
 		"recorded before": {func(_ *placementPlanner, p *Placement) {
 			p.Record.Proven = placement.Revision{Commit: "v0", Hash: current.Hash}
@@ -43,7 +43,7 @@ func TestRecordProven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pl := &placementPlanner{planner: &planner{memo: m, Input: Input{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}}}, current: &result{resultKey: resultKey{prepared: content}}}
 			p := &Placement{Key: key, Spec: &hub.Placement{}, Rollout: settled, Record: ledger.Placement{Proven: revisionOne}}
-			p.Clusters = []*OnCluster{{Binding: placement.Binding{Cluster: "east", Assigned: revisionTwo}}}
+			p.Clusters = []*OnCluster{{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}}}
 			if test.change != nil {
 				test.change(pl, p)
 			}

@@ -19,7 +19,7 @@ func on(names ...string) []*OnCluster {
 	var out []*OnCluster
 	for _, name := range names {
 		name, leaves := strings.CutSuffix(name, "-")
-		out = append(out, &OnCluster{Binding: placement.Binding{Cluster: name, Unscheduled: leaves}})
+		out = append(out, &OnCluster{Binding: &placement.Binding{Cluster: name, Unscheduled: leaves}})
 	}
 	return out
 }

@@ -24,7 +24,7 @@ func TestAssignOwners(t *testing.T) {
 	// of returns the claim of a placement that was assigned its revision some minutes ago.
 	of := func(name string, ago int, change func(*claim)) *claim {
 		b := placement.Binding{Cluster: "east", Assigned: now, AssignedAt: noon.Add(-time.Duration(ago) * time.Minute)}
-		cl := &claim{key: api.PlacementKey{Name: name}, early: map[api.ID]*work.Manifest{}, on: &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}}}
+		cl := &claim{key: api.PlacementKey{Name: name}, early: map[api.ID]*work.Manifest{}, on: &OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}}}
 		change(cl)
 		return cl
 	}
@@ -112,7 +112,7 @@ func TestPausedClustersKeepTheirOwners(t *testing.T) {
 	kept := ledger.Claims{Early: []api.ID{configMap("a")}, Yields: []ledger.Yield{
 		{ID: configMap("b"), To: api.PlacementKey{Name: "other"}}, {ID: configMap("c"), To: api.PlacementKey{Name: "other"}, Passing: true},
 	}}
-	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Claims: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
+	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Binding: &placement.Binding{}, Claims: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
 	r := newResolver()
 	r.keepOwners([]*claim{cl})
 	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(r.conflicts) != 1 {
@@ -134,7 +134,7 @@ func TestFindOverlap(t *testing.T) {
 		r := &result{placement: &Placement{Key: key}, contentsInUse: contents(objects+"place "+name+" of "+namespaces+"\n", key)}
 		for _, to := range claimed {
 			claims := ledger.Claims{Yields: []ledger.Yield{{ID: api.ID{Kind: "Namespace", Name: "green"}, To: api.PlacementKey{Name: to}}}}
-			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Claims: claims})
+			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Binding: &placement.Binding{}, Claims: claims})
 		}
 		return r
 	}

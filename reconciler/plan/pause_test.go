@@ -14,7 +14,7 @@ import (
 func TestClustersLoading(t *testing.T) {
 	of := func(name, cluster, commit string, loading bool) *result {
 		b := placement.Binding{Cluster: cluster, Assigned: placement.Revision{Commit: commit, Hash: commit}}
-		c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}}
+		c := &OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}}
 		r := &result{placement: &Placement{Key: api.PlacementKey{Name: name}, Clusters: []*OnCluster{c}}}
 		if loading {
 			c.loading = commit
@@ -47,7 +47,7 @@ func TestIsPaused(t *testing.T) {
 	} {
 		test.b.Cluster = "east"
 		pl := &planner{paused: map[string]string{test.cluster: "v1"}}
-		if got := pl.isPaused(&OnCluster{Binding: test.b, Latest: revisionTwo}); got != test.want {
+		if got := pl.isPaused(&OnCluster{Binding: &test.b, Latest: revisionTwo}); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

@@ -260,7 +260,7 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	suspended := pl.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
-	c := pl.memo.newCluster(OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since, suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)})
+	c := pl.memo.newCluster(OnCluster{Binding: pl.memo.newBinding(b), Content: noContent, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since, suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)})
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}
@@ -291,7 +291,7 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
 	}
 	if c.PreviousContent != nil && c.PreviousContent.Hash == c.Content.Hash {
-		c.PreviousContent = &c.Content // use the same memory for two equal contents
+		c.PreviousContent = c.Content // use the same memory for two equal contents
 	}
 	return c
 }
@@ -303,7 +303,7 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 		return
 	}
 	if pl.paused[c.Binding.Cluster] != "" {
-		c.Binding = c.Entry.Binding
+		*c.Binding = c.Entry.Binding
 		return
 	}
 	c.Binding.Assigned, c.Binding.AssignedAt = c.Entry.Binding.Assigned, pl.Now
@@ -312,8 +312,8 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 // listChanges lists the changes that the ledger does not have yet.
 func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) {
 	for _, c := range p.Clusters {
-		if c.Entry == nil || !sameBinding(c.Entry.Binding, c.Binding) {
-			p.Changed = append(p.Changed, c.Binding)
+		if c.Entry == nil || !sameBinding(c.Entry.Binding, *c.Binding) {
+			p.Changed = append(p.Changed, *c.Binding)
 		}
 	}
 	if record == nil {

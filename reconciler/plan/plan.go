@@ -175,13 +175,14 @@ func (p *Placement) Position(cluster string, guess int) int {
 
 // OnCluster is the plan for one placement on one cluster.
 type OnCluster struct {
-	Binding placement.Binding
+	// Binding is that of Entry if nothing in it has changed.
+	Binding *placement.Binding
 	Entry   *ledger.Entry // nil for a new binding
 	// Latest is the newest revision for the cluster, assigned once the rollout allows it. Its Hash is empty if there is
 	// none.
 	Latest placement.Revision
-	// Content is the content of Latest.
-	Content work.Rendered
+	// Content is the content of Latest; empty if there is none.
+	Content *work.Rendered
 	// Err is the reason why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
 	Err error
 	// provenContent is the assigned content if it is the proven one, or that of a staged update run: neither Latest nor
@@ -189,6 +190,11 @@ type OnCluster struct {
 	provenContent *work.Rendered
 	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
 	Waits string
+	// TimedOut says that the Failure is the availability timeout, and DeleteAllowed that a commit allows the deletions on
+	// this cluster.
+	TimedOut, DeleteAllowed bool
+	// notRenderable says that the PreviousContent cannot be rendered.
+	notRenderable bool
 	// Held says that it waits for the end of a freeze or the opening of a window, which is at HeldUntil if that is
 	// known. Overdue says that it has waited for longer than the window allows.
 	Held, Overdue bool
@@ -196,8 +202,6 @@ type OnCluster struct {
 	// Failure is the reason why the assigned content will not become available by itself; empty if it is available,
 	// progressing or not judged.
 	Failure string
-	// TimedOut says that the Failure is the availability timeout.
-	TimedOut bool
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
 	// suspendedSince is since when; zero if it is not suspended.
@@ -205,8 +209,6 @@ type OnCluster struct {
 	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet or another
 	// member holds the cluster.
 	Foreign string
-	// DeleteAllowed says that a commit allows the deletions on this cluster.
-	DeleteAllowed bool
 	// work is the work of the cluster for the placement; nil if there is none yet.
 	work *work.Work
 	// suspendedObjects are the objects on the cluster that no placement writes.
@@ -220,9 +222,8 @@ type OnCluster struct {
 	Yielded []Yielded
 
 	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
-	// cannot be rendered, or if it is not known. notRenderable says that it cannot be rendered.
+	// cannot be rendered, or if it is not known.
 	PreviousContent *work.Rendered
-	notRenderable   bool
 	// leftover is the content of the leftover revision before this plan; nil as above.
 	leftover *work.Rendered
 	// loading is a commit after whose loading more of these contents will be known; empty if there is none.
@@ -245,6 +246,9 @@ func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest
 // Unbuilt reports whether the newest content cannot be rendered because of what overlays have for this cluster. The cluster
 // keeps its revision, and the rollout goes on without it.
 func (c *OnCluster) Unbuilt() bool {
+	if c.Err == nil {
+		return false
+	}
 	var failed *work.EnvelopeError
 	return errors.As(c.Err, &failed) && failed.Overlays && !c.UpToDate()
 }

@@ -117,7 +117,11 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 		return
 	}
 	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, placement: &Placement{Key: key, Spec: inputs.spec}}}
+	pl.memo.bindings = pl.memo.bindings[:0]
 	pp.plan(pp.current.placement, record)
+	for _, c := range pp.current.placement.Clusters {
+		c.keepBinding()
+	}
 	if old != nil {
 		pl.memo.spareClusters = pp.current.placement.reuseClusters(old.placement, pl.memo.spareClusters)
 	}
@@ -187,7 +191,7 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 	}
 	r.placement.Record = *record
 	for _, e := range record.Entries() {
-		c := &OnCluster{Binding: e.Binding, Entry: e, Latest: e.Binding.Assigned, Claims: e.Claims}
+		c := &OnCluster{Binding: &e.Binding, Content: noContent, Entry: e, Latest: e.Binding.Assigned, Claims: e.Claims}
 		if c.Binding.HasRevision() || c.Binding.Removing {
 			kept := newWork(r.placement, c)
 			kept.Keep, c.work = true, &kept

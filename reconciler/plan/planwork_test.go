@@ -35,7 +35,7 @@ func TestPlanWork(t *testing.T) {
 		"latest content":                      {want: "has a b"},
 		"paused":                              {paused: true, want: "has a b, keeps"},
 		"not rendered":                        {change: func(c *OnCluster) { c.Err = errors.New("bad patch") }, want: "keeps"},
-		"no content":                          {change: func(c *OnCluster) { c.Content, c.Latest = work.Rendered{}, c.Binding.Assigned }, want: "keeps"},
+		"no content":                          {change: func(c *OnCluster) { c.Content, c.Latest = &work.Rendered{}, c.Binding.Assigned }, want: "keeps"},
 		"waiting, known":                      {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("1", "b", "c") }, want: "has b c, awaits a b"},
 		"waiting, same objects":               {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("1", "a", "b") }, want: "has a b"},
 		"waiting, not known":                  {change: waits, want: "keeps, awaits a b"},
@@ -45,7 +45,7 @@ func TestPlanWork(t *testing.T) {
 		"waiting, ReportDiff":                 {p: reportDiff, change: waits, want: "keeps, abandons"},
 		"not released":                        {change: func(c *OnCluster) { c.Binding.Assigned = placement.Revision{} }, want: "keeps, awaits a b"},
 		"not released, ReportDiff":            {p: reportDiff, change: func(c *OnCluster) { c.Binding.Assigned = placement.Revision{} }, want: "none"},
-		"not released, nothing to wait for":   {change: func(c *OnCluster) { c.Binding.Assigned, c.Content = placement.Revision{}, work.Rendered{} }, want: "none"},
+		"not released, nothing to wait for":   {change: func(c *OnCluster) { c.Binding.Assigned, c.Content = placement.Revision{}, &work.Rendered{} }, want: "none"},
 		"no longer selected, not removed yet": {change: func(c *OnCluster) { waits(c); c.Binding.Unscheduled, c.PreviousContent = true, contentOf("1", "c") }, want: "has c"},
 		"removed":                             {change: removing, want: "removes"},
 		"removed while paused":                {change: removing, paused: true, want: "keeps"},
@@ -65,7 +65,7 @@ func TestPlanWork(t *testing.T) {
 				test.p(p)
 			}
 			b := placement.Binding{Cluster: "east", Assigned: revisionTwo}
-			c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Content: *contentOf("2", "a", "b")}
+			c := &OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Content: contentOf("2", "a", "b")}
 			if test.change != nil {
 				test.change(c)
 			}
@@ -164,7 +164,7 @@ func TestHoldsOfAWork(t *testing.T) {
 // earlier key, on clusters that are assigned the latest content.
 func TestSuccessorAllowsDeletions(t *testing.T) {
 	cluster := func(change func(*OnCluster)) *OnCluster {
-		c := &OnCluster{Binding: placement.Binding{Cluster: "east", Assigned: revisionTwo}, Latest: revisionTwo, DeleteAllowed: true}
+		c := &OnCluster{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}, Latest: revisionTwo, DeleteAllowed: true}
 		change(c)
 		return c
 	}
@@ -221,7 +221,7 @@ func TestEarlierKeyKeepsUnknownContent(t *testing.T) {
 			l := ledger.New()
 			l.SetPlacement(shop, ledger.Placement{})
 			l.Bind(shop, b)
-			p, c := &Placement{Key: web, Record: ledger.Placement{Into: shop}}, &OnCluster{Binding: b}
+			p, c := &Placement{Key: web, Record: ledger.Placement{Into: shop}}, &OnCluster{Binding: &b}
 			if test.change != nil {
 				test.change(c, l, p)
 			}

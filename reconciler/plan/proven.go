@@ -47,7 +47,7 @@ func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Bindin
 			continue
 		}
 		b.Proven = placement.Revision{Commit: p.Record.Proven.Commit, Hash: content.Hash, Labels: proven.renderer.Labels(cluster)}
-		p.On(b.Cluster).provenContent = &content
+		p.On(b.Cluster).provenContent = content
 		pl.markInUse(proven)
 		assigned = true
 	}

@@ -169,7 +169,7 @@ func TestRemovePlacement(t *testing.T) {
 				test.change(pl, l)
 			}
 			pl.removePlacement(p, l.Placement(key))
-			if got := p.Clusters[0].Binding; got != test.want {
+			if got := p.Clusters[0].Binding; *got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 			if changed := !reflect.DeepEqual(p.Record, *l.Placement(key)); !p.Record.Deleted || changed != test.changed || test.changed != p.Record.DeletedAt.Equal(noon) {
@@ -221,8 +221,8 @@ func TestCancelRemoval(t *testing.T) {
 		if test.paused {
 			pl.paused = map[string]string{"east": "v1"}
 		}
-		c := &OnCluster{Binding: test.b, Entry: test.entry}
-		if pl.cancelRemoval(c); c.Binding != test.want {
+		c := &OnCluster{Binding: &test.b, Entry: test.entry}
+		if pl.cancelRemoval(c); *c.Binding != test.want {
 			t.Errorf("%s: %+v, want %+v", name, c.Binding, test.want)
 		}
 	}

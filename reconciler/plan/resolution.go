@@ -58,9 +58,9 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 			continue
 		}
 		out.Claimed = append(out.Claimed, now)
-		if now.Binding != cl.on.Binding {
+		if *now.Binding != *cl.on.Binding {
 			out.Changed = slices.DeleteFunc(out.Changed, func(b placement.Binding) bool { return b.Cluster == now.Binding.Cluster })
-			out.Changed = append(out.Changed, now.Binding)
+			out.Changed = append(out.Changed, *now.Binding)
 		}
 	}
 	return &out
@@ -78,7 +78,9 @@ func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
 	}
 	if !sameContent(cl.outcome, cl.on.Claims) && !cl.reassigned() {
 		// The work changes, so that reports about the old work do not count.
-		out.Binding.AssignedAt = r.Now
+		b := *out.Binding
+		b.AssignedAt = r.Now
+		out.Binding = &b
 	}
 	return &out
 }

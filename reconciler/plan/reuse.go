@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -28,6 +29,25 @@ func (p *Placement) reuseClusters(old *Placement, spare []*OnCluster) []*OnClust
 	return spare
 }
 
+// newBinding returns a copy of a binding that may be changed until the placement is planned. Then keepBinding is called.
+func (m *Memo) newBinding(b placement.Binding) *placement.Binding {
+	m.bindings = append(m.bindings, b)
+	return &m.bindings[len(m.bindings)-1]
+}
+
+// keepBinding replaces the binding by that of the ledger if both are the same, and by a copy of its own otherwise.
+func (c *OnCluster) keepBinding() {
+	if c.Entry != nil && sameBinding(c.Entry.Binding, *c.Binding) {
+		c.Binding = &c.Entry.Binding
+	} else {
+		own := *c.Binding
+		c.Binding = &own
+	}
+}
+
+// noContent is the content of a cluster without a newest revision.
+var noContent = &work.Rendered{}
+
 // newCluster returns a cluster in memory that is not used, if there is any.
 func (m *Memo) newCluster(c OnCluster) *OnCluster {
 	if n := len(m.spareClusters); n > 0 {
@@ -46,7 +66,7 @@ func (c *OnCluster) same(o *OnCluster) bool {
 	rare := func(c *OnCluster) bool {
 		return c.Entry == nil || c.work == nil || c.Err != nil || c.provenContent != nil || c.leftover != nil || len(c.Yielded) > 0
 	}
-	return c.Entry == o.Entry && !rare(c) && !rare(o) && c.Binding == o.Binding && c.Latest == o.Latest && sameRendered(&c.Content, &o.Content) &&
+	return c.Entry == o.Entry && !rare(c) && !rare(o) && *c.Binding == *o.Binding && c.Latest == o.Latest && sameRendered(c.Content, o.Content) &&
 		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.suspendedSince == o.suspendedSince &&
 		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) && ledger.Identical(c.suspendedObjects, o.suspendedObjects) &&
 		c.driftRule == o.driftRule && c.Claims.Identical(o.Claims) && sameRendered(c.PreviousContent, o.PreviousContent) &&

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -16,10 +18,10 @@ import (
 func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 	id := api.ID{Kind: "Namespace", Name: "web"}
 	changes := map[string]func(*OnCluster){
-		"Binding":          func(c *OnCluster) { c.Binding.WasAvailable = true },
+		"Binding":          func(c *OnCluster) { c.Binding = &placement.Binding{Cluster: "east", WasAvailable: true} },
 		"Entry":            func(c *OnCluster) { c.Entry = &ledger.Entry{} },
 		"Latest":           func(c *OnCluster) { c.Latest.Hash = "new" },
-		"Content":          func(c *OnCluster) { c.Content.Manifests = []*work.Manifest{{}} },
+		"Content":          func(c *OnCluster) { c.Content = &work.Rendered{Hash: "new"} },
 		"Err":              func(c *OnCluster) { c.Err = errors.New("x") },
 		"provenContent":    func(c *OnCluster) { c.provenContent = &work.Rendered{} },
 		"Waits":            func(c *OnCluster) { c.Waits = "x" },
@@ -44,7 +46,7 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 	}
 	entry := &ledger.Entry{}
 	fresh := func() *OnCluster {
-		return &OnCluster{Entry: entry, Binding: placement.Binding{Cluster: "east"}, Latest: placement.Revision{Hash: "a"}, work: &work.Work{}, PreviousContent: &work.Rendered{Hash: "a"}}
+		return &OnCluster{Entry: entry, Binding: &placement.Binding{Cluster: "east"}, Latest: placement.Revision{Hash: "a"}, work: &work.Work{}, PreviousContent: &work.Rendered{Hash: "a"}}
 	}
 	if !fresh().same(fresh()) {
 		t.Error("two equal plans are not the same")
@@ -88,7 +90,7 @@ func TestRolloutsDoNotScheduleAgain(t *testing.T) {
 	in := large(t, 10, 1)
 	settle(t, &in)
 	before := Resolve(in).Placements[0]
-	b := before.Clusters[3].Binding
+	b := *before.Clusters[3].Binding
 	b.WasAvailable, b.AssignedAt = !b.WasAvailable, in.Now
 	in.Ledger.Bind(before.Key, b)
 	after := Resolve(in).Placements[0]
@@ -102,5 +104,40 @@ func TestRolloutsDoNotScheduleAgain(t *testing.T) {
 	in.Ledger.Bind(before.Key, b)
 	if last := Resolve(in).Placements[0]; &last.Schedule.Decisions[0] == &after.Schedule.Decisions[0] {
 		t.Error("the placement was not scheduled again, although the policy of a binding is another one")
+	}
+}
+
+// A plan stays as it is when the next one is made, also where bindings have changed that are not in the ledger yet.
+func TestPlansDoNotChangeEarlierOnes(t *testing.T) {
+	in := large(t, 30, 3)
+	settle(t, &in)
+	for i := range 3 {
+		changed := *in.InForce
+		changed.Commit.Hash = fmt.Sprint("next", i)
+		changed.Clusters = slices.Delete(slices.Clone(changed.Clusters), 5, 7) // others are selected, or none
+		in.InForce = &changed
+		was := Resolve(in)
+		var before []placement.Binding
+		for _, p := range was.Placements {
+			for _, c := range p.Clusters {
+				before = append(before, *c.Binding)
+			}
+		}
+		was.UpdateLedger(in.Ledger)
+		in.Now = in.Now.Add(time.Second)
+		now := Resolve(in)
+		for _, p := range was.Placements {
+			for _, c := range p.Clusters {
+				if *c.Binding != before[0] {
+					t.Fatalf("%s on %s is %+v in the earlier plan now; it was %+v", p.Key, before[0].Cluster, *c.Binding, before[0])
+				}
+				before = before[1:]
+			}
+		}
+		for _, c := range now.Placements[0].Clusters {
+			if c.Binding != &c.Entry.Binding {
+				t.Errorf("%s has a binding of its own, although nothing in it has changed", c.Binding.Cluster)
+			}
+		}
 	}
 }

@@ -40,7 +40,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	}
 	for _, a := range p.Rollout.Assign {
 		c := p.On(a.Cluster)
-		b, latest := &c.Binding, a.Revision == c.Latest
+		b, latest := c.Binding, a.Revision == c.Latest
 		if a.Changed {
 			b.Assigned, b.AssignedAt, b.AllowDelete = a.Revision, pl.Now, pl.mayDelete(p, latest)
 		}
@@ -53,7 +53,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	}
 	for _, cluster := range p.Rollout.Remove {
 		if pl.paused[cluster] == "" {
-			b := &p.On(cluster).Binding
+			b := p.On(cluster).Binding
 			if !b.Removing {
 				b.RemovedBy = pl.InForce.Commit.Hash
 			}
@@ -149,7 +149,7 @@ func (c *OnCluster) setFailure(f rollout.Failure) {
 func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
 	seen := pl.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Binding{
-		Binding: c.Binding, Latest: c.Latest,
+		Binding: *c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
 		Seen: pl.rolloutStatus(p, c), BlockedSince: c.suspendedSince,
 	}

@@ -102,7 +102,7 @@ func TestRolloutHealth(t *testing.T) {
 				reports = append(reports, test.report)
 			}
 			l, e := ledgerWith(b, reports...)
-			c := &OnCluster{Binding: e.Binding, Entry: e, Latest: revisionTwo}
+			c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, Latest: revisionTwo}
 			if test.change != nil {
 				test.change(c)
 			}
@@ -143,7 +143,7 @@ func TestAvailabilityTimeoutBegins(t *testing.T) {
 			}
 			pl := &planner{Input: Input{Ledger: l, Now: noon}}
 			pp := &placementPlanner{planner: pl}
-			if got := pp.unavailableSince(&OnCluster{Binding: e.Binding, Entry: e}); !got.Equal(test.want) {
+			if got := pp.unavailableSince(&OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}); !got.Equal(test.want) {
 				t.Errorf("since %s, want %s", got, test.want)
 			}
 		})
@@ -239,7 +239,7 @@ func TestClusterIsUnavailableSince(t *testing.T) {
 			}
 			e := record.Entry("east")
 			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
-			got := pl.rolloutStatus(&Placement{Spec: &hub.Placement{}}, &OnCluster{Binding: e.Binding, Entry: e, Latest: revisionTwo})
+			got := pl.rolloutStatus(&Placement{Spec: &hub.Placement{}}, &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, Latest: revisionTwo})
 			if !got.DownSince.Equal(test.want) || got.Writing != test.writing {
 				t.Errorf("%+v, want since %s", got, test.want)
 			}
@@ -261,7 +261,7 @@ func TestTimeoutNamesTheObject(t *testing.T) {
 		"another failure":  {[]ledger.ObjectState{notReady}, false, "not available after 10m"},
 	} {
 		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, ledger.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Exceptions: test.states})
-		c := &OnCluster{Binding: e.Binding, Entry: e}
+		c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}
 		c.setFailure(rollout.Failure{Cluster: "east", Reason: "not available after 10m", TimedOut: test.timedOut})
 		if c.Failure != test.want || c.TimedOut != test.timedOut {
 			t.Errorf("%s: %q, timed out: %t, want %q", name, c.Failure, c.TimedOut, test.want)
@@ -290,7 +290,7 @@ func TestNotRepairedReason(t *testing.T) {
 		"nothing was assigned":         {func(c *OnCluster) { c.Entry = &ledger.Entry{} }, Input{Lost: lost}, ""},
 	} {
 		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
-		c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo}
+		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo}
 		test.change(c)
 		pl := &planner{Input: test.in}
 		if got := pl.notRepairedReason(c); got != test.want {
@@ -324,7 +324,7 @@ func TestRolloutBinding(t *testing.T) {
 			l.Fold(*test.seen)
 		}
 		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
-		c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Foreign: test.foreign, Suspended: "suspended by alice"}
+		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Foreign: test.foreign, Suspended: "suspended by alice"}
 		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
 		want := revisionTwo
 		if test.paused {

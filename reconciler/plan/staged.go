@@ -382,7 +382,7 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []
 		if b.Assigned.Hash == rendered.Hash {
 			b.Latest = b.Assigned
 		}
-		c.provenContent = &rendered
+		c.provenContent = rendered
 		pl.markInUse(content)
 	}
 }

@@ -56,7 +56,7 @@ func (p *Placement) FinalWork(c *OnCluster) *work.Work {
 func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *work.Work {
 	*w = newWork(p, c)
 	w.AllowDelete = c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster)
-	w.Cause = deleteCause(p, &c.Binding)
+	w.Cause = deleteCause(p, c.Binding)
 	c.DeleteAllowed = w.AllowDelete
 	paused := pl.paused[c.Binding.Cluster] != ""
 	switch {

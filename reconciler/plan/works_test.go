@@ -69,7 +69,7 @@ func TestAwaitedContent(t *testing.T) {
 		{one, two, nil, true}, {one[:1], one, nil, true},
 		{one, two, func(c *OnCluster) { c.Binding.Unscheduled = true }, false}, {one, two, func(c *OnCluster) { c.Binding.Removing = true }, false},
 	} {
-		c := &OnCluster{Content: work.Rendered{Manifests: test.latest}}
+		c := &OnCluster{Binding: &placement.Binding{}, Content: &work.Rendered{Manifests: test.latest}}
 		if test.change != nil {
 			test.change(c)
 		}
@@ -94,7 +94,7 @@ func TestFinalWork(t *testing.T) {
 		"an object that it does not have is left": {[]string{"x"}, "a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &OnCluster{Latest: latest, Content: work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
+			c := &OnCluster{Binding: &placement.Binding{}, Latest: latest, Content: &work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
 			for _, m := range manifestsOf(test.yielded...) {
 				c.Yielded = append(c.Yielded, Yielded{Manifest: m})
 			}
@@ -137,7 +137,7 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 		p := &Placement{Key: api.PlacementKey{Name: name}}
 		for _, c := range clusters {
 			cluster, commit, _ := strings.Cut(c, "=")
-			on := &OnCluster{Binding: placement.Binding{Cluster: cluster}}
+			on := &OnCluster{Binding: &placement.Binding{Cluster: cluster}}
 			if commit != "" {
 				on.work = &work.Work{Placement: p.Key, Revision: placement.Revision{Commit: commit}}
 			}

@@ -187,9 +187,9 @@ func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 		return c, index(b.p.Record.Index)
 	}
 	pinned := *c
-	pinned.Content, pinned.Err = work.Rendered{}, nil
+	pinned.Content, pinned.Err = &work.Rendered{}, nil
 	if holds := c.PreviousContent; holds != nil {
-		pinned.Content = *holds
+		pinned.Content = holds
 	}
 	return &pinned, index(c.Binding.Index)
 }

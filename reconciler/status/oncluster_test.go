@@ -46,15 +46,15 @@ func (b *builder) strategy(rollout api.RolloutStrategyType, apply api.ApplyStrat
 // nil for nothing.
 func assigned(cluster string, seen *ledger.WorkSeen) *plan.OnCluster {
 	c := &plan.OnCluster{
-		Binding: placement.Binding{Cluster: cluster, Assigned: newContent, AssignedAt: noon.Add(-time.Minute), Index: 3},
-		Latest:  newContent, Content: work.Rendered{Hash: newContent.Hash}, Entry: &ledger.Entry{},
+		Binding: &placement.Binding{Cluster: cluster, Assigned: newContent, AssignedAt: noon.Add(-time.Minute), Index: 3},
+		Latest:  newContent, Content: &work.Rendered{Hash: newContent.Hash}, Entry: &ledger.Entry{},
 	}
 	if seen != nil {
 		out := *seen
 		out.Cluster, out.Revision, out.At = cluster, newContent, noon
 		c.Entry.Seen = &out
 	}
-	c.Entry.Binding = c.Binding
+	c.Entry.Binding = *c.Binding
 	return c
 }
 

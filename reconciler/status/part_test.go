@@ -218,7 +218,7 @@ func TestStateOfAnObjectInTheTree(t *testing.T) {
 func TestHoldersOf(t *testing.T) {
 	one := configMap("one")
 	bound := func(cluster string, change func(*plan.OnCluster)) *plan.OnCluster {
-		c := &plan.OnCluster{Binding: placement.Binding{Cluster: cluster}, Content: work.Rendered{Hash: "h", Manifests: []*work.Manifest{one}}}
+		c := &plan.OnCluster{Binding: &placement.Binding{Cluster: cluster}, Content: &work.Rendered{Hash: "h", Manifests: []*work.Manifest{one}}}
 		if change != nil {
 			change(c)
 		}
@@ -232,7 +232,7 @@ func TestHoldersOf(t *testing.T) {
 			bound("unscheduled", func(c *plan.OnCluster) { c.Binding.Unscheduled = true }),
 			bound("without", func(c *plan.OnCluster) { c.Content.Manifests = []*work.Manifest{configMap("two")} }),
 			bound("failing", func(c *plan.OnCluster) { c.Err = errors.New("no") }),
-			bound("unknown", func(c *plan.OnCluster) { c.Content = work.Rendered{} }),
+			bound("unknown", func(c *plan.OnCluster) { c.Content = &work.Rendered{} }),
 			bound("yields", func(c *plan.OnCluster) { c.Yielded = []plan.Yielded{{Manifest: one, To: free}} }),
 		}},
 		{Key: free, Clusters: []*plan.OnCluster{bound("yields", nil), bound("ams", nil)}},

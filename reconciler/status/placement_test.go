@@ -462,7 +462,7 @@ func TestOverriddenOnAnyCluster(t *testing.T) {
 	if newBuilder(plain, changed).overridden() {
 		t.Error("without overrides")
 	}
-	changed.Content = work.Rendered{Hash: newContent.Hash, Overrides: []api.NamespacedName{{Name: "x"}}}
+	changed.Content = &work.Rendered{Hash: newContent.Hash, Overrides: []api.NamespacedName{{Name: "x"}}}
 	if !newBuilder(plain, changed).overridden() {
 		t.Error("an override on the second cluster does not count")
 	}

@@ -225,7 +225,7 @@ func TestEventsOfDifferences(t *testing.T) {
 func TestEventsAfterARestart(t *testing.T) {
 	b := decided(newBuilder(assigned("east", done())))
 	b.Ledger.SetPlacement(b.p.Key, b.p.Record)
-	b.Ledger.Bind(b.p.Key, b.p.Clusters[0].Binding)
+	b.Ledger.Bind(b.p.Key, *b.p.Clusters[0].Binding)
 	b.record = b.Ledger.Placement(b.p.Key)
 	b.status()
 	for _, t := range b.transitions {

@@ -25,7 +25,7 @@ type runScene struct {
 func newRunScene() *runScene {
 	now := time.Unix(1000, 0)
 	on := func(name string, available bool) *plan.OnCluster {
-		return &plan.OnCluster{Binding: placement.Binding{Cluster: name, Assigned: placement.Revision{Hash: "h"}, WasAvailable: available, AssignedAt: now.Add(-time.Minute)}}
+		return &plan.OnCluster{Binding: &placement.Binding{Cluster: name, Assigned: placement.Revision{Hash: "h"}, WasAvailable: available, AssignedAt: now.Add(-time.Minute)}}
 	}
 	p := &plan.Placement{Spec: &hub.Placement{}, Clusters: []*plan.OnCluster{on("a", true), on("b", false), on("c", false)}, Record: ledger.Placement{Index: 4}}
 	p.Record.Runs = []placement.Run{{Name: "web-1", Index: 3, Initialized: now.Add(-2 * time.Minute), Started: now.Add(-2 * time.Minute), Stages: []placement.RunStage{

@@ -103,7 +103,7 @@ func assignedContent(c *plan.OnCluster) *work.Rendered {
 	case c.Binding.Removing || !c.Binding.HasRevision():
 		return nil
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
-		return &c.Content
+		return c.Content
 	case before != nil && before.Hash == c.Binding.Assigned.Hash:
 		return before
 	}

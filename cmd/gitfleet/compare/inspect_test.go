@@ -38,7 +38,7 @@ func snapshot(t *testing.T, text string) *hub.Snapshot {
 
 // waitingOn is a placement that waits on a cluster.
 func waitingOn(cluster, why string) *plan.OnCluster {
-	return &plan.OnCluster{Binding: placement.Binding{Cluster: cluster}, Waits: why}
+	return &plan.OnCluster{Binding: &placement.Binding{Cluster: cluster}, Waits: why}
 }
 
 // seen are the members of a fleet as they were read.
