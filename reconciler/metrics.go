@@ -128,7 +128,7 @@ func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 		}
 		started := !is.RolloutStarted.Equal(was.RolloutStarted)
 		finished := !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero())
-		nothing := finished && len(pl.Rollout.Assign) == 0 // the policy asks for no cluster
+		nothing := finished && pl.Assigned == 0 // the policy asks for no cluster
 		if started && !nothing {
 			m.RolloutsStarted.Inc()
 		}

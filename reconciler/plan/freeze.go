@@ -56,8 +56,12 @@ func windowHold(pl *placementPlanner, p *Placement, c *OnCluster, index int) rol
 func recordHolds(pl *placementPlanner, p *Placement, bindings []rollout.Binding) {
 	var overdue []string
 	for i := range bindings {
-		hold, c := bindings[i].Hold, p.On(bindings[i].Cluster)
-		if hold.Why == "" || c.Waits != hold.Why {
+		hold := bindings[i].Hold
+		if hold.Why == "" {
+			continue
+		}
+		c := p.near(bindings[i].Cluster, i)
+		if c.Waits != hold.Why {
 			continue
 		}
 		c.Held, c.HeldUntil = true, hold.Until

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -89,8 +90,20 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	pl.advanceRollout(p)
 	pl.finishRollout(p)
 	pl.recordProven(p)
+	p.Assigned, p.Rollout.Assign = len(p.Rollout.Assign), changedRevisions(p.Rollout.Assign)
 	pl.listChanges(p, record)
 	pl.planWorks(p)
+}
+
+// changedRevisions returns the assignments that change a revision; the others are in the bindings.
+func changedRevisions(all []rollout.Assignment) []rollout.Assignment {
+	var out []rollout.Assignment
+	for _, a := range all {
+		if a.Changed {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // listAbsent lists the clusters that the policy asks for and that cannot be chosen.

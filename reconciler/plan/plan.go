@@ -92,7 +92,10 @@ type Placement struct {
 	// Request is the scheduler's input; nil if the scheduler was not called.
 	Request  *placement.Request
 	Schedule placement.Outcome
+	// Rollout is the step of the rollout. Its assignments are only those that change a revision; Assigned is the number of
+	// clusters that have one.
 	Rollout  rollout.Plan
+	Assigned int
 	// Unanswered is how many clusters have not answered since the ledger was lost. It is set if fewer clusters than
 	// wanted are selected because those may hold the placement.
 	Unanswered int
@@ -148,11 +151,14 @@ func (p *Plan) Placement(key api.PlacementKey) *Placement {
 }
 
 // On returns the plan for one cluster of the placement; nil if the placement is nil or does not hold it.
-func (p *Placement) On(cluster string) *OnCluster {
+func (p *Placement) On(cluster string) *OnCluster { return p.near(cluster, 0) }
+
+// near is like On and looks at guess first.
+func (p *Placement) near(cluster string, guess int) *OnCluster {
 	if p == nil {
 		return nil
 	}
-	if i := p.Position(cluster, 0); i >= 0 {
+	if i := p.Position(cluster, guess); i >= 0 {
 		return p.Clusters[i]
 	}
 	return nil

@@ -141,3 +141,17 @@ func TestPlansDoNotChangeEarlierOnes(t *testing.T) {
 		}
 	}
 }
+
+// A plan keeps only the assignments that change a revision. A fleet in which nothing changes has none, and as many clusters
+// with a revision as before.
+func TestPlansKeepOnlyChangedAssignments(t *testing.T) {
+	in := large(t, 10, 1)
+	first := Resolve(in).Placements[0]
+	if n := len(first.Clusters); first.Assigned != n || len(first.Rollout.Assign) != n {
+		t.Errorf("%d clusters have a revision, and %d get one now; want %d", first.Assigned, len(first.Rollout.Assign), n)
+	}
+	settle(t, &in)
+	if p := Resolve(in).Placements[0]; p.Assigned != len(p.Clusters) || len(p.Rollout.Assign) != 0 {
+		t.Errorf("%d of %d clusters have a revision, and %d get one now; want all and none", p.Assigned, len(p.Clusters), len(p.Rollout.Assign))
+	}
+}

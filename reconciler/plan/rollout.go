@@ -38,8 +38,8 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
 		p.Record.Stops = p.Rollout.Stops
 	}
-	for _, a := range p.Rollout.Assign {
-		c := p.On(a.Cluster)
+	for i, a := range p.Rollout.Assign {
+		c := p.near(a.Cluster, i)
 		b, latest := c.Binding, a.Revision == c.Latest
 		if a.Changed {
 			b.Assigned, b.AssignedAt, b.AllowDelete = a.Revision, pl.Now, pl.mayDelete(p, latest)

@@ -166,9 +166,9 @@ func addChangedWorks(changed map[string]bool, p, other *Placement) {
 	if p == other {
 		return
 	}
-	for _, c := range p.Clusters {
+	for i, c := range p.Clusters {
 		var was *work.Work
-		if on := other.On(c.Binding.Cluster); on != nil {
+		if on := other.near(c.Binding.Cluster, i); on != nil {
 			was = on.work
 		}
 		if !sameWork(c.work, was) {
