@@ -31,6 +31,7 @@ type assembly struct {
 	excluded       []Exclusion
 	unusedOverlays []string
 	uses           []listitem.Use
+	unreadable     []api.Origin
 	// size is the approximate memory of the items. full says that a limit is exceeded, so that the
 	// rest of the commit is not read.
 	size int64
@@ -64,6 +65,7 @@ func (a *assembly) add(p *parsed) {
 	a.items = append(a.items, p.items...)
 	a.problems = append(a.problems, p.Problems...)
 	a.uses = append(a.uses, p.uses...)
+	a.unreadable = append(a.unreadable, p.unreadable...)
 }
 
 // addUnused adds the errors of the build of a base that nothing uses as warnings. That its objects
@@ -87,7 +89,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items)+a.built > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources, Unused: a.unused, Uses: a.uses, Excluded: a.excluded, UnusedOverlays: a.unusedOverlays}
+	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources, Unused: a.unused, Uses: a.uses, Excluded: a.excluded, UnusedOverlays: a.unusedOverlays, Unreadable: a.unreadable}
 	a.checkScopes(s.Namespaced)
 	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()

@@ -196,7 +196,7 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 
 // render renders a chart, and decodes its objects as if they had been read from files.
 func render(t *tree.Tree, a *assembly, c *chart.Chart, u *chartUse, in *chartInputs) (*parsed, error) {
-	p := &parsed{}
+	p := &parsed{forClusters: true}
 	p.End.Path = c.File
 	spec := u.it.chart
 	inputs := chart.Inputs{Release: spec.ReleaseName, Namespace: spec.Namespace, KubeVersion: in.kubeVersion, APIVersions: in.apiVersions, SkipCRDs: spec.SkipCRDs, LeftOut: chart.LeftOut(spec.Hooks)}

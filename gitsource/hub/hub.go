@@ -76,6 +76,8 @@ type Snapshot struct {
 	Bases []RemoteBase
 	// Charts are the charts of registries and chart repositories, sorted.
 	Charts []RemoteChart
+	// Unreadable are the encrypted documents that cannot be decrypted, and of which nothing says which objects they have.
+	Unreadable []api.Origin
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
 }

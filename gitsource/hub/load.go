@@ -116,13 +116,17 @@ type cacheKey struct {
 // A parsed has the items of one file or one build.
 type parsed struct {
 	document.File
-	items     []*item
-	uses      []listitem.Use
-	used      int              // number of the last load that used it
-	objects   bool             // a document says that it is an object, which may be invalid
-	steps     int64            // those of a rendering
-	charts    map[string]int64 // the steps of the charts of a kustomization, by what identifies a rendering
-	transient bool             // a build that failed for a reason that may be gone at the next load
+	items []*item
+	uses  []listitem.Use
+	used  int // number of the last load that used it
+	// unreadable are the documents of which nothing says which objects they have. forClusters says that a build is for clusters, and
+	// fails as a whole if it has such a document.
+	unreadable  []api.Origin
+	forClusters bool
+	objects     bool             // a document says that it is an object, which may be invalid
+	steps       int64            // those of a rendering
+	charts      map[string]int64 // the steps of the charts of a kustomization, by what identifies a rendering
+	transient   bool             // a build that failed for a reason that may be gone at the next load
 }
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
@@ -461,7 +465,7 @@ func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*pars
 		p = &parsed{}
 		visit := p.addItems
 		if namespace, is := strings.CutPrefix(overlay, "/"); is {
-			visit = p.addItemsIn(namespace)
+			p.forClusters, visit = true, p.addItemsIn(namespace)
 		}
 		var built build.Built
 		built, p.transient, err = t.Build(a.rest(), visit)

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/sopsfile"
@@ -124,6 +125,58 @@ func TestChangedFilesSayWhyTheyAreNotDecrypted(t *testing.T) {
 		if c := o.Ciphertext(); c != nil && (!strings.Contains(c.Message(), "its MAC does not match") || strings.Contains(c.Message(), "configured keys")) {
 			t.Error(c.Message())
 		}
+	}
+}
+
+// A document that is encrypted as a whole, and cannot be decrypted, does not refuse the commit. It is said for whom it is encrypted,
+// or what else is wrong, and where it is. An overlay with one fails for its clusters. With the key nothing of that is there.
+func TestDocumentsThatAreEncryptedAsAWhole(t *testing.T) {
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {password: canary}\n"
+	whole := sopsfile.Encrypt(secret, "", recipient)
+	other := strings.Replace(whole, "ENC[AES256_GCM,data:", "ENC[AES256_GCM,data:A", 1)
+	files := func(secret string) fstest.MapFS {
+		return fstest.MapFS{
+			"plain.yaml":  {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain, namespace: shop}\ndata: {a: b}\n")},
+			"secret.yaml": {Data: []byte(secret)},
+		}
+	}
+	for name, test := range map[string]struct {
+		keys sops.Keys
+		text string
+		want string // of the warning
+	}{
+		"the key":        {&fakeKeys{recipient, "1"}, whole, ""},
+		"another key":    {&fakeKeys{"age1other", "1"}, whole, "this is encrypted with SOPS as a whole for age " + recipient + ", and it cannot be decrypted with the configured keys"},
+		"no keys":        {nil, whole, "this is encrypted with SOPS as a whole for age " + recipient + ", and it cannot be decrypted with the configured keys"},
+		"edited by hand": {&fakeKeys{recipient, "1"}, other, "it is encrypted with SOPS and cannot be decrypted, so that its objects are not applied, and stay on clusters as they are there"},
+	} {
+		s, err := NewLoader(Options{Keys: test.keys}).Load(Commit{}, files(test.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		unreadable := len(s.Unreadable) == 1 && s.Unreadable[0].String() == "secret.yaml:1"
+		said := len(s.Warnings) == 1 && s.Warnings[0].Path == "secret.yaml" && s.Warnings[0].Severity == problem.Failure && strings.Contains(s.Warnings[0].Message, test.want)
+		if test.want == "" {
+			unreadable, said = len(s.Unreadable) == 0 && len(s.Objects) == 2, len(s.Warnings) == 0
+		}
+		if !unreadable || !said || s.Objects[0].ID.Name != "plain" {
+			t.Errorf("%s: %v, %v", name, s.Unreadable, s.Warnings)
+		}
+	}
+	overlay := files(whole)
+	overlay["fleet/fleet.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata: {name: east}\n---\n" +
+		"apiVersion: gitfleet.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {name: web}\nspec: {path: app}\n")}
+	overlay["app/kustomization.yaml"] = &fstest.MapFile{Data: []byte("resources: [secret.yaml]\n")}
+	overlay["app/secret.yaml"] = overlay["secret.yaml"]
+	delete(overlay, "secret.yaml")
+	s, err := NewLoader(Options{Keys: &fakeKeys{"age1other", "1"}}).Load(Commit{}, overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := s.Object(api.ID{Group: api.OverlayGroup, Kind: "ClusterOverlay", Name: "web"})
+	if web == nil || web.Overlay.Builds["app"].Err == "" || len(s.Unreadable) > 0 {
+		t.Errorf("the overlay: %v, %v", web, s.Warnings)
 	}
 }
 

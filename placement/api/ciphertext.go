@@ -40,6 +40,16 @@ func (c *Ciphertext) Message() string {
 	return what + " encrypted with " + c.Tool + why + ": the object is not applied, and stays on clusters as it is there; " + advice
 }
 
+// UnreadableMessage says what becomes of the objects of a document that SOPS has encrypted as a whole, and what can be done.
+func UnreadableMessage(document map[string]any) string {
+	whom := ""
+	if all := recipients(document["sops"]); len(all) > 0 {
+		whom = " for " + strings.Join(all, ", ")
+	}
+	return "this is encrypted with SOPS as a whole" + whom + ", and it cannot be decrypted with the configured keys, so that nothing says which objects it has: " +
+		"they are not applied, and stay on clusters as they are there, and meanwhile no placement deletes what it no longer selects; encrypt values only (encrypted_regex), or " + KeyAdvice
+}
+
 // KeyAdvice says what to do about content that SOPS has encrypted.
 const KeyAdvice = "configure the key (decryption.keyFile), or " + DecryptionAdvice
 

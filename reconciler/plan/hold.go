@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -118,7 +119,7 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 		return []work.Hold{{Why: emptiedReason(p)}}
 	}
 	holds := contentHolds(p, pl.current.prepared)
-	if unreadable := unreadableHolds(w.Manifests); len(unreadable) > 0 {
+	if unreadable := append(documentHolds(pl.InForce), unreadableHolds(w.Manifests)...); len(unreadable) > 0 {
 		return append(unreadable, holds...)
 	}
 	return holds // shared by all clusters, in most placements
@@ -159,7 +160,16 @@ func (pl *placementPlanner) renameHolds() []work.Hold {
 	if r := successor.prepared.renderer; r != nil {
 		holds = append(unreadableHolds(r.Manifests()), holds...)
 	}
-	return holds
+	return append(documentHolds(pl.InForce), holds...)
+}
+
+// documentHolds holds all deletions of what a placement no longer selects while the commit has documents of which nothing says which
+// objects they have.
+func documentHolds(s *hub.Snapshot) []work.Hold {
+	if s == nil || len(s.Unreadable) == 0 {
+		return nil
+	}
+	return []work.Hold{{Why: fmt.Sprintf("%s is encrypted as a whole and cannot be decrypted, and may have this object", s.Unreadable[0])}}
 }
 
 // unreadableHolds returns holds on deletions of each kind of which an object cannot be decrypted. Its encrypted file may have

@@ -132,8 +132,15 @@ func TestHoldsOfAWork(t *testing.T) {
 		p         func(*Placement)
 		w         work.Work
 		successor *result
-		want      string
+		// unreadable are documents of the commit that cannot be decrypted.
+		unreadable []api.Origin
+		want       string
 	}{
+		"content beside a document that cannot be decrypted": {w: work.Work{Manifests: manifestsOf("a")}, unreadable: []api.Origin{{Path: "a.sops.yaml", Line: 1}},
+			want: "a.sops.yaml:1 is encrypted as a whole and cannot be decrypted, and may have this object; " + guarded},
+		"renamed, beside one": {p: renamed, w: work.Work{Remove: true}, successor: successor(on("east")...), unreadable: []api.Origin{{Path: "a.sops.yaml"}},
+			want: "a.sops.yaml is encrypted as a whole and cannot be decrypted, and may have this object; " + guarded},
+		"allowed beside one":                    {w: work.Work{AllowDelete: true, Manifests: manifestsOf("a")}, unreadable: []api.Origin{{Path: "a.sops.yaml"}}},
 		"content":                               {w: work.Work{Manifests: manifestsOf("a")}, want: guarded},
 		"content, one selector matches nothing": {p: unmatched, w: work.Work{Manifests: manifestsOf("a")}, want: "spec.resourceSelectors[0] (Secret) matches nothing, and may have selected it before; " + guarded},
 		"no content":                            {want: "nothing is left of the placement's content"},
@@ -152,7 +159,7 @@ func TestHoldsOfAWork(t *testing.T) {
 			if test.p != nil {
 				test.p(p)
 			}
-			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: ledger.New()}}, current: &result{resultKey: resultKey{prepared: now, successor: test.successor}}}
+			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: ledger.New(), InForce: &hub.Snapshot{Unreadable: test.unreadable}}}, current: &result{resultKey: resultKey{prepared: now, successor: test.successor}}}
 			if got := reasons(pl.holdsFor(p, "east", &test.w)); got != test.want {
 				t.Errorf("held because %q\nwant %q", got, test.want)
 			}
