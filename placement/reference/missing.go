@@ -2,6 +2,7 @@ package reference
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,11 +29,22 @@ type Finding struct {
 	Clusters []string
 	// InHub says that the repository has the object, and places it elsewhere or nowhere.
 	InHub bool
+
+	// by is what makes the object.
+	by origin
+}
+
+// An origin is an object of the repository that makes another one, or the object itself.
+type origin struct {
+	name string
+	// within is the overlay or the chart that has it; empty if none has.
+	within string
 }
 
 // A Search looks for missing objects, cluster by cluster. It looks at each object once.
 type Search struct {
-	hub   map[api.ID]bool
+	// hub has what the repository has and makes.
+	hub   map[api.ID]origin
 	known map[*unstructured.Unstructured]*known
 	found map[findingKey]*Finding
 	order []*Finding
@@ -50,13 +62,30 @@ type findingKey struct {
 
 // NewSearch returns a Search. hub are all objects of the repository, whether they are placed or not.
 func NewSearch(hub []*api.Object) *Search {
-	s := &Search{hub: map[api.ID]bool{}, known: map[*unstructured.Unstructured]*known{}, found: map[findingKey]*Finding{}}
+	s := &Search{hub: map[api.ID]origin{}, known: map[*unstructured.Unstructured]*known{}, found: map[findingKey]*Finding{}}
+	for _, o := range hub {
+		s.addBuilt(o)
+	}
 	for _, o := range hub {
 		for _, id := range Made(o.Content) {
-			s.hub[id] = true
+			s.hub[id] = origin{name: o.ID.Name}
 		}
 	}
 	return s
+}
+
+// addBuilt adds what an overlay or a chart has for any cluster.
+func (s *Search) addBuilt(o *api.Object) {
+	if o.Overlay == nil {
+		return
+	}
+	for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
+		for _, built := range o.Overlay.Builds[dir].Objects {
+			for _, id := range Made(built.Content) {
+				s.hub[id] = origin{built.ID.Name, o.ID.String()}
+			}
+		}
+	}
 }
 
 func (s *Search) look(o *api.Object) *known {
@@ -87,14 +116,14 @@ func (s *Search) Cluster(names []string, objects []Placed) {
 				continue
 			}
 			// What clusters usually have by themselves is missing only if the repository has it.
-			inHub := s.hub[r.To]
+			by, inHub := s.hub[r.To]
 			if !inHub && r.To.Namespace == "" || !inHub && r.IsDefinition() {
 				continue
 			}
 			key := findingKey{o.ID, r.To, o.Placement}
 			f := s.found[key]
 			if f == nil {
-				f = &Finding{Reference: r, From: o.Object, Placement: o.Placement, InHub: inHub}
+				f = &Finding{Reference: r, From: o.Object, Placement: o.Placement, InHub: inHub, by: by}
 				s.found[key] = f
 				s.order = append(s.order, f)
 			}
@@ -126,15 +155,17 @@ func (f *Finding) Name() string {
 func (f *Finding) Fix() string {
 	if !f.InHub {
 		fix := "the commit has no such object, and nothing known makes it; add it"
-		if f.To.Kind == "ConfigMap" || f.To.Kind == "Secret" {
+		if f.Optional {
 			fix += ", or write optional: true if it may be missing"
 		}
 		return fix
 	}
 	kind, name, group := f.To.Kind, f.To.Name, f.To.Group
 	switch {
+	case f.by.within != "":
+		return f.by.within + " has it; place that on these clusters as well, or add the object"
 	case f.IsDefinition():
-		return "select its CustomResourceDefinition in " + f.Placement.String() + ": {group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: …}"
+		return "select its CustomResourceDefinition in " + f.Placement.String() + ": {group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: " + f.by.name + "}"
 	case f.To.Namespace != "" && f.Placement.Namespace == "":
 		group, kind, name = "", "Namespace", f.To.Namespace
 	}

@@ -19,6 +19,8 @@ type Reference struct {
 	To api.ID
 	// Field is the field that has the reference; empty for the kind of the object.
 	Field string
+	// Optional says that the reference may say that the object may be missing, by its field optional.
+	Optional bool
 }
 
 // definitions are the kind of what defines other kinds.
@@ -93,8 +95,13 @@ func (f *finder) add(group, kind, namespace string, name any, field string) {
 // optional adds a reference to an object of the namespace, unless the pod starts without it.
 func (f *finder) optional(kind string, from any, key, field string) {
 	ref, _ := from.(map[string]any)
-	if may, _ := ref["optional"].(bool); !may {
-		f.add("", kind, f.namespace, ref[key], field+"."+key)
+	if may, _ := ref["optional"].(bool); may {
+		return
+	}
+	before := len(f.found)
+	f.add("", kind, f.namespace, ref[key], field+"."+key)
+	for i := range f.found[before:] {
+		f.found[before+i].Optional = true
 	}
 }
 

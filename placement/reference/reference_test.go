@@ -86,7 +86,12 @@ func TestSearch(t *testing.T) {
 	web := object(t, pod("serviceAccountName: web\npriorityClassName: high\nvolumes: [{secret: {secretName: s}}, {configMap: {name: kube-root-ca.crt}}]"))
 	account := object(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: shop}\n")
 	external := object(t, "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: s, namespace: shop}\n")
+	ingress := object(t, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\nspec: {tls: [{secretName: t}]}\n")
+	widget := object(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: shop}\n")
+	widgets := object(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {group: example.com, names: {kind: Widget}}\n")
 	class := object(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\n")
+	overlay := object(t, "apiVersion: gitfleet.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {name: accounts}\n")
+	overlay.Overlay = &api.BuiltOverlay{Builds: map[string]*api.OverlayBuild{"accounts": {Objects: []*api.Object{account}}}}
 	place := func(key api.PlacementKey, objects ...*api.Object) []Placed {
 		var all []Placed
 		for _, o := range objects {
@@ -104,6 +109,15 @@ func TestSearch(t *testing.T) {
 		"nothing in the hub": {nil, map[string][]Placed{"a": place(crp, web), "b": place(crp, web), "c": place(crp, web, account, external)}, []string{
 			"Secret/shop/s on a b: the commit has no such object, and nothing known makes it; add it, or write optional: true if it may be missing",
 			"ServiceAccount/shop/web on a b: the commit has no such object, and nothing known makes it; add it",
+		}},
+		"what cannot be optional": {nil, map[string][]Placed{"a": place(crp, ingress)}, []string{
+			"Secret/shop/t on a: the commit has no such object, and nothing known makes it; add it",
+		}},
+		"in another overlay": {[]*api.Object{overlay}, map[string][]Placed{"a": place(crp, web, external, class)}, []string{
+			"ServiceAccount/shop/web on a: ClusterOverlay.gitfleet.dev/accounts has it; place that on these clusters as well, or add the object",
+		}},
+		"a definition that is not selected": {[]*api.Object{widgets}, map[string][]Placed{"a": place(crp, widget)}, []string{
+			"the CustomResourceDefinition of Widget.example.com on a: select its CustomResourceDefinition in crp/shop: {group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: widgets.example.com}",
 		}},
 		"not selected by a ResourcePlacement": {[]*api.Object{account, external, class}, map[string][]Placed{"a": place(rp, web, external)}, []string{
 			`ServiceAccount/shop/web on a: select it in rp/shop/web: {group: "", version: v1, kind: ServiceAccount, name: web}`,
