@@ -93,6 +93,7 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	p.Assigned, p.Rollout.Assign = len(p.Rollout.Assign), changedRevisions(p.Rollout.Assign)
 	pl.listChanges(p, record)
 	pl.planWorks(p)
+	p.dropBindings()
 }
 
 // changedRevisions returns the assignments that change a revision; the others are in the bindings.
@@ -126,9 +127,9 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		was := old.placement.Request
 		switch out := old.placement.Schedule; {
 		case was.Policy != p.Request.Policy, !slices.Equal(old.placement.evicting, p.evicting):
-		case slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding):
+		case !old.placement.inClusters && slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding):
 			return out
-		case slices.EqualFunc(out.Bindings, p.Request.Bindings, sameChoice): // its own result gives the same result
+		case old.placement.chose(p.Request.Bindings): // its own result gives the same result
 			out.Bindings = p.Request.Bindings
 			return out
 		}
@@ -233,7 +234,7 @@ func (pl *planner) clustersOfOthers(spec *hub.Placement) map[string][]string {
 			continue
 		}
 		if r := pl.results[key]; r != nil && r.placement.Request != nil {
-			out[name] = keptClusters(r.placement.Schedule.Bindings)
+			out[name] = keptClusters(r.placement.bindings())
 		} else if record := pl.Ledger.Placement(key); record != nil {
 			out[name] = keptClusters(record.Bindings())
 		} else {

@@ -89,7 +89,8 @@ type Placement struct {
 	// Spec is nil if the placement is no longer in the commit in force and is being removed.
 	Spec      *hub.Placement
 	Selection placement.Selection
-	// Request is the scheduler's input; nil if the scheduler was not called.
+	// Request is the scheduler's input; nil if the scheduler was not called. Schedule is its result. Neither has bindings
+	// if those of Clusters are the same for the scheduler; SchedulerInput has them.
 	Request  *placement.Request
 	Schedule placement.Outcome
 	// Rollout is the step of the rollout. Its assignments are only those that change a revision; Assigned is the number of
@@ -121,6 +122,8 @@ type Placement struct {
 	// InternalError says that planning the placement has panicked, and Stack where. The placement keeps what it holds.
 	InternalError, Stack string
 
+	// inClusters says that Request and Schedule have no bindings.
+	inClusters bool
 	// evicting are the clusters that it is being evicted from, by name.
 	evicting []string
 

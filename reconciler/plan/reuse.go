@@ -81,3 +81,58 @@ func sameRendered(a, b *work.Rendered) bool {
 	return a.Hash == b.Hash && ledger.Identical(a.Manifests, b.Manifests) && ledger.Identical(a.Refused, b.Refused) &&
 		slices.Equal(a.ClusterOverrides, b.ClusterOverrides) && slices.Equal(a.Overrides, b.Overrides)
 }
+
+// SchedulerInput returns the scheduler's input with the bindings; nil if the scheduler was not called.
+func (p *Placement) SchedulerInput() *placement.Request {
+	if !p.inClusters {
+		return p.Request
+	}
+	in := *p.Request
+	in.Bindings = p.bindings()
+	return &in
+}
+
+// dropBindings drops the bindings of the scheduler's input and result if those of the planned clusters are the same for the
+// scheduler, as they are for nearly all placements. It is called when the placement is planned.
+func (p *Placement) dropBindings() {
+	if slices.EqualFunc(p.Request.Bindings, p.Schedule.Bindings, sameChoice) && p.hasChosen(p.Schedule.Bindings) {
+		p.inClusters, p.Request.Bindings, p.Schedule.Bindings = true, nil, nil
+	}
+}
+
+// bindings returns the bindings that the scheduler has returned.
+func (p *Placement) bindings() []placement.Binding {
+	if !p.inClusters {
+		return p.Schedule.Bindings
+	}
+	out := make([]placement.Binding, 0, len(p.Clusters))
+	for _, c := range p.Clusters {
+		if !c.Binding.Removing {
+			out = append(out, *c.Binding)
+		}
+	}
+	return out
+}
+
+// chose reports whether the bindings that the scheduler has returned are the same for it as others.
+func (p *Placement) chose(bs []placement.Binding) bool {
+	if p.inClusters {
+		return p.hasChosen(bs)
+	}
+	return slices.EqualFunc(p.Schedule.Bindings, bs, sameChoice)
+}
+
+// hasChosen reports whether the bindings of the clusters that are not being left are the same for the scheduler as others.
+func (p *Placement) hasChosen(bs []placement.Binding) bool {
+	n := 0
+	for _, c := range p.Clusters {
+		if c.Binding.Removing {
+			continue
+		}
+		if n == len(bs) || bs[n].Removing || !sameChoice(*c.Binding, bs[n]) {
+			return false
+		}
+		n++
+	}
+	return n == len(bs)
+}

@@ -97,8 +97,8 @@ func TestRolloutsDoNotScheduleAgain(t *testing.T) {
 	if &after.Schedule.Decisions[0] != &before.Schedule.Decisions[0] {
 		t.Error("the placement was scheduled again")
 	}
-	if fresh := placement.Schedule(*after.Request).Bindings; !slices.EqualFunc(fresh, after.Schedule.Bindings, sameBinding) {
-		t.Errorf("bindings %+v, scheduled again %+v", after.Schedule.Bindings, fresh)
+	if fresh := placement.Schedule(*after.SchedulerInput()).Bindings; !slices.EqualFunc(fresh, after.bindings(), sameBinding) || len(fresh) == 0 {
+		t.Errorf("bindings %+v, scheduled again %+v", after.bindings(), fresh)
 	}
 	b.Policy = "another"
 	in.Ledger.Bind(before.Key, b)
@@ -153,5 +153,22 @@ func TestPlansKeepOnlyChangedAssignments(t *testing.T) {
 	settle(t, &in)
 	if p := Resolve(in).Placements[0]; p.Assigned != len(p.Clusters) || len(p.Rollout.Assign) != 0 {
 		t.Errorf("%d of %d clusters have a revision, and %d get one now; want all and none", p.Assigned, len(p.Clusters), len(p.Rollout.Assign))
+	}
+}
+
+// The bindings of the scheduler are not kept twice. What was decided with other bindings is not reused, also if there are none now.
+func TestPlansKeepBindingsOnce(t *testing.T) {
+	in := large(t, 10, 1)
+	settle(t, &in)
+	before := Resolve(in).Placements[0]
+	if before.Request.Bindings != nil || before.Schedule.Bindings != nil || len(before.bindings()) != len(before.Clusters) {
+		t.Errorf("it has %d and %d bindings beside those of %d clusters", len(before.Request.Bindings), len(before.Schedule.Bindings), len(before.Clusters))
+	}
+	for _, c := range before.Clusters {
+		in.Ledger.Unbind(before.Key, c.Binding.Cluster)
+	}
+	after := Resolve(in).Placements[0]
+	if len(after.Changed) != len(before.Clusters) || len(after.SchedulerInput().Bindings) != 0 {
+		t.Errorf("without bindings, %d clusters are bound again, want %d; the scheduler had %d", len(after.Changed), len(before.Clusters), len(after.SchedulerInput().Bindings))
 	}
 }

@@ -107,9 +107,7 @@ func (e *UnknownError) suggestion() string {
 // A scheduling is the scheduler's input for one placement, and its result.
 type scheduling struct {
 	outline Explanation
-	request *placement.Request // nil if the scheduler was not called
-	// on returns the plan for a cluster; nil if the placement does not hold it.
-	on func(cluster string) *plan.OnCluster
+	of      *plan.Placement
 }
 
 func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
@@ -117,7 +115,7 @@ func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
 	if policy := p.Spec.Spec.Policy; policy != nil {
 		kind = cmp.Or(policy.PlacementType, kind)
 	}
-	return scheduling{request: p.Request, on: p.On, outline: Explanation{
+	return scheduling{of: p, outline: Explanation{
 		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
 		PlacementType: kind, PolicyHash: p.Schedule.Policy,
 		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
@@ -136,14 +134,15 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 	e := q.outline
 	e.Commit = r.InForce.Commit.Hash
 	e.Clusters = []ExplainedCluster{}
-	if q.request == nil {
+	request := q.of.SchedulerInput()
+	if request == nil {
 		return &e, nil
 	}
-	all := placement.Explain(*q.request)
+	all := placement.Explain(*request)
 	for _, c := range all {
 		if cluster == "" || c.Cluster == cluster {
 			e.Clusters = append(e.Clusters, explained(c))
-			if on := q.on(c.Cluster); on != nil && c.Selected {
+			if on := q.of.On(c.Cluster); on != nil && c.Selected {
 				e.Clusters[len(e.Clusters)-1].Waits = on.Waits
 			}
 		}
