@@ -293,11 +293,15 @@ func (p *Placement) Entry(cluster string) *Entry { return p.entries[cluster] }
 
 // Bindings returns copies of a placement's bindings, sorted by cluster.
 func (p *Placement) Bindings() []placement.Binding {
-	out := make([]placement.Binding, 0, len(p.entries))
+	return p.AppendBindings(make([]placement.Binding, 0, len(p.entries)))
+}
+
+// AppendBindings appends copies of a placement's bindings, sorted by cluster.
+func (p *Placement) AppendBindings(to []placement.Binding) []placement.Binding {
 	for _, e := range p.Entries() {
-		out = append(out, e.Binding)
+		to = append(to, e.Binding)
 	}
-	return out
+	return to
 }
 
 // SetPlacement sets the record of a placement. Its entries stay.

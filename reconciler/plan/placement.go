@@ -170,12 +170,13 @@ func (p *Placement) warn(field string, messages ...string) {
 }
 
 // bindings returns the bindings of a placement on declared clusters. Clusters that are no longer declared are unbound
-// at once, since their agents release everything they own.
+// at once, since their agents release everything they own. The list is in memory that the next placement uses, too.
 func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
 	if record == nil {
 		return nil
 	}
-	return slices.DeleteFunc(record.Bindings(), func(b placement.Binding) bool {
+	pl.memo.before = record.AppendBindings(pl.memo.before[:0])
+	return slices.DeleteFunc(pl.memo.before, func(b placement.Binding) bool {
 		_, declared := pl.memo.fleet.cluster(b.Cluster)
 		if !declared {
 			p.Unbind = append(p.Unbind, b.Cluster)

@@ -93,11 +93,14 @@ func (p *Placement) SchedulerInput() *placement.Request {
 }
 
 // dropBindings drops the bindings of the scheduler's input and result if those of the planned clusters are the same for the
-// scheduler, as they are for nearly all placements. It is called when the placement is planned.
+// scheduler, as they are for nearly all placements, and copies them out of the memory of the planner otherwise. It is called
+// when the placement is planned.
 func (p *Placement) dropBindings() {
 	if slices.EqualFunc(p.Request.Bindings, p.Schedule.Bindings, sameChoice) && p.hasChosen(p.Schedule.Bindings) {
 		p.inClusters, p.Request.Bindings, p.Schedule.Bindings = true, nil, nil
+		return
 	}
+	p.Request.Bindings, p.Schedule.Bindings = slices.Clone(p.Request.Bindings), slices.Clone(p.Schedule.Bindings)
 }
 
 // bindings returns the bindings that the scheduler has returned.
