@@ -8,6 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/test/chartserver"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
@@ -184,5 +189,62 @@ func TestLockWritesNothingOutside(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
 		t.Errorf("outside are %v, %v", entries, err)
+	}
+}
+
+// What is locked is built while the registry is down: a HelmChart, and a chart and a remote base of a kustomization, as the docs say.
+func TestWhatIsLockedIsBuiltWithoutTheNetwork(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	registry, bases, fleet := chartserver.NewRegistry(t), gitrepo.New(t), gitrepo.New(t)
+	registry.Push(t.Context(), "charts/web", "1.2.0", chartserver.Chart("web", "1.2.0"))
+	bases.Commit("first", map[string]string{"web/kustomization.yaml": "resources: [a.yaml]\n", "web/a.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n"})
+	dir := t.TempDir()
+	ca, config := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "config.yaml")
+	for name, text := range map[string]string{
+		ca:     string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: registry.Certificate().Raw})),
+		config: "source: {allowFile: true}\nhosts:\n- {host: '" + registry.Host() + "', caBundle: " + ca + "}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fleet.Write(map[string]string{
+		"fleet.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}}\n---\n" +
+			"{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterHelmChart, metadata: {name: direct}, spec: {namespace: web, chart: {repository: 'oci://" + registry.Host() + "/charts', name: web, version: ^1}}}\n",
+		"app/kustomization.yaml": "namespace: web\nresources: ['file://" + bases.Dir + "//web']\nhelmCharts:\n- {name: web, releaseName: listed, version: ^1, repo: 'oci://" + registry.Host() + "/charts', valuesInline: {greeting: hi}}\n",
+	})
+	if out := run(t, strings.NewReplacer(), fleet.Dir, "--config", config); strings.Contains(out, "error") {
+		t.Fatal(out)
+	}
+	registry.Close()
+	if err := os.RemoveAll(bases.Dir); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := open(cfg, fleet.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := hub.NewLoader(r.options).Load(hub.Commit{}, r.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range s.Objects {
+		greeting, _, _ := unstructured.NestedString(o.Content.Object, "data", "greeting")
+		got = append(got, strings.TrimSpace(o.ID.String()+" "+greeting))
+		if o.Overlay != nil {
+			for _, b := range o.Overlay.Builds {
+				for _, built := range b.Objects {
+					got = append(got, "  "+built.ID.String())
+				}
+			}
+		}
+	}
+	if want := "ConfigMap/web/listed hi, Namespace/web, ClusterHelmChart.gitfleet.dev/direct,   ConfigMap/web/direct"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s\nwant %s", strings.Join(got, ", "), want)
 	}
 }
