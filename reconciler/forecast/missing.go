@@ -45,6 +45,9 @@ func missingReferences(s *hub.Snapshot, p *plan.Plan) problem.List {
 	}
 	var out problem.List
 	for _, f := range search.Findings() {
+		if len(s.Unreadable) > 0 && !f.InHub { // a document that cannot be decrypted, which is reported, may have it
+			continue
+		}
 		message := fmt.Sprintf("%s refers to %s, which %s would not get: %s", f.From.ID, f.Name(), FewOf(f.Clusters), f.Fix())
 		if f.IsDefinition() {
 			message = fmt.Sprintf("%s needs %s, which %s would not get: %s", f.From.ID, f.Name(), FewOf(f.Clusters), f.Fix())

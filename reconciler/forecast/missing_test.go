@@ -16,6 +16,7 @@ func TestMissingReferencesAreWarnedOf(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"missing": {fleet + workload(""), "Deployment.apps/web/d refers to Secret/web/db, which a, b would not get: the commit has no such object"},
 		"made":    {fleet + workload("") + "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: db, namespace: web}}\n", ""},
+		"there is a document that cannot be decrypted": {fleet + workload("") + "{apiVersion: 'ENC[AES256_GCM,data:a,type:str]', kind: 'ENC[AES256_GCM,data:b,type:str]', sops: {mac: c}}\n", ""},
 		"ignored": {fleet + workload("gitfleet.dev/missing-references: ignore"), ""},
 	} {
 		o, err := Of(Input{Snapshot: snapshot(t, "v1", test.text), Now: noon})
