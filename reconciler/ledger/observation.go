@@ -87,9 +87,15 @@ type WorkSeen struct {
 	Untrackable int           // the applied objects without a health check
 	Exceptions  []ObjectState // the objects that are not applied, not available, or differ
 	// Drifts are the recorded drifts; if there are very many, only the newest.
-	Drifts         []Drift         `json:",omitempty"`
-	Braked         []Braked        `json:",omitempty"` // the objects whose deletion is held
-	Deletions      []Deletion      `json:",omitempty"` // since the last report, oldest first
+	Drifts    []Drift    `json:",omitempty"`
+	Braked    []Braked   `json:",omitempty"` // the objects whose deletion is held
+	Deletions []Deletion `json:",omitempty"` // since the last report, oldest first
+	// Undeleted is nil for most works; it is read with Remaining.
+	*Undeleted
+}
+
+// An Undeleted lists objects of a placement that are to be deleted and still exist. It is rare, and immutable.
+type Undeleted struct {
 	DeletionErrors []DeletionError `json:",omitempty"`
 	// Lingering are the objects that have a deletion timestamp and still exist. Of these, Collecting
 	// wait for the garbage collector to delete their dependents, and Finalizing have finalizers.
@@ -100,6 +106,22 @@ type WorkSeen struct {
 	Terminating []Terminating `json:",omitempty"`
 	// Waiting are the objects that are deleted once others are gone.
 	Waiting []DeletionWait `json:",omitempty"`
+}
+
+// Remaining returns what is to be deleted and still exists; empty for a nil report.
+func (w *WorkSeen) Remaining() Undeleted {
+	if w == nil || w.Undeleted == nil {
+		return Undeleted{}
+	}
+	return *w.Undeleted
+}
+
+// OrNil returns the objects; nil if there are none.
+func (u Undeleted) OrNil() *Undeleted {
+	if len(u.DeletionErrors)+len(u.Lingering)+len(u.Waiting) == 0 {
+		return nil
+	}
+	return &u
 }
 
 // A Terminating is an object that was deleted and still exists, since when, and why according to its

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,5 +105,26 @@ func TestReportsCarryDeletionsOn(t *testing.T) {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// Records of earlier versions have the lists of what is not deleted beside the other fields, and most have none.
+func TestUndeletedIsReadAsItWasWritten(t *testing.T) {
+	for text, want := range map[string]int{`{"Cluster":"east","Total":3}`: 0, `{"Cluster":"east","Lingering":[{"Kind":"Namespace","Name":"web"}],"Total":3}`: 1} {
+		var w WorkSeen
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Remaining().Lingering) != want || (w.Undeleted == nil) != (want == 0) {
+			t.Errorf("%s is read as %+v", text, w)
+		}
+		again, err := json.Marshal(w)
+		if err != nil || strings.Contains(string(again), "Lingering") != (want > 0) || strings.Contains(string(again), "Undeleted") {
+			t.Errorf("%s is written as %s, %v", text, again, err)
+		}
+	}
+	var none *WorkSeen
+	if len(none.Remaining().Waiting) != 0 || (Undeleted{}).OrNil() != nil || (Undeleted{Lingering: []api.ID{{}}}).OrNil() == nil {
+		t.Error("an empty list of what is not deleted is kept")
 	}
 }

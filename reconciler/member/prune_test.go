@@ -61,7 +61,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			}
 			s.reporter.report(t.Context(), web)
 			var got []string
-			for _, f := range told.DeletionErrors {
+			for _, f := range told.Remaining().DeletionErrors {
 				got = append(got, f.ID.Name+": "+f.Message)
 			}
 			text := strings.Join(got, "\n")

@@ -155,8 +155,9 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	o := ledger.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.inv[p] == nil
-	o.Lingering, o.Collecting, o.Finalizing = r.lingering(p)
-	o.Terminating, o.Waiting = r.terminating(o.Lingering), r.deletionWaits(p)
+	var undeleted ledger.Undeleted
+	undeleted.Lingering, undeleted.Collecting, undeleted.Finalizing = r.lingering(p)
+	undeleted.Terminating, undeleted.Waiting = r.terminating(undeleted.Lingering), r.deletionWaits(p)
 	for _, m := range w.Manifests {
 		state, exception := r.state(p, m.ID)
 		if state.Available.Reason == string(health.NotTrackable) {
@@ -176,10 +177,11 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: b.why})
 			}
 		}
-		o.DeletionErrors = r.deletionErrors(inv)
+		undeleted.DeletionErrors = r.deletionErrors(inv)
 		slices.SortFunc(o.Braked, func(a, b ledger.Braked) int { return a.ID.Compare(b.ID) })
 	}
 	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	o.Undeleted = undeleted.OrNil()
 	r.cfg.Report(o)
 }
 

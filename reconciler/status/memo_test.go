@@ -133,7 +133,7 @@ func TestObjectsThatWaitForTheGarbageCollector(t *testing.T) {
 	web, db := api.ID{Group: "apps", Kind: "Deployment", Namespace: "p0000", Name: "web"}, api.ID{Kind: "Secret", Namespace: "p0000", Name: "db"}
 	for _, collecting := range [][]api.ID{nil, {web}, {web, db}} {
 		s.now = s.now.Add(time.Second)
-		s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0000", Placement: w.Placement, At: s.now, Revision: w.Revision, Lingering: []api.ID{web, db}, Collecting: collecting})
+		s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0000", Placement: w.Placement, At: s.now, Revision: w.Revision, Undeleted: &ledger.Undeleted{Lingering: []api.ID{web, db}, Collecting: collecting}})
 		s.resolve()
 		var got []string
 		for _, text := range s.build().Details[0].Clusters[0].Lingering {

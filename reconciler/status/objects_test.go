@@ -161,8 +161,8 @@ func TestClusterDetails(t *testing.T) {
 		"deletions are held":         {change(assigned("east", braked(done())), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Braked: []string{"ConfigMap/web/old: too many"}}, 1},
 		"held deletions are allowed": {change(change(assigned("east", braked(done())), applied), func(c *plan.OnCluster) { c.DeleteAllowed = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Deleting: 1}, 1},
 		"deletions fail and linger": {change(assigned("east", &ledger.WorkSeen{
-			Done: true, Total: 3, DeletionErrors: []ledger.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
-			Finalizing: []ledger.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")},
+			Done: true, Total: 3, Undeleted: &ledger.Undeleted{DeletionErrors: []ledger.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
+				Finalizing: []ledger.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")}},
 		}), applied), nil, ClusterDetail{
 			Commit: "v2", Applied: true, Available: true, Objects: 3, DeletionErrors: []string{"ConfigMap/web/a: denied"},
 			Lingering: []string{"ConfigMap/web/b (finalizers: example.com/x)", "ConfigMap/web/c (until the garbage collector has deleted what was made of it)", "ConfigMap/web/d"},

@@ -188,7 +188,7 @@ func (h *eventBuilder) deletions() {
 				held = append(held, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 			}
 		}
-		for _, f := range added(before.DeletionErrors, now.DeletionErrors, func(f ledger.DeletionError) api.ID { return f.ID }) {
+		for _, f := range added(before.Remaining().DeletionErrors, now.Remaining().DeletionErrors, func(f ledger.DeletionError) api.ID { return f.ID }) {
 			failed = append(failed, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, held)

@@ -149,6 +149,7 @@ func TestEventsOfProblems(t *testing.T) {
 	}
 	failing := func(names ...string) *ledger.WorkSeen {
 		seen := done()
+		seen.Undeleted = &ledger.Undeleted{}
 		for _, name := range names {
 			seen.DeletionErrors = append(seen.DeletionErrors, ledger.DeletionError{ID: api.ID{Kind: "Namespace", Name: name}, Message: "denied"})
 		}

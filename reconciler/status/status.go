@@ -334,33 +334,34 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 			e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
 		}
 	}
-	for _, f := range seen.DeletionErrors {
+	undeleted := seen.Remaining()
+	for _, f := range undeleted.DeletionErrors {
 		e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
 	}
-	for _, id := range seen.Lingering {
-		e.Lingering = append(e.Lingering, lingeringText(seen, id))
+	for _, id := range undeleted.Lingering {
+		e.Lingering = append(e.Lingering, lingeringText(undeleted, id))
 	}
-	for _, w := range seen.Waiting {
+	for _, w := range undeleted.Waiting {
 		e.Lingering = append(e.Lingering, waitingText(p.Key, w))
 	}
 	return e
 }
 
 // lingeringText describes an object that was deleted and still exists: since when, and why.
-func lingeringText(seen *ledger.WorkSeen, id api.ID) string {
+func lingeringText(of ledger.Undeleted, id api.ID) string {
 	var notes []string
-	at := slices.IndexFunc(seen.Terminating, func(t ledger.Terminating) bool { return t.ID == id })
+	at := slices.IndexFunc(of.Terminating, func(t ledger.Terminating) bool { return t.ID == id })
 	if at >= 0 {
-		notes = append(notes, "since "+seen.Terminating[at].Since.UTC().Format(time.RFC3339))
+		notes = append(notes, "since "+of.Terminating[at].Since.UTC().Format(time.RFC3339))
 	}
-	if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
-		notes = append(notes, "finalizers: "+seen.Finalizing[i].Finalizers)
+	if i := slices.IndexFunc(of.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
+		notes = append(notes, "finalizers: "+of.Finalizing[i].Finalizers)
 	}
-	if slices.Contains(seen.Collecting, id) {
+	if slices.Contains(of.Collecting, id) {
 		notes = append(notes, "until the garbage collector has deleted what was made of it")
 	}
-	if at >= 0 && seen.Terminating[at].Why != "" {
-		notes = append(notes, seen.Terminating[at].Why)
+	if at >= 0 && of.Terminating[at].Why != "" {
+		notes = append(notes, of.Terminating[at].Why)
 	}
 	if len(notes) == 0 {
 		return id.String()

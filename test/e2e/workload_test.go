@@ -145,8 +145,8 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	finalizers(`["example.com/log"]`)
 	a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 	a.until(key, "waiting for the pod", func(w ledger.WorkSeen) bool {
-		return !w.Removed && slices.ContainsFunc(w.Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
-			!slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
+		return !w.Removed && slices.ContainsFunc(w.Remaining().Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
+			!slices.ContainsFunc(w.Remaining().Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
 	})
 	finalizers("null")
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
@@ -162,6 +162,6 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 		if len(w.Braked) > 0 {
 			return false, fmt.Errorf("held: %v", w.Braked)
 		}
-		return w.Removed || slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "CustomResourceDefinition" }), nil
+		return w.Removed || slices.ContainsFunc(w.Remaining().Lingering, func(id api.ID) bool { return id.Kind == "CustomResourceDefinition" }), nil
 	})
 }

@@ -153,7 +153,9 @@ func Contested(name, by string) func(*ledger.WorkSeen) {
 // NotDeleted is an object whose deletion is refused.
 func NotDeleted(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
-		w.DeletionErrors = append(w.DeletionErrors, ledger.DeletionError{ID: ConfigMap(name), Message: why})
+		of := w.Remaining()
+		of.DeletionErrors = append(of.DeletionErrors, ledger.DeletionError{ID: ConfigMap(name), Message: why})
+		w.Undeleted = &of
 	}
 }
 
@@ -163,8 +165,10 @@ func Removed(w *ledger.WorkSeen) { w.Removed = true }
 // Lingering is an object that was deleted and has a finalizer.
 func Lingering(name, finalizer string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
-		w.Lingering = append(w.Lingering, ConfigMap(name))
-		w.Finalizing = append(w.Finalizing, ledger.Finalizing{ID: ConfigMap(name), Finalizers: finalizer})
+		of := w.Remaining()
+		of.Lingering = append(of.Lingering, ConfigMap(name))
+		of.Finalizing = append(of.Finalizing, ledger.Finalizing{ID: ConfigMap(name), Finalizers: finalizer})
+		w.Undeleted = &of
 	}
 }
 
