@@ -82,6 +82,28 @@ type RunStage struct {
 	Updated   time.Time `json:",omitzero"`
 	Requested time.Time `json:",omitzero"`
 	Finished  time.Time `json:",omitzero"`
+	// Gates are those after the stage, as they were when the run was initialised, in the order of its tasks.
+	Gates []RunGate `json:",omitempty"`
+}
+
+// NewRunStage returns a stage of a new run, with the gates that it names.
+func NewRunStage(config api.StageConfig, gates map[string]*api.RolloutGateSpec) RunStage {
+	s := RunStage{StageConfig: config}
+	for _, name := range config.GateNames() {
+		s.Gates = append(s.Gates, RunGate{Name: name, Spec: *gates[name]})
+	}
+	return s
+}
+
+// A RunGate is a gate after a stage, with its last answer.
+type RunGate struct {
+	Name string
+	Spec api.RolloutGateSpec
+	// Passed is when it passed; zero if it has not. Since is when it last began to say Answer.
+	Passed time.Time `json:",omitzero"`
+	Since  time.Time `json:",omitzero"`
+	// Answer says why it passed or has not; empty if it has not been asked.
+	Answer string `json:",omitempty"`
 }
 
 // Clone returns a copy that shares nothing that may change.
@@ -89,6 +111,7 @@ func (r Run) Clone() Run {
 	r.Stages = slices.Clone(r.Stages)
 	for i := range r.Stages {
 		r.Stages[i].Clusters = slices.Clone(r.Stages[i].Clusters)
+		r.Stages[i].Gates = slices.Clone(r.Stages[i].Gates)
 	}
 	r.Deletion.Clusters = slices.Clone(r.Deletion.Clusters)
 	return r
@@ -111,6 +134,20 @@ func (r *Run) Asks() (stage *RunStage, before bool) {
 		return s, false
 	}
 	return nil, false
+}
+
+// WaitsFor are the gates that are asked now and have not passed, with their answers.
+func (r *Run) WaitsFor() (texts []string) {
+	i := r.Turn()
+	if !r.Active() || i == len(r.Stages) || r.Stages[i].Updated.IsZero() {
+		return nil
+	}
+	for _, g := range r.Stages[i].Gates {
+		if g.Passed.IsZero() {
+			texts = append(texts, "the gate "+g.Name+": "+g.Answer)
+		}
+	}
+	return texts
 }
 
 // Active reports whether the run has started and neither ended nor been superseded.

@@ -255,6 +255,8 @@ func (a *assembly) fill(s *Snapshot) {
 			s.Budgets = append(s.Budgets, it.budget)
 		case it.window != nil:
 			s.Windows = append(s.Windows, it.window)
+		case it.gate != nil:
+			s.Gates = append(s.Gates, it.gate)
 		case it.vars != nil:
 			s.ClusterVars = append(s.ClusterVars, &ClusterVars{it.vars, it.origin})
 		case it.staged != nil:

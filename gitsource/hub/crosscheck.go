@@ -179,6 +179,7 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 type stagedStrategy struct {
 	*api.StagedUpdateStrategySpec
 	unmatched, onFailure string
+	gates                map[string]*api.RolloutGateSpec
 }
 
 func (it *item) isStaged() bool { return it.staged != nil }
@@ -198,6 +199,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			placements[it.placement.Key] = it.placement
 		}
 	}
+	resolveGates(a)
 	for _, it := range a.items {
 		if it.run == nil {
 			continue
@@ -214,7 +216,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
 			continue
 		}
-		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
@@ -241,6 +243,40 @@ func (a *assembly) stagedRuns() []*StagedRun {
 	return out
 }
 
+// resolveGates sets the gates that strategies name, and reports those that are missing or that nothing names.
+func resolveGates(a *assembly) {
+	gates, named := map[string]*Gate{}, map[string]bool{}
+	for _, it := range a.items {
+		if it.gate != nil {
+			gates[it.id.Name] = it.gate
+		}
+	}
+	for _, it := range a.items {
+		if it.strategy == nil {
+			continue
+		}
+		it.strategy.gates = map[string]*api.RolloutGateSpec{}
+		for i := range it.strategy.Stages {
+			for j, task := range it.strategy.Stages[i].AfterStageTasks {
+				if task.Type != api.GateTask {
+					continue
+				}
+				gate, field := gates[task.GateName], fmt.Sprintf("spec.stages[%d].afterStageTasks[%d].gateName", i, j)
+				if named[task.GateName] = true; gate == nil {
+					a.problem(problem.Error, it.at(field), field, "the commit has no RolloutGate %s; add it, or correct the name", task.GateName)
+					continue
+				}
+				it.strategy.gates[task.GateName] = &gate.Spec
+			}
+		}
+	}
+	for _, it := range a.items {
+		if it.gate != nil && !named[it.id.Name] {
+			a.problem(problem.Warning, it.origin, "metadata.name", "no strategy has a task of type Gate with this name, so the gate has no effect; remove it, or add the task")
+		}
+	}
+}
+
 // addRequest adds an approval request for the run.
 func (r *StagedRun) addRequest(m *StagedManifest) {
 	r.Approved, r.Requests = append(r.Approved, m.ID.Name), append(r.Requests, m)
@@ -262,7 +298,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
-			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Origin: it.origin})
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Gates: strategy.gates, Origin: it.origin})
 		}
 	}
 	return out

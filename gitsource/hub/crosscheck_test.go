@@ -3,6 +3,7 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,4 +169,41 @@ func TestWindowsTogether(t *testing.T) {
 	checkLines(t, "invalid", problemsOf(t, files), []string{
 		"b.yaml:6: spec.allow[0].schedule: \"0 22 * *\" is no cron expression (expected exactly 5 fields, found 4: [0 22 * *]); write five fields, such as \"0 22 * * 6\" for Saturdays at 22:00",
 	})
+}
+
+// A gate that is missing, that says nothing, or that nothing refers to is reported where it is, as are tasks that refer to none.
+func TestGates(t *testing.T) {
+	gate := func(spec string) string {
+		return "apiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: soak}\nspec: " + spec + "\n"
+	}
+	strategy := func(before, after string) string {
+		return "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateStrategy\nmetadata: {name: careful}\nspec:\n  stages:\n  - name: canary\n" +
+			"    labelSelector: {}\n    beforeStageTasks: [" + before + "]\n    afterStageTasks:\n    - " + after + "\n"
+	}
+	const task, soak = "{type: Gate, gateName: soak}", "{soak: {duration: 1h}}"
+	for name, test := range map[string]struct{ gate, strategy, want string }{
+		"good":             {gate(soak), strategy("", task), ""},
+		"missing":          {"", strategy("", task), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: the commit has no RolloutGate soak; add it, or correct the name"},
+		"unused":           {gate(soak), strategy("", "{type: Approval}"), "g.yaml:1: metadata.name: no strategy has a task of type Gate with this name, so the gate has no effect; remove it, or add the task (warning)"},
+		"empty":            {gate("{}"), strategy("", task), "g.yaml:4: spec: says nothing that has to pass; write soak"},
+		"no duration":      {gate("{soak: {duration: soon}}"), strategy("", task), "g.yaml:4: spec.soak.duration: \"soon\" is not a duration from 1s to 366 days; write for example 30m or 24h"},
+		"unknown gate":     {gate("{soke: {duration: 1h}}"), strategy("", task), "g.yaml:4: spec.soke: unknown field; known here: soak"},
+		"no name":          {gate(soak), strategy("", "{type: Gate}"), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: must not be empty"},
+		"twice":            {gate(soak), strategy("", task+"\n    - "+task), "s.yaml:11: spec.stages[0].afterStageTasks[1]: another task waits for the gate soak; remove one"},
+		"before":           {gate(soak), strategy(task, "{type: Approval}"), "s.yaml:8: spec.stages[0].beforeStageTasks[0].type: a gate passes after a stage; make it a task after the previous stage"},
+		"an approval":      {gate(soak), strategy("", "{type: Approval, gateName: soak}"), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: is for tasks of type Gate; remove it, or make it a task of that type"},
+		"a gate with wait": {gate(soak), strategy("", "{type: Gate, gateName: soak, waitTime: 1h}"), "s.yaml:10: spec.stages[0].afterStageTasks[0].waitTime: is for tasks of type TimedWait; remove it"},
+	} {
+		files := map[string]string{"s.yaml": test.strategy}
+		if test.gate != "" {
+			files["g.yaml"] = test.gate
+		}
+		got := problemsOf(t, files)
+		if test.want == "" && len(got) == 0 {
+			continue
+		}
+		if test.want == "" || !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, test.want) }) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
 }

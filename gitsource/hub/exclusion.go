@@ -103,6 +103,11 @@ func (s *Snapshot) visit(visit func(what string, origin api.Origin, o *api.Objec
 			return
 		}
 	}
+	for _, g := range s.Gates {
+		if !visit("RolloutGate/"+g.Name, g.Origin, nil) {
+			return
+		}
+	}
 	for _, v := range s.ClusterVars {
 		if !visit("ClusterVars/"+v.Name, v.Origin, nil) {
 			return

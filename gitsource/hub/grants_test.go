@@ -88,6 +88,11 @@ func TestGrants(t *testing.T) {
 			grant: grant.Grant{Namespaces: []string{"orders"}, Placements: []string{"rp/orders/staged"}},
 			files: stagedOfOthers + "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ApprovalRequest\nmetadata: {name: run-before-all, namespace: orders}\nspec: {parentStageRollout: run, targetStage: all}\n",
 		},
+		"a gate": {
+			grant:   grant.Grant{Namespaces: []string{"orders"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: soak}\nspec: {soak: {duration: 1s}}\n",
+			refused: `apps/evil/a.yaml:1: files in path apps/evil may not produce RolloutGate.gitfleet.dev/soak`,
+		},
 		"its own namespace": {
 			grant: grant.Grant{Namespaces: []string{"evil-*"}},
 			files: "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: evil-1}}\n",

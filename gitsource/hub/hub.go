@@ -53,6 +53,8 @@ type Snapshot struct {
 	Budgets   []*Budget
 	// Windows are sorted by name.
 	Windows []*Window
+	// Gates are sorted by name.
+	Gates []*Gate
 	// Staged are the manifests of staged update strategies, runs and approval requests, sorted by ID.
 	Staged []*StagedManifest
 	// Variables are what variables in objects stand for.
@@ -142,6 +144,13 @@ type Window struct {
 	Compiled *window.Window
 }
 
+// A Gate is a declared RolloutGate.
+type Gate struct {
+	*api.RolloutGate
+	Origin api.Origin
+	Hashes
+}
+
 // ClusterVars are the declared values of variables.
 type ClusterVars struct {
 	*api.ClusterVars
@@ -173,6 +182,8 @@ type StagedRun struct {
 	// Stages are those of its strategy, and Unmatched and OnFailure the strategy's annotations of these names.
 	Stages               []api.StageConfig
 	Unmatched, OnFailure string
+	// Gates are those that the stages name.
+	Gates map[string]*api.RolloutGateSpec
 	// Approved are the names of the approval requests for it that the commit has, sorted, and Requests their manifests.
 	Approved []string
 	Requests []*StagedManifest

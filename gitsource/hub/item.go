@@ -7,7 +7,7 @@ import (
 )
 
 // An item is one object of the commit. At most one of object, placement, cluster,
-// clusterOverride, override, vars, window, eviction, budget, strategy, run and approval is set; none is if the item is only a definition.
+// clusterOverride, override, vars, window, gate, eviction, budget, strategy, run and approval is set; none is if the item is only a definition.
 type item struct {
 	id     api.ID
 	origin api.Origin
@@ -24,6 +24,7 @@ type item struct {
 	run             *api.StagedUpdateRunSpec
 	approval        *api.ApprovalRequestSpec
 	window          *Window
+	gate            *Gate
 	// staged is the manifest of the strategy, run or approval.
 	staged   *StagedManifest
 	eviction *Eviction
@@ -73,5 +74,5 @@ func (it *item) isBuilder() bool { return it.overlay != nil || it.chart != nil }
 func (it *item) built() bool { return it.origin.Kustomization != "" }
 
 func (it *item) isConfiguration() bool {
-	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil || it.window != nil || it.eviction != nil || it.budget != nil || it.isStaged()
+	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil || it.window != nil || it.gate != nil || it.eviction != nil || it.budget != nil || it.isStaged()
 }

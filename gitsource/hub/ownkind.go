@@ -70,6 +70,9 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		it.budget = &Budget{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.RolloutWindow:
 		it.window = &Window{o, it.origin, newHashes(&o.ObjectMeta, o.Spec), validation.CheckWindow(r, it.id, &o.Spec)}
+	case *api.RolloutGate:
+		validation.CheckGate(r, it.id, &o.Spec)
+		it.gate = &Gate{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
 	case *api.ClusterOverlay:
@@ -111,7 +114,7 @@ func newStagedStrategy(r *document.Report, it *item, meta *metav1.ObjectMeta, sp
 	validation.DefaultStagedUpdateStrategy(spec)
 	validation.CheckStagedUpdateStrategy(r, it.id, meta.Annotations, spec)
 	it.staged = newStagedManifest(it, meta, spec)
-	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation]}
+	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation], nil}
 }
 
 // newStagedManifest returns the manifest of a validated strategy, run or approval request.

@@ -95,6 +95,9 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: OverlayGroup, Kind: "RolloutWindow"}: {
 		Kind: "RolloutWindow", Plural: "rolloutwindows",
 		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[RolloutWindow]()},
+	{Group: OverlayGroup, Kind: "RolloutGate"}: {
+		Kind: "RolloutGate", Plural: "rolloutgates",
+		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[RolloutGate]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
 		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},

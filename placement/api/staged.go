@@ -75,10 +75,12 @@ type StageConfig struct {
 
 // A StageTask is something to wait for before or after a stage.
 type StageTask struct {
-	// Type is TimedWait or Approval.
+	// Type is TimedWait, Approval or Gate. KubeFleet does not have the last.
 	Type StageTaskType `json:"type"`
 	// WaitTime is how long a TimedWait takes, such as 1h30m.
 	WaitTime string `json:"waitTime,omitempty"`
+	// GateName is the name of the RolloutGate that has to pass; empty unless the task is a Gate.
+	GateName string `json:"gateName,omitempty"`
 }
 
 // A StageTaskType is a type of task.
@@ -88,6 +90,7 @@ type StageTaskType string
 const (
 	TimedWait    StageTaskType = "TimedWait"
 	ApprovalTask StageTaskType = "Approval"
+	GateTask     StageTaskType = "Gate"
 )
 
 // Wait is how long the stage waits after all its clusters are available.
@@ -113,6 +116,16 @@ func (c *StageConfig) NeedsApproval(before bool) bool {
 		}
 	}
 	return false
+}
+
+// GateNames are the names of the gates that have to pass after the stage, in order.
+func (c *StageConfig) GateNames() (names []string) {
+	for _, t := range c.AfterStageTasks {
+		if t.Type == GateTask {
+			names = append(names, t.GateName)
+		}
+	}
+	return names
 }
 
 // A ClusterStagedUpdateRun moves a ClusterResourcePlacement to a new content, stage by stage.
@@ -262,7 +275,9 @@ type StageTaskStatus struct {
 	Type StageTaskType `json:"type"`
 	// ApprovalRequestName is the name of the request; empty unless the task is an Approval.
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
-	// Conditions are WaitTimeElapsed, or ApprovalRequestCreated and ApprovalRequestApproved.
+	// GateName is the name of the gate; empty unless the task is a Gate.
+	GateName string `json:"gateName,omitempty"`
+	// Conditions are WaitTimeElapsed, GatePassed, or ApprovalRequestCreated and ApprovalRequestApproved.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -279,8 +294,45 @@ const (
 	RunSucceeded     = "Succeeded"
 	ClusterStarted   = "Started"
 	WaitTimeElapsed  = "WaitTimeElapsed"
+	GatePassed       = "GatePassed"
 	RequestCreated   = "ApprovalRequestCreated"
 	RequestApproved  = "ApprovalRequestApproved"
 	Approved         = "Approved"
 	ApprovalAccepted = "ApprovalAccepted"
 )
+
+// A RolloutGate is a check that has to pass after a stage of a staged update run. Tasks of type Gate refer to it by name. KubeFleet
+// does not have the kind.
+type RolloutGate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is checked.
+	Spec RolloutGateSpec `json:"spec"`
+}
+
+// A RolloutGateSpec says what is checked. Exactly one of its fields is set.
+type RolloutGateSpec struct {
+	// Soak passes when the clusters of the stage have been available for a time.
+	Soak *SoakGate `json:"soak,omitempty"`
+}
+
+// Text says what has to be so, such as "available for 1h".
+func (s *RolloutGateSpec) Text() string {
+	if s.Soak != nil {
+		return "available for " + s.Soak.Duration
+	}
+	return "nothing can pass"
+}
+
+// A SoakGate passes while all clusters of the stage have been available without an interruption for a time.
+type SoakGate struct {
+	// Duration is that time, such as 1h30m.
+	Duration string `json:"duration"`
+}
+
+// For is how long the clusters have to be available.
+func (g *SoakGate) For() time.Duration {
+	d, _ := time.ParseDuration(g.Duration) // validated when it was loaded
+	return d
+}

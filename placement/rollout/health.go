@@ -51,6 +51,9 @@ type Seen struct {
 	// DownSince is since when the cluster is known to be unavailable without an interruption by
 	// which gitfleet may have lost sight of it or disturbed it; zero if the member has to report again.
 	DownSince time.Time
+	// UpSince is since when an Available or Untracked cluster is known to be available without an interruption, and
+	// reachable; zero if it is not, or if the member has to report again.
+	UpSince time.Time
 }
 
 // health is the reported health of the assigned revision.

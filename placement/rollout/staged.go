@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -191,6 +192,7 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 	}
 	if !w.update(s, members) {
 		s.Updated = time.Time{} // the wait begins again
+		w.resetGates(s)
 		return false
 	}
 	if s.Updated.IsZero() {
@@ -199,18 +201,16 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 	if s.Requested.IsZero() {
 		s.Requested = s.Updated
 	}
-	ends := s.Updated.Add(s.Wait())
-	approved := w.approve(s, false, &s.ApprovedAfter)
-	switch {
-	case ends.After(w.in.Now):
+	var missing []string
+	if ends := s.Updated.Add(s.Wait()); ends.After(w.in.Now) {
 		w.plan.wake(ends)
-		w.current += ", which waits until " + ends.UTC().Format(time.RFC3339)
-		if !approved {
-			w.current += " and for the approval " + api.ApprovalName(w.run.Name, s.Name, false)
-		}
-		return false
-	case !approved:
-		w.current += ", which waits for the approval " + api.ApprovalName(w.run.Name, s.Name, false)
+		missing = append(missing, "until "+ends.UTC().Format(time.RFC3339))
+	}
+	if !w.approve(s, false, &s.ApprovedAfter) {
+		missing = append(missing, "for the approval "+api.ApprovalName(w.run.Name, s.Name, false))
+	}
+	if missing = append(missing, w.check(s, members)...); len(missing) > 0 {
+		w.current += ", which waits " + strings.Join(missing, " and ")
 		return false
 	}
 	s.Finished = w.in.Now

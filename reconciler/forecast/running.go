@@ -370,6 +370,9 @@ func (r Rollout) Calendar() []string {
 		if s.Wait() > 0 {
 			text += ", then a wait of " + s.Wait().String()
 		}
+		for _, g := range s.Gates {
+			text += ", then the gate " + g.Name + " (" + g.Spec.Text() + ")"
+		}
 		if s.NeedsApproval(false) {
 			text += ", then an approval"
 		}

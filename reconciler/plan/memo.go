@@ -197,7 +197,7 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 			m.runs, m.runTexts = map[api.PlacementKey][]*hub.StagedRun{}, map[api.PlacementKey]string{}
 		}
 		m.runs[r.Placement] = append(m.runs[r.Placement], r)
-		stages, _ := json.Marshal(r.Stages)
+		stages, _ := json.Marshal([]any{r.Stages, r.Gates})
 		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.OnFailure, r.Index, r.Origin, string(stages), hashesOf(r))
 	}
 	m.readEvictions(s)

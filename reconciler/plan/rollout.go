@@ -204,6 +204,9 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	if out.Since.IsZero() {
 		out.Since = w.At
 	}
+	if out.Health == rollout.Available || out.Health == rollout.Untracked {
+		out.UpSince = pl.upSince(c)
+	}
 	if out.Health == rollout.Unavailable || out.Health == rollout.Failed {
 		out.Writing, out.DownSince = c.Entry.Writing, pl.downSince(c)
 	}
@@ -217,6 +220,17 @@ func (c *OnCluster) isSuspended(w *ledger.WorkSeen) bool {
 		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
 		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.suspendedObjects, now)
 	})
+}
+
+// upSince returns since when a cluster is known to be available without an interruption, as far as gitfleet was running. The time begins
+// again when the cluster becomes reachable. It is zero if the member has not reported since gitfleet started, or since then.
+func (pl *planner) upSince(c *OnCluster) time.Time {
+	e := c.Entry
+	seen := pl.Ledger.Cluster(c.Binding.Cluster)
+	if !e.Reported() || seen == nil || e.Seen.At.Before(seen.Since) || e.AvailableSince.IsZero() {
+		return time.Time{}
+	}
+	return slices.MaxFunc([]time.Time{e.AvailableSince, c.Binding.AssignedAt, seen.Since}, time.Time.Compare)
 }
 
 // downSince returns since when a cluster is known to be unavailable without an interruption. The time begins again when

@@ -260,7 +260,7 @@ func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
 		return r
 	}
 	for _, s := range d.Stages {
-		r.Stages = append(r.Stages, placement.RunStage{StageConfig: s})
+		r.Stages = append(r.Stages, placement.NewRunStage(s, d.Gates))
 	}
 	var unmatched []string
 	for _, c := range p.Clusters {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ type UpdateRun struct {
 	// Asks is the stage that waits for an approval; empty if none does. Before says that its clusters are not updated before that.
 	Asks     string        `json:"asks,omitempty"`
 	Before   bool          `json:"before,omitempty"`
+	Gates    []string      `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
 	Stages   []UpdateStage `json:"stages,omitempty"`
 	Finished time.Time     `json:"finished,omitzero"`
 }
@@ -31,13 +33,14 @@ type UpdateRun struct {
 // Where says where the run is. If it waits for an approval, that has the command that gives it.
 func (u *UpdateRun) Where(placement string) string {
 	if u.Asks == "" {
-		return u.Message
+		return strings.Join(append([]string{u.Message}, u.Gates...), "; ")
 	}
 	when := "after"
 	if u.Before {
 		when = "before"
 	}
-	return fmt.Sprintf("an approval %s stage %s is missing: gitfleet approve %s --stage %s --run %s", when, u.Asks, placement, u.Asks, u.Name)
+	text := fmt.Sprintf("an approval %s stage %s is missing: gitfleet approve %s --stage %s --run %s", when, u.Asks, placement, u.Asks, u.Name)
+	return strings.Join(append([]string{text}, u.Gates...), "; ")
 }
 
 // An UpdateStage is a stage of a run.
@@ -82,6 +85,9 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	}
 	c := v.conditions()
 	out.Reason, out.Message = c[len(c)-1].Reason, c[len(c)-1].Message
+	if v.run.Halted == "" {
+		out.Gates = v.run.WaitsFor()
+	}
 	if v.run.Halted != "" && v.run.Active() {
 		out.Message += ": " + v.run.Halted
 	} else if p.RunUnknown != "" && v.run.Active() {
@@ -310,6 +316,14 @@ func availableAt(c *plan.OnCluster) time.Time {
 	return c.Entry.AvailableAt
 }
 
+// gate is the condition of a gate that was asked.
+func (v *runView) gate(g *placement.RunGate) metav1.Condition {
+	if g.Passed.IsZero() {
+		return v.condition(api.GatePassed, metav1.ConditionFalse, "GateNotPassed", g.Answer, g.Since)
+	}
+	return v.condition(api.GatePassed, metav1.ConditionTrue, "GatePassed", g.Answer, g.Passed)
+}
+
 // task is the status of a task that is due since a time; zero if it is not yet.
 func (v *runView) task(s *placement.RunStage, task api.StageTask, before bool, due time.Time) api.StageTaskStatus {
 	out := api.StageTaskStatus{Type: task.Type}
@@ -317,6 +331,15 @@ func (v *runView) task(s *placement.RunStage, task api.StageTask, before bool, d
 		if !at.IsZero() {
 			out.Conditions = append(out.Conditions, v.condition(typ, metav1.ConditionTrue, reason, message, at))
 		}
+	}
+	if task.Type == api.GateTask {
+		out.GateName = task.GateName
+		for _, g := range s.Gates {
+			if g.Name == task.GateName && g.Answer != "" {
+				out.Conditions = append(out.Conditions, v.gate(&g))
+			}
+		}
+		return out
 	}
 	if task.Type != api.ApprovalTask {
 		if ends := s.Updated.Add(s.Wait()); !s.Updated.IsZero() && (!s.Finished.IsZero() || !v.now.Before(ends)) {

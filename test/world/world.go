@@ -28,8 +28,9 @@ import (
 //	      [staged slow] [queue]             update runs for each content
 //	strategy slow canary/region=eu/after all/region=us/wait=5m/2
 //	                                        stages with a label, and with an approval
-//	                                        [before] or after, a wait, a maxConcurrency
+//	                                        [before] or after, a wait, [gate=bake], a maxConcurrency
 //	                                        and how failures are dealt with: on-failure=roll-back
+//	soak bake 10m                           a RolloutGate: available for that time
 //	run web-1 of web by slow [Stop [0]]     a staged update run, with the number of its content
 //	approve web-1 before|after canary
 //	evict one of web from a                 an eviction, once
@@ -71,6 +72,8 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			put(out, "budget", words[1], fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementDisruptionBudget, metadata: {name: %s}, spec: {%s: %s}}", words[1], field, words[3]))
 		case "window":
 			put(out, "window", words[1], rolloutWindow(line))
+		case "soak":
+			put(out, "gate", words[1], fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutGate, metadata: {name: %s}, spec: {soak: {duration: %s}}}", words[1], words[2]))
 		case "widget":
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
@@ -132,6 +135,8 @@ func strategy(name string, stages []string) string {
 			switch {
 			case waits:
 				after = append(after, "{type: TimedWait, waitTime: "+wait+"}")
+			case strings.HasPrefix(part, "gate="):
+				after = append(after, "{type: Gate, gateName: "+strings.TrimPrefix(part, "gate=")+"}")
 			case part == "after":
 				after = append(after, "{type: Approval}")
 			case part == "before":

@@ -130,7 +130,7 @@ func init() {
 	enum(api.ClusterScoped, api.NamespaceScoped)
 	enum(api.WhenMissingFail, api.WhenMissingIgnore)
 	enum(api.HooksRun, api.HooksFail, api.HooksIgnore)
-	enum(api.TimedWait, api.ApprovalTask)
+	enum(api.TimedWait, api.ApprovalTask, api.GateTask)
 	enum(api.RunInitialize, api.RunRun, api.RunStop)
 	enum(api.JSONPatchOverrideType, api.DeleteOverrideType)
 	enum(api.JSONPatchAdd, api.JSONPatchRemove, api.JSONPatchReplace, api.JSONPatchTest)

@@ -67,6 +67,15 @@ func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask
 		switch {
 		case t.Type == api.TimedWait && before:
 			r.Rulef(p.At(i).Child("type"), "BeforeStageTaskType cannot be TimedWait; make it a task after the previous stage")
+		case t.Type == api.GateTask && before:
+			r.Rulef(p.At(i).Child("type"), "a gate passes after a stage; make it a task after the previous stage")
+		case t.Type == api.GateTask && t.WaitTime != "":
+			r.Rulef(wait, "is for tasks of type TimedWait; remove it")
+		case t.Type != api.GateTask && t.GateName != "":
+			r.Rulef(p.At(i).Child("gateName"), "is for tasks of type Gate; remove it, or make it a task of that type")
+		case t.Type == api.GateTask:
+			notEmpty(r, p.At(i).Child("gateName"), t.GateName)
+			r.RecordLine(p.At(i).Child("gateName"))
 		case t.Type == api.ApprovalTask && t.WaitTime != "":
 			r.Rulef(wait, "AfterStageTaskType is Approval, waitTime is not allowed; remove it, or make it a task of type TimedWait")
 		case t.Type == api.TimedWait && t.WaitTime == "":
@@ -76,8 +85,10 @@ func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask
 				r.Rulef(wait, "%q is not a positive duration; write for example 30m or 1h30m", t.WaitTime)
 			}
 		}
-		same := func(o api.StageTask) bool { return o.Type == t.Type }
-		if !before && slices.IndexFunc(tasks, same) < i {
+		same := func(o api.StageTask) bool { return o.Type == t.Type && o.GateName == t.GateName }
+		if t.Type == api.GateTask && !before && slices.IndexFunc(tasks, same) < i {
+			r.Rulef(p.At(i), "another task waits for the gate %s; remove one", t.GateName)
+		} else if !before && slices.IndexFunc(tasks, same) < i {
 			r.Rulef(p.At(i), "afterStageTasks cannot have two tasks of the same type: %s; remove one", t.Type)
 		}
 	}

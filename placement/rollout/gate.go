@@ -1,0 +1,83 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gitfleet/gitfleet/placement"
+)
+
+// A gateAnswer is what a gate says: when it passed, zero if it has not, and why.
+type gateAnswer struct {
+	text   string
+	passed time.Time
+}
+
+// check asks the gates of a stage whose clusters are all updated. It returns what is waited for.
+func (w *stageWalk) check(s *placement.RunStage, members []*Binding) (missing []string) {
+	for i := range s.Gates {
+		g := &s.Gates[i]
+		if soak := g.Spec.Soak; soak != nil {
+			record(g, w.soak(s, members, soak.For()), w.in.Now)
+		}
+		if g.Passed.IsZero() {
+			missing = append(missing, "for the gate "+g.Name+": "+g.Answer)
+		}
+	}
+	return missing
+}
+
+// resetGates says of the gates of a stage that they are not asked before its clusters are updated.
+func (w *stageWalk) resetGates(s *placement.RunStage) {
+	for i := range s.Gates {
+		if g := &s.Gates[i]; g.Spec.Soak != nil && g.Answer != "" {
+			record(g, gateAnswer{text: "not all clusters of the stage have been available with the content"}, w.in.Now)
+		}
+	}
+}
+
+// record records the answer of a gate.
+func record(g *placement.RunGate, a gateAnswer, now time.Time) {
+	if a.text != g.Answer || !a.passed.Equal(g.Passed) {
+		g.Answer, g.Passed, g.Since = a.text, a.passed, now
+	}
+}
+
+// soak asks whether all clusters of a stage have been available without an interruption for a time. It asks again until the stage is
+// finished, so that a cluster which is lost while other tasks are waited for makes it begin again.
+func (w *stageWalk) soak(s *placement.RunStage, members []*Binding, long time.Duration) gateAnswer {
+	in, since := w.in, s.Updated
+	var down []string
+	for _, b := range members {
+		_, failed := b.failure(in)
+		switch {
+		case failed && !b.WasAvailable && in.Run.Continues: // the strategy says that nothing waits for it
+		case !b.ready(in) || b.Seen.UpSince.IsZero():
+			down = append(down, b.Cluster)
+			w.plan.wake(b.readyAt(in))
+		case b.soaksFrom(in).After(since):
+			since = b.soaksFrom(in)
+		}
+	}
+	ends := since.Add(long)
+	switch {
+	case len(members) == 0:
+		return gateAnswer{text: "the stage has no cluster that could be observed"}
+	case len(down) > 0:
+		return gateAnswer{text: fmt.Sprintf("%s not known to be available; the %s begin again", list(down, 0), duration.HumanDuration(long))}
+	case ends.After(in.Now):
+		w.plan.wake(ends)
+		return gateAnswer{text: fmt.Sprintf("available since %s, which has to last until %s", since.UTC().Format(time.RFC3339), ends.UTC().Format(time.RFC3339))}
+	}
+	return gateAnswer{text: fmt.Sprintf("available since %s", since.UTC().Format(time.RFC3339)), passed: ends}
+}
+
+// soaksFrom is since when a cluster has counted as available without an interruption.
+func (b *Binding) soaksFrom(in *Input) time.Time {
+	if at := b.readyAt(in); b.health() == Untracked && at.After(b.Seen.UpSince) {
+		return at
+	}
+	return b.Seen.UpSince
+}
