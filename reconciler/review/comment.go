@@ -320,9 +320,11 @@ func (r *Result) changeText(i int, s subject) string {
 }
 
 // clustersText says what changes on which clusters: first the most common changes, then the
-// other groups of clusters.
+// other groups of clusters. What contentsText has said is not repeated.
 func (r *Result) clustersText(c *comment) {
-	groups := r.groups()
+	groups := slices.DeleteFunc(r.groups(), func(g clusterGroup) bool {
+		return len(r.Changes.Contents) <= maxContents && !slices.ContainsFunc(g.changes, func(line string) bool { return !strings.HasPrefix(line, changedPrefix) })
+	})
 	for i, g := range groups {
 		title := "The same on " + markdown.Count(len(g.clusters), "cluster")
 		if i == maxGroups {

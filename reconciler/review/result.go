@@ -166,6 +166,9 @@ func (r *Result) Status() (forge.StatusState, string) {
 	return forge.StatusSuccess, text
 }
 
+// changedPrefix begins the line of an object that changes.
+const changedPrefix = "! "
+
 // A clusterGroup has the clusters on which the same changes are made.
 type clusterGroup struct {
 	clusters []string
@@ -180,7 +183,7 @@ func (r *Result) groups() []clusterGroup {
 	}
 	for _, c := range r.Changes.Contents {
 		for _, name := range c.Clusters {
-			lines[name] = append(lines[name], fmt.Sprintf("! %s (%s)%s", c.After.ID, c.Placement, c.Note()))
+			lines[name] = append(lines[name], fmt.Sprintf("%s%s (%s)%s", changedPrefix, c.After.ID, c.Placement, c.Note()))
 		}
 	}
 	by := map[string]*clusterGroup{}
