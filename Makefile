@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-fast soak check format generate generated vet lint tidy arch advisories fuzz bench clean
+.PHONY: help build image release demo test test-fast pictures soak check format generate generated vet lint tidy arch advisories fuzz bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,14 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 
 test-fast: ## Run the tests that need no clusters; seconds
 	@go test -short $(parts) $(whole)
+
+# BROWSER is Chromium, or one with the same flags.
+BROWSER ?= chromium
+
+pictures: ## Write the pictures of the documentation, and the texts that they show; BROWSER=chromium
+	@go test -count=1 -timeout 20m -run '^TestATeamDecidesAboutDrift$$' ./test/e2e -update
+	@go test -count=1 -timeout 20m -run '^TestDashboardsShowARollout$$' ./test/e2e -pictures
+	@go test -count=1 -run '^TestPicturesOfPullRequests$$' ./test/picture -pictures -browser "$(BROWSER)"
 
 # TIME is the duration; SEED=4711 runs the simulation of that seed only, and logs what happens.
 TIME ?= 10m

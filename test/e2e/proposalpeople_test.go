@@ -17,15 +17,24 @@ func (p *proposing) commitTo(branch, path string, edit func(text string) string)
 	p.t.Helper()
 	file, _, err := p.forge.Client.GetContents(giteaserver.User, "hub", branch, path)
 	noError(p.t, err)
-	text, err := base64.StdEncoding.DecodeString(*file.Content)
-	noError(p.t, err)
+	text := p.contentOf(branch, path)
 	person := gitea.Identity{Name: "Ada Example", Email: "ada@example.com"}
 	_, _, err = p.forge.Client.UpdateFile(giteaserver.User, "hub", path, gitea.UpdateFileOptions{
 		FileOptions: gitea.FileOptions{Message: "edit " + path, BranchName: branch, Author: person, Committer: person},
-		SHA:         file.SHA, Content: base64.StdEncoding.EncodeToString([]byte(edit(string(text)))),
+		SHA:         file.SHA, Content: base64.StdEncoding.EncodeToString([]byte(edit(text))),
 	})
 	noError(p.t, err)
 	return p.branchHead(branch)
+}
+
+// contentOf returns the text of a file on a branch.
+func (p *proposing) contentOf(branch, path string) string {
+	p.t.Helper()
+	file, _, err := p.forge.Client.GetContents(giteaserver.User, "hub", branch, path)
+	noError(p.t, err)
+	text, err := base64.StdEncoding.DecodeString(*file.Content)
+	noError(p.t, err)
+	return string(text)
 }
 
 // branchHead returns the commit of a branch.

@@ -69,11 +69,21 @@ func (s *Server) AddUser(name string) *gitea.Client {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	_, client, err := s.instance.authorize(name)
+	_, client, err := s.instance.authorize(name, allScopes)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return client
+}
+
+// TokenFor returns a new token of a user that has only some scopes.
+func (s *Server) TokenFor(user, scopes string) string {
+	s.t.Helper()
+	token, _, err := s.instance.authorize(user, scopes)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return token
 }
 
 // Repository creates a repository of User with files on its branch main, and returns its name

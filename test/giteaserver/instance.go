@@ -99,7 +99,7 @@ func Launch(ctx context.Context, dir, address, password string) (*Instance, erro
 			return nil, err
 		}
 	}
-	if i.Token, i.Client, err = i.authorize(User); err != nil {
+	if i.Token, i.Client, err = i.authorize(User, allScopes); err != nil {
 		return nil, err
 	}
 	log, err := os.Create(i.Log)
@@ -124,10 +124,13 @@ func (i *Instance) createUser(name, password string, flags ...string) error {
 	return err
 }
 
-// authorize creates a token of a user, and a client that uses it.
-func (i *Instance) authorize(user string) (string, *gitea.Client, error) {
+// allScopes are those that a token for gitfleet, or of people, needs.
+const allScopes = "write:repository,write:issue,write:user"
+
+// authorize creates a token of a user with some scopes, and a client that uses it.
+func (i *Instance) authorize(user, scopes string) (string, *gitea.Client, error) {
 	out, err := i.run("admin", "user", "generate-access-token", "--username", user, "--raw",
-		"--token-name", fmt.Sprint("at ", time.Now().UnixNano()), "--scopes", "write:repository,write:issue,write:user")
+		"--token-name", fmt.Sprint("at ", time.Now().UnixNano()), "--scopes", scopes)
 	if err != nil {
 		return "", nil, err
 	}
