@@ -256,7 +256,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 			w.why[b.Cluster] = "run " + w.run.Name + ": " + w.in.Run.Halted
 		case stuck != "":
 			w.why[b.Cluster] = "run " + w.run.Name + ": " + stuck
-		case b.blocked() || b.Latest == placement.Revision{}:
+		case b.blocked(), b.Hold.Why != "", b.Latest == placement.Revision{}: // and takes nobody's place
 			w.may[b.Cluster] = true // decide says why it is not
 		case updating >= limit:
 			w.why[b.Cluster] = fmt.Sprintf("run %s: stage %s updates %d at once (maxConcurrency)", w.run.Name, s.Name, limit)
