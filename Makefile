@@ -61,8 +61,9 @@ pictures: ## Write the pictures of the documentation, and the texts that they sh
 # TIME is the duration; SEED=4711 runs the simulation of that seed only, and logs what happens.
 TIME ?= 10m
 
-soak: ## Simulate random fleets for TIME=1h, or one with SEED=4711
+soak: ## Simulate random fleets for TIME=1h, or one with SEED=4711 or, with staged update runs, STAGED_SEED=4711
 	@if [ -n "$(SEED)" ]; then SEED=$(SEED) go test -v -count=1 -run TestInvariantsHoldInRandomFleets ./test/scenario/simulation; \
+		elif [ -n "$(STAGED_SEED)" ]; then STAGED_SEED=$(STAGED_SEED) go test -v -count=1 -run TestInvariantsHoldInStagedRuns ./test/scenario/simulation; \
 		else go test -v -count=1 -timeout 0 -run TestSoak ./test/scenario/simulation -soak $(TIME); fi
 
 check: format generated arch tidy vet lint advisories fuzz ## Check format, generated code, vet, lint, modules, import rules and known vulnerabilities, and fuzz a little

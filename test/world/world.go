@@ -29,7 +29,8 @@ import (
 //	strategy slow canary/region=eu/after all/region=us/wait=5m/2
 //	                                        stages with a label, and with an approval
 //	                                        [before] or after, a wait, [gate=bake], a maxConcurrency
-//	                                        and how failures are dealt with: on-failure=roll-back
+//	                                        and how failures and clusters in no stage are
+//	                                        dealt with: on-failure=roll-back unmatched=last
 //	soak bake 10m                           a RolloutGate: available for that time
 //	run web-1 of web by slow [Stop [0]]     a staged update run, with the number of its content
 //	approve web-1 before|after canary
@@ -120,10 +121,14 @@ func configMap(id, value string) string {
 // strategy returns a ClusterStagedUpdateStrategy.
 func strategy(name string, stages []string) string {
 	var all []string
-	annotations := ""
+	var annotations []string
 	for _, stage := range stages {
 		if how, found := strings.CutPrefix(stage, "on-failure="); found {
-			annotations = ", annotations: {gitfleet.dev/on-failure: " + how + "}"
+			annotations = append(annotations, "gitfleet.dev/on-failure: "+how)
+			continue
+		}
+		if how, found := strings.CutPrefix(stage, "unmatched="); found {
+			annotations = append(annotations, "gitfleet.dev/unmatched-clusters: "+how)
 			continue
 		}
 		parts := strings.Split(stage, "/")
@@ -147,7 +152,7 @@ func strategy(name string, stages []string) string {
 		}
 		all = append(all, text+", afterStageTasks: ["+strings.Join(after, ", ")+"]}")
 	}
-	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: %s%s}, spec: {stages: [%s]}}", name, annotations, strings.Join(all, ", "))
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: %s, annotations: {%s}}, spec: {stages: [%s]}}", name, strings.Join(annotations, ", "), strings.Join(all, ", "))
 }
 
 // overlay adds an Overlay with one directory for each region. Broken means that a file is missing in that of a region.

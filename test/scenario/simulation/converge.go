@@ -13,32 +13,43 @@ import (
 // converge ends all faults, and waits until everything is as it should be.
 func (w *world) converge(r *rand.Rand) {
 	w.runEvent(func() {
-		w.logf("all faults end")
-		if w.daemon != nil {
-			w.daemon.writesUntilKill = -1
-		}
-		w.blips = false
-		for _, name := range keys(w.hosts) {
-			h := w.hosts[name]
-			w.set(h, func() {
-				h.down, h.hung, h.halfPass = false, false, 20*time.Millisecond
-				clear(h.failingWrites)
-				h.becomeUnavailable(0)
-				h.removeOtherFleet()
-			})
-		}
+		w.endAllFaults()
 		d := w.newestValid().clone()
 		d.makeValid(r)
+		if w.staged {
+			d.makeValidStaged()
+		}
 		w.push("what can be carried out\n\nGitfleet-Allow-Delete: *", d)
 	})
 	if w.daemon == nil {
 		w.wake()
 	}
 	w.endSuspensions()
-	if why := w.waitUntilSettled(); why != "" {
+	settle := w.waitUntilSettled
+	if w.staged {
+		settle = w.finishRuns
+	}
+	if why := settle(); why != "" {
 		w.violate(invariantConverges, "%s", why)
 	}
 	w.checkRemoved()
+}
+
+func (w *world) endAllFaults() {
+	w.logf("all faults end")
+	if w.daemon != nil {
+		w.daemon.writesUntilKill = -1
+	}
+	w.blips = false
+	for _, name := range keys(w.hosts) {
+		h := w.hosts[name]
+		w.set(h, func() {
+			h.down, h.hung, h.halfPass = false, false, 20*time.Millisecond
+			clear(h.failingWrites)
+			h.becomeUnavailable(0)
+			h.removeOtherFleet()
+		})
+	}
 }
 
 const invariantConverges = "once all faults end, the fleet becomes what the commit says"

@@ -104,6 +104,7 @@ func (t *decision) check() {
 	t.checkStopped(names)
 	t.checkProgress()
 	t.checkStopEnds()
+	t.checkStaged(names)
 	t.updateRisked()
 	t.updateCounted(names)
 }
@@ -170,7 +171,7 @@ func (t *decision) count(at bindingKey) {
 	if moved && t.before.foreign[at.cluster] {
 		t.w.violate(invariantForeign, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
-	if moved && !reachable {
+	if moved && !reachable && !now.Evicted {
 		t.w.violate(invariantUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
 }

@@ -26,6 +26,8 @@ type desired struct {
 	// withoutTrailer says that the commit does not allow held deletions, mistyped that it has a
 	// typo that has not been corrected.
 	withoutTrailer, mistyped bool
+	// staged is what it says about staged update runs; nil in other fleets.
+	staged *stagedSpec
 }
 
 // A cluster is a MemberCluster.
@@ -46,8 +48,11 @@ type placementSpec struct {
 	unavailablePeriod        int      // unavailablePeriodSeconds
 	reportDiff               bool     // ReportDiff
 	abandon                  bool
-	continueOnFailure        bool // the failure policy
-	invalid                  bool // it selects objects that this fleet does not serve
+	continueOnFailure        bool   // the failure policy
+	invalid                  bool   // it selects objects that this fleet does not serve
+	external                 bool   // it is rolled out by staged update runs
+	strategy                 string // of a run for every content; empty for none
+	queues                   bool   // newer content waits for the end of a run
 }
 
 // An override gives an object another value on clusters of a region.
@@ -56,7 +61,7 @@ type override struct{ value, region string }
 func (d *desired) clone() *desired {
 	out := &desired{
 		clusters: maps.Clone(d.clusters), configMaps: make(map[string]map[string]string, len(d.configMaps)),
-		placements: maps.Clone(d.placements), overrides: maps.Clone(d.overrides), parts: d.parts,
+		placements: maps.Clone(d.placements), overrides: maps.Clone(d.overrides), parts: d.parts, staged: d.staged.clone(),
 	}
 	for name, values := range d.configMaps {
 		out.configMaps[name] = maps.Clone(values)
@@ -91,6 +96,7 @@ func (d *desired) text() string {
 	for _, name := range slices.Sorted(maps.Keys(d.placements)) {
 		fmt.Fprintf(&b, "place %s%s\n", name, d.placements[name].text())
 	}
+	b.WriteString(d.staged.text())
 	return b.String()
 }
 
@@ -122,6 +128,9 @@ func (p placementSpec) text() string {
 	say(p.abandon, " abandon")
 	say(p.continueOnFailure, " goes-on")
 	say(p.invalid, " broken")
+	say(p.external, " external")
+	say(p.strategy != "", " staged %s", p.strategy)
+	say(p.strategy != "" && p.queues, " queue")
 	return b.String()
 }
 

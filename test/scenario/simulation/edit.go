@@ -89,8 +89,8 @@ var edits = []edit{
 	{3, editPolicy}, {4, editStrategy}, {3, editSelectors}, {3, editOverride}, {3, editCluster}, {2, editLabels}, {1, editMode}, {3, editTypo},
 }
 
-// change applies one to three edits, and describes them.
-func (d *desired) change(r *rand.Rand) string {
+// change applies one to three edits of some, and describes them.
+func (d *desired) change(r *rand.Rand, edits []edit) string {
 	total := 0
 	for _, e := range edits {
 		total += e.weight

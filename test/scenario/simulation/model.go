@@ -24,6 +24,8 @@ type model struct {
 	specified   map[api.PlacementKey]string
 	// recordedStops are the stops of each placement in the ledger.
 	recordedStops map[api.PlacementKey][]placement.Stop
+	// runs are the staged update runs of each placement in the ledger.
+	runs map[api.PlacementKey][]placement.Run
 	// known are the placements that are not being deleted, renamed those with a new name, by the
 	// commit that renamed them.
 	known   map[api.PlacementKey]bool
@@ -71,6 +73,8 @@ type observations struct {
 	// leftover are the hashes of what a placement has on a cluster that is being removed there, and whose name another
 	// placement has got.
 	leftover map[bindingKey]string
+	// stagedRuns is what was observed of staged update runs.
+	stagedRuns stagedObservations
 }
 
 // A bindingKey is a placement on a cluster.
@@ -102,6 +106,7 @@ func newModel() *model {
 		responded: map[string]bool{}, found: map[api.PlacementKey]bool{}, requestedSuspensions: map[ledger.Subject]requestedSuspension{}, excused: map[bindingKey]string{},
 		foreign: map[string]bool{}, adopted: map[string]string{},
 		outages: map[bindingKey]outage{}, counted: map[bindingKey]string{}, disturbed: map[bindingKey]time.Time{}, leaving: map[bindingKey]bool{}, healthSince: map[string]time.Time{}, leftover: map[bindingKey]string{},
+		stagedRuns: newStagedObservations(),
 	}}
 }
 
@@ -127,6 +132,7 @@ func (m *observations) clone() *observations {
 		maps.Clone(m.reported), maps.Clone(m.healthy), maps.Clone(m.reports), maps.Clone(m.risked), maps.Clone(m.failedUpdates),
 		maps.Clone(m.responded), maps.Clone(m.found), maps.Clone(m.requestedSuspensions), m.uncertain, maps.Clone(m.foreign), maps.Clone(m.adopted), maps.Clone(m.excused),
 		maps.Clone(m.outages), maps.Clone(m.counted), maps.Clone(m.disturbed), maps.Clone(m.leaving), maps.Clone(m.healthSince), maps.Clone(m.leftover),
+		m.stagedRuns.clone(),
 	}
 }
 
@@ -162,7 +168,7 @@ func (w *world) record(o ledger.Observation) {
 }
 
 func (b *model) copy() *model {
-	out := &model{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), b.suspensions, b.resumed, b.proven, b.specified, b.recordedStops, b.known, b.renamed, b.renames, b.observations}
+	out := &model{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), b.suspensions, b.resumed, b.proven, b.specified, b.recordedStops, b.runs, b.known, b.renamed, b.renames, b.observations}
 	for key, page := range b.entries {
 		out.entries[key] = maps.Clone(page)
 	}
@@ -204,6 +210,7 @@ func (b *model) after(l *ledger.Ledger) *model {
 	n := &model{
 		head: l.InForce(), entries: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), observations: b.observations, known: map[api.PlacementKey]bool{}, renamed: b.renamed, renames: b.renames,
 		suspensions: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{}, specified: map[api.PlacementKey]string{}, recordedStops: map[api.PlacementKey][]placement.Stop{},
+		runs: map[api.PlacementKey][]placement.Run{},
 	}
 	for _, key := range l.Placements() {
 		entries := l.Placement(key).Entries()
@@ -212,7 +219,7 @@ func (b *model) after(l *ledger.Ledger) *model {
 			page[e.Binding.Cluster] = e
 		}
 		n.entries[key], n.known[key] = page, !l.Placement(key).Deleted
-		n.recordedStops[key] = l.Placement(key).Stops
+		n.recordedStops[key], n.runs[key] = l.Placement(key).Stops, l.Placement(key).Runs
 		n.resumed[key], n.proven[key] = l.Placement(key).Resumed, l.Placement(key).Proven.Commit
 		n.specified[key] = l.Placement(key).Commit
 	}

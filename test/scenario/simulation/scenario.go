@@ -24,6 +24,8 @@ type Scenario struct {
 	Restores bool
 	// Removals says that commits remove parts of objects, and objects with finalizers.
 	Removals bool
+	// Staged says that placements are rolled out by staged update runs; see NewStagedScenario.
+	Staged bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
@@ -80,7 +82,7 @@ type Outcome struct {
 func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, removals: sc.Removals, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
+			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, removals: sc.Removals, staged: sc.Staged, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
 			contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 		}
@@ -103,6 +105,9 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		if sc.Removals {
 			first.addRemovals()
 		}
+		if sc.Staged {
+			first = firstStaged(rand.New(rand.NewPCG(sc.Seed, 4)))
+		}
 		w.runEvent(func() { w.push("the beginning", first) })
 		w.wake()
 		for _, s := range sc.Steps {
@@ -112,6 +117,9 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 			out.Steps++
 			w.step(s)
 		}
+		if w.fine() && sc.Staged && sc.Seed%frozenShare == 0 {
+			w.checkFrozen()
+		}
 		if w.fine() {
 			w.converge(r)
 		}
@@ -119,7 +127,7 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		if w.daemon != nil {
 			w.stop()
 		}
-		if w.fine() && sc.Seed%freshShare == 0 && !sc.Names {
+		if w.fine() && sc.Seed%freshShare == 0 && !sc.Names && !sc.Staged {
 			w.checkFresh()
 		}
 		out.Violation, out.Log = w.violation, w.text.String()
@@ -134,6 +142,9 @@ func (w *world) wake() {
 }
 
 func (w *world) push(what string, d *desired) {
+	if d.staged != nil {
+		d.makeConsistent()
+	}
 	w.source.push(what, d)
 	if d.withoutTrailer {
 		what += ", without a trailer"
@@ -176,7 +187,7 @@ func (w *world) step(s Step) {
 	if w.replicas != nil && r.IntN(2) == 0 {
 		w.continueFormer()
 	}
-	kinds[s.kind].do(w, r)
+	w.kinds()[s.kind].do(w, r)
 	if !w.fine() {
 		return
 	}
@@ -190,7 +201,7 @@ func (w *world) step(s Step) {
 func (w *world) commit(r *rand.Rand) {
 	w.runEvent(func() {
 		d := w.newestValid().clone()
-		what := d.change(r)
+		what := d.change(r, w.edits())
 		d.withoutTrailer = rand.New(rand.NewPCG(w.seed, uint64(len(w.source.order)))).IntN(3) == 0 || d.mistyped
 		w.push(what, d)
 	})

@@ -35,7 +35,7 @@ func TestInvariantsHoldInRandomFleets(t *testing.T) {
 		n = min(n, 300)
 	}
 	var next atomic.Uint64
-	runScenarios(t, func() (uint64, bool) {
+	runScenarios(t, NewScenario, func() (uint64, bool) {
 		seed := next.Add(step)
 		return seed, seed <= uint64(n)
 	})
@@ -46,7 +46,7 @@ const gcPercent = 400
 
 // runScenarios runs the scenarios of the seeds from next, on all processors, until one violates an
 // invariant. Then it shrinks that scenario and prints its log.
-func runScenarios(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
+func runScenarios(t *testing.T, scenario func(seed uint64) Scenario, next func() (seed uint64, ok bool)) (steps int64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	var total atomic.Int64
 	var failed atomic.Bool
@@ -56,7 +56,7 @@ func runScenarios(t *testing.T, next func() (seed uint64, ok bool)) (steps int64
 				t.Parallel()
 				with := NewLoaders()
 				for seed, ok := next(); ok && !failed.Load(); seed, ok = next() {
-					sc := NewScenario(seed)
+					sc := scenario(seed)
 					out := sc.Run(t, with, false)
 					total.Add(int64(out.Steps))
 					if out.Violation != nil && !failed.Swap(true) {
@@ -73,7 +73,7 @@ func runScenarios(t *testing.T, next func() (seed uint64, ok bool)) (steps int64
 func printLog(t *testing.T, sc Scenario) {
 	t.Helper()
 	out := sc.Run(t, NewLoaders(), true)
-	t.Logf("the log of seed %d, with %d of its steps; make soak SEED=%d runs all of them:\n%s", sc.Seed, len(sc.Steps), sc.Seed, out.Log)
+	t.Logf("the log of seed %d, with %d of its steps; %s=%d runs all of them:\n%s", sc.Seed, len(sc.Steps), map[bool]string{true: "make soak STAGED_SEED", false: "make soak SEED"}[sc.Staged], sc.Seed, out.Log)
 	if out.Violation != nil {
 		t.Errorf("seed %d: %s", sc.Seed, out.Violation)
 	}
@@ -119,7 +119,7 @@ func TestSoak(t *testing.T) {
 	}
 	began, printed := time.Now(), atomic.Int64{}
 	var count atomic.Int64
-	steps := runScenarios(t, func() (uint64, bool) {
+	steps := runScenarios(t, NewScenario, func() (uint64, bool) {
 		n, passed := count.Add(1), time.Since(began)
 		if last := printed.Load(); int64(passed/(30*time.Second)) > last && printed.CompareAndSwap(last, last+1) {
 			fmt.Printf("%s: %d scenarios, %.0f a second\n", passed.Round(time.Second), n-1, float64(n-1)/passed.Seconds())

@@ -252,9 +252,11 @@ func (x requestedSuspension) ended(now time.Time) bool {
 	return !x.until.IsZero() && !now.Before(x.until)
 }
 
-// covers reports whether a suspension covers an object, or a placement on a cluster.
+// covers reports whether a suspension stops writes of an object, or of a placement on a cluster.
 func covers(s ledger.Subject, at bindingKey, id api.ID) bool {
 	switch {
+	case s.Effect != ledger.StopsWrites:
+		return false
 	case s.Object != api.ID{}:
 		return s.Object == id && cmp.Or(s.Cluster, at.cluster) == at.cluster
 	case s.Placement != api.PlacementKey{}:
@@ -307,6 +309,9 @@ func (w *world) adoptSuspensions(l *ledger.Ledger) {
 	m.uncertain = false
 	clear(m.requestedSuspensions)
 	for _, s := range l.Suspensions() {
+		if s.Effect != ledger.StopsWrites {
+			continue
+		}
 		since := time.Now()
 		if !w.clock.changed {
 			since = since.Add(-w.now().Sub(s.Since))

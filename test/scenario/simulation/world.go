@@ -32,6 +32,7 @@ type world struct {
 	// restores says that clusters are restored; see Scenario.
 	restores bool
 	removals bool // see Scenario
+	staged   bool // see Scenario
 
 	// mu protects the following fields: they are used by the goroutine of the scenario, and by
 	// calls of the loop.
@@ -110,7 +111,7 @@ func (v *Violation) String() string { return "violated: " + v.Invariant + ": " +
 
 // violate records the first violation, which ends the scenario.
 func (w *world) violate(invariant, format string, args ...any) {
-	if w.violation == nil && (!w.names || heldUnderNames[invariant]) && (!w.restores || heldAfterRestores[invariant]) {
+	if w.violation == nil && (!w.names || heldUnderNames[invariant]) && (!w.restores || heldAfterRestores[invariant]) && (!w.staged || heldInStagedRuns[invariant]) {
 		w.violation = &Violation{invariant, fmt.Sprintf(format, args...)}
 		w.logf("%s", w.violation)
 	}
