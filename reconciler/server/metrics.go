@@ -55,6 +55,7 @@ var (
 	placementSelected   = describe("gitfleet_placement_selected_objects", "Objects that a placement selects.", "placement")
 	placementFailed     = describe("gitfleet_placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
 	placementHeld       = describe("gitfleet_placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
+	placementOverdue    = describe("gitfleet_placement_overdue_clusters", "Clusters of a placement for which new content has waited for a RolloutWindow longer than its maxAge; absent if there are none.", "placement")
 	placementLag        = describe("gitfleet_placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
 	placementLagSeconds = describe("gitfleet_placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date. Content that waits for a freeze or a RolloutWindow does not count before the maxAge of the window.", "placement")
 	drifted             = describe("gitfleet_drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, added, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
@@ -62,6 +63,7 @@ var (
 	rolloutStopped        = describe("gitfleet_rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
 	rolloutStop           = describe("gitfleet_rollout_stop_info", "Always 1, by the first cluster whose failed update stops the rollout of a placement, and the first 12 digits of the hash of the commit that it was updated to; a rollout that is not stopped has no series.", "placement", "cluster", "commit")
 	updateRun             = describe("gitfleet_rollout_update_run_info", "Always 1, by the staged update run of a placement that is in force or, if none is, the newest, the stage whose turn it is, and the reason of the condition that says where the run is; placements without runs have no series.", "placement", "run", "stage", "reason")
+	approvalRequested     = describe("gitfleet_rollout_approval_requested_timestamp_seconds", "Unix time since which a staged update run waits for an approval of a stage; absent if it waits for none.", "placement", "run", "stage")
 	rolloutStarted        = describe("gitfleet_rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
 	rolloutUpdated        = describe("gitfleet_rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
 	rolloutUnavailable    = describe("gitfleet_rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
@@ -194,17 +196,23 @@ func (p *scrape) summary(s *summary, states, commits, seconds *prometheus.Desc, 
 func (p *scrape) placements() {
 	differ := countDrifts(p.report.Drifts)
 	for _, d := range p.report.Details {
-		sum, failed, held := newSummary(), 0, 0
+		sum, failed, held, overdue := newSummary(), 0, 0, 0
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
 			sum.add(c)
 			failed += c.FailedObjects
 			held += len(c.Braked)
+			if c.Hold != nil && c.Hold.Overdue {
+				overdue++
+			}
 		}
 		p.summary(sum, placementClusters, placementLag, placementLagSeconds, d.Placement)
 		p.gauge(placementSelected, float64(d.Selected), d.Placement)
 		p.gauge(placementFailed, float64(failed), d.Placement)
 		p.gauge(placementHeld, float64(held), d.Placement)
+		if overdue > 0 {
+			p.gauge(placementOverdue, float64(overdue), d.Placement)
+		}
 		for state, n := range differ[d.Placement] {
 			p.gauge(drifted, float64(n), d.Placement, string(state))
 		}
@@ -225,6 +233,7 @@ func (p *scrape) rollout(d *status.Detail) {
 			stage = run.Stages[i].Name
 		}
 		p.gauge(updateRun, 1, d.Placement, run.Name, stage, run.Reason)
+		p.since(approvalRequested, run.AsksSince, d.Placement, run.Name, run.Asks)
 	}
 	if d.Rollout == nil || !d.Rollout.Finished.IsZero() {
 		return

@@ -23,11 +23,13 @@ type UpdateRun struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	// Asks is the stage that waits for an approval; empty if none does. Before says that its clusters are not updated before that.
-	Asks     string        `json:"asks,omitempty"`
-	Before   bool          `json:"before,omitempty"`
-	Gates    []string      `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
-	Stages   []UpdateStage `json:"stages,omitempty"`
-	Finished time.Time     `json:"finished,omitzero"`
+	// AsksSince is since when it waits.
+	Asks      string        `json:"asks,omitempty"`
+	Before    bool          `json:"before,omitempty"`
+	AsksSince time.Time     `json:"asksSince,omitzero"`
+	Gates     []string      `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
+	Stages    []UpdateStage `json:"stages,omitempty"`
+	Finished  time.Time     `json:"finished,omitzero"`
 }
 
 // Where says where the run is. If it waits for an approval, that has the command that gives it.
@@ -81,7 +83,10 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 		out.Stages = append(out.Stages, stage)
 	}
 	if asks, before := v.run.Asks(); asks != nil && v.run.Halted == "" {
-		out.Asks, out.Before = asks.Name, before
+		out.Asks, out.Before, out.AsksSince = asks.Name, before, cmp.Or(asks.Requested, asks.Updated)
+		if before {
+			out.AsksSince = v.run.Entered(v.run.Turn())
+		}
 	}
 	c := v.conditions()
 	out.Reason, out.Message = c[len(c)-1].Reason, c[len(c)-1].Message

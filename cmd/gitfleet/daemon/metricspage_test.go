@@ -95,8 +95,8 @@ func oneOfEach() *status.Report {
 			{Type: api.PermissionsGranted, Status: metav1.ConditionFalse, Reason: api.PermissionsMissing},
 		}}}},
 		Details: []*status.Detail{{
-			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &status.UpdateRun{Name: "web-1"},
-			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at}},
+			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &status.UpdateRun{Name: "web-1", Asks: "canary", AsksSince: at},
+			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at, Hold: &status.Hold{Overdue: true}}},
 		}},
 		Drifts:      []status.Drift{{Placement: "crp/web", Cluster: "east", State: api.DriftStanding}},
 		Suspensions: []status.Suspension{{Cluster: "east", Since: at}},
