@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-var stagedScenarios = flag.Int("staged-scenarios", 1_000, "number of scenarios with staged update runs; the race detector runs every tenth")
+var stagedScenarios = flag.Int("staged-scenarios", 500, "number of scenarios with staged update runs; the race detector runs every tenth")
 
 // TestInvariantsHoldInStagedRuns runs many short scenarios of fleets with staged update runs, with the same seeds every time.
 // STAGED_SEED=4711 in the environment runs that one only, and prints its log.
