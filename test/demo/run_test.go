@@ -59,7 +59,7 @@ func TestDemoLeavesNothingRunning(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"placements applied", "platform     1     PickAll     True        1               True                1                       True ", "stage approved", "announcement ", "crp/orders", "Members: 3 of 3 ready"} {
+	for _, want := range []string{"placements applied", "platform       1     PickAll     True        1               True                1                       True ", "stage approved", "announcement ", "crp/orders", "Members: 3 of 3 ready"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
