@@ -100,9 +100,6 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 func (l *Loader) countCharts(a *assembly, t build.Target, p *parsed) {
 	for key, steps := range p.charts {
 		if _, counted := a.rendered[key]; !counted {
-			if a.rendered == nil {
-				a.rendered = map[string]int64{}
-			}
 			a.rendered[key] = steps
 			a.chartSteps += steps
 		}
@@ -267,14 +264,8 @@ func (p *parsed) readValues(t *tree.Tree, a *assembly, c *chart.Chart, layer val
 func (p *parsed) addOutput(a *assembly, c *chart.Chart, u *chartUse, o *chart.Output, content string) {
 	spec := u.it.chart
 	add := p.addItemsIn(spec.Namespace)
-	file := document.Read(o.Path, o.Text, a.limits, a.rest()-p.Size, func(r *document.Report, value any) {
+	file := o.Read(c.File, a.limits, a.rest()-p.Size, func(r *document.Report, value any) {
 		object, _ := value.(map[string]any)
-		kind, _ := object["kind"].(string)
-		r.Origin.Kustomization = c.File
-		if !o.Literal {
-			r.Origin.Line = o.Line(r.Origin.Document, kind)
-			r.Root = nil
-		}
 		if !chart.LeaveOut(r, object, spec.Hooks) {
 			chart.PrepareHook(r, object, content)
 			chart.Keep(object)
@@ -284,16 +275,7 @@ func (p *parsed) addOutput(a *assembly, c *chart.Chart, u *chartUse, o *chart.Ou
 			add(r, value)
 		}
 	})
-	for _, found := range file.Problems {
-		if found.Kustomization == "" {
-			found.Kustomization = c.File
-			if !o.Literal {
-				found.Message = fmt.Sprintf("in what it renders, line %d: %s", found.Line, found.Message)
-				found.Line = 0
-			}
-		}
-		p.Problems = append(p.Problems, found)
-	}
+	p.Problems = append(p.Problems, file.Problems...)
 	p.Size, p.End, p.Cut = p.Size+file.Size, file.End, p.Cut || file.Cut
 }
 

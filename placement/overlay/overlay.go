@@ -142,7 +142,7 @@ func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string
 	return paths.Choose(hub, c, exists)
 }
 
-// Paths are the paths of an overlay.
+// Paths are the parsed paths of an overlay, with which [Paths.Choose] chooses for many clusters.
 type Paths struct {
 	paths   []Path
 	missing api.WhenMissing
@@ -161,7 +161,7 @@ func ParseAll(spec *api.OverlaySpec) (Paths, error) {
 	return all, nil
 }
 
-// Choose does what the function Choose does.
+// Choose returns the directory for a cluster, as the function [Choose] does.
 func (p Paths) Choose(hub string, c Cluster, exists func(dir string) bool) (string, error) {
 	var tried []string
 	for _, one := range p.paths {

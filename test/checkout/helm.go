@@ -2,8 +2,22 @@ package checkout
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 )
+
+// BuiltHelm returns the path of the program that Helm has built; false if it has not.
+func BuiltHelm() (string, bool, error) {
+	root, err := Root()
+	if err != nil {
+		return "", false, err
+	}
+	target := helmPath(root)
+	_, err = os.Stat(target)
+	return target, err == nil, nil
+}
+
+func helmPath(root string) string { return filepath.Join(root, "build", "helm") }
 
 // Helm builds Helm, unless it is up to date, and returns its path. The first build takes
 // minutes and fills Go's build cache.
@@ -12,7 +26,7 @@ func Helm(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	target := filepath.Join(root, "build", "helm")
+	target := helmPath(root)
 	unlock, err := lock(target + ".lock")
 	if err != nil {
 		return "", err

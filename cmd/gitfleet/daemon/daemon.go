@@ -22,7 +22,6 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -200,7 +199,7 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 	}
 	standby := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
-		FetchChart:  func(ctx context.Context, c hub.RemoteChart) error { return d.remotes.Charts.Fetch(ctx, c.Chart) },
+		FetchChart:  d.remotes.FetchChart,
 		Store:       d.candidate.store,
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,

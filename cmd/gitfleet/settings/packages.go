@@ -115,6 +115,11 @@ type Remotes struct {
 	Charts *charts.Cache
 }
 
+// FetchChart fetches a chart of a commit into the cache.
+func (r Remotes) FetchChart(ctx context.Context, chart hub.RemoteChart) error {
+	return r.Charts.Fetch(ctx, chart.Chart)
+}
+
 // UserRemotes returns the remote bases and charts in the cache of the user, which commands share.
 func (c Config) UserRemotes() Remotes {
 	dir, err := os.UserCacheDir()

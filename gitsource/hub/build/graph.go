@@ -53,7 +53,10 @@ type Graph struct {
 // Read reads the kustomizations of the given directories, and everything that they refer to. It
 // stops when they exceed the memory limit.
 func Read(t *tree.Tree, dirs []string, limits limit.Limits, remotes Remotes) (*Graph, error) {
-	g := &Graph{nodes: map[string]*kustomization{}, tree: t, limits: limits, remotes: remotes}
+	g := &Graph{
+		nodes: map[string]*kustomization{}, tree: t, limits: limits, remotes: remotes,
+		charts: map[string]*chart.Chart{}, renderings: map[string]*rendering{},
+	}
 	if err := g.Add(dirs); err != nil {
 		return nil, err
 	}

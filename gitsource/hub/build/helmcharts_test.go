@@ -130,12 +130,11 @@ helmCharts:
 
 // A kustomization with charts builds what kustomize builds with the helm program, which the end-to-end tests build.
 func TestChartsAreThoseOfKustomizeWithHelm(t *testing.T) {
-	root, err := checkout.Root()
+	helm, built, err := checkout.BuiltHelm()
 	if err != nil {
 		t.Fatal(err)
 	}
-	helm := filepath.Join(root, "build", "helm")
-	if _, err := os.Stat(helm); err != nil {
+	if !built {
 		t.Skip("make builds Helm for the end-to-end tests")
 	}
 	for name, repo := range chartRepositories {

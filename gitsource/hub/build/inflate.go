@@ -36,7 +36,7 @@ type rendering struct {
 	transient bool
 }
 
-// A renderedFile has the objects of one file of a chart.
+// A renderedFile is the output of one template of a chart, or a definition, without what is not placed.
 type renderedFile struct {
 	// name is that of the file that kustomize reads, and source the file of the chart.
 	name, source string
@@ -167,9 +167,6 @@ func (g *Graph) chart(dir string) (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.charts == nil {
-		g.charts = map[string]*chart.Chart{}
-	}
 	g.charts[dir] = c
 	return c, nil
 }
@@ -183,9 +180,6 @@ func (g *Graph) render(k *kustomization, index int, namespace string) (*renderin
 	r := &rendering{key: key}
 	if err := g.renderInto(r, k, k.charts[index], index, namespace); err != nil {
 		return nil, err
-	}
-	if g.renderings == nil {
-		g.renderings = map[string]*rendering{}
 	}
 	g.renderings[key] = r
 	return r, nil
@@ -351,13 +345,8 @@ func mergeInto(values, others map[string]any, at string) error {
 // addOutput adds the objects of a file of a chart that are placed. It returns how many bytes are left.
 func (g *Graph) addOutput(r *rendering, o *chart.Output, policy api.HookPolicy, name string, left int64) int64 {
 	f := renderedFile{name: name, source: o.Path}
-	file := document.Read(o.Path, o.Text, g.limits, left, func(report *document.Report, value any) {
+	file := o.Read(g.nodes[path.Dir(name)].file, g.limits, left, func(report *document.Report, value any) {
 		object, _ := value.(map[string]any)
-		kind, _ := object["kind"].(string)
-		if !o.Literal {
-			report.Origin.Line, report.Root = o.Line(report.Origin.Document, kind), nil
-		}
-		report.Origin.Kustomization = g.nodes[path.Dir(name)].file
 		switch {
 		case object == nil:
 			report.Errorf(nil, "the chart renders %s, and not an object", document.Describe(value))
@@ -365,6 +354,7 @@ func (g *Graph) addOutput(r *rendering, o *chart.Output, policy api.HookPolicy, 
 		case chart.LeaveOut(report, object, policy):
 			return
 		}
+		kind, _ := object["kind"].(string)
 		metadata, _ := object["metadata"].(map[string]any)
 		objectName, _ := metadata["name"].(string)
 		f.positions = append(f.positions, sourcePosition{kind, objectName, report.Origin.Line, report.Origin.Document})
@@ -375,13 +365,7 @@ func (g *Graph) addOutput(r *rendering, o *chart.Output, policy api.HookPolicy, 
 		}
 		f.text = append(f.text, text...)
 	})
-	for _, p := range file.Problems {
-		if p.Kustomization == "" && !o.Literal { // about the text and not about an object
-			p.Message = fmt.Sprintf("in what it renders, line %d: %s", p.Line, p.Message)
-			p.Line = 0
-		}
-		r.problems = append(r.problems, p)
-	}
+	r.problems = append(r.problems, file.Problems...)
 	if len(f.positions) > 0 {
 		r.files = append(r.files, f)
 	}

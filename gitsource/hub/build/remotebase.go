@@ -52,8 +52,12 @@ var manifestName = regexp.MustCompile(`^[^?]*\.(ya?ml|json)\s*(\?|$)`)
 
 // parseRemote parses a reference as kustomize does: HOST/ORG/REPOSITORY/DIR, where //, .git or _git/ say where the
 // repository ends if it has not two parts, with ref, version, timeout and submodules behind a question mark. The
-// timeout has no effect, since fetches are limited by the configuration, and submodules are never fetched.
+// timeout has no effect, since fetches are limited by the configuration, and submodules are never fetched. The address of
+// a file is one of [rawFile].
 func parseRemote(text string) (remoteAddress, error) {
+	if a, is := rawFile(text); is {
+		return a, nil
+	}
 	rest := strings.TrimSpace(text)
 	if len(rest) >= len("git::") && strings.EqualFold(rest[:len("git::")], "git::") {
 		rest = rest[len("git::"):]
@@ -184,16 +188,12 @@ func remoteRoot(address, commit string) string {
 
 // resolveRemote finds the directory that a reference to another repository means, at the commit that is locked.
 func (g *Graph) resolveRemote(k *kustomization, m mention) error {
-	a, isFile := rawFile(m.value)
-	var err error
-	if !isFile {
-		a, err = parseRemote(m.value)
-	}
+	a, err := parseRemote(m.value)
 	switch {
-	case m.kind != fileOrDirectory && (m.kind != componentDirectory || isFile):
+	case m.kind != fileOrDirectory && (m.kind != componentDirectory || a.isFile):
 		k.fail(m, "%q is remote, and nothing is downloaded while a commit is read; copy its content into the repository", m.value)
 		return nil
-	case !isFile && isRemote(m.value) && manifestName.MatchString(m.value):
+	case !a.isFile && isRemote(m.value) && manifestName.MatchString(m.value):
 		k.fail(m, "%q is a remote file, which is not fetched; download it into the repository, and refer to the copy", m.value)
 		return nil
 	case err != nil:
@@ -226,7 +226,7 @@ func (g *Graph) resolveRemote(k *kustomization, m mention) error {
 		g.uses = append(g.uses, use)
 	}
 	dir := path.Join(root, a.dir)
-	if isFile {
+	if a.isFile {
 		return g.resolveRemoteFile(k, m, a, dir)
 	}
 	for _, file := range FileNames {

@@ -446,11 +446,11 @@ func TestLines(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	for document, want := range map[int]int{1: 2, 3: 11} {
-		if got := out[1].Line(document, "ConfigMap"); got != want {
+		if got := out[1].line(document, "ConfigMap"); got != want {
 			t.Errorf("document %d is at line %d, want %d", document, got, want)
 		}
 	}
-	if got := out[1].Line(5, "Secret"); got != 7 {
+	if got := out[1].line(5, "Secret"); got != 7 {
 		t.Errorf("the Secret is at line %d, want 7", got)
 	}
 	if out, err = c.Render(Inputs{Release: "a", Namespace: "b", KubeVersion: "1.30", SkipCRDs: true}); err != nil || len(out) != 1 {

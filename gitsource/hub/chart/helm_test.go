@@ -113,12 +113,11 @@ var notYAML = map[string]bool{"loops, variables and functions": true, "tpl, file
 
 // The objects of charts are those of helm template. The program is that which the end-to-end tests build.
 func TestObjectsAreThoseOfHelm(t *testing.T) {
-	root, err := checkout.Root()
+	helm, built, err := checkout.BuiltHelm()
 	if err != nil {
 		t.Fatal(err)
 	}
-	helm := filepath.Join(root, "build", "helm")
-	if _, err := os.Stat(helm); err != nil {
+	if !built {
 		t.Skip("make builds Helm for the end-to-end tests")
 	}
 	all := maps.Clone(charts)

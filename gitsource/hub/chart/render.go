@@ -21,6 +21,9 @@ import (
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	dependencies "helm.sh/helm/v4/pkg/chart/v2/util"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
 // Inputs are what a rendering depends on beside the chart.
@@ -51,14 +54,39 @@ type Output struct {
 	template string
 }
 
+// Read reads the documents of the output, and passes each to visit. The positions of their objects are those of the file of the
+// chart, from which builtBy has made them; of a template only the line is known. A problem of the text of a template, which is no
+// file, says in its message which line of the text it is about.
+func (o *Output) Read(builtBy string, limits limit.Limits, maxSize int64, visit func(r *document.Report, value any)) document.File {
+	file := document.Read(o.Path, o.Text, limits, maxSize, func(r *document.Report, value any) {
+		r.Origin.Kustomization = builtBy
+		if !o.Literal {
+			object, _ := value.(map[string]any)
+			kind, _ := object["kind"].(string)
+			r.Origin.Line, r.Root = o.line(r.Origin.Document, kind), nil
+		}
+		visit(r, value)
+	})
+	for i := range file.Problems {
+		p := &file.Problems[i]
+		if p.Kustomization != "" { // about an object
+			continue
+		}
+		if p.Kustomization = builtBy; !o.Literal {
+			p.Message, p.Line = fmt.Sprintf("in what it renders, line %d: %s", p.Line, p.Message), 0
+		}
+	}
+	return file
+}
+
 // notes is the name of the file that Helm shows after an installation.
 const notes = "NOTES.txt"
 
 var kindLine = regexp.MustCompile(`(?m)^kind:[ \t]*"?([A-Za-z]+)`)
 
-// Line returns the line of the file from which the document with a number, counted from 1, was probably made; zero if that is not
+// line returns the line of the file from which the document with a number, counted from 1, was probably made; zero if that is not
 // known. kind is that of the object.
-func (o *Output) Line(document int, kind string) int {
+func (o *Output) line(document int, kind string) int {
 	line := 0
 	for n, at := range kindLine.FindAllStringSubmatchIndex(o.template, -1) {
 		if o.template[at[2]:at[3]] != kind {
