@@ -106,6 +106,9 @@ type RunGate struct {
 	Answer string `json:",omitempty"`
 }
 
+// Text names the gate and says what it has answered last.
+func (g *RunGate) Text() string { return "the gate " + g.Name + ": " + g.Answer }
+
 // Clone returns a copy that shares nothing that may change.
 func (r Run) Clone() Run {
 	r.Stages = slices.Clone(r.Stages)
@@ -144,7 +147,7 @@ func (r *Run) WaitsFor() (texts []string) {
 	}
 	for _, g := range r.Stages[i].Gates {
 		if g.Passed.IsZero() {
-			texts = append(texts, "the gate "+g.Name+": "+g.Answer)
+			texts = append(texts, g.Text())
 		}
 	}
 	return texts

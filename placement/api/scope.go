@@ -93,8 +93,8 @@ func scopeTable(cluster, namespaced []kindsOf) map[GroupKind]bool {
 	return table
 }
 
-// UsuallyNamespaced reports whether a custom kind is one of a widely used API group, and namespaced there. It is a guess for manifests
-// without a namespace, for when nothing else says what the kind is.
+// UsuallyNamespaced reports whether a custom kind is one of a widely used API group, and namespaced there. It is a guess, for
+// manifests without a namespace whose kind the commit does not define.
 func UsuallyNamespaced(gk GroupKind) bool {
 	clusterScoped, known := usualGroups[gk.Group]
 	if !known {

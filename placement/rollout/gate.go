@@ -23,7 +23,7 @@ func (w *stageWalk) check(s *placement.RunStage, members []*Binding) (missing []
 			record(g, w.soak(s, members, soak.For()), w.in.Now)
 		}
 		if g.Passed.IsZero() {
-			missing = append(missing, "for the gate "+g.Name+": "+g.Answer)
+			missing = append(missing, "for "+g.Text())
 		}
 	}
 	return missing
@@ -57,8 +57,10 @@ func (w *stageWalk) soak(s *placement.RunStage, members []*Binding, long time.Du
 		case !b.ready(in) || b.Seen.UpSince.IsZero():
 			down = append(down, b.Cluster)
 			w.plan.wake(b.readyAt(in))
-		case b.soaksFrom(in).After(since):
-			since = b.soaksFrom(in)
+		default:
+			if from := b.soaksFrom(in); from.After(since) {
+				since = from
+			}
 		}
 	}
 	ends := since.Add(long)

@@ -102,7 +102,8 @@ func (m *Manifest) Identifier() api.ResourceIdentifier {
 	return id
 }
 
-// A Release is a chart of a placement: an envelope, or a chart of a kustomization, which may be that of an overlay.
+// A Release identifies a chart of a placement: a HelmChart or a ClusterHelmChart, or an entry of helmCharts in a kustomization,
+// which an overlay may build.
 type Release struct {
 	Envelope api.EnvelopeIdentifier
 	Chart    string

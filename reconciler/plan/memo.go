@@ -37,7 +37,8 @@ type Memo struct {
 	fleet fleet
 	// spareClusters are not used by any plan. Their memory is that of the next ones.
 	spareClusters []*OnCluster
-	// bindings is memory for the bindings of the placement that is being planned, and before for those that it had.
+	// bindings and before are buffers that each placement uses while it is planned: for the bindings of its clusters, and for
+	// those that it had.
 	bindings, before []placement.Binding
 	// rolling is memory for the input of the next rollout.
 	rolling []rollout.Binding

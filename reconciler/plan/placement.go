@@ -129,7 +129,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		case was.Policy != p.Request.Policy, !slices.Equal(old.placement.evicting, p.evicting):
 		case !old.placement.inClusters && slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding):
 			return out
-		case old.placement.chose(p.Request.Bindings): // its own result gives the same result
+		case old.placement.hasChosen(p.Request.Bindings): // its own result gives the same result
 			out.Bindings = p.Request.Bindings
 			return out
 		}

@@ -82,7 +82,7 @@ func sameRendered(a, b *work.Rendered) bool {
 		slices.Equal(a.ClusterOverrides, b.ClusterOverrides) && slices.Equal(a.Overrides, b.Overrides)
 }
 
-// SchedulerInput returns the scheduler's input with the bindings; nil if the scheduler was not called.
+// SchedulerInput returns Request with its bindings, which it may lack; nil if the scheduler was not called.
 func (p *Placement) SchedulerInput() *placement.Request {
 	if !p.inClusters {
 		return p.Request
@@ -96,7 +96,7 @@ func (p *Placement) SchedulerInput() *placement.Request {
 // scheduler, as they are for nearly all placements, and copies them out of the memory of the planner otherwise. It is called
 // when the placement is planned.
 func (p *Placement) dropBindings() {
-	if slices.EqualFunc(p.Request.Bindings, p.Schedule.Bindings, sameChoice) && p.hasChosen(p.Schedule.Bindings) {
+	if slices.EqualFunc(p.Request.Bindings, p.Schedule.Bindings, sameChoice) && p.hasInClusters(p.Schedule.Bindings) {
 		p.inClusters, p.Request.Bindings, p.Schedule.Bindings = true, nil, nil
 		return
 	}
@@ -117,16 +117,17 @@ func (p *Placement) bindings() []placement.Binding {
 	return out
 }
 
-// chose reports whether the bindings that the scheduler has returned are the same for it as others.
-func (p *Placement) chose(bs []placement.Binding) bool {
+// hasChosen reports whether the scheduler has returned certain bindings, as far as they matter to it.
+func (p *Placement) hasChosen(bs []placement.Binding) bool {
 	if p.inClusters {
-		return p.hasChosen(bs)
+		return p.hasInClusters(bs)
 	}
 	return slices.EqualFunc(p.Schedule.Bindings, bs, sameChoice)
 }
 
-// hasChosen reports whether the bindings of the clusters that are not being left are the same for the scheduler as others.
-func (p *Placement) hasChosen(bs []placement.Binding) bool {
+// hasInClusters reports whether certain bindings are those of Clusters, without those that are being removed, as far as they
+// matter to the scheduler.
+func (p *Placement) hasInClusters(bs []placement.Binding) bool {
 	n := 0
 	for _, c := range p.Clusters {
 		if c.Binding.Removing {

@@ -222,27 +222,36 @@ func (c *OnCluster) isSuspended(w *ledger.WorkSeen) bool {
 	})
 }
 
-// upSince returns since when a cluster is known to be available without an interruption, as far as gitfleet was running. The time begins
-// again when the cluster becomes reachable. It is zero if the member has not reported since gitfleet started, or since then.
+// reachableSince returns since when a cluster is reachable. reported is false if its member has not reported since then, or
+// since gitfleet was started.
+func reachableSince(l *ledger.Ledger, c *OnCluster) (since time.Time, reported bool) {
+	seen := l.Cluster(c.Binding.Cluster)
+	if !c.Entry.Reported() || seen == nil || c.Entry.Seen.At.Before(seen.Since) {
+		return time.Time{}, false
+	}
+	return seen.Since, true
+}
+
+// upSince returns since when a cluster is known to be available without an interruption. While gitfleet is not running, none is
+// noticed. The time begins again when the cluster becomes reachable. It is zero if the member has not reported since.
 func (pl *planner) upSince(c *OnCluster) time.Time {
-	e := c.Entry
-	seen := pl.Ledger.Cluster(c.Binding.Cluster)
-	if !e.Reported() || seen == nil || e.Seen.At.Before(seen.Since) || e.AvailableSince.IsZero() {
+	reachable, reported := reachableSince(pl.Ledger, c)
+	if !reported || c.Entry.AvailableSince.IsZero() {
 		return time.Time{}
 	}
-	return slices.MaxFunc([]time.Time{e.AvailableSince, c.Binding.AssignedAt, seen.Since}, time.Time.Compare)
+	return slices.MaxFunc([]time.Time{c.Entry.AvailableSince, c.Binding.AssignedAt, reachable}, time.Time.Compare)
 }
 
 // downSince returns since when a cluster is known to be unavailable without an interruption. The time begins again when
 // gitfleet is started, when the cluster becomes reachable, when a suspension ends, and the like: what is reported right
 // after that may be a consequence of it. It is zero if the member has not reported since.
 func (pl *planner) downSince(c *OnCluster) time.Time {
-	e := c.Entry
-	seen := pl.Ledger.Cluster(c.Binding.Cluster)
-	if !e.Reported() || seen == nil || e.Seen.At.Before(seen.Since) {
+	reachable, reported := reachableSince(pl.Ledger, c)
+	if !reported {
 		return time.Time{}
 	}
-	return slices.MaxFunc([]time.Time{c.Binding.AssignedAt, e.UnavailableSince, e.ReportedSince(), e.DisturbedAt, seen.Since}, time.Time.Compare)
+	e := c.Entry
+	return slices.MaxFunc([]time.Time{c.Binding.AssignedAt, e.UnavailableSince, e.ReportedSince(), e.DisturbedAt, reachable}, time.Time.Compare)
 }
 
 // unavailableSince returns the beginning of the availability timeout. It begins again when the cluster becomes
