@@ -60,7 +60,7 @@ func TestPicturesOfPullRequests(t *testing.T) {
 	}
 }
 
-// A picture keeps its image, and says what it was made of.
+// WithSource keeps the image of a picture, and IsOf recognizes its source.
 func TestSourceOfAPicture(t *testing.T) {
 	var made bytes.Buffer
 	if err := png.Encode(&made, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {

@@ -29,7 +29,7 @@ type cloneAtHand struct {
 	hub func() string
 }
 
-// findClone returns the clone that contains a directory; nil if there is none, or none with a remote, of which nothing is known.
+// findClone returns the clone that contains a directory; nil if there is none, or if it has no remote.
 func findClone(dir string) *cloneAtHand {
 	top, within, err := gitsource.FindWorkTree(dir)
 	if err != nil {

@@ -41,19 +41,7 @@ func TestADaemonOfAnotherFleetIsNoticed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, failed := c.Report(t.Context(), Subject{})
-			if test.want == "" {
-				if failed != nil {
-					t.Error(failed)
-				}
-				return
-			}
-			_, act := c.Act(t.Context(), "sync", reconciler.Order{})
-			for _, err := range []error{failed, act} {
-				if _, another := errors.AsType[*AnotherFleetError](err); !another || !IsRefusal(err) || !strings.Contains(err.Error(), strings.ReplaceAll(test.want, "FILE", file)) {
-					t.Errorf("%v, want %s", err, test.want)
-				}
-			}
+			checkFleet(t, c, strings.ReplaceAll(test.want, "FILE", file))
 		})
 	}
 }
@@ -150,19 +138,32 @@ func TestADaemonOfAnotherRepositoryIsNoticedInAClone(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Address = srv.URL
-			_, failed := c.Report(t.Context(), Subject{})
-			if test.want == "" {
-				if failed != nil {
-					t.Error(failed)
-				}
-				return
-			}
-			_, act := c.Act(t.Context(), "sync", reconciler.Order{})
-			for _, err := range []error{failed, act} {
-				if _, another := errors.AsType[*AnotherFleetError](err); !another || !IsRefusal(err) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `it is the fleet "shop" of git.example.com/team/fleet`) {
-					t.Errorf("%v, want %s", err, test.want)
-				}
-			}
+			checkFleet(t, c, test.want, `it is the fleet "shop" of git.example.com/team/fleet`)
 		})
+	}
+}
+
+// checkFleet checks that a daemon answers, or, if the first text is not empty, that it refuses questions and orders since it is of
+// another fleet, and that the errors have all texts.
+func checkFleet(t *testing.T, c *Client, texts ...string) {
+	t.Helper()
+	_, failed := c.Report(t.Context(), Subject{})
+	if texts[0] == "" {
+		if failed != nil {
+			t.Error(failed)
+		}
+		return
+	}
+	_, act := c.Act(t.Context(), "sync", reconciler.Order{})
+	for _, err := range []error{failed, act} {
+		if _, another := errors.AsType[*AnotherFleetError](err); !another || !IsRefusal(err) {
+			t.Errorf("%v, want one about another fleet", err)
+			continue
+		}
+		for _, text := range texts {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%v, want %s", err, text)
+			}
+		}
 	}
 }

@@ -94,7 +94,7 @@ type finder struct {
 	clusters       map[string]*cluster
 	units          map[string]*unit
 	left           []string
-	// charts are the clusters that have charts, by the name and the spec of these.
+	// charts has the clusters that get a chart, by the name of the chart and its spec as YAML.
 	charts map[string]map[string]map[string]bool
 	// apart are what has placements of its own.
 	apart map[envelope]bool
@@ -113,10 +113,13 @@ type selection struct {
 }
 
 func (s selection) compare(o selection) int {
-	if s.apart != o.apart {
-		return map[bool]int{false: -1, true: 1}[s.apart]
+	switch {
+	case s.apart == o.apart:
+		return strings.Compare(s.clusters, o.clusters)
+	case s.apart:
+		return 1
 	}
-	return strings.Compare(s.clusters, o.clusters)
+	return -1
 }
 
 // A document is one of a YAML file.

@@ -21,16 +21,24 @@ const freshShare = 8
 // settleTimes are the periods, in seconds, after each of which a world is checked.
 var settleTimes = []time.Duration{2, 4, 30, 40, 60, 60, 300, 600}
 
+// settledAfter lets time pass, and returns what is not as the commit says then. fine is false once an invariant is violated.
+func (w *world) settledAfter(d time.Duration) (why string, fine bool) {
+	w.advance(d)
+	if !w.fine() {
+		return "", false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settled(), true
+}
+
 // waitUntilSettled waits until everything is as the commit says, and returns what is not.
 func (w *world) waitUntilSettled() (why string) {
 	for _, d := range settleTimes {
-		w.advance(d * time.Second)
-		if !w.fine() {
+		var fine bool
+		if why, fine = w.settledAfter(d * time.Second); !fine {
 			return ""
 		}
-		w.mu.Lock()
-		why = w.settled()
-		w.mu.Unlock()
 		if why == "" {
 			w.advance(slowDelay + 5*time.Second) // slow objects are available by then
 			break

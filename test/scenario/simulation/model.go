@@ -24,7 +24,7 @@ type model struct {
 	specified   map[api.PlacementKey]string
 	// recordedStops are the stops of each placement in the ledger.
 	recordedStops map[api.PlacementKey][]placement.Stop
-	// runs are the staged update runs of each placement in the ledger.
+	// runs has the staged update runs that the ledger records, by placement.
 	runs map[api.PlacementKey][]placement.Run
 	// known are the placements that are not being deleted, renamed those with a new name, by the
 	// commit that renamed them.

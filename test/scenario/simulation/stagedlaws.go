@@ -108,7 +108,7 @@ func (t *decision) checkStaged(names []string) {
 	t.noteProven(names)
 }
 
-// moved reports whether a cluster gets other content.
+// moved reports whether the decision assigns a cluster another revision.
 func (t *decision) moved(cluster string) bool {
 	at := bindingKey{t.key, cluster}
 	was, had := t.before.binding(at)

@@ -228,14 +228,8 @@ func (w *world) finishRuns() (why string) {
 		w.runEvent(func() { w.endCordon(s) })
 	}
 	for range longestFinish / approvalInterval {
-		w.advance(approvalInterval)
-		if !w.fine() {
-			return ""
-		}
-		w.mu.Lock()
-		why = w.settled()
-		w.mu.Unlock()
-		if why == "" {
+		var fine bool
+		if why, fine = w.settledAfter(approvalInterval); !fine || why == "" {
 			return ""
 		}
 		for _, key := range w.asking() {
