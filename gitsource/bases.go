@@ -88,6 +88,9 @@ func (r storeReader) size(h plumbing.Hash) (int64, error) { return r.store.Size(
 func (r storeReader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 	return r.trees.Read(h, r.store.Tree)
 }
+func (r storeReader) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
+	return r.trees.Find(dir, name, r.store.Tree)
+}
 
 // Fetch fetches a commit of a repository into the cache, unless it is there.
 func (b *Bases) Fetch(ctx context.Context, url, commit string) error {

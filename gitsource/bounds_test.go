@@ -65,6 +65,27 @@ func TestFetchesAreBounded(t *testing.T) {
 			r.wantNoHead()
 		})
 	}
+	t.Run("checked", func(t *testing.T) {
+		cfg := config(t, s.Dir)
+		fetches, ended := 0, 0
+		cfg.Hooks.Fetching = func(string) (func(), error) {
+			if fetches++; fetches == 2 {
+				return nil, errors.New("not checked again")
+			}
+			return func() { ended++ }, nil
+		}
+		r := start(t, cfg)
+		wantError(t, r.poll(), "not checked again")
+		if r.wantNoHead(); ended != 1 {
+			t.Errorf("%d of %d have ended", ended, fetches)
+		}
+	})
+	t.Run("pull request refused", func(t *testing.T) {
+		r := start(t, config(t, s.Dir))
+		r.wantHead(s.Head())
+		r.cfg.Hooks.Fetching = func(h string) (func(), error) { return nil, errors.New("not again: " + h) }
+		wantError(t, r.FetchRef(t.Context(), "refs/heads/main", s.Head()), "fetch refs/heads/main: not again: "+s.Head())
+	})
 	t.Run("pull request", func(t *testing.T) {
 		cfg := config(t, s.Dir)
 		r := start(t, cfg)

@@ -95,13 +95,19 @@ func (c *Clone) size(h plumbing.Hash) (int64, error) {
 }
 
 func (c *Clone) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
-	return c.cache.Read(h, func(h plumbing.Hash) ([]object.TreeEntry, error) {
-		raw, err := c.object(plumbing.TreeObject, h)
-		if err != nil {
-			return nil, err
-		}
-		return objects.ParseTree(h, raw)
-	})
+	return c.cache.Read(h, c.readTree)
+}
+
+func (c *Clone) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
+	return c.cache.Find(dir, name, c.readTree)
+}
+
+func (c *Clone) readTree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	raw, err := c.object(plumbing.TreeObject, h)
+	if err != nil {
+		return nil, err
+	}
+	return objects.ParseTree(h, raw)
 }
 
 // Remotes returns the repositories of the clone's remotes, as remote.Identity does: that of origin, then the others by their

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
@@ -69,11 +71,19 @@ type Hooks struct {
 	// Polled is called after each poll with its duration. If the poll brought a commit, head
 	// has returned before; its time is not included.
 	Polled func(took time.Duration, err error)
-	// Fetching is called before each fetch for Run, with the object to fetch. It returns a
-	// function that is called when the fetch has ended, or an error if it must not begin.
+	// Fetching is called with an object before it is fetched and before it is checked, for Run or by FetchRef. It returns a
+	// function that is called when that has ended, or an error if it must not begin. It may be called concurrently.
 	Fetching func(object string) (end func(), err error)
 	// Fetched is called after each fetch with the bytes received.
 	Fetched func(took time.Duration, bytes int64, err error)
+}
+
+// fetching calls Fetching.
+func (h Hooks) fetching(object plumbing.Hash) (end func(), err error) {
+	if h.Fetching == nil {
+		return func() {}, nil
+	}
+	return h.Fetching(object.String())
 }
 
 const mib = 1 << 20

@@ -24,6 +24,13 @@ type pathChange struct {
 // A treeReader reads a directory; the result is sorted by name and must not be changed.
 type treeReader func(plumbing.Hash) ([]object.TreeEntry, error)
 
+// Git stores equal directories once, so that a few of them make any number of paths. What two trees differ in may take
+// maxDiffCost altogether, where each differing file or directory takes entryCost and the length of its path.
+const (
+	maxDiffCost = 256 * mib
+	entryCost   = 100
+)
+
 // readDir reads a directory at a path; the zero hash stands for an empty one.
 func (read treeReader) readDir(path string, h plumbing.Hash, depth int) ([]object.TreeEntry, error) {
 	if h.IsZero() {
@@ -41,11 +48,12 @@ func (read treeReader) readDir(path string, h plumbing.Hash, depth int) ([]objec
 
 // diffTrees returns the files, links and submodules that differ between two trees, sorted by
 // path; the zero hash stands for an empty tree. Directories with the same hash in both are not
-// read. An object that cannot be read is an error, never a difference.
+// read. An object that cannot be read is an error, never a difference; so are more differences than maxDiffCost allows.
 //
 // If a file became a directory, the file was removed and the files of the directory were added.
 func diffTrees(read treeReader, from, to plumbing.Hash) ([]pathChange, error) {
 	var changes []pathChange
+	cost := 0
 	var compare func(dir string, from, to plumbing.Hash, depth int) error
 	compare = func(dir string, from, to plumbing.Hash, depth int) error {
 		if from == to {
@@ -64,6 +72,9 @@ func diffTrees(read treeReader, from, to plumbing.Hash) ([]pathChange, error) {
 				continue
 			}
 			path := strings.TrimPrefix(dir+"/"+name, "/")
+			if cost += entryCost + len(path); cost > maxDiffCost {
+				return fmt.Errorf("%w: %d files have changed up to %.100s...; push fewer at a time", ErrTooLarge, len(changes), path)
+			}
 			if c := (pathChange{path, describe(e[0]), describe(e[1])}); c.from != c.to {
 				changes = append(changes, c)
 			}

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/test/gitrepo"
@@ -52,6 +54,24 @@ func TestDiffAgreesWithGit(t *testing.T) {
 		if !slices.Equal(got, slices.Compact(want)) {
 			t.Fatalf("%s and %s: we say %q, git says %q", from, to, got, want)
 		}
+	}
+}
+
+// A few directories that contain each other many times are no endless difference.
+func TestManyPathsOfFewDirectoriesAreRefused(t *testing.T) {
+	read := func(h plumbing.Hash) ([]object.TreeEntry, error) {
+		var entries []object.TreeEntry
+		for i := range 10 {
+			e := object.TreeEntry{Name: fmt.Sprint(strings.Repeat("x", 1000), i), Mode: filemode.Dir, Hash: plumbing.Hash{h[0] + 1}}
+			if h[0] == 12 {
+				e.Mode = filemode.Regular
+			}
+			entries = append(entries, e)
+		}
+		return entries, nil
+	}
+	if changes, err := diffTrees(read, plumbing.ZeroHash, plumbing.Hash{1}); !errors.Is(err, ErrTooLarge) || len(err.Error()) > 300 {
+		t.Errorf("%d changes, %.300v", len(changes), err)
 	}
 }
 

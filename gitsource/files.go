@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +24,8 @@ type objectReader interface {
 	size(h plumbing.Hash) (int64, error)
 	// tree returns a directory sorted by name; the result is shared and must not be changed.
 	tree(h plumbing.Hash) ([]object.TreeEntry, error)
+	// entry returns the entry of a name in a directory, and false if there is none.
+	entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error)
 }
 
 // files is the tree of a commit. A symbolic link has the mode fs.ModeSymlink and a submodule
@@ -75,15 +76,14 @@ func (f *files) find(op, name string) (object.TreeEntry, error) {
 		if at.Mode != filemode.Dir {
 			return at, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
-		entries, err := f.objects.tree(at.Hash)
+		next, ok, err := f.objects.entry(at.Hash, part)
 		if err != nil {
 			return at, f.fail(op, name, err)
 		}
-		i, ok := slices.BinarySearchFunc(entries, part, func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) })
 		if !ok {
 			return at, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
-		at = entries[i]
+		at = next
 	}
 	return at, nil
 }

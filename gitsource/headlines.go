@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
@@ -42,7 +43,13 @@ func (r *Repo) HeadLines(ctx context.Context, base, head string, merged fs.FS, p
 		head:   &files{ctx: ctx, objects: repo, root: sides[1].Tree, commit: head},
 		merged: merged, deadline: time.Now().Add(mergeTime),
 	}
-	changes, err := diffTrees(repo.tree, ancestor.Tree, sides[1].Tree)
+	tree := func(h plumbing.Hash) ([]object.TreeEntry, error) {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		return repo.tree(h)
+	}
+	changes, err := diffTrees(tree, ancestor.Tree, sides[1].Tree)
 	if err != nil {
 		return nil, err
 	}

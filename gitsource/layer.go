@@ -46,7 +46,7 @@ func (r *Repo) fetchLayer(ctx context.Context, s remote.Session, dir string, h p
 		return nil, err
 	}
 	st := r.stored.Load()
-	haves, err := r.haves(st)
+	haves, err := r.haves(ctx, st)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,11 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	if err := r.dropBranch(); err != nil {
 		return err
 	}
+	end, err := r.cfg.Hooks.fetching(h)
+	if err != nil {
+		return fmt.Errorf("fetch %s: %w", ref, err)
+	}
+	defer end()
 	ctx, cancel := r.cfg.Limits.withFetchTime(ctx)
 	defer cancel()
 	defer r.steps.set(branchStep, "")
@@ -48,7 +53,7 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	if err == nil {
 		accepted, _ := st.AcceptedRef(r.key())
 		r.steps.set(branchStep, "checking "+ref)
-		err = objects.Complete(ctx, layer, c.Tree, r.directoriesOf(accepted))
+		err = objects.Complete(ctx, layer, c.Tree, r.directoriesOf(ctx, accepted))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("commit %s is incomplete: %w", h, err), r.dropBranch())
@@ -149,6 +154,14 @@ func (m mergedObjects) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 		return entries, nil
 	}
 	return m.objectReader.tree(h)
+}
+
+func (m mergedObjects) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
+	if entries, ok := m.trees[dir]; ok {
+		e, found := objects.FindEntry(entries, name)
+		return e, found, nil
+	}
+	return m.objectReader.entry(dir, name)
 }
 
 func (m mergedObjects) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
@@ -142,16 +142,14 @@ func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
 
 // fetch fetches a target with its history into a store.
 func (r *Repo) fetch(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
-	if r.cfg.Hooks.Fetching != nil {
-		end, err := r.cfg.Hooks.Fetching(want.object.String())
-		if err != nil {
-			return err
-		}
-		defer end()
+	end, err := r.cfg.Hooks.fetching(want.object)
+	if err != nil {
+		return err
 	}
+	defer end()
 	start := time.Now()
 	r.steps.set(pollStep, "receiving and unpacking objects")
-	err := r.receive(ctx, s, st, want)
+	err = r.receive(ctx, s, st, want)
 	if r.cfg.Hooks.Fetched != nil {
 		r.cfg.Hooks.Fetched(time.Since(start), s.Received(), err)
 	}
@@ -159,7 +157,7 @@ func (r *Repo) fetch(ctx context.Context, s remote.Session, st *objects.Store, w
 }
 
 func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
-	haves, err := r.haves(st)
+	haves, err := r.haves(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -183,7 +181,7 @@ func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store,
 	if !st.Has(want.object) {
 		return fmt.Errorf("%s: %w", r.cfg.Ref, ErrRefNotFound)
 	}
-	return st.JoinPacks(r.cfg.Limits.Packs)
+	return st.JoinPacks(ctx, r.cfg.Limits.Packs)
 }
 
 // maxHaves is the maximum number of local commits that are announced to the remote.
@@ -191,13 +189,16 @@ const maxHaves = 256
 
 // haves returns the newest ancestors of the accepted commit. The store must have everything
 // that they refer to, so that shallow fetches are impossible.
-func (r *Repo) haves(st *objects.Store) ([]plumbing.Hash, error) {
+func (r *Repo) haves(ctx context.Context, st *objects.Store) ([]plumbing.Hash, error) {
 	h, ok := st.AcceptedRef(r.key())
 	if !ok || !st.Has(h) {
 		return nil, nil
 	}
 	queue, seen := []plumbing.Hash{h}, map[plumbing.Hash]bool{h: true}
 	for i := 0; i < len(queue) && len(queue) < maxHaves; i++ {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		c, err := readCommit(st, queue[i])
 		if err != nil {
 			if objects.IsDamage(err) {
@@ -220,6 +221,11 @@ func (r *Repo) haves(st *objects.Store) ([]plumbing.Hash, error) {
 // commit that was accepted before; zero if there was none.
 func (r *Repo) accept(ctx context.Context, st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
 	r.steps.set(pollStep, "checking the commit and its signatures")
+	end, err := r.cfg.Hooks.fetching(want)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	h, err := st.Peel(want)
 	if err != nil {
 		return nil, err
@@ -230,7 +236,7 @@ func (r *Repo) accept(ctx context.Context, st *objects.Store, want, base plumbin
 	}
 	known := noneKnown // nothing in a new store was checked before
 	if st == r.stored.Load() {
-		known = r.directoriesOf(r.last.commit)
+		known = r.directoriesOf(ctx, r.last.commit)
 	}
 	if err := objects.Complete(ctx, st, c.Tree, known); objects.IsDamage(err) {
 		return nil, fmt.Errorf("commit %s is incomplete: %w", h, err)
@@ -261,31 +267,20 @@ func (r *Repo) key() string {
 // directoriesOf returns a function that reports whether a directory is part of an accepted
 // commit, and therefore complete. It reports false for all if the commit cannot be read or the
 // hash is zero.
-func (r *Repo) directoriesOf(accepted plumbing.Hash) func(plumbing.Hash) bool {
+func (r *Repo) directoriesOf(ctx context.Context, accepted plumbing.Hash) func(plumbing.Hash) bool {
 	c, err := r.commit(accepted)
 	if err != nil {
 		return noneKnown
 	}
 	known := map[plumbing.Hash]bool{}
-	if r.collectDirectories(c.Tree, known, 0) != nil {
+	collect := func(h plumbing.Hash) bool {
+		known[h] = true
+		return false
+	}
+	if objects.WalkTrees(ctx, r.tree, c.Tree, collect, func(object.TreeEntry) error { return nil }) != nil {
 		return noneKnown
 	}
 	return func(h plumbing.Hash) bool { return known[h] }
-}
-
-// collectDirectories collects a tree and the directories below it.
-func (r *Repo) collectDirectories(h plumbing.Hash, into map[plumbing.Hash]bool, depth int) error {
-	if into[h] || depth > objects.MaxDepth {
-		return nil
-	}
-	into[h] = true
-	entries, err := r.tree(h)
-	for _, e := range entries {
-		if err == nil && e.Mode == filemode.Dir {
-			err = r.collectDirectories(e.Hash, into, depth+1)
-		}
-	}
-	return err
 }
 
 func noneKnown(plumbing.Hash) bool { return false }

@@ -56,6 +56,14 @@ func (r reader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 	return fromStore(r, func(st *objects.Store) ([]object.TreeEntry, error) { return r.repo.trees.Read(h, st.Tree) })
 }
 
+func (r reader) entry(dir plumbing.Hash, name string) (e object.TreeEntry, ok bool, err error) {
+	err = r.withStore(func(st *objects.Store) (err error) {
+		e, ok, err = r.repo.trees.Find(dir, name, st.Tree)
+		return err
+	})
+	return e, ok, err
+}
+
 // commit reads a commit. A commit that the store never had is not damage: it may have been lost
 // with an earlier store.
 func (r reader) commit(h plumbing.Hash) (*objects.Commit, error) {

@@ -47,6 +47,9 @@ func (w *walk) problem(severity problem.Severity, name, format string, args ...a
 	w.problems = append(w.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
+// longestPath is the longest path of a directory, as on Linux. Each of a commit's files may have one as long in memory.
+const longestPath = 4096
+
 // errTooMany ends a walk that exceeds a limit.
 var errTooMany = errors.New("too many files")
 
@@ -117,6 +120,10 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		w.problem(problem.Error, dir, "directories are nested deeper than %d levels", w.limits.Depth)
 		return nil
 	}
+	if len(dir) > longestPath {
+		w.problem(problem.Error, strings.ToValidUTF8(dir[:100], "")+"...", "the path of the directory has %d bytes, and no system can check out more than %d; shorten it", len(dir), longestPath)
+		return nil
+	}
 	ignored, err := w.ignoreFile(dir, ignored)
 	if err != nil {
 		return err
@@ -134,10 +141,10 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	}
 	w.kustomization(dir, l, ignored)
 	for _, e := range l {
-		name := path.Join(dir, e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
+		name := path.Join(dir, e.Name())
 		skip, by := ignored.Decide(name, matchesAsDir(e.Type()))
 		if by != "" {
 			w.problems = append(w.problems, w.grants.CheckRead(by, name)...)

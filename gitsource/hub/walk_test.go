@@ -60,7 +60,10 @@ func TestWalk(t *testing.T) {
 		"one that is an ignored directory": {".", map[string]string{".gitfleetignore": ".gitfleetignore/\n", "a/.gitfleetignore/b": "", "a/c.yaml": ""}, "a/c.yaml", "", nil},
 		"an ignore file that is binary":    {".", map[string]string{".gitfleetignore": "a\x00", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in .gitfleetignore"}},
 		"an ignore file that is large":     {".", map[string]string{".gitfleetignore": strings.Repeat("a\n", ignoreFileSize/2+1), "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: it has more than 64 KiB of patterns; list directories instead of their files"}},
-		"deep directories":                 {".", map[string]string{"1/2/3/4/a.yaml": "", "1/2/3/b.yaml": ""}, "1/2/3/b.yaml", "", []string{"1/2/3/4: directories are nested deeper than 3 levels"}},
+		"long paths": {".", map[string]string{strings.Repeat(strings.Repeat("a", 1400)+"/", 3) + "b.yaml": "", strings.Repeat(strings.Repeat("a", 1300)+"/", 3) + "b.yaml": ""},
+			strings.Repeat(strings.Repeat("a", 1300)+"/", 3) + "b.yaml", "",
+			[]string{strings.Repeat("a", 100) + "...: the path of the directory has 4202 bytes, and no system can check out more than 4096; shorten it"}},
+		"deep directories": {".", map[string]string{"1/2/3/4/a.yaml": "", "1/2/3/b.yaml": ""}, "1/2/3/b.yaml", "", []string{"1/2/3/4: directories are nested deeper than 3 levels"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := fstest.MapFS{}

@@ -16,27 +16,42 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
+// A packWriter writes a pack entry by entry.
+type packWriter struct{ bytes.Buffer }
+
+func newPack(entries int) *packWriter {
+	w := &packWriter{}
+	w.WriteString("PACK")
+	binary.Write(w, binary.BigEndian, [2]uint32{2, uint32(entries)})
+	return w
+}
+
+func (w *packWriter) entry(kind plumbing.ObjectType, base, content []byte) {
+	length := len(content)
+	next := byte(kind)<<4 | byte(length&15)
+	for length >>= 4; length > 0; length >>= 7 {
+		w.WriteByte(next | 0x80)
+		next = byte(length & 0x7f)
+	}
+	w.WriteByte(next)
+	w.Write(base)
+	z := zlib.NewWriter(w)
+	z.Write(content)
+	z.Close()
+}
+
+// end returns the pack with its checksum.
+func (w *packWriter) end() []byte {
+	sum := sha1.Sum(w.Bytes()) //nolint:gosec // see the import
+	return append(w.Bytes(), sum[:]...)
+}
+
 // hostilePack returns a small pack with a large base and n deltas that each make it anew, or, in a
 // chain, lengthen the one before.
 func hostilePack(size, n int, chain bool) []byte {
-	var out bytes.Buffer
-	out.WriteString("PACK")
-	binary.Write(&out, binary.BigEndian, [2]uint32{2, uint32(n + 1)})
-	entry := func(kind plumbing.ObjectType, base, content []byte) {
-		length := len(content)
-		next := byte(kind)<<4 | byte(length&15)
-		for length >>= 4; length > 0; length >>= 7 {
-			out.WriteByte(next | 0x80)
-			next = byte(length & 0x7f)
-		}
-		out.WriteByte(next)
-		out.Write(base)
-		w := zlib.NewWriter(&out)
-		w.Write(content)
-		w.Close()
-	}
+	out := newPack(n + 1)
 	content := make([]byte, size)
-	entry(plumbing.BlobObject, nil, content)
+	out.entry(plumbing.BlobObject, nil, content)
 	base := hashOf(plumbing.BlobObject, content)
 	for i := range n {
 		delta := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(size+4))
@@ -45,14 +60,56 @@ func hostilePack(size, n int, chain bool) []byte {
 			delta = append(delta, 0xbf, byte(at), byte(at>>8), byte(at>>16), byte(at>>24), byte(k), byte(k>>8))
 		}
 		suffix := binary.BigEndian.AppendUint32(nil, uint32(i))
-		entry(plumbing.REFDeltaObject, base[:], append(append(delta, 4), suffix...))
+		out.entry(plumbing.REFDeltaObject, base[:], append(append(delta, 4), suffix...))
 		if chain {
 			content = append(content[:size], suffix...)
 			size, base = len(content), hashOf(plumbing.BlobObject, content)
 		}
 	}
-	sum := sha1.Sum(out.Bytes()) //nolint:gosec // see the import
-	return append(out.Bytes(), sum[:]...)
+	return out.end()
+}
+
+// longDeltas returns a pack of a chain of n objects of size bytes, whose deltas are nine times as large.
+func longDeltas(size, n int) []byte {
+	out := newPack(n + 1)
+	content := make([]byte, size)
+	out.entry(plumbing.BlobObject, nil, content)
+	for i := range n {
+		base := hashOf(plumbing.BlobObject, content)
+		delta := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(size))
+		for range size - 1 {
+			delta = append(delta, 0xff, 0, 0, 0, 0, 1, 0, 0) // a copy of the first byte
+		}
+		content = append(make([]byte, size-1), byte(i+1))
+		out.entry(plumbing.REFDeltaObject, base[:], append(delta, 1, byte(i+1)))
+	}
+	return out.end()
+}
+
+// The deltas of a chain count like its objects.
+func TestLargeDeltasOfAChainAreRefused(t *testing.T) {
+	limits := Limits{Objects: 100, ObjectBytes: 10_000, UnpackedBytes: mib}
+	if err := indexOf(t, t.Context(), longDeltas(1000, 4), limits); err != nil {
+		t.Errorf("a short chain: %v", err)
+	}
+	if err := indexOf(t, t.Context(), longDeltas(1000, 5), limits); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "four times that along a chain") {
+		t.Errorf("a longer one: %v", err)
+	}
+}
+
+// However large the deltas of a chain are, its objects are read back.
+func TestLargeDeltasAreReadBack(t *testing.T) {
+	const size, n = 2000, 40
+	st := create(t)
+	addPack(t, st, longDeltas(size, n))
+	for _, p := range []*pack{st.packs[0], {file: st.packs[0].file, size: st.packs[0].size, index: st.packs[0].index, bases: newAging[baseKey, content](0)}} {
+		for i := range n {
+			want := append(make([]byte, size-1), byte(i+1))
+			if got, err := p.read(plumbing.BlobObject, hashOf(plumbing.BlobObject, want), size); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("object %d: %d bytes, %v", i, len(got), err)
+			}
+		}
+	}
 }
 
 // A small pack can take minutes to unpack. It is bounded by the sum, and ends with its context.

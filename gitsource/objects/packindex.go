@@ -140,8 +140,8 @@ func (x *indexer) hasDependents(i int) bool {
 }
 
 // dependents rebuilds the objects whose delta is based on entry i, and recursively those based
-// on them. The bases in memory count against the limit together. depth is the number of deltas to
-// apply, of which reading an object allows only so many.
+// on them. The bases in memory and the deltas between them count against the limit together, so that it also limits what it
+// takes to read an object. depth is the number of deltas to apply, of which reading an object allows only so many.
 func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte, depth int) error {
 	if depth > maxChain {
 		return fmt.Errorf("object at %d is the base of a chain of more than %d deltas", x.entries[i].offset, maxChain)
@@ -153,41 +153,42 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte, depth in
 		if !x.entries[j].hash.IsZero() {
 			continue // a pack may contain a base twice
 		}
-		content, err := x.patched(base, j)
+		content, delta, err := x.patched(base, j)
 		if err != nil {
 			return err
 		}
 		x.entries[j].hash = plumbing.ComputeHash(t, content)
 		if x.hasDependents(j) {
+			x.held += delta
 			if err := x.dependents(j, t, content, depth+1); err != nil {
 				return err
 			}
+			x.held -= delta
 		}
 	}
 	return nil
 }
 
-// patched applies the delta of entry i to its base. It checks the size of the result before.
-func (x *indexer) patched(base []byte, i int) ([]byte, error) {
-	delta, err := x.inflate(i)
+// patched applies the delta of entry i to its base, and returns also the size of the delta. It checks the size of the result before.
+func (x *indexer) patched(base []byte, i int) (content []byte, delta int64, err error) {
+	raw, err := x.inflate(i)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	size, err := deltaResult(delta)
+	size, err := deltaResult(raw)
 	if err == nil {
-		err = x.fits(size)
+		err = x.fits(size, int64(len(raw)))
 	}
 	if err == nil {
 		err = x.unpack(size)
 	}
-	var content []byte
 	if err == nil {
-		content, err = packfile.PatchDelta(base, delta)
+		content, err = packfile.PatchDelta(base, raw)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
+		return nil, 0, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
 	}
-	return content, nil
+	return content, int64(len(raw)), nil
 }
 
 // endingWriter fails once the work has to end.
@@ -215,16 +216,24 @@ func (x *indexer) unpack(size int64) error {
 	return nil
 }
 
-func (x *indexer) fits(size int64) error {
-	if most := x.limits.ObjectBytes; size > most || x.held+size > 4*most {
-		return fmt.Errorf("%w: %d bytes to rebuild, at most %d (limits.objectBytes)", ErrTooLarge, size, most)
+// fits returns an error if an object is too large, or with the bytes that are needed beside it what is in memory altogether.
+func (x *indexer) fits(size, beside int64) error {
+	if most := x.limits.ObjectBytes; size > most || x.held+size+beside > 4*most {
+		return fmt.Errorf("%w: %d bytes to rebuild, at most %d (limits.objectBytes), and four times that along a chain of differences", ErrTooLarge, size, most)
 	}
 	return nil
 }
 
 // inflate reads an entry again, and returns the object or the delta.
 func (x *indexer) inflate(i int) ([]byte, error) {
-	_, raw, err := readEntry(x.scan, x.entries[i].offset, func(h *packfile.ObjectHeader) error { return cmp.Or(x.fits(h.Length), x.unpack(h.Length)) })
+	h, err := x.scan.SeekObjectHeader(x.entries[i].offset)
+	if err == nil {
+		err = cmp.Or(x.fits(h.Length, 0), x.unpack(h.Length))
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = inflate(x.scan, h)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
 	}

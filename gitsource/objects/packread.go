@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -89,28 +90,37 @@ func hashOf(t plumbing.ObjectType, content []byte) plumbing.Hash {
 // maxChain is the maximum length of a chain of deltas, as in Git.
 const maxChain = 4095
 
-// at rebuilds the object at an offset. It fails if the object exceeds limit bytes.
+// at rebuilds the object at an offset. It fails if the object exceeds limit bytes. Of a chain of deltas it has one in memory at a
+// time, with the object before and the one after it.
 func (p *pack) at(offset, limit int64) (content, error) {
-	var deltas [][]byte
-	var offsets []int64
+	var deltas []int64 // the offsets of those to apply, the last one first
 	for len(deltas) <= maxChain {
 		if o, ok := p.bases.get(baseKey{p.name, offset}); ok {
 			if len(deltas) == 0 {
 				o.bytes = bytes.Clone(o.bytes)
 				return o, fits(int64(len(o.bytes)), limit)
 			}
-			return p.apply(o, deltas, offsets)
+			return p.apply(o, deltas)
 		}
-		h, raw, err := p.entry(offset, limit)
+		h, raw, err := p.whole(offset, limit)
 		if err != nil {
 			return content{}, err
 		}
-		limit = math.MaxInt64 // a base may be larger than the object
-		offsets = append(offsets, offset)
 		if !h.Type.IsDelta() {
-			return p.apply(content{h.Type, raw}, deltas, offsets)
+			o := content{h.Type, raw}
+			if len(deltas) > 0 {
+				p.bases.put(baseKey{p.name, offset}, o, len(raw))
+			}
+			return p.apply(o, deltas)
 		}
-		deltas = append(deltas, raw)
+		if len(deltas) == 0 {
+			size, err := p.sizeAt(offset)
+			if err = errors.Join(err, fits(size, limit)); err != nil {
+				return content{}, err
+			}
+			limit = math.MaxInt64 // a base may be larger than the object
+		}
+		deltas = append(deltas, offset)
 		if offset, err = p.baseOf(h); err != nil {
 			return content{}, err
 		}
@@ -118,18 +128,20 @@ func (p *pack) at(offset, limit int64) (content, error) {
 	return content{}, fmt.Errorf("object needs more than %d deltas", maxChain)
 }
 
-// apply applies deltas to a base, the last delta first, and caches the results that other
+// apply applies the deltas at some offsets to a base, the last delta first, and caches the results that other
 // objects may be based on.
-func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, error) {
-	for i := len(deltas) - 1; i >= 0; i-- {
-		if at := i + 1; at < len(offsets) {
-			p.bases.put(baseKey{p.name, offsets[at]}, o, len(o.bytes))
-		}
-		patched, err := packfile.PatchDelta(o.bytes, deltas[i])
+func (p *pack) apply(o content, deltas []int64) (content, error) {
+	for i, offset := range slices.Backward(deltas) {
+		delta, err := p.delta(offset)
 		if err != nil {
 			return content{}, err
 		}
-		o.bytes = patched
+		if o.bytes, err = packfile.PatchDelta(o.bytes, delta); err != nil {
+			return content{}, err
+		}
+		if i > 0 {
+			p.bases.put(baseKey{p.name, offset}, o, len(o.bytes))
+		}
 	}
 	return o, nil
 }
@@ -144,41 +156,41 @@ func (p *pack) scanner() *packfile.Scanner {
 	return s
 }
 
-// entry returns the entry at an offset, which is an object or a delta. It fails if the object
-// exceeds limit bytes.
-func (p *pack) entry(offset, limit int64) (*packfile.ObjectHeader, []byte, error) {
+// whole returns the header of the entry at an offset, and its content unless it is a delta. It fails if that exceeds limit bytes.
+func (p *pack) whole(offset, limit int64) (*packfile.ObjectHeader, []byte, error) {
 	s := p.scanner()
 	defer scanners.Put(s)
-	h, raw, err := readEntry(s, offset, func(h *packfile.ObjectHeader) error {
-		if h.Type.IsDelta() {
-			return nil
-		}
-		return fits(h.Length, limit)
-	})
-	if err != nil || !h.Type.IsDelta() {
-		return h, raw, err
-	}
-	size, err := deltaResult(raw)
-	return h, raw, errors.Join(err, fits(size, limit))
-}
-
-// readEntry returns the header and the decompressed content of the entry at an offset. check may
-// refuse an entry before memory is allocated for it.
-func readEntry(s *packfile.Scanner, offset int64, check func(*packfile.ObjectHeader) error) (*packfile.ObjectHeader, []byte, error) {
 	h, err := s.SeekObjectHeader(offset)
-	if err == nil {
-		err = check(h)
+	if err != nil || h.Type.IsDelta() {
+		return h, nil, err
 	}
-	if err != nil {
+	if err := fits(h.Length, limit); err != nil {
 		return nil, nil, err
 	}
+	raw, err := inflate(s, h)
+	return h, raw, err
+}
+
+// delta returns the delta at an offset.
+func (p *pack) delta(offset int64) ([]byte, error) {
+	s := p.scanner()
+	defer scanners.Put(s)
+	h, err := s.SeekObjectHeader(offset)
+	if err != nil {
+		return nil, err
+	}
+	return inflate(s, h)
+}
+
+// inflate decompresses the entry whose header a scanner has read.
+func inflate(s *packfile.Scanner, h *packfile.ObjectHeader) ([]byte, error) {
 	var raw bytes.Buffer
 	raw.Grow(int(min(h.Length, mib)))
 	n, _, err := s.NextObject(&raw)
 	if err == nil && n != h.Length {
 		err = errors.New("object does not have the size in its header")
 	}
-	return h, raw.Bytes(), err
+	return raw.Bytes(), err
 }
 
 // baseOf returns the offset of the base of a delta.

@@ -3,6 +3,7 @@ package objects
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"crypto/sha1" //nolint:gosec // the checksum of Git's pack format
 	"encoding/binary"
 	"errors"
@@ -16,13 +17,13 @@ import (
 
 // JoinPacks joins small packs if there are more than limit. It keeps all objects and rebuilds
 // none: the entries of a pack refer to each other by distance or by hash, so that they can be
-// copied unchanged with adjusted offsets in the index.
-func (s *Store) JoinPacks(limit int) error {
+// copied unchanged with adjusted offsets in the index. It changes nothing if ctx is done before the end.
+func (s *Store) JoinPacks(ctx context.Context, limit int) error {
 	if len(s.packs) <= limit {
 		return nil
 	}
 	small := s.smallPacks()
-	joined, err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return concatenate(f, small) })
+	joined, err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return concatenate(ctx, f, small) })
 	if err != nil {
 		return fmt.Errorf("join packs: %w", err)
 	}
@@ -51,7 +52,7 @@ const (
 )
 
 // concatenate writes the packs as one, and returns the entries and checksum of the result.
-func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
+func concatenate(ctx context.Context, f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	var checksum plumbing.Hash
 	count := 0
 	for _, p := range packs {
@@ -59,7 +60,7 @@ func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	}
 	sum := sha1.New() //nolint:gosec // see the import
 	buffered := bufio.NewWriterSize(f, 64*kib)
-	w := io.MultiWriter(buffered, sum)
+	w := &endingWriter{io.MultiWriter(buffered, sum), func() error { return context.Cause(ctx) }}
 	header := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(count)) //nolint:gosec // limits.objects is far below
 	if _, err := w.Write(header); err != nil {
 		return nil, checksum, err

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -269,10 +270,10 @@ func TestJoinPacks(t *testing.T) {
 			}
 		}
 	}
-	if err := st.JoinPacks(6); err != nil || len(st.packs) != 6 {
+	if err := st.JoinPacks(t.Context(), 6); err != nil || len(st.packs) != 6 {
 		t.Errorf("joined although there are not too many: %d, %v", len(st.packs), err)
 	}
-	if err := st.JoinPacks(5); err != nil {
+	if err := st.JoinPacks(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
 	check(5, st)
@@ -303,7 +304,7 @@ func TestDamageIsNotCopied(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := "join packs: " + damaged + ": pack does not have its checksum"
-			if err := st.JoinPacks(1); err == nil || err.Error() != want {
+			if err := st.JoinPacks(t.Context(), 1); err == nil || err.Error() != want {
 				t.Errorf("%v, want %q", err, want)
 			}
 			if files, err := filepath.Glob(filepath.Join(st.packDir(), "*")); err != nil || len(files) != 6 || len(st.packs) != 3 {
@@ -313,13 +314,26 @@ func TestDamageIsNotCopied(t *testing.T) {
 	}
 }
 
+// Packs are joined until the context is done, and stay as they are then.
+func TestJoiningEndsWithItsContext(t *testing.T) {
+	s, st := newSource(t), create(t)
+	for i := range 3 {
+		addPack(t, st, s.pack(0, false, s.blob(noise(uint64(i), 100))))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := st.JoinPacks(ctx, 1); !errors.Is(err, context.Canceled) || len(st.packs) != 3 {
+		t.Errorf("%d packs, %v", len(st.packs), err)
+	}
+}
+
 // An empty pack that is joined with another one leaves that one.
 func TestJoinAnEmptyPack(t *testing.T) {
 	s, st := newSource(t), create(t)
 	one := s.blob("one")
 	addPack(t, st, s.pack(0, false))
 	addPack(t, st, s.pack(0, false, one))
-	if err := st.JoinPacks(1); err != nil {
+	if err := st.JoinPacks(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Load(st.Dir)

@@ -3,11 +3,11 @@ package objects
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -24,6 +24,10 @@ func ParseTree(h plumbing.Hash, raw []byte) ([]object.TreeEntry, error) {
 	return entries, nil
 }
 
+// maxName is the maximum length of a name in bytes. No common file system has longer ones: most end at 255 bytes, and those of
+// 255 UTF-16 units at 765 bytes. So git cannot check them out either.
+const maxName = 1024
+
 func parseTree(raw []byte) ([]object.TreeEntry, error) {
 	var entries []object.TreeEntry
 	for len(raw) > 0 {
@@ -32,11 +36,14 @@ func parseTree(raw []byte) ([]object.TreeEntry, error) {
 		if !ok || !okName || len(rest) < 20 {
 			return nil, errors.New("tree ends in the middle of an entry")
 		}
+		if len(name) > maxName {
+			return nil, fmt.Errorf("entry %.40q... has a name of %d bytes, at most %d", name, len(name), maxName)
+		}
 		e := object.TreeEntry{Name: string(name)}
 		copy(e.Hash[:], rest)
 		raw = rest[20:]
 		if e.Mode, ok = modes[strings.TrimLeft(string(mode), "0")]; !ok {
-			return nil, fmt.Errorf("entry %q has unknown mode %q", e.Name, mode)
+			return nil, fmt.Errorf("entry %q has unknown mode %.20q", e.Name, mode)
 		}
 		if e.Name == "" || e.Name == "." || e.Name == ".." || e.Name == ".git" || strings.Contains(e.Name, "/") {
 			return nil, fmt.Errorf("entry name %q is not allowed", e.Name)
@@ -63,27 +70,95 @@ var modes = map[string]filemode.FileMode{
 }
 
 // A TreeCache caches parsed directories by hash, so that a directory that several commits share
-// is parsed once.
+// is parsed once. It is safe for concurrent use.
 type TreeCache struct {
-	*agingCache[plumbing.Hash, []object.TreeEntry]
+	dirs *agingCache[plumbing.Hash, []object.TreeEntry]
+	// found are entries of directories that are too large for dirs.
+	found *agingCache[place, foundEntry]
+
+	// last is the directory that was read last of those that are too large.
+	mu      sync.Mutex
+	last    plumbing.Hash
+	entries []object.TreeEntry
 }
 
-// NewTreeCache returns a cache for a total of limit directory entries.
+// A place is a name in a directory.
+type place struct {
+	dir  plumbing.Hash
+	name string
+}
+
+// A foundEntry is what a directory has under a name.
+type foundEntry struct {
+	object.TreeEntry
+	exists bool
+}
+
+// foundEntries is how many entries of large directories are cached.
+const foundEntries = 10_000
+
+// NewTreeCache returns a cache for a total of limit directory entries, and one directory of more than half of them.
 func NewTreeCache(limit int) *TreeCache {
-	return &TreeCache{newAging[plumbing.Hash, []object.TreeEntry](limit)}
+	return &TreeCache{dirs: newAging[plumbing.Hash, []object.TreeEntry](limit), found: newAging[place, foundEntry](foundEntries)}
 }
 
 // Read returns a directory from the cache, and on a miss reads it and caches it.
 func (c *TreeCache) Read(h plumbing.Hash, read func(plumbing.Hash) ([]object.TreeEntry, error)) ([]object.TreeEntry, error) {
-	if entries, ok := c.get(h); ok {
+	if entries, ok := c.dirs.get(h); ok {
+		return entries, nil
+	}
+	if entries := c.large(h); entries != nil {
 		return entries, nil
 	}
 	entries, err := read(h)
 	if err != nil {
 		return nil, err
 	}
-	c.put(h, entries, 1+len(entries))
+	if weight := 1 + len(entries); weight <= c.dirs.limit {
+		c.dirs.put(h, entries, weight)
+	} else {
+		c.mu.Lock()
+		c.last, c.entries = h, entries
+		c.mu.Unlock()
+	}
 	return entries, nil
+}
+
+// large returns a directory if it is the large one that was read last.
+func (c *TreeCache) large(h plumbing.Hash) []object.TreeEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last != h {
+		return nil
+	}
+	return c.entries
+}
+
+// Find returns the entry of a name in a directory, and false if there is none. A path through several large directories is
+// looked up again without parsing them.
+func (c *TreeCache) Find(h plumbing.Hash, name string, read func(plumbing.Hash) ([]object.TreeEntry, error)) (object.TreeEntry, bool, error) {
+	at := place{h, name}
+	if e, ok := c.found.get(at); ok {
+		return e.TreeEntry, e.exists, nil
+	}
+	entries, err := c.Read(h, read)
+	if err != nil {
+		return object.TreeEntry{}, false, err
+	}
+	e, exists := FindEntry(entries, name)
+	if 1+len(entries) > c.dirs.limit {
+		c.found.put(at, foundEntry{e, exists}, 1)
+	}
+	return e, exists, nil
+}
+
+// FindEntry returns the entry of a name among those of a directory.
+func FindEntry(entries []object.TreeEntry, name string) (object.TreeEntry, bool) {
+	i, ok := slices.BinarySearchFunc(entries, name, func(e object.TreeEntry, name string) int { return cmp.Compare(e.Name, name) })
+	if !ok {
+		return object.TreeEntry{}, false
+	}
+	return entries[i], true
 }
 
 // treeBytes is the maximum size of a directory in bytes, about 200,000 names.
@@ -97,43 +172,3 @@ func (s *Store) Tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 	}
 	return ParseTree(h, raw)
 }
-
-// Complete returns an error unless the store has every object of a tree. It skips directories
-// that known reports as complete, and ends when ctx is done.
-func Complete(ctx context.Context, s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
-	seen := map[plumbing.Hash]bool{}
-	var walk func(h plumbing.Hash, path string, depth int) error
-	walk = func(h plumbing.Hash, path string, depth int) error {
-		if seen[h] || known(h) {
-			return nil
-		}
-		seen[h] = true
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if depth > MaxDepth {
-			return fmt.Errorf("%.100s...: directories nest more than %d deep", path, MaxDepth)
-		}
-		entries, err := s.Tree(h)
-		if err != nil {
-			return fmt.Errorf("%s: %w", cmp.Or(path, "root"), err)
-		}
-		for _, e := range entries {
-			switch below := strings.TrimPrefix(path+"/"+e.Name, "/"); {
-			case e.Mode == filemode.Dir:
-				if err := walk(e.Hash, below, depth+1); err != nil {
-					return err
-				}
-			case e.Mode == filemode.Submodule: // a submodule's commit is in another repository
-			case !s.Has(e.Hash):
-				return fmt.Errorf("%s: %w", below, &damageError{e.Hash, errMissing})
-			}
-		}
-		return nil
-	}
-	return walk(root, "", 0)
-}
-
-// MaxDepth limits the nesting of directories. Git cannot check out deeper paths, and the loader
-// has a lower limit of its own.
-const MaxDepth = 2048

@@ -156,7 +156,7 @@ type waiter struct {
 // fetching records that a fetch begins. It returns the function to call when the fetch ends.
 func (p *poller) fetching(object string) (end func(), err error) {
 	if end, err = p.guard.Begin(object); err != nil {
-		return nil, fmt.Errorf("fetching %s has ended the daemon before, probably because of a lack of memory, so it is not fetched again; lower limits.objectBytes, or give the daemon more memory, and run gitfleet sync to retry it", object)
+		return nil, fmt.Errorf("fetching or checking %s has ended the daemon before, probably because of a lack of memory, so it is not done again; lower limits.objectBytes, or give the daemon more memory, and run gitfleet sync to retry it", object)
 	}
 	return end, nil
 }

@@ -65,10 +65,9 @@ type Basis struct {
 // New returns a reviewer that knows of no refused request.
 func New(cfg Config) *Reviewer { return &Reviewer{cfg: cfg} }
 
-// RecordRefusal records that the cluster has refused a request, if the error is Forbidden. A
-// terminating namespace refuses what is created in it, whoever asks: that is not recorded.
+// RecordRefusal records that the cluster has refused a request, if the error is Forbidden.
 func (r *Reviewer) RecordRefusal(err error) {
-	if apierrors.IsForbidden(err) && !connection.ForbiddenByNamespace(err) {
+	if apierrors.IsForbidden(err) {
 		r.refused.Store(true)
 	}
 }
