@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
+	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
@@ -25,7 +26,7 @@ import (
 type Bases struct {
 	cfg   Config
 	dir   string
-	hosts *hosts
+	hosts *hostlimit.Hosts
 
 	mu     sync.Mutex
 	open   map[plumbing.Hash]*objects.Store
@@ -35,10 +36,10 @@ type Bases struct {
 
 // NewBases returns the bases that are cached below a directory, which need not exist. Its repositories are accessed with the
 // limits, the CAs, the known hosts and the permissions of cfg, those on the host of cfg.URL with its credentials, and others
-// with those of cfg.Hosts. Each host, and all together, may take a limited share of time, memory and disk.
-func NewBases(dir string, cfg Config) *Bases {
+// with those of cfg.Hosts. hosts limits what fetches from them take, and may be shared with what else is fetched from there.
+func NewBases(dir string, cfg Config, hosts *hostlimit.Hosts) *Bases {
 	cfg = cfg.withDefaults()
-	return &Bases{cfg: cfg, dir: dir, hosts: newHosts(cfg.Limits.FetchBytes), open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
+	return &Bases{cfg: cfg, dir: dir, hosts: hosts, open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
 }
 
 // errNotFetched is the reason why a commit is not in the cache if nothing is known about an attempt to fetch it.
@@ -153,7 +154,7 @@ func (b *Bases) fetchObject(ctx context.Context, url string, find func(*packp.Ad
 	if err != nil {
 		return commit, err
 	}
-	err = b.hosts.fetch(ctx, where.Host(), func(share *hostShare) (err error) {
+	err = b.hosts.Fetch(ctx, where.Host(), func(share *hostlimit.Share) (err error) {
 		commit, err = b.fetchShare(ctx, where, find, share)
 		return err
 	})
@@ -161,8 +162,8 @@ func (b *Bases) fetchObject(ctx context.Context, url string, find func(*packp.Ad
 }
 
 // fetchShare fetches an object within the share of a host, and returns its commit.
-func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func(*packp.AdvRefs) (plumbing.Hash, error), share *hostShare) (commit plumbing.Hash, err error) {
-	limits := share.limit(b.cfg.Limits)
+func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func(*packp.AdvRefs) (plumbing.Hash, error), share *hostlimit.Share) (commit plumbing.Hash, err error) {
+	limits := b.cfg.Limits.ofBase(share)
 	ctx, cancel := limits.withFetchTime(ctx)
 	defer cancel()
 	from, err := b.remote(where, limits)
@@ -174,7 +175,10 @@ func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func
 	if err != nil {
 		return commit, orCause(ctx, err)
 	}
-	defer func() { _ = s.Close() }() // nothing was written
+	defer func() {
+		share.Add(s.Received())
+		_ = s.Close() // nothing was written
+	}()
 	refs, err := b.list(ctx, s)
 	if err != nil {
 		return commit, orCause(ctx, err)
@@ -194,7 +198,7 @@ func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func
 		return commit, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if commit, err = receive(ctx, s, dir, refs, want, limits, share); err != nil {
+	if commit, err = receive(ctx, s, dir, refs, want, limits); err != nil {
 		return commit, orCause(ctx, err)
 	}
 	if st, err := objects.Load(b.path(commit)); err == nil {
@@ -217,7 +221,7 @@ func (b *Bases) list(ctx context.Context, s remote.Session) (*packp.AdvRefs, err
 }
 
 // receive fetches an object into a new store, and returns its commit, which is complete.
-func receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvRefs, want plumbing.Hash, limits Limits, share *hostShare) (commit plumbing.Hash, err error) {
+func receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvRefs, want plumbing.Hash, limits Limits) (commit plumbing.Hash, err error) {
 	st, err := objects.Create(dir)
 	if err != nil {
 		return commit, err
@@ -228,7 +232,7 @@ func receive(ctx context.Context, s remote.Session, dir string, refs *packp.AdvR
 	if err != nil {
 		return commit, err
 	}
-	if err := errors.Join(st.AddPack(ctx, counted{pack, share}, limits.pack()), pack.Close()); err != nil {
+	if err := errors.Join(st.AddPack(ctx, pack, limits.pack()), pack.Close()); err != nil {
 		return commit, err
 	}
 	if !st.Has(want) {
@@ -262,6 +266,21 @@ func (b *Bases) remote(where remote.Location, limits Limits) (remote.Remote, err
 		return nil, errors.New("a repository over SSH needs sshKeyFile and sshKnownHosts in the configuration, of source or of an entry of hosts; set them, or use https://")
 	}
 	return remote.New(cfg.remote(), where)
+}
+
+const (
+	// cacheFetches says how many times as much as one fetch all commits in the cache may take.
+	cacheFetches = 8
+	// baseObjects and baseUnpacked limit one fetch, like Limits.Objects and Limits.UnpackedBytes.
+	baseObjects  = 500_000
+	baseUnpacked = 4 << 30
+)
+
+// ofBase lowers the limits of a fetch to those of bases, and of the share of a host.
+func (l Limits) ofBase(share *hostlimit.Share) Limits {
+	l.FetchTime, l.FetchBytes = min(l.FetchTime, share.Time), min(l.FetchBytes, share.Bytes)
+	l.Objects, l.UnpackedBytes = min(l.Objects, baseObjects), min(l.UnpackedBytes, baseUnpacked)
+	return l
 }
 
 // keepUnused is how long a commit stays in the cache that no process has opened.

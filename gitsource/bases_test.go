@@ -22,7 +22,7 @@ func TestBases(t *testing.T) {
 	tip := g.Commit("second", map[string]string{"web/kustomization.yaml": "namePrefix: b-\n"})
 	server := serveGit(t, g)
 	dir := t.TempDir()
-	b := NewBases(dir, config(t, server.URL))
+	b := newBases(dir, config(t, server.URL))
 	if _, err := b.Files(server.URL, tip); err == nil || !strings.Contains(err.Error(), "gitfleet lock") {
 		t.Errorf("before the fetch: %v", err)
 	}
@@ -36,7 +36,7 @@ func TestBases(t *testing.T) {
 		t.Errorf("an unknown tag: %v", err)
 	}
 	server.answer(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true })
-	other := NewBases(dir, config(t, server.URL))
+	other := newBases(dir, config(t, server.URL))
 	for commit, want := range map[string]string{old: "namePrefix: a-\n", tip: "namePrefix: b-\n"} {
 		if err := other.Fetch(t.Context(), server.URL, commit); err != nil {
 			t.Fatal(err)
@@ -81,12 +81,12 @@ func TestUnusedBasesAreRemoved(t *testing.T) {
 		}
 	}
 	for _, commit := range []string{first, second} {
-		if err := NewBases(dir, config(t, server.URL)).Fetch(t.Context(), server.URL, commit); err != nil {
+		if err := newBases(dir, config(t, server.URL)).Fetch(t.Context(), server.URL, commit); err != nil {
 			t.Fatal(err)
 		}
 		old(commit)
 	}
-	b := NewBases(dir, config(t, server.URL))
+	b := newBases(dir, config(t, server.URL))
 	if _, err := b.Files(server.URL, second); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestCredentialsOfBases(t *testing.T) {
 	t.Setenv("TOKEN", "abc")
 	cfg := config(t, own.URL+"/fleet.git")
 	cfg.Auth, cfg.Getenv = remote.Auth{Token: remote.SecretSource{Env: "TOKEN"}}, os.Getenv
-	b := NewBases(t.TempDir(), cfg)
+	b := newBases(t.TempDir(), cfg)
 	for _, s := range []*gitServer{own, other} {
 		if _, err := b.Lock(t.Context(), s.URL, "main"); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestBasesAreBounded(t *testing.T) {
 	cfg := config(t, server.URL)
 	cfg.Limits.FetchBytes = 10_000
 	dir := t.TempDir()
-	if err := NewBases(dir, cfg).Fetch(t.Context(), server.URL, commit); err == nil || !strings.Contains(err.Error(), "limits.fetchBytes") {
+	if err := newBases(dir, cfg).Fetch(t.Context(), server.URL, commit); err == nil || !strings.Contains(err.Error(), "limits.fetchBytes") {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
@@ -147,7 +147,7 @@ func TestBasesAreBounded(t *testing.T) {
 	for url, want := range map[string]string{
 		"file:///etc": "allowFile", "http://example.com/a": "allowHTTP", "git@example.com:a/b": "sshKeyFile", "https://u:p@example.com/a": "credentials",
 	} {
-		if err := NewBases(dir, Config{}).Fetch(t.Context(), url, commit); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "u:p") {
+		if err := newBases(dir, Config{}).Fetch(t.Context(), url, commit); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestBasesHaveTheCredentialsOfTheirHosts(t *testing.T) {
 	t.Cleanup(server.Close)
 	port := ":" + strings.Split(server.Listener.Addr().String(), ":")[1]
 	token := func(name string) remote.Auth { return remote.Auth{Token: remote.SecretSource{Env: name}} }
-	b := NewBases(t.TempDir(), Config{
+	b := newBases(t.TempDir(), Config{
 		URL: "http://127.0.0.1" + port + "/hub", Auth: token("source"), AllowHTTP: true, Getenv: func(name string) string { return name },
 		Hosts: remote.Hosts{"localhost": {Auth: token("host")}, "localhost.localdomain" + port: {Auth: token("port")}},
 	})

@@ -10,15 +10,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
+	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	Getenv func(string) string
 	// Limits limit what a server can cause.
 	Limits Limits
+	// Fetches limit what fetches from one server take, and may be shared with what else is fetched from there.
+	Fetches *hostlimit.Hosts
 }
 
 // Limits limit one chart. All fields must be set.
@@ -40,15 +43,17 @@ type Limits struct {
 	// ArchiveBytes limits a packed chart, and UnpackedBytes and Files what is in it.
 	ArchiveBytes, UnpackedBytes int64
 	Files                       int
-	// Time limits all that is asked of servers for one chart.
+	// CacheBytes limits all archives in the cache.
+	CacheBytes int64
+	// Time limits all that is asked of one server for one chart.
 	Time time.Duration
 }
 
 // A Cache has the charts in a directory, each under its digest, which processes may share. It is safe for concurrent use.
 type Cache struct {
 	cfg Config
-	// fetching limits how many charts are in memory at the same time while they are fetched.
-	fetching chan struct{}
+	// checking limits how many charts are in memory at the same time while they are checked.
+	checking chan struct{}
 
 	mu     sync.Mutex
 	known  map[string]*listing // by digest
@@ -57,21 +62,11 @@ type Cache struct {
 
 // New returns the cache in a directory.
 func New(cfg Config) *Cache {
-	return &Cache{cfg: cfg, fetching: make(chan struct{}, atOnce), known: map[string]*listing{}, failed: map[string]error{}}
+	return &Cache{cfg: cfg, checking: make(chan struct{}, atOnce), known: map[string]*listing{}, failed: map[string]error{}}
 }
 
-// atOnce is how many charts are fetched at the same time.
+// atOnce is how many charts are checked at the same time.
 const atOnce = 2
-
-// begin waits until another chart may be fetched.
-func (c *Cache) begin(ctx context.Context) (end func(), err error) {
-	select {
-	case c.fetching <- struct{}{}:
-		return func() { <-c.fetching }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
 
 // errNotFetched is the reason why a chart is not in the cache if nothing is known about an attempt to fetch it.
 var errNotFetched = errors.New("it was not fetched yet; gitfleet lock fetches what is missing here, and the daemon what it needs")
@@ -134,102 +129,97 @@ func (c *Cache) Fetch(ctx context.Context, chart lockfile.Chart) error {
 }
 
 func (c *Cache) fetch(ctx context.Context, chart lockfile.Chart) error {
-	end, err := c.begin(ctx)
-	if err != nil {
-		return c.explain(ctx, chart.Request, nil, err)
-	}
-	defer end()
-	ctx, cancel := c.withTime(ctx)
-	defer cancel()
 	s, err := c.source(chart.Repository)
 	if err != nil {
-		return c.explain(ctx, chart.Request, nil, err)
+		return explain(chart.Request, err)
 	}
 	packed, err := s.archive(ctx, chart)
 	if err == nil {
-		err = c.store(chart.Digest, packed)
+		err = c.store(ctx, chart.Digest, packed)
 	}
-	return c.explain(ctx, chart.Request, s, err)
+	return explain(chart.Request, err)
 }
 
 // Lock finds the newest version of a chart that is asked for, and fetches it into the cache.
 func (c *Cache) Lock(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, err error) {
-	end, err := c.begin(ctx)
-	if err != nil {
-		return chart, c.explain(ctx, asked, nil, err)
-	}
-	defer end()
-	ctx, cancel := c.withTime(ctx)
-	defer cancel()
 	s, err := c.source(asked.Repository)
 	if err != nil {
-		return chart, c.explain(ctx, asked, nil, err)
+		return chart, explain(asked, err)
 	}
 	chart, packed, err := s.find(ctx, asked)
 	if err == nil {
-		err = c.store(chart.Digest, packed)
+		err = c.store(ctx, chart.Digest, packed)
 	}
-	return chart, c.explain(ctx, asked, s, err)
+	return chart, explain(asked, err)
 }
 
-// A source is a registry or a chart repository.
+// An archive is a packed chart in a temporary file of the cache. Whoever has it removes it.
+type archive struct{ path, digest string }
+
+// A source is a registry or a chart repository. Its errors have no credentials.
 type source interface {
 	// archive returns the archive of a chart that is locked.
-	archive(ctx context.Context, chart lockfile.Chart) ([]byte, error)
+	archive(ctx context.Context, chart lockfile.Chart) (archive, error)
 	// find returns the newest version of a chart, and its archive.
-	find(ctx context.Context, asked lockfile.Request) (lockfile.Chart, []byte, error)
-	// mask removes credentials from an error.
-	mask(err error) error
+	find(ctx context.Context, asked lockfile.Request) (lockfile.Chart, archive, error)
 }
 
 func (c *Cache) source(repository string) (source, error) {
 	if rest, is := strings.CutPrefix(repository, "oci://"); is {
-		return newRegistry(c.cfg, rest)
+		return newRegistry(c.cfg, rest), nil
 	}
 	return newIndexed(c.cfg, repository)
 }
 
-func (c *Cache) withTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.cfg.Limits.Time, fmt.Errorf("it took longer than %s (limits.fetchTime)", c.cfg.Limits.Time))
-}
-
-// explain returns an error about a chart, without credentials.
-func (c *Cache) explain(ctx context.Context, asked lockfile.Request, s source, err error) error {
+// explain returns an error about a chart.
+func explain(asked lockfile.Request, err error) error {
 	if err == nil {
 		return nil
-	}
-	if s != nil {
-		err = s.mask(err)
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
 	}
 	return fmt.Errorf("fetch chart %s: %s", remote.Redact(asked.String()), remote.Redact(err.Error()))
 }
 
-// store adds an archive to the cache, if it is one.
-func (c *Cache) store(digest string, packed []byte) error {
-	if got := digestOf(packed); got != digest {
-		return fmt.Errorf("what the server sent has the digest %s, and not %s, which is locked", got, digest)
+// store moves an archive into the cache, if it is a chart, and otherwise removes it.
+func (c *Cache) store(ctx context.Context, digest string, packed archive) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(packed.path))
+		}
+	}()
+	if packed.digest != digest {
+		return fmt.Errorf("what the server sent has the digest %s, and not %s, which is locked", packed.digest, digest)
 	}
-	if _, err := unpack(packed, c.cfg.Limits); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
+	if err := c.check(ctx, packed.path); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.prune(time.Now()); err != nil {
+	if err := errors.Join(c.prune(time.Now()), c.makeRoom(packed.path, time.Now())); err != nil {
 		return err
 	}
-	return atomicfile.Write(c.path(digest), func(w io.Writer) error { _, err := w.Write(packed); return err })
+	return os.Rename(packed.path, c.path(digest))
 }
 
-// keepUnused is how long a chart stays in the cache that no process has read, and incomplete how long what a process that was
-// killed has left behind.
+// check returns an error if a file is no chart.
+func (c *Cache) check(ctx context.Context, name string) error {
+	select {
+	case c.checking <- struct{}{}:
+		defer func() { <-c.checking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	packed, err := os.ReadFile(name)
+	if err == nil {
+		_, err = unpack(packed, c.cfg.Limits)
+	}
+	return err
+}
+
+// keepUnused is how long a chart stays in the cache that no process has read, keepUsed how long one stays in any case, and
+// incomplete how long what a process that was killed has left behind.
 const (
 	keepUnused = 30 * 24 * time.Hour
+	keepUsed   = time.Hour
 	incomplete = time.Hour
 )
 
@@ -246,4 +236,41 @@ func (c *Cache) prune(now time.Time) error {
 		}
 	}
 	return err
+}
+
+// makeRoom removes charts, those first that were not used for longest, until there is room for an archive.
+func (c *Cache) makeRoom(packed string, now time.Time) error {
+	added, err := os.Stat(packed)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(c.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	sum := added.Size()
+	var unused []fs.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || strings.HasPrefix(e.Name(), ".") { // one that another process has removed, or is receiving
+			continue
+		}
+		if sum += info.Size(); now.Sub(info.ModTime()) > keepUsed {
+			unused = append(unused, info)
+		}
+	}
+	slices.SortFunc(unused, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, info := range unused {
+		if sum <= c.cfg.Limits.CacheBytes {
+			return nil
+		}
+		if err := os.Remove(filepath.Join(c.cfg.Dir, info.Name())); err != nil {
+			return err
+		}
+		sum -= info.Size()
+	}
+	if sum > c.cfg.Limits.CacheBytes {
+		return fmt.Errorf("all charts that were used within %s take more than %s", keepUsed, limit.Size(c.cfg.Limits.CacheBytes))
+	}
+	return nil
 }

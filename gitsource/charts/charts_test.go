@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -18,12 +19,13 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/chartserver"
 )
 
-var limitsOfTests = Limits{ArchiveBytes: 1 << 20, UnpackedBytes: 1 << 20, Files: 10, Time: time.Minute}
+var limitsOfTests = Limits{ArchiveBytes: 1 << 20, UnpackedBytes: 1 << 20, CacheBytes: 10 << 20, Files: 10, Time: time.Minute}
 
 // cacheFor returns a cache that trusts a server, with credentials for it if password is not empty.
 func cacheFor(t *testing.T, server *httptest.Server, password string) *Cache {
@@ -37,7 +39,18 @@ func cacheFor(t *testing.T, server *httptest.Server, password string) *Cache {
 		host.Username, host.Password = "bot", remote.SecretSource{Env: "PASSWORD"}
 	}
 	hosts := remote.Hosts{server.Listener.Addr().String(): host}
-	return New(Config{Dir: filepath.Join(t.TempDir(), "charts"), Hosts: hosts, Getenv: func(string) string { return password }, Limits: limitsOfTests})
+	return New(Config{Dir: filepath.Join(t.TempDir(), "charts"), Hosts: hosts, Getenv: func(string) string { return password }, Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
+}
+
+// keep adds an archive to a cache.
+func keep(t *testing.T, c *Cache, digest string, data []byte) error {
+	t.Helper()
+	s := server{cfg: c.cfg}
+	packed, err := s.receive(io.NopCloser(bytes.NewReader(data)), c.cfg.Limits.ArchiveBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.store(t.Context(), digest, packed)
 }
 
 func read(t *testing.T, c *Cache, chart lockfile.Chart, name string) string {
@@ -113,7 +126,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%q: %v", password, err)
 		}
 	}
-	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests})
+	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
 	if _, err := c.Lock(t.Context(), asked); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a registry that is not trusted: %v", err)
 	}
@@ -267,8 +280,8 @@ func TestHostileArchives(t *testing.T) {
 		"an archive that is cut": {files(map[string]string{})[:60], "not a packed chart"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := New(Config{Dir: filepath.Join(t.TempDir(), "a", "charts"), Limits: limitsOfTests})
-			if err := c.store(chartserver.Digest(test.packed), test.packed); err == nil || !strings.Contains(err.Error(), test.want) {
+			c := New(Config{Dir: filepath.Join(t.TempDir(), "a", "charts"), Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
+			if err := keep(t, c, chartserver.Digest(test.packed), test.packed); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
 			if entries, _ := os.ReadDir(c.cfg.Dir); len(entries) > 0 {
@@ -282,8 +295,8 @@ func TestHostileArchives(t *testing.T) {
 func TestFiles(t *testing.T) {
 	packed := chartserver.Chart("web", "1.0.0")
 	chart := lockfile.Chart{Digest: chartserver.Digest(packed)}
-	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests})
-	if err := c.store(chart.Digest, packed); err != nil {
+	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
+	if err := keep(t, c, chart.Digest, packed); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second has only the names
@@ -308,7 +321,7 @@ func TestFiles(t *testing.T) {
 
 // What no process uses for a month is removed, and what a process that was killed has left behind, within an hour.
 func TestPrune(t *testing.T) {
-	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests})
+	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
 	now := time.Now()
 	for name, age := range map[string]time.Duration{"used.tgz": 29 * 24 * time.Hour, "unused.tgz": 31 * 24 * time.Hour, ".tmp-new": time.Minute, ".tmp-old": 2 * time.Hour} {
 		path := filepath.Join(c.cfg.Dir, name)
@@ -328,5 +341,59 @@ func TestPrune(t *testing.T) {
 	}
 	if got := fmt.Sprint(left); got != "[.tmp-new used.tgz]" {
 		t.Errorf("left are %s", got)
+	}
+}
+
+// All charts in the cache have a limit. Those that were not used for longest make room, and those in use stay.
+func TestTheCacheOfChartsIsBounded(t *testing.T) {
+	c := New(Config{Dir: t.TempDir(), Limits: limitsOfTests})
+	var digests []string
+	for i := range 4 {
+		packed := chartserver.Chart("web", fmt.Sprintf("1.0.%d", i))
+		digests = append(digests, chartserver.Digest(packed))
+		c.cfg.Limits.CacheBytes = 3*int64(len(packed)) + 100
+		if err := keep(t, c, digests[i], packed); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := os.Chtimes(c.path(digests[i]), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, digest := range digests {
+		if _, err := c.Files(lockfile.Chart{Digest: digest}); (err == nil) != (i > 0) { // which uses it
+			t.Errorf("chart %d: %v", i, err)
+		}
+	}
+	packed := chartserver.Chart("web", "2.0.0")
+	if err := keep(t, c, chartserver.Digest(packed), packed); err == nil || !strings.Contains(err.Error(), "all charts that were used within 1h0m0s") {
+		t.Errorf("although all are in use: %v", err)
+	}
+	if entries, _ := os.ReadDir(c.cfg.Dir); len(entries) != 3 {
+		t.Errorf("the cache has %v", entries)
+	}
+}
+
+// What a server sends for charts counts for its share, whatever it is, and another server is asked nevertheless.
+func TestBytesOfAServerAreCounted(t *testing.T) {
+	index := strings.Repeat("# as many bytes as it likes\n", 1000)
+	serve := func() *httptest.Server {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, index) }))
+		t.Cleanup(server.Close)
+		return server
+	}
+	server, other := serve(), serve()
+	c := cacheFor(t, server, "")
+	c.cfg.Fetches = hostlimit.New(int64(len(index)))
+	var err error
+	for range hostlimit.HostFetches + 1 {
+		_, err = c.Lock(t.Context(), lockfile.Request{Repository: server.URL, Name: "web", Version: "1"})
+	}
+	if err == nil || !strings.Contains(err.Error(), "it is asked again in") {
+		t.Errorf("after too many lists: %v", err)
+	}
+	_, err = c.Lock(t.Context(), lockfile.Request{Repository: other.URL, Name: "web", Version: "1"})
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("another server: %v", err)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -15,7 +17,7 @@ import (
 
 // An indexed repository has an index.yaml that says where the archives are.
 type indexed struct {
-	*server
+	cfg  Config
 	base *url.URL
 }
 
@@ -24,60 +26,59 @@ func newIndexed(cfg Config, address string) (*indexed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newServer(cfg, u.Host)
-	if err != nil {
-		return nil, err
-	}
 	u.Path = strings.TrimRight(u.Path, "/") + "/"
-	return &indexed{s, u}, s.checkURL(u)
+	return &indexed{cfg, u}, nil
 }
 
 // mostIndex limits an index.yaml; the largest public ones have some 20 MiB.
 const mostIndex = 64 << 20
 
-// get reads a file of the server, or of another one, for which its own credentials are used.
-func (r *indexed) get(ctx context.Context, address *url.URL, most int64, what string) ([]byte, error) {
-	s := r.server
-	if !strings.EqualFold(address.Host, r.base.Host) {
-		var err error
-		if s, err = newServer(r.cfg, address.Host); err != nil {
-			return nil, err
+// get asks for a file of a server, with its credentials, and passes the response to a function, which closes it.
+func (r *indexed) get(ctx context.Context, address *url.URL, what string, read func(*server, io.ReadCloser) error) error {
+	return r.cfg.ask(ctx, address.Host, func(ctx context.Context, s *server) error {
+		if err := s.checkURL(address); err != nil {
+			return err
 		}
-	}
-	if err := s.checkURL(address); err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", userAgent)
-	if s.header != "" {
-		req.Header.Set("Authorization", s.header)
-	}
-	res, err := s.client.Do(req)
-	if err != nil {
-		return nil, s.mask(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		text, _ := readLimited(res.Body, 4<<10, "") // the status is more important
-		return nil, fmt.Errorf("%s: %s: %s", what, res.Status, s.credentials.Text(res.Header.Get("Content-Type"), text, 200))
-	}
-	return readLimited(res.Body, most, what)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("User-Agent", userAgent)
+		if s.header != "" {
+			req.Header.Set("Authorization", s.header)
+		}
+		res, err := s.client.Do(req)
+		if err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusOK {
+			text, _ := readLimited(res.Body, 4<<10, "") // the status is more important
+			return fmt.Errorf("%s: %s: %s", what, res.Status, s.credentials.Text(res.Header.Get("Content-Type"), text, 200))
+		}
+		return read(s, res.Body)
+	})
 }
 
-func (r *indexed) archive(ctx context.Context, chart lockfile.Chart) ([]byte, error) {
+func (r *indexed) archive(ctx context.Context, chart lockfile.Chart) (packed archive, err error) {
 	address, err := hostOf(chart.URL)
 	if err != nil {
-		return nil, fmt.Errorf("url of the lock file: %w", err)
+		return packed, fmt.Errorf("url of the lock file: %w", err)
 	}
-	return r.get(ctx, address, r.cfg.Limits.ArchiveBytes, "the archive")
+	err = r.get(ctx, address, "the archive", func(s *server, body io.ReadCloser) (err error) {
+		packed, err = s.receive(body, r.cfg.Limits.ArchiveBytes)
+		return err
+	})
+	return packed, err
 }
 
-func (r *indexed) find(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, packed []byte, err error) {
-	text, err := r.get(ctx, r.base.JoinPath("index.yaml"), mostIndex, "index.yaml")
+func (r *indexed) find(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, packed archive, err error) {
+	var text []byte
+	err = r.get(ctx, r.base.JoinPath("index.yaml"), "index.yaml", func(_ *server, body io.ReadCloser) (err error) {
+		text, err = readLimited(body, mostIndex, "index.yaml")
+		return err
+	})
 	if err != nil {
-		return chart, nil, err
+		return chart, packed, err
 	}
 	var index struct {
 		Entries map[string][]struct {
@@ -86,11 +87,11 @@ func (r *indexed) find(ctx context.Context, asked lockfile.Request) (chart lockf
 		}
 	}
 	if err := yaml.Unmarshal(text, &index); err != nil {
-		return chart, nil, fmt.Errorf("index.yaml is not valid: %w", err)
+		return chart, packed, fmt.Errorf("index.yaml is not valid: %w", err)
 	}
 	entries, known := index.Entries[asked.Name]
 	if !known {
-		return chart, nil, fmt.Errorf("index.yaml has no chart %s", asked.Name)
+		return chart, packed, fmt.Errorf("index.yaml has no chart %s", asked.Name)
 	}
 	var versions []string
 	for _, e := range entries {
@@ -98,26 +99,27 @@ func (r *indexed) find(ctx context.Context, asked lockfile.Request) (chart lockf
 	}
 	chart = lockfile.Chart{Request: asked}
 	if chart.Resolved, err = newest(asked.Version, versions); err != nil {
-		return chart, nil, err
+		return chart, packed, err
 	}
 	for _, e := range entries {
 		if e.Version != chart.Resolved {
 			continue
 		}
 		if len(e.URLs) == 0 {
-			return chart, nil, errors.New("index.yaml does not say where the chart is")
+			return chart, packed, errors.New("index.yaml does not say where the chart is")
 		}
 		address, err := r.base.Parse(e.URLs[0])
 		if err != nil {
-			return chart, nil, fmt.Errorf("the url in index.yaml: %w", err)
+			return chart, packed, fmt.Errorf("the url in index.yaml: %w", err)
 		}
 		chart.URL = address.String()
 		if packed, err = r.archive(ctx, chart); err != nil {
-			return chart, nil, err
+			return chart, packed, err
 		}
-		chart.Digest = digestOf(packed)
+		chart.Digest = packed.digest
 		if told := strings.TrimPrefix(e.Digest, "sha256:"); told != "" && "sha256:"+told != chart.Digest {
-			return chart, nil, fmt.Errorf("the archive has the digest %s, and index.yaml says %s", chart.Digest, e.Digest)
+			err := fmt.Errorf("the archive has the digest %s, and index.yaml says %s", chart.Digest, e.Digest)
+			return chart, packed, errors.Join(err, os.Remove(packed.path))
 		}
 		break
 	}

@@ -18,36 +18,38 @@ import (
 
 // An ociRegistry has charts as artifacts.
 type ociRegistry struct {
-	*server
+	cfg Config
 	// path is HOST/PATH, without the name of a chart.
 	path string
-	auth *auth.Client
 }
 
-func newRegistry(cfg Config, path string) (*ociRegistry, error) {
-	path = strings.TrimRight(path, "/")
-	host, _, _ := strings.Cut(path, "/")
-	s, err := newServer(cfg, host)
-	if err != nil {
-		return nil, err
-	}
-	r := &ociRegistry{server: s, path: path}
-	credential, err := s.registryCredential()
-	if err != nil {
-		return nil, err
-	}
-	r.auth = &auth.Client{
-		Client: s.client, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {userAgent}},
-		Credential: auth.StaticCredential(host, credential),
-	}
-	return r, nil
+func newRegistry(cfg Config, path string) *ociRegistry {
+	return &ociRegistry{cfg, strings.TrimRight(path, "/")}
 }
 
-func (r *ociRegistry) mask(err error) error {
-	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
-		err = errors.New("401 Unauthorized: the registry asks for a user name and a password; set them for its host in hosts of the configuration")
-	}
-	return r.server.mask(err)
+// ask calls a function with the server and the repository of a chart.
+func (r *ociRegistry) ask(ctx context.Context, name string, do func(context.Context, *server, *orasremote.Repository) error) error {
+	host, _, _ := strings.Cut(r.path, "/")
+	return r.cfg.ask(ctx, host, func(ctx context.Context, s *server) error {
+		credential, err := s.registryCredential()
+		if err != nil {
+			return err
+		}
+		repository, err := orasremote.NewRepository(r.path + "/" + name)
+		if err != nil {
+			return err
+		}
+		repository.PlainHTTP, repository.MaxMetadataBytes = s.plain, mostMetadata
+		repository.Client = &auth.Client{
+			Client: s.client, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {userAgent}},
+			Credential: auth.StaticCredential(host, credential),
+		}
+		err = do(ctx, s, repository)
+		if errors.Is(err, auth.ErrBasicCredentialNotFound) {
+			return errors.New("401 Unauthorized: the registry asks for a user name and a password; set them for its host in hosts of the configuration")
+		}
+		return err
+	})
 }
 
 // registryCredential returns the credentials in the form of registries.
@@ -66,55 +68,45 @@ func (s *server) registryCredential() (auth.Credential, error) {
 	return auth.Credential{Username: user, Password: password}, nil
 }
 
-func (r *ociRegistry) repository(name string) (*orasremote.Repository, error) {
-	repository, err := orasremote.NewRepository(r.path + "/" + name)
-	if err != nil {
-		return nil, err
-	}
-	repository.PlainHTTP, repository.Client, repository.MaxMetadataBytes = r.plain, r.auth, mostMetadata
-	return repository, nil
-}
-
 // mostMetadata limits a manifest and a page of tags, and mostTags the tags of one chart.
 const (
 	mostMetadata = 4 << 20
 	mostTags     = 100_000
 )
 
-func (r *ociRegistry) archive(ctx context.Context, chart lockfile.Chart) ([]byte, error) {
-	repository, err := r.repository(chart.Name)
-	if err != nil {
-		return nil, err
-	}
-	return r.blob(ctx, repository, chart.Digest)
+func (r *ociRegistry) archive(ctx context.Context, chart lockfile.Chart) (packed archive, err error) {
+	err = r.ask(ctx, chart.Name, func(ctx context.Context, s *server, repository *orasremote.Repository) (err error) {
+		packed, err = s.blob(ctx, repository, chart.Digest)
+		return err
+	})
+	return packed, err
 }
 
-func (r *ociRegistry) blob(ctx context.Context, repository *orasremote.Repository, digest string) ([]byte, error) {
+func (s *server) blob(ctx context.Context, repository *orasremote.Repository, digest string) (packed archive, err error) {
 	_, body, err := repository.Blobs().(registry.ReferenceFetcher).FetchReference(ctx, digest)
 	if err != nil {
-		return nil, err
+		return packed, err
 	}
-	return readLimited(body, r.cfg.Limits.ArchiveBytes, "the archive")
+	return s.receive(body, s.cfg.Limits.ArchiveBytes)
 }
 
-func (r *ociRegistry) find(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, packed []byte, err error) {
-	repository, err := r.repository(asked.Name)
-	if err != nil {
-		return chart, nil, err
-	}
+func (r *ociRegistry) find(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, packed archive, err error) {
 	chart = lockfile.Chart{Request: asked}
-	if chart.Resolved, err = r.resolve(ctx, repository, asked.Version); err != nil {
-		return chart, nil, err
-	}
-	if chart.Digest, err = r.digest(ctx, repository, tagOf(chart.Resolved)); err != nil {
-		return chart, nil, err
-	}
-	packed, err = r.blob(ctx, repository, chart.Digest)
+	err = r.ask(ctx, asked.Name, func(ctx context.Context, s *server, repository *orasremote.Repository) (err error) {
+		if chart.Resolved, err = resolve(ctx, repository, asked.Version); err != nil {
+			return err
+		}
+		if chart.Digest, err = digestOfTag(ctx, repository, tagOf(chart.Resolved)); err != nil {
+			return err
+		}
+		packed, err = s.blob(ctx, repository, chart.Digest)
+		return err
+	})
 	return chart, packed, err
 }
 
 // resolve returns the newest version of a range. A version needs no list of tags.
-func (r *ociRegistry) resolve(ctx context.Context, repository *orasremote.Repository, version string) (string, error) {
+func resolve(ctx context.Context, repository *orasremote.Repository, version string) (string, error) {
 	if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
 		return version, nil
 	}
@@ -143,8 +135,8 @@ var archiveTypes = map[string]bool{
 	"application/tar+gzip":                                true, // of Helm 3.6 and before
 }
 
-// digest returns that of the archive of a tag.
-func (r *ociRegistry) digest(ctx context.Context, repository *orasremote.Repository, tag string) (string, error) {
+// digestOfTag returns the digest of the archive of a tag.
+func digestOfTag(ctx context.Context, repository *orasremote.Repository, tag string) (string, error) {
 	_, body, err := repository.FetchReference(ctx, tag)
 	if err != nil {
 		return "", err

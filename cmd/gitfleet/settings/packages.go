@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/charts"
 	"github.com/gitfleet/gitfleet/gitsource/decryption"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
@@ -136,16 +137,18 @@ func (c Config) Remotes(log *slog.Logger) Remotes { return c.remotes(c.StateDir,
 const (
 	chartArchive = 64 << 20
 	chartFiles   = 5_000
+	chartCache   = 16 * chartArchive
 	chartTime    = 2 * time.Minute
 )
 
 func (c Config) remotes(dir string, log *slog.Logger) Remotes {
+	hosts := hostlimit.New(int64(c.Limits.FetchBytes))
 	return Remotes{
-		Bases: gitsource.NewBases(filepath.Join(dir, "bases"), c.GitConfig(log)),
+		Bases: gitsource.NewBases(filepath.Join(dir, "bases"), c.GitConfig(log), hosts),
 		Charts: charts.New(charts.Config{
-			Dir: filepath.Join(dir, "charts"), Hosts: c.hosts(), Getenv: os.Getenv,
+			Dir: filepath.Join(dir, "charts"), Hosts: c.hosts(), Getenv: os.Getenv, Fetches: hosts,
 			Limits: charts.Limits{
-				ArchiveBytes: min(chartArchive, int64(c.Limits.FetchBytes)), UnpackedBytes: int64(c.Limits.BuildInput), Files: chartFiles,
+				ArchiveBytes: min(chartArchive, int64(c.Limits.FetchBytes)), UnpackedBytes: int64(c.Limits.BuildInput), Files: chartFiles, CacheBytes: chartCache,
 				Time: min(chartTime, c.Limits.FetchTime.Duration),
 			},
 		}),

@@ -1,0 +1,110 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
+)
+
+// All commits in the cache have a limit. Those that are not in use make room.
+func TestTheCacheOfBasesIsBounded(t *testing.T) {
+	g := gitrepo.New(t)
+	var commits []string
+	for i := range 18 {
+		commits = append(commits, g.Commit(fmt.Sprint(i), map[string]string{"a": gitrepo.Noise(70_000 + i)}))
+	}
+	server := serveGit(t, g)
+	cfg := config(t, server.URL)
+	cfg.Limits.FetchBytes = 100_000
+	dir := t.TempDir()
+	b := newBases(dir, cfg)
+	for i, commit := range commits {
+		b.hosts = hostlimit.New(cfg.Limits.FetchBytes) // it is the cache that is tested
+		if err := b.Fetch(t.Context(), server.URL, commit); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		old := time.Now().Add(time.Duration(i-100) * time.Hour)
+		if err := os.Chtimes(filepath.Join(dir, commit), old, old); err != nil {
+			t.Fatal(err)
+		}
+		if most := cacheFetches * cfg.Limits.FetchBytes; sizeOf(dir) > most {
+			t.Errorf("%d: the cache has %d bytes", i, sizeOf(dir))
+		}
+	}
+	for i, want := range map[int]bool{0: false, 17: true} {
+		if _, err := os.Stat(filepath.Join(dir, commits[i])); (err == nil) != want {
+			t.Errorf("commit %d is there: %t", i, err == nil)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, err := b.Files(server.URL, e.Name()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.hosts = hostlimit.New(cfg.Limits.FetchBytes)
+	if err := b.Fetch(t.Context(), server.URL, commits[0]); err == nil || !strings.Contains(err.Error(), "all remote bases in use") {
+		t.Errorf("although all are in use: %v", err)
+	}
+}
+
+// One host cannot send more than its share, in however many commits.
+func TestBytesOfAHostAreCounted(t *testing.T) {
+	g := gitrepo.New(t)
+	var commits []string
+	for i := range 12 {
+		commits = append(commits, g.Commit(fmt.Sprint(i), map[string]string{"a": gitrepo.Noise(90_000 + i)}))
+	}
+	server := serveGit(t, g)
+	var sent atomic.Int32
+	server.answer(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			sent.Add(1)
+		}
+		return false
+	})
+	cfg := config(t, server.URL)
+	cfg.Limits.FetchBytes = 100_000
+	b := newBases(t.TempDir(), cfg)
+	var err error
+	for _, commit := range commits {
+		err = errors.Join(err, b.Fetch(t.Context(), server.URL, commit))
+	}
+	if err == nil || sent.Load() < hostlimit.HostFetches || sent.Load() > 3*hostlimit.HostFetches {
+		t.Errorf("%d requests: %v", sent.Load(), err)
+	}
+}
+
+// Lists of references count too.
+func TestListsOfAHostAreCounted(t *testing.T) {
+	g := gitrepo.New(t)
+	g.Commit("first", map[string]string{"a": "1"})
+	server := serveGit(t, g)
+	cfg := config(t, server.URL)
+	cfg.Limits.FetchBytes = 2000
+	b := newBases(t.TempDir(), cfg)
+	var err error
+	for range 40 {
+		_, err = b.Lock(t.Context(), server.URL, "missing")
+	}
+	if err == nil || !strings.Contains(err.Error(), "it is asked again in") {
+		t.Errorf("after forty lists: %v", err)
+	}
+}
+
+// newBases returns bases that share their limits with nobody.
+func newBases(dir string, cfg Config) *Bases {
+	return NewBases(dir, cfg, hostlimit.New(cfg.withDefaults().Limits.FetchBytes))
+}
