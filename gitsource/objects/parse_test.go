@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -140,4 +141,15 @@ func TestParseHash(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+}
+
+// No tag causes a panic, and what it points to is in its first lines.
+func FuzzParseTag(f *testing.F) {
+	f.Add([]byte("object 0123456789abcdef0123456789abcdef01234567\ntype commit\ntag v1\ntagger A <a@b> 1 +0000\n\nv1\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		target, kind, err := parseTag(raw)
+		if err == nil && !bytes.HasPrefix(bytes.ToLower(raw), []byte("object "+target.String()+"\ntype "+strings.ToLower(kind))) {
+			t.Errorf("%q points to %s %q", raw, kind, target)
+		}
+	})
 }
