@@ -42,6 +42,8 @@ type Commit struct {
 var (
 	// ErrUnknownCommit is returned for a commit that is not in the store.
 	ErrUnknownCommit = errors.New("not in the store")
+	// ErrNotInHistory is returned if one commit is not in the history of another, although it has to be.
+	ErrNotInHistory = errors.New("not in the history")
 	// ErrTooLarge is returned if one of the Limits is exceeded.
 	ErrTooLarge = objects.ErrTooLarge
 	// ErrRefNotFound is returned when the remote does not have the reference.

@@ -112,6 +112,8 @@ type Placement struct {
 	RunPending string
 	// RunUnknown is why nothing can be decided about the run in force; empty if it can.
 	RunUnknown string
+	// FailedContent is set if the content in force has failed in a run, and was rolled back.
+	FailedContent *FailedContent
 	// Warnings are problems that do not keep the placement from being planned.
 	Warnings problem.List
 	// Pending says that nothing is decided yet.

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A runPlanner plans the staged update runs of a placement.
@@ -420,9 +421,7 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 	older := run.Content.Hash != pl.current.prepared.fingerprintOf()
 	p.Rollout.Settled = p.Rollout.Settled && !older
 	why := "whose content waits for another run"
-	if slices.ContainsFunc(p.Record.Runs, func(r placement.Run) bool {
-		return r.RolledBack != "" && r.Content.Hash == pl.current.prepared.fingerprintOf()
-	}) {
+	if p.FailedContent = failedContent(&p.Record, pl.current.prepared.fingerprintOf()); p.FailedContent != nil {
 		why = "whose content failed and was rolled back"
 	}
 	for _, c := range p.Clusters {
@@ -430,6 +429,29 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 			c.Waits = "the strategy is External: the content of run " + run.Name + " is older than the commit in force, " + why
 		}
 	}
+}
+
+// A FailedContent is the content of the commit in force, which has failed in a run, and was rolled back.
+type FailedContent struct {
+	// Run is the run in which it failed, and Commit the newest commit that has brought it. Back is the last run that has finished.
+	Run, Back *placement.Run
+	Commit    string
+}
+
+// failedContent returns the newest content of a placement if it has failed; nil if it has not, or if no run has finished.
+func failedContent(r *ledger.Placement, fingerprint string) *FailedContent {
+	i := slices.IndexFunc(r.Runs, func(run placement.Run) bool { return run.RolledBack != "" && run.Content.Hash == fingerprint })
+	to := lastFinished(r.Runs)
+	if i < 0 || to < 0 {
+		return nil
+	}
+	out := &FailedContent{Run: &r.Runs[i], Back: &r.Runs[to], Commit: r.Runs[i].Content.Commit}
+	for _, revised := range r.Revisions {
+		if revised.Content.Hash == fingerprint {
+			out.Commit = revised.Content.Commit
+		}
+	}
+	return out
 }
 
 // rollBack ends a run in which an update has failed, if its strategy asks for that: the clusters go back to the content of the last

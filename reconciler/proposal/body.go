@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/difftext"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 )
 
 // most is the maximum number of clusters, and of lines about them, that one pull request lists, mostWriters that of
@@ -27,6 +28,9 @@ const (
 
 // title returns the title of the pull request or issue of a change.
 func (c *change) title() string {
+	if c.rollback != nil {
+		return c.rollback.Title()
+	}
 	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), c.what(), c.share()), longestTitle)
 }
 
@@ -80,12 +84,20 @@ func fieldName(path string) string {
 	return ""
 }
 
-// trailer returns the line that marks a commit as gitfleet's own for a change.
-func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
+// trailer returns the line that marks a commit on a branch as gitfleet's own for a change.
+func trailer(branch string) string {
+	if isRollback(branch) {
+		return "Gitfleet-Failed-Content: " + branchHash(branch)
+	}
+	return "Gitfleet-Drift: " + branchHash(branch)
+}
 
 // message returns the commit message, whose last line is the marker. It contains no number that
 // changes while the pull request is open.
 func (c *change) message(marker string) string {
+	if c.rollback != nil {
+		return c.rollback.Message(marker)
+	}
 	var b strings.Builder
 	switch {
 	case c.deleted:
@@ -115,6 +127,9 @@ func (c *change) body(fleet string, waiting []*change) string {
 
 // text is the body without the marker.
 func (c *change) text(waiting []*change) string {
+	if c.rollback != nil {
+		return c.rollback.Body()
+	}
 	var b strings.Builder
 	verb, end := "changed", "this pull request is merged or closed"
 	if c.deleted {
@@ -384,7 +399,9 @@ func ChangeOf(pr forge.PullRequest, fleet string) string {
 }
 
 // IsOfDrift reports whether a pull request offers drift, of whichever fleet.
-func IsOfDrift(pr forge.PullRequest) bool { return !pr.Fork && isPullRequest(pr.Branch) }
+func IsOfDrift(pr forge.PullRequest) bool {
+	return !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix)
+}
 
 // The labels of pull requests and issues.
 const (
@@ -416,6 +433,8 @@ func labelOf(name string) forge.Label {
 		return forge.Label{Name: name, Color: "#0969da", Description: "Something was changed on member clusters"}
 	case name == holdLabel:
 		return forge.Label{Name: name, Color: "#8250df", Description: "Keeps the object on the clusters as it is, also after closing"}
+	case name == rollback.Label:
+		return forge.Label{Name: name, Color: "#cf222e", Description: "Content that has failed in an update run, and was rolled back"}
 	case name == issueLabel:
 		return forge.Label{Name: name, Color: "#bf8700", Description: "No edit of the files in Git makes the change"}
 	case strings.HasPrefix(name, severityLabel):
@@ -450,6 +469,9 @@ func (c *change) severity() string {
 
 // labels returns the labels of the pull request or issue.
 func (c *change) labels() []string {
+	if c.rollback != nil {
+		return rollbackLabels(c)
+	}
 	all := []string{driftLabel, severityLabel + c.severity()}
 	for _, d := range c.drifts {
 		_, name, _ := strings.Cut(d.Placement, "/")

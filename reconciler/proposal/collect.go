@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -56,6 +57,8 @@ type change struct {
 	// target is the change for an [Editor], and memo identifies it with the clusters that have it and that do not.
 	target Target
 	memo   string
+	// rollback is set if the change undoes content that has failed. It has neither an object nor drifts.
+	rollback *rollback.Offer
 	// putsBack are the other held changes of the object that the commit of this one puts back, by hash.
 	putsBack []*change
 }
@@ -89,6 +92,8 @@ type collector struct {
 	unreadable bool
 	// used are the keys of the edits that the last pass needed.
 	used map[string]bool
+	// rollbacks are the edits that undo the failed contents of the last report.
+	rollbacks map[string]cachedRollback
 }
 
 // cachedEdit is the result of computing an edit. partial says that it fails only because not all
@@ -320,6 +325,9 @@ func (c *change) clusters() []string {
 
 // first returns when the change was first seen on any cluster.
 func (c *change) first() time.Time {
+	if c.rollback != nil {
+		return c.rollback.Failed.At
+	}
 	return slices.MinFunc(c.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
 }
 

@@ -14,13 +14,16 @@ import (
 func (p *Proposer) sendDecisions(now time.Time) {
 	all, held := decisions{}, newHeldChanges(now, p.report)
 	for _, n := range p.known.notOffered {
+		if n.change.rollback != nil {
+			continue // no cluster waits for it
+		}
 		it, putBack := p.decideNotOffered(n)
 		all.add(n.change, putBack, it.message, now)
 		held.items = append(held.items, it)
 	}
 	for _, c := range p.known.offers {
 		s := p.states[c.hash]
-		if s == nil {
+		if s == nil || c.rollback != nil {
 			continue
 		}
 		state := s.heldState()

@@ -40,7 +40,7 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 		text += fmt.Sprintf("\nconfigmap web/config-%d plain", i)
 	}
 	d := &drifting{proposing: newProposing(10), files: world.Files(t, text)}
-	d.cfg.Files = func(context.Context, string) (fs.FS, error) { return d.files, nil }
+	d.cfg.Files = d.readFiles
 	loader := hub.NewLoader(hub.Options{})
 	d.collector.load = func(files fs.FS) (*hub.Snapshot, error) {
 		if d.loads++; d.broken != nil {
@@ -69,6 +69,8 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 	d.report = status.Build(status.Input{Plan: plan.Resolve(d.in), InForce: d.in.InForce, Ledger: d.in.Ledger, Now: now})
 	return d
 }
+
+func (d *drifting) readFiles(context.Context, string) (fs.FS, error) { return d.files, nil }
 
 // step advances the time and runs one pass.
 func (d *drifting) step(t *testing.T, after time.Duration) (next time.Duration) {

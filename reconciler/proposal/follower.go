@@ -255,9 +255,9 @@ func (f *follower) isOpen(c *change, s *offerState, _ time.Time) bool {
 
 // isUnanswered reports whether an open pull request or issue has waited too long for a decision. One that somebody has
 // opened again is not closed once more.
-func (f *follower) isUnanswered(_ *change, s *offerState, now time.Time) bool {
+func (f *follower) isUnanswered(c *change, s *offerState, now time.Time) bool {
 	pr, listed := f.open[s.branch]
-	return f.cfg.ExpireAfter > 0 && listed && s.state == forge.Open && !s.hold && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.cfg.ExpireAfter &&
+	return f.cfg.ExpireAfter > 0 && c.rollback == nil && listed && s.state == forge.Open && !s.hold && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.cfg.ExpireAfter &&
 		!strings.Contains(pr.Body, expiredMarker)
 }
 
@@ -297,7 +297,7 @@ func (f *follower) isDue(c *change, s *offerState, now time.Time) bool {
 		return false
 	}
 	if f.canOffer(c, now) && !(s.neverOffered && groupOf(f, c) != "") {
-		return s.asked || !s.due(f.cfg.MinAge).After(now)
+		return s.asked || !waitsFor(c, s, f.cfg.MinAge).After(now)
 	}
 	return !s.neverOffered
 }
@@ -366,15 +366,14 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 
 // closeOver closes a pull request or an issue whose drift is over, unless it is closed by now.
 func closeOver(ctx context.Context, f *follower, pr forge.PullRequest) error {
-	const comment = "The drift has ended: no cluster has this value any more, or Git has changed. If a cluster has another value now, that is a change of its own."
 	current, err := f.current(ctx, pr.Branch, pr.Number)
 	if err != nil || current == nil || current.State != forge.Open {
 		return err
 	}
-	if err := f.end(ctx, pr, comment, markEnded(pr.Body)); err != nil {
+	if err := f.end(ctx, pr, overComment(pr), markEnded(pr.Body)); err != nil {
 		return err
 	}
-	f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
+	f.cfg.Log.Info("a proposal is closed, since it is over", "url", pr.URL)
 	f.removeBranch(ctx, pr.Branch)
 	return nil
 }

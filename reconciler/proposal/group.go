@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 )
 
 const (
@@ -216,7 +217,7 @@ func beginPass(f *follower) {
 
 // groupOf returns the placement with whose other changes one is offered; empty if it is offered alone.
 func groupOf(f *follower, c *change) string {
-	if !f.cfg.ByPlacement || c.reason != nil || f.alone[c.hash] == f.known.commit || f.known.files == nil {
+	if !f.cfg.ByPlacement || c.rollback != nil || c.reason != nil || f.alone[c.hash] == f.known.commit || f.known.files == nil {
 		return ""
 	}
 	for _, d := range c.drifts {
@@ -234,7 +235,7 @@ func groupHash(fleet, placement string) string { return hashOf(fleet, "placement
 func findInGroups(f *follower, ctx context.Context, placement, hash string, since time.Time) (*forge.PullRequest, error) {
 	group := groupHash(f.cfg.Fleet, placement)
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
-		branch := branchOf(group, attempt)
+		branch := branchOf(branchPrefix, group, attempt)
 		if _, open := f.open[branch]; open {
 			continue
 		}
@@ -475,5 +476,5 @@ func isNeeded(f *follower, pr forge.PullRequest, undecided map[string]bool) bool
 			return true
 		}
 	}
-	return mayListAny(pr.Body, f.known.unheard)
+	return !isRollback(pr.Branch) && !slices.Contains(pr.Labels, rollback.Label) && mayListAny(pr.Body, f.known.unheard)
 }

@@ -24,7 +24,9 @@ const (
 
 func isIssue(branch string) bool { return strings.HasPrefix(branch, issuePrefix) }
 
-func isPullRequest(branch string) bool { return strings.HasPrefix(branch, branchPrefix) }
+func isPullRequest(branch string) bool {
+	return strings.HasPrefix(branch, branchPrefix) || isRollback(branch)
+}
 
 // IsIssueOfDrift reports whether a webhook may be about an issue that a Proposer has opened.
 func IsIssueOfDrift(labels []string, body string) bool {

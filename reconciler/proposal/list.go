@@ -104,7 +104,7 @@ func (f *follower) addOurs(open map[string]forge.PullRequest, list []forge.PullR
 		known[s.branch] = true
 	}
 	for _, pr := range list {
-		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
+		if !pr.Fork && isPullRequest(pr.Branch) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
 			open[pr.Branch] = pr
 		}
 	}
@@ -113,7 +113,10 @@ func (f *follower) addOurs(open map[string]forge.PullRequest, list []forge.PullR
 // branchHash returns the hash of the change of a pull request or an issue, which is part of the name
 // of its branch.
 func branchHash(branch string) string {
-	hash, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(branch, issuePrefix), branchPrefix), "-")
+	for _, prefix := range []string{issuePrefix, branchPrefix, rollbackPrefix} {
+		branch = strings.TrimPrefix(branch, prefix)
+	}
+	hash, _, _ := strings.Cut(branch, "-")
 	return hash
 }
 
@@ -168,7 +171,7 @@ func (f *follower) removeBranch(ctx context.Context, branch string) {
 	if isIssue(branch) {
 		return
 	}
-	if err := f.cfg.Branches.Remove(ctx, branch, trailer(branchHash(branch))); err != nil {
+	if err := f.cfg.Branches.Remove(ctx, branch, trailer(branch)); err != nil {
 		f.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 	}
 }
@@ -197,11 +200,11 @@ func (f *follower) removeLeftovers(ctx context.Context, now time.Time) error {
 
 func (f *follower) tryLeftovers(ctx context.Context) error {
 	if f.leftovers == nil {
-		branches, err := f.cfg.Branches.List(ctx, branchPrefix)
+		branches, err := f.cfg.Branches.List(ctx, ownPrefix)
 		if err != nil {
 			return err
 		}
-		f.leftovers = append([]string{}, branches...)
+		f.leftovers = slices.DeleteFunc(append([]string{}, branches...), func(branch string) bool { return !isPullRequest(branch) })
 	}
 	for range min(len(f.leftovers), mostLeftovers) {
 		branch := f.leftovers[0]

@@ -19,6 +19,9 @@ import (
 func (f *follower) newest() string {
 	var last forge.PullRequest
 	for _, pr := range f.open {
+		if isRollback(pr.Branch) {
+			continue // does not list what waits
+		}
 		if last.Branch == "" || isIssue(last.Branch) && !isIssue(pr.Branch) || isIssue(last.Branch) == isIssue(pr.Branch) && pr.Number > last.Number {
 			last = pr
 		}
@@ -75,7 +78,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 		return found, nil
 	}
 	placement := groupOf(f, c)
-	if placement == "" && f.canOffer(c, now) && f.atLimit(s) {
+	if placement == "" && c.rollback == nil && f.canOffer(c, now) && f.atLimit(s) {
 		return nil, nil
 	}
 	found, branch, err := f.findEarlier(ctx, c, s, now)
@@ -116,7 +119,7 @@ func (f *follower) findOpen(hash string) (found *forge.PullRequest) {
 // atLimit reports whether no more pull requests and issues may be opened now, and records that with the
 // change.
 func (f *follower) atLimit(s *offerState) bool {
-	open, retried := len(f.open), f.countRetried(s)
+	open, retried := countDrift(f.open), f.countRetried(s)
 	if s.asked || open+retried < f.cfg.MaxOpen {
 		return false
 	}
@@ -171,7 +174,7 @@ func (f *follower) create(ctx context.Context, o offer, branch string, now time.
 		f.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
 	for _, c := range o.all() {
-		f.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", c.id.String())
+		f.logOffered(c, "as a pull request", pr.URL)
 	}
 	if f.cfg.Opened != nil {
 		f.cfg.Opened()
@@ -181,7 +184,7 @@ func (f *follower) create(ctx context.Context, o offer, branch string, now time.
 
 // commit returns the commit for the branch of a change or a group.
 func (f *follower) commit(o offer, branch string, now time.Time) gitsource.BranchCommit {
-	marker := trailer(branchHash(branch))
+	marker := trailer(branch)
 	out := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
 	for _, file := range o.edit() {
 		out.Files[file.Path] = file.After

@@ -67,7 +67,7 @@ type Branches interface {
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Config configures a Proposer. All fields must be set, except Reviewers and OwnersFiles, and Forge and Branches: without these
+// Config configures a Proposer. All fields must be set, except Reviewers, OwnersFiles and Undo, and Forge and Branches: without these
 // no pull request is opened, and drift that an edit of the files could express stays on the
 // cluster.
 type Config struct {
@@ -81,6 +81,9 @@ type Config struct {
 	Files func(ctx context.Context, commit string) (fs.FS, error)
 	// Load loads the tree of a commit.
 	Load func(fs.FS) (*hub.Snapshot, error)
+	// Undo returns what undoing all changes after one commit up to another does to the files of head. If it is nil, nothing is
+	// offered to undo content that has failed in an update run.
+	Undo func(ctx context.Context, head, later, earlier string) (*gitsource.Undone, error)
 	// Contains reports whether commit is head or an ancestor of head.
 	Contains func(ctx context.Context, head, commit string) (bool, error)
 	// SetDriftDecisions receives the decisions about all held drift, by cluster. It never blocks.
@@ -107,8 +110,11 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// branchPrefix is the prefix of the names of all branches with changes.
-const branchPrefix = "gitfleet/drift/"
+// ownPrefix is the prefix of the names of all branches with changes, and branchPrefix that of those with drift.
+const (
+	ownPrefix    = "gitfleet/"
+	branchPrefix = ownPrefix + "drift/"
+)
 
 const (
 	// recoveryGrace is how long the drift has to be gone before its pull request is closed:
@@ -304,7 +310,7 @@ func (p *Proposer) group(ctx context.Context) {
 	if key.Len() > 0 { // the edits also depend on the clusters without drift
 		key.WriteString(p.report.PlacedDigest())
 	}
-	fmt.Fprintln(&key, p.report.InForce.Commit.Hash)
+	fmt.Fprintln(&key, failedKey(p.report), p.report.InForce.Commit.Hash)
 	if key.String() == p.known.key {
 		return
 	}
@@ -316,7 +322,9 @@ func (p *Proposer) group(ctx context.Context) {
 	}
 	p.known.key, p.known.commit = key.String(), p.report.InForce.Commit.Hash
 	p.known.files, p.known.head, p.known.load = files, p.report.InForce, p.collector.load
+	offers, others := collectFailed(ctx, p, files)
 	p.known.offers, p.known.notOffered = p.collector.collect(p.report, files)
+	p.known.offers, p.known.notOffered = append(p.known.offers, offers...), append(p.known.notOffered, others...)
 	if len(p.known.undecided()) > 0 {
 		p.known.key = "" // the next report may have more drift
 	}

@@ -222,9 +222,18 @@ func (t *tracker) createIssue(ctx context.Context, c *change) (*forge.PullReques
 	if t.allIssues != nil {
 		t.allIssues.list = append(t.allIssues.list, i)
 	}
-	t.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", c.id.String())
+	t.logOffered(c, "as an issue", i.URL)
 	opened := fromIssue(i, c.hash)
 	return &opened, nil
+}
+
+// logOffered logs that a change is offered.
+func (t *tracker) logOffered(c *change, how, url string) {
+	if c.rollback != nil {
+		t.cfg.Log.Info("content that has failed is offered to be undone "+how, "url", url, "placement", c.rollback.Placement.String(), "run", c.rollback.Failed.Run)
+		return
+	}
+	t.cfg.Log.Info("a drift is offered "+how, "url", url, "object", c.id.String())
 }
 
 // An issueList is what listing issues came to at a time.
@@ -245,9 +254,9 @@ func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now
 				return found, "", err
 			}
 		}
-		return t.findPullRequest(ctx, c.hash, s.since)
+		return t.findPullRequest(ctx, c, s.since)
 	}
-	found, branch, err = t.findPullRequest(ctx, c.hash, s.since)
+	found, branch, err = t.findPullRequest(ctx, c, s.since)
 	if err == nil && found == nil {
 		found, err = t.findIssueIfListed(ctx, c.hash, s, now)
 	}
@@ -256,9 +265,13 @@ func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now
 
 // findPullRequest returns the pull request of a change that still counts; nil if there is none. The
 // branch is that of findEarlier.
-func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.Time) (*forge.PullRequest, string, error) {
+func (t *tracker) findPullRequest(ctx context.Context, c *change, since time.Time) (*forge.PullRequest, string, error) {
+	prefix := branchPrefix
+	if c.rollback != nil {
+		prefix = rollbackPrefix
+	}
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
-		branch := branchOf(hash, attempt)
+		branch := branchOf(prefix, c.hash, attempt)
 		found, err := t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
 		if err != nil || found == nil || !isOver(found, since) {
 			return found, branch, err
@@ -268,11 +281,11 @@ func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.T
 }
 
 // branchOf returns the branch of a change or a group that is offered for the first or another time.
-func branchOf(hash string, attempt int) string {
+func branchOf(prefix, hash string, attempt int) string {
 	if attempt == 1 {
-		return branchPrefix + hash
+		return prefix + hash
 	}
-	return fmt.Sprintf("%s%s-%d", branchPrefix, hash, attempt)
+	return fmt.Sprintf("%s%s-%d", prefix, hash, attempt)
 }
 
 // commentOnce adds a comment to a pull request, unless it already has it.

@@ -53,6 +53,25 @@ type UpdateStage struct {
 	Finished time.Time `json:"finished,omitzero"`
 }
 
+// A FailedContent is the content in force of a placement, if it has failed in an update run and was rolled back.
+type FailedContent struct {
+	Run    string    `json:"run"`
+	Commit string    `json:"commit"` // the newest that has brought it
+	Reason string    `json:"reason"` // names the clusters on which it has failed
+	At     time.Time `json:"at,omitzero"`
+	// Back is the last run that has finished, whose content is that of the commit BackCommit.
+	Back       string `json:"back"`
+	BackCommit string `json:"backCommit"`
+}
+
+func failedContent(p *plan.Placement) *FailedContent {
+	f := p.FailedContent
+	if f == nil {
+		return nil
+	}
+	return &FailedContent{Run: f.Run.Name, Commit: f.Commit, Reason: f.Run.RolledBack, At: f.Run.SupersededAt, Back: f.Back.Name, BackCommit: f.Back.Content.Commit}
+}
+
 // updateRun returns the update run of a placement that is in force, or else the newest; nil if there is none.
 func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	n := len(p.Record.Runs)

@@ -129,6 +129,8 @@ type Detail struct {
 	NoMembers bool      `json:"noMembers,omitempty"`
 	// UpdateRun is its staged update run that is in force, or else the newest; nil if there is none.
 	UpdateRun *UpdateRun `json:"updateRun,omitempty"`
+	// FailedContent is set if its newest content has failed in an update run, and was rolled back.
+	FailedContent *FailedContent `json:"failedContent,omitempty"`
 	// Short is how many clusters of the number that the policy asks for are not selected.
 	Short int `json:"short,omitempty"`
 }
@@ -287,7 +289,7 @@ func (b *builder) detail() *Detail {
 	if p.Spec == nil {
 		return d
 	}
-	d.UpdateRun = updateRun(p, b.Now)
+	d.UpdateRun, d.FailedContent = updateRun(p, b.Now), failedContent(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		reason, _, _ := strings.Cut(a.Reason, plan.LastReceived) // which is said of the cluster

@@ -39,6 +39,9 @@ func newProposer(c settings.Config, repo *gitsource.Repo, remotes settings.Remot
 	if !c.AsksForge() {
 		return proposal.New(cfg), nil
 	}
+	cfg.Undo = func(ctx context.Context, head, later, earlier string) (*gitsource.Undone, error) {
+		return gitsource.Undo(ctx, repo, head, later, earlier)
+	}
 	cfg.Forge, cfg.Reviewers, cfg.OwnersFiles = f, c.Drift.Reviewers, c.ForgeConfig().Type.OwnersFiles()
 	branches, err := newPublisher(c, repo, log)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // are read.
 func TestFilesOfAnEditedTree(t *testing.T) {
 	base := fstest.MapFS{"a.yaml": {Data: []byte("a")}, "dir/b.yaml": {Data: []byte("b")}, "dir/c.yaml": {Data: []byte("c")}}
-	tree := Tree(base, map[string][]byte{"dir/b.yaml": []byte("edited"), "dir/c.yaml": nil, "dir/new.yaml": []byte("new")})
+	tree := Tree(base, map[string][]byte{"dir/b.yaml": []byte("edited"), "dir/c.yaml": nil, "dir/new.yaml": []byte("new"), "made/deep/new.yaml": []byte("deep"), "made/none.yaml": nil})
 	got := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -43,15 +43,23 @@ func TestFilesOfAnEditedTree(t *testing.T) {
 		}
 		return nil
 	})
-	if want := map[string]string{"a.yaml": "a", "dir/b.yaml": "edited", "dir/new.yaml": "new"}; err != nil || !maps.Equal(got, want) {
+	if want := map[string]string{"a.yaml": "a", "dir/b.yaml": "edited", "dir/new.yaml": "new", "made/deep/new.yaml": "deep"}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("the files are %q, %v", got, err)
+	}
+	made, err := tree.Open("made/deep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	if list, err := made.(fs.ReadDirFile).ReadDir(-1); err != nil || len(list) != 1 || list[0].Name() != "new.yaml" {
+		t.Errorf("a new directory has %v, %v", list, err)
 	}
 	for how, open := range map[string]func(string) error{
 		"opened": func(name string) error { _, err := tree.Open(name); return err },
 		"found":  func(name string) error { _, err := fs.Stat(tree, name); return err },
 		"read":   func(name string) error { _, err := fs.ReadFile(tree, name); return err },
 	} {
-		for _, name := range []string{"dir/c.yaml", "none.yaml"} {
+		for _, name := range []string{"dir/c.yaml", "none.yaml", "made/none.yaml", "made/other"} {
 			if err := open(name); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s is %s: %v", name, how, err)
 			}
