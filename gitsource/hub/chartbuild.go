@@ -128,7 +128,8 @@ func (u *chartUse) failed(a *assembly) map[string]*overlayBuild {
 }
 
 func (u *chartUse) key() buildKey {
-	return buildKey{u.dir, u.it.chart.Namespace, u.it.id.Namespace != "", chartKind}
+	spec := u.it.chart
+	return buildKey{u.dir, spec.Namespace, u.it.id.Namespace != "", chartKind, strings.Join(spec.ReservedNamespaces, ",")}
 }
 
 // reportChoices reports the clusters for which the values are not known.
@@ -161,7 +162,7 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 		fmt.Fprintf(h, "%q %q %q\n", layer.file, hash, layer.values)
 	}
 	slices.Sort(sources)
-	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: c.File}, sources: slices.Compact(sources), fingerprint: hex.EncodeToString(h.Sum(nil)), clusters: in.clusters}
+	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: c.File}, sources: slices.Compact(sources), fingerprint: hex.EncodeToString(h.Sum(nil)), clusters: in.clusters, by: u.it}
 	a.sources[c.File] = slices.Compact(slices.Sorted(slices.Values(append(a.sources[c.File], b.sources...))))
 	key := cacheKey{c.File, b.fingerprint, true, "/" + chartKind}
 	p := l.cache[key]
@@ -316,7 +317,7 @@ func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[stri
 // setChart sets the content of a chart.
 func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*overlayBuild) {
 	selectors, _ := hashOf(selectorsOf(u.it.chart))
-	built := &api.BuiltOverlay{At: u.it.at(u.field()), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors}
+	built := &api.BuiltOverlay{At: u.it.at(u.field()), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors, ReservedNamespaces: u.it.chart.ReservedNamespaces}
 	h := sha256.New()
 	contents := []any{u.it.object.Hash}
 	for _, key := range slices.Sorted(maps.Keys(builds)) {

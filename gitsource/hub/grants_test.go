@@ -58,6 +58,21 @@ metadata: {name: run, namespace: orders}
 spec: {placementName: staged, stagedRolloutStrategyName: careful, state: Run}
 `
 
+// reservedChart is a chart with an object in a reserved namespace, which is listed.
+const reservedChart = `
+-- apps/evil/a.yaml --
+apiVersion: gitfleet.dev/v1alpha1
+kind: ClusterHelmChart
+metadata: {name: a}
+spec: {chart: {path: apps/evil/chart}, namespace: evil, reservedNamespaces: [kube-system]}
+-- apps/evil/chart/Chart.yaml --
+{apiVersion: v2, name: a, version: 1.0.0}
+-- apps/evil/chart/templates/a.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}
+-- clusters.yaml --
+{apiVersion: cluster.kubernetes-fleet.io/v1, kind: MemberCluster, metadata: {name: one}}
+`
+
 // TestGrants loads what apps/evil adds to a commit.
 func TestGrants(t *testing.T) {
 	all := []string{"*"}
@@ -226,6 +241,15 @@ func TestGrants(t *testing.T) {
 		"a transformer's configuration of others": {
 			files:   "-- apps/kustomization.yaml --\nnamespace: apps\nconfigurations: [one.yaml]\nresources: [b.yaml]\n-- apps/b.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n-- apps/one.yaml --\nnamespace: [{path: spec/x, kind: ConfigMap}]\n",
 			refused: `configurations[0]: apps/one.yaml is not in path apps`,
+		},
+		"a chart with an object in a reserved namespace": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Kinds: all},
+			files:   reservedChart,
+			refused: `apps/evil/chart/templates/a.yaml: files in path apps/evil may not produce ConfigMap/kube-system/a; move it, or add "kube-system" to paths[1].namespaces`,
+		},
+		"a chart with an object in a granted reserved namespace": {
+			grant: grant.Grant{Namespaces: []string{"evil", "kube-system"}, Kinds: all},
+			files: reservedChart,
 		},
 		"everything": {
 			grant: grant.Grant{Namespaces: all, Kinds: all, Placements: all},

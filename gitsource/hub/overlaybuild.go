@@ -36,6 +36,8 @@ type buildKey struct {
 	namespaced bool
 	// kind is that of the overlay or chart, without Cluster.
 	kind string
+	// reserved are the reserved namespaces that are allowed, joined by commas.
+	reserved string
 }
 
 // An overlayBuild is the result of building one directory.
@@ -47,6 +49,8 @@ type overlayBuild struct {
 	fingerprint string
 	// clusters are those that a rendering of a chart is for.
 	clusters []string
+	// by is the overlay or chart; the first one, if several have the same build.
+	by *item
 }
 
 // buildOverlays builds what the overlays have for the clusters, each directory once, and sets the content of the
@@ -72,6 +76,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 			if err != nil || a.full {
 				return err
 			}
+			b.by = u.it
 			builds[key] = b
 		}
 	}
@@ -90,7 +95,8 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 }
 
 func (u *overlayUse) key(dir string) buildKey {
-	return buildKey{dir, u.it.overlay.Namespace, u.it.id.Namespace != "", "Overlay"}
+	spec := u.it.overlay
+	return buildKey{dir, spec.Namespace, u.it.id.Namespace != "", "Overlay", strings.Join(spec.ReservedNamespaces, ",")}
 }
 
 func (k buildKey) compare(o buildKey) int {
@@ -168,7 +174,7 @@ func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scope
 	}
 	own.scaledObjects()
 	for _, it := range own.items {
-		own.checkBuiltNamespace(it, key)
+		own.checkBuiltNamespace(it, key, b.by)
 	}
 	if errors := own.problems.Errors(); b.Err == "" && len(errors) > 0 {
 		b.Err = a.scrub(errors.Sort().Summary())
@@ -236,8 +242,8 @@ func (a *assembly) checkBuilt(it *item, key buildKey, hub *assembly) bool {
 // withArticle are the kinds that have objects of their own namespace only.
 var withArticle = map[string]string{"Overlay": "an Overlay", chartKind: "a " + chartKind}
 
-// checkBuiltNamespace reports an object in a namespace in which its overlay may have none.
-func (a *assembly) checkBuiltNamespace(it *item, key buildKey) {
+// checkBuiltNamespace reports an object in a namespace in which its overlay or chart may have none.
+func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
 	id := it.id
 	isNamespace := id.GroupKind() == api.GroupKind{Kind: "Namespace"}
 	name := id.Namespace
@@ -249,8 +255,14 @@ func (a *assembly) checkBuiltNamespace(it *item, key buildKey) {
 		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and %s has objects of its own namespace only; use a Cluster%s", id, withArticle[key.kind], key.kind)
 	case key.namespaced && id.Namespace != key.namespace:
 		a.problem(problem.Error, it.origin, "metadata.namespace", "%s is in another namespace than %s, that of the %s; use a Cluster%s, or remove the namespace", id, key.namespace, key.kind, key.kind)
-	case api.ReservedNamespace(name) && !(key.namespaced && name != api.Namespace):
-		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is reserved%s", id, name, api.ReservedHint(name))
+	case !api.ReservedNamespace(name) || key.namespaced && name != api.Namespace:
+	case name == api.Namespace:
+		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is gitfleet's own; remove it, or write another namespace", id, name)
+	case isNamespace:
+		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since the namespace is reserved and part of every cluster; remove it, or have the chart leave it out", id)
+	case !slices.Contains(strings.Split(key.reserved, ","), name):
+		field := "spec.reservedNamespaces"
+		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is reserved; to place objects in it, add %s to %s of %s (%s), or write another namespace", id, name, name, field, by.id, by.at(field))
 	}
 }
 
@@ -308,7 +320,7 @@ func (a *assembly) checkUnreadBy(by, dir, kustomization string) {
 // setOverlay sets the content of an overlay.
 func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[buildKey]*overlayBuild) {
 	field := validation.OverlayPath(u.it.overlay)
-	built := &api.BuiltOverlay{Spec: *u.it.overlay, At: u.it.at(field), Hub: o.hub, Properties: map[string]map[string]string{}, Builds: map[string]*api.OverlayBuild{}}
+	built := &api.BuiltOverlay{Spec: *u.it.overlay, At: u.it.at(field), Hub: o.hub, Properties: map[string]map[string]string{}, Builds: map[string]*api.OverlayBuild{}, ReservedNamespaces: u.it.overlay.ReservedNamespaces}
 	h := sha256.New()
 	for _, c := range o.clusters {
 		if len(c.Properties) > 0 {

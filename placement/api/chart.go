@@ -17,7 +17,7 @@ type HelmChart struct {
 }
 
 // A ClusterHelmChart is an envelope whose content is rendered from a Helm chart
-// for the cluster that gets it. It may have objects of any namespace that is not reserved, or of none.
+// for the cluster that gets it. It may have objects of any namespace, or of none. Reserved namespaces have to be listed.
 type ClusterHelmChart struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -35,6 +35,9 @@ type ChartSpec struct {
 	// Namespace is the namespace of the release, and of namespaced objects that have none. Of a
 	// HelmChart it is always its own.
 	Namespace string `json:"namespace,omitempty"`
+	// ReservedNamespaces are reserved namespaces that objects of a ClusterHelmChart may be in, such as
+	// kube-system.
+	ReservedNamespaces []string `json:"reservedNamespaces,omitempty"`
 	// ValuesFiles are files of the repository, relative to the directory that is the hub, with the
 	// variables of overlays. Each replaces values of those before it, and of the chart.
 	ValuesFiles []string `json:"valuesFiles,omitempty"`

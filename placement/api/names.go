@@ -102,8 +102,8 @@ const (
 
 // ReservedNamespace reports whether a namespace belongs to Kubernetes, to KubeFleet or to
 // gitfleet. Its Namespace object is never placed. Objects in it are placed only by a
-// ResourcePlacement of that namespace that selects them by name, and never if the namespace is
-// gitfleet's own.
+// ResourcePlacement of that namespace that selects them by name, or from an overlay or a chart
+// that lists the namespace, and never if the namespace is gitfleet's own.
 func ReservedNamespace(name string) bool {
 	return name == "default" || name == Namespace ||
 		strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "fleet-")

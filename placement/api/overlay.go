@@ -16,7 +16,7 @@ type Overlay struct {
 }
 
 // A ClusterOverlay is an envelope whose content is built for the cluster that gets it: a
-// kustomization of the repository with objects of any namespace that is not reserved, or of none.
+// kustomization of the repository with objects of any namespace, or of none. Reserved namespaces have to be listed.
 type ClusterOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -39,6 +39,9 @@ type OverlaySpec struct {
 	// Namespace is the namespace of namespaced objects that have none. Of an Overlay it is always
 	// its own.
 	Namespace string `json:"namespace,omitempty"`
+	// ReservedNamespaces are reserved namespaces that objects of a ClusterOverlay may be in, such as
+	// kube-system.
+	ReservedNamespaces []string `json:"reservedNamespaces,omitempty"`
 }
 
 // All returns Path, or else Paths.
@@ -76,6 +79,8 @@ type BuiltOverlay struct {
 	Chart map[string]ChartChoice
 	// Selectors identify what decides which clusters have which values of a chart.
 	Selectors string
+	// ReservedNamespaces are reserved namespaces that the objects may be in.
+	ReservedNamespaces []string
 }
 
 // A ChartChoice is what a chart has for one cluster.

@@ -154,7 +154,8 @@ func (o *opener) addBuilt(envelope *api.Object, id *api.EnvelopeIdentifier) {
 		return
 	}
 	for _, object := range objects {
-		if namespace := o.reserved(object.Content); namespace != "" {
+		namespace := o.reserved(object.Content)
+		if namespace != "" && !(object.ID.Namespace == namespace && slices.Contains(envelope.Overlay.ReservedNamespaces, namespace)) {
 			o.problem("%s: %s of %s: namespace %s is not allowed to propagate%s", object.Origin, object.ID, envelope.ID, namespace, api.ReservedHint(namespace))
 			continue
 		}

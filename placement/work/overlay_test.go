@@ -100,6 +100,31 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
+// An overlay may have objects in the reserved namespaces that it lists, and a Namespace in none.
+func TestReservedNamespacesOfOverlays(t *testing.T) {
+	object := func(kind, namespace, name string) *api.Object {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace}}}
+		return &api.Object{ID: api.IDOf(u), Content: u}
+	}
+	for name, test := range map[string]struct {
+		object *api.Object
+		listed []string
+		placed bool
+	}{
+		"listed":        {object("ConfigMap", "kube-system", "a"), []string{"default", "kube-system"}, true},
+		"not listed":    {object("ConfigMap", "kube-system", "a"), []string{"default"}, false},
+		"the Namespace": {object("Namespace", "", "kube-system"), []string{"kube-system"}, false},
+	} {
+		o := overlayOf("all", map[string][]string{"all": nil})
+		o.Overlay.ReservedNamespaces = test.listed
+		o.Overlay.Builds["all"].Objects = []*api.Object{test.object}
+		rendered, err := NewRenderer(api.PlacementKey{Name: "shop"}, []*api.Object{o}, nil, nil, nil).For(placement.Cluster{Name: "one"})
+		if test.placed != (err == nil && len(rendered.Manifests) == 1) || !test.placed && err == nil {
+			t.Errorf("%s: %d objects, %v", name, len(rendered.Manifests), err)
+		}
+	}
+}
+
 // A cluster gets the rendering of a chart that the commit has for it, whatever its labels are.
 func TestCharts(t *testing.T) {
 	chart := func(choices map[string]api.ChartChoice, selectors string) *Renderer {

@@ -43,7 +43,8 @@ func CheckChart(r *document.Report, id api.ID, spec *api.ChartSpec) {
 	if fault := ReleaseFault(spec.ReleaseName); fault != "" {
 		r.Rulef(r.Field("spec", "releaseName"), "%s", fault)
 	}
-	checkChartNamespace(r, id, spec.Namespace)
+	checkChartNamespace(r, id, spec)
+	checkReservedNamespaces(r, id, spec.ReservedNamespaces)
 	checkValues(r, r.Object.Child("spec"), spec.ValuesFiles, spec.Values, spec.Capabilities)
 	entries := r.Field("spec", "valuesByCluster")
 	CheckLength(r, entries, len(spec.ValuesByCluster), 0, 100)
@@ -137,17 +138,15 @@ func ReleaseFault(name string) string {
 	return ""
 }
 
-func checkChartNamespace(r *document.Report, id api.ID, namespace string) {
+func checkChartNamespace(r *document.Report, id api.ID, spec *api.ChartSpec) {
 	p := r.Field("spec", "namespace")
 	switch {
-	case namespace == "":
+	case spec.Namespace == "":
 		r.Rulef(p, "missing; write the namespace of the release")
-	case id.Namespace != "" && namespace != id.Namespace:
+	case id.Namespace != "" && spec.Namespace != id.Namespace:
 		r.Rulef(p, "is that of the HelmChart, %s, and cannot be another one; remove it, or use a ClusterHelmChart", id.Namespace)
-	case id.Namespace == "" && api.ReservedNamespace(namespace):
-		r.Rulef(p, "namespace %s is reserved%s; write another one", namespace, api.ReservedHint(namespace))
 	default:
-		rules(r, p, validation.IsDNS1123Label(namespace), "%q is not a valid namespace", namespace)
+		checkDefaultNamespace(r, id, spec.Namespace, spec.ReservedNamespaces)
 	}
 }
 

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -46,13 +47,47 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 		r.RecordLine(many)
 	}
 	namespace := r.Field("spec", "namespace")
-	switch {
-	case id.Namespace != "" && spec.Namespace != id.Namespace:
+	if id.Namespace != "" && spec.Namespace != id.Namespace {
 		r.Rulef(namespace, "is that of the Overlay, %s, and cannot be another one; remove it, or use a ClusterOverlay", id.Namespace)
-	case id.Namespace == "" && api.ReservedNamespace(spec.Namespace):
-		r.Rulef(namespace, "namespace %s is reserved%s; write another one", spec.Namespace, api.ReservedHint(spec.Namespace))
-	case spec.Namespace != "":
-		rules(r, namespace, validation.IsDNS1123Label(spec.Namespace), "%q is not a valid namespace", spec.Namespace)
+	} else if spec.Namespace != "" {
+		checkDefaultNamespace(r, id, spec.Namespace, spec.ReservedNamespaces)
+	}
+	checkReservedNamespaces(r, id, spec.ReservedNamespaces)
+}
+
+// checkDefaultNamespace validates the namespace of objects that have none, of which reserved ones have to be listed.
+func checkDefaultNamespace(r *document.Report, id api.ID, name string, listed []string) {
+	p := r.Field("spec", "namespace")
+	switch {
+	case id.Namespace == "" && name == api.Namespace:
+		r.Rulef(p, "namespace %s is gitfleet's own, in which nothing can be placed; write another one", name)
+	case id.Namespace == "" && api.ReservedNamespace(name) && !slices.Contains(listed, name):
+		r.Rulef(p, "namespace %s is reserved; write another one, or reservedNamespaces: [%s] if objects are to be placed in it", name, name)
+	default:
+		rules(r, p, validation.IsDNS1123Label(name), "%q is not a valid namespace", name)
+	}
+}
+
+// checkReservedNamespaces validates the reserved namespaces that an overlay or a chart may have objects in.
+func checkReservedNamespaces(r *document.Report, id api.ID, names []string) {
+	p := r.Field("spec", "reservedNamespaces")
+	r.RecordLine(p)
+	if id.Namespace != "" && names != nil {
+		r.Rulef(p, "objects of this kind are in its own namespace only; remove it, or use a Cluster%s", id.Kind)
+		return
+	}
+	CheckLength(r, p, len(names), 0, 20)
+	for i, name := range names {
+		switch {
+		case name == api.Namespace:
+			r.Rulef(p.At(i), "namespace %s is gitfleet's own, in which nothing can be placed; remove it", name)
+		case len(validation.IsDNS1123Label(name)) > 0:
+			r.Rulef(p.At(i), "%q is not the name of a namespace, and there are no patterns; write one such as kube-system", name)
+		case !api.ReservedNamespace(name):
+			r.Rulef(p.At(i), "namespace %s is not reserved, so that objects may be in it anyway; remove it", name)
+		case slices.Contains(names[:i], name):
+			r.Rulef(p.At(i), "namespace %s is listed twice; remove one of them", name)
+		}
 	}
 }
 
