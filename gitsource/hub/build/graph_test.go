@@ -181,7 +181,7 @@ func TestPlugins(t *testing.T) {
 	)
 	for plugin, want := range map[string]string{
 		builtin + "kind: LabelTransformer":                   "",
-		builtin + "kind: HelmChartInflationGenerator":        at + "charts are rendered only where they are listed under helmCharts of a kustomization, which has the same fields; move it there",
+		builtin + "kind: HelmChartInflationGenerator":        at + "charts are rendered only where they are listed under helmCharts or generators of a kustomization; move it there",
 		builtin + "kind: SedTransformer":                     at + "SedTransformer" + program,
 		"apiVersion: example.com/v1, kind: PatchTransformer": at + "PatchTransformer" + program,
 		"apiVersion: builtin":                                at + "a generator or transformer has apiVersion: builtin and a kind",

@@ -2,24 +2,32 @@ package build
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A helmChart is an entry of helmCharts.
+// A helmChart is an entry of helmCharts, or a generator of kind HelmChartInflationGenerator.
 type helmChart struct {
 	types.HelmChart
+	// field and line are the entry in the kustomization, and file is the file that has the fields of the chart.
 	field string
 	line  int
+	file  string
+	// home is the directory of charts, relative to the kustomization, and homeField where it is set.
+	home, homeField string
 	// dir is the directory of the chart, and remote says that it is not in the repository.
 	dir    string
 	remote bool
@@ -41,30 +49,80 @@ func (f *mentionFinder) charts() {
 	if len(k.HelmChartInflationGenerator) > 0 {
 		f.r.Errorf(f.r.Field("helmChartInflationGenerator"), "kustomize has deprecated this field, which is not read; use helmCharts")
 	}
+	home := ""
+	if k.HelmGlobals != nil {
+		home = k.HelmGlobals.ChartHome
+	}
 	for i, c := range k.HelmCharts {
 		p := f.r.Field("helmCharts").At(i)
-		before := len(f.r.Problems)
-		if c.Name == "" {
-			f.r.Errorf(p, "name is missing; write the name of the chart, which is that of its directory in %s", types.HelmDefaultHome)
-		}
-		if !slices.Contains([]string{"", mergeOverride, mergeMerge, mergeReplace}, c.ValuesMerge) {
-			f.r.Errorf(p.Child("valuesMerge"), "unsupported value %q; use %s, %s or %s", c.ValuesMerge, mergeOverride, mergeMerge, mergeReplace)
-		}
-		if c.ReleaseName != "" && c.NameTemplate != "" {
-			f.r.Errorf(p.Child("nameTemplate"), "cannot be set with releaseName; remove one of them")
-		}
-		if c.KubeVersion != "" && chart.CheckKubeVersion(c.KubeVersion) != nil {
-			f.r.Errorf(p.Child("kubeVersion"), "%q is not a version of Kubernetes; write one such as 1.37.0", c.KubeVersion)
-		}
-		if c.Repo != "" && c.Name != "" {
-			for _, fault := range validation.RemoteChartFaults(repositoryOf(c)) {
-				f.r.Errorf(p.Child(strings.TrimSuffix(fault.Field, "sitory")), "%s", fault.Message) // repo
-			}
-		}
-		if len(f.r.Problems) == before {
-			f.k.charts = append(f.k.charts, &helmChart{HelmChart: c, field: p.String(), line: f.r.LineOf(p)})
+		f.chart(p, &helmChart{HelmChart: c, field: p.String(), line: f.r.LineOf(p), file: f.k.file, home: home, homeField: "helmGlobals.chartHome"})
+	}
+}
+
+// chart adds a chart whose fields are at p, unless something is wrong with them.
+func (f *mentionFinder) chart(p *document.FieldPath, c *helmChart) {
+	before := len(f.r.Problems)
+	c.home = cmp.Or(c.home, types.HelmDefaultHome)
+	if c.Name == "" {
+		f.r.Errorf(p, "name is missing; write the name of the chart, which is that of its directory in %s", types.HelmDefaultHome)
+	}
+	if !slices.Contains([]string{"", mergeOverride, mergeMerge, mergeReplace}, c.ValuesMerge) {
+		f.r.Errorf(p.Child("valuesMerge"), "unsupported value %q; use %s, %s or %s", c.ValuesMerge, mergeOverride, mergeMerge, mergeReplace)
+	}
+	if c.ReleaseName != "" && c.NameTemplate != "" {
+		f.r.Errorf(p.Child("nameTemplate"), "cannot be set with releaseName; remove one of them")
+	}
+	if c.KubeVersion != "" && chart.CheckKubeVersion(c.KubeVersion) != nil {
+		f.r.Errorf(p.Child("kubeVersion"), "%q is not a version of Kubernetes; write one such as 1.37.0", c.KubeVersion)
+	}
+	if c.Repo != "" && c.Name != "" {
+		for _, fault := range validation.RemoteChartFaults(repositoryOf(c.HelmChart)) {
+			f.r.Errorf(p.Child(strings.TrimSuffix(fault.Field, "sitory")), "%s", fault.Message) // repo
 		}
 	}
+	if len(f.r.Problems) == before {
+		f.k.charts = append(f.k.charts, c)
+	}
+}
+
+// isInflator reports whether a generator is a chart, which kustomize would render with the helm program.
+func isInflator(field string, generator *yaml.Node) bool {
+	kind, version := child(generator, "kind"), child(generator, "apiVersion")
+	return strings.HasPrefix(field, generators+"[") && kind != nil && kind.Value == inflatorKind && version != nil && version.Value == "builtin"
+}
+
+const (
+	generators   = "generators"
+	inflatorKind = "HelmChartInflationGenerator"
+)
+
+// inflator adds the chart of a generator that is in a file, at p, and that an entry of a kustomization refers to. Other than charts of
+// helmCharts it has a directory of charts of its own, and does not get the namespace of the kustomization.
+func (f *mentionFinder) inflator(p *document.FieldPath, entry mention, file string, generator *yaml.Node) {
+	var values map[string]any
+	var text []byte
+	var config struct {
+		types.HelmGlobals
+		types.HelmChart
+	}
+	err := generator.Decode(&values)
+	if err == nil {
+		text, err = json.Marshal(values)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	if found := wrongType.FindStringSubmatch(fmt.Sprint(err)); found != nil {
+		f.r.Errorf(p.Child(found[2]), "kustomize expects %s here, not %s", found[3], found[1])
+		return
+	}
+	if err != nil {
+		f.r.Errorf(p, "the fields of the generator cannot be read: %v", err)
+		return
+	}
+	config.Namespace = cmp.Or(config.Namespace, "default")
+	f.k.inflators = append(f.k.inflators, entry.value)
+	f.chart(p, &helmChart{HelmChart: config.HelmChart, field: entry.field, line: entry.line, file: file, home: config.ChartHome, homeField: "chartHome"})
 }
 
 // repositoryOf is the chart that an entry with a repo asks for. Without a version that is the newest.
@@ -78,19 +136,15 @@ func repositoryOf(c types.HelmChart) api.ChartSource {
 
 // resolveCharts finds the directories of the charts of a kustomization, and their files of values.
 func (g *Graph) resolveCharts(k *kustomization) error {
-	home := types.HelmDefaultHome
-	if k.spec.HelmGlobals != nil {
-		home = cmp.Or(k.spec.HelmGlobals.ChartHome, home)
-	}
 	for _, c := range k.charts {
-		local := path.Join(k.dir, home)
+		local := path.Join(k.dir, c.home)
 		if c.Repo != "" && c.Version != "" { // as kustomize does
 			local = path.Join(local, c.Name+"-"+c.Version)
 		}
 		local = path.Join(local, c.Name)
 		at := mention{field: c.field, line: c.line}
-		if path.IsAbs(home) || local == ".." || strings.HasPrefix(local, "../") || g.tree.MountOf(local) != g.tree.MountOf(k.dir) {
-			k.fail(at, "the chart %s in %q is outside of the repository; write a relative path in helmGlobals.chartHome", c.Name, home)
+		if path.IsAbs(c.home) || local == ".." || strings.HasPrefix(local, "../") || g.tree.MountOf(local) != g.tree.MountOf(k.dir) {
+			k.fail(at, "the chart %s in %q is outside of the repository; write a relative path in %s", c.Name, c.home, c.homeField)
 			continue
 		}
 		if err := g.resolveChart(k, c, at, local); err != nil {
@@ -130,7 +184,7 @@ func (g *Graph) resolveChart(k *kustomization, c *helmChart, at mention, local s
 		k.fail(at, "%s is %s, which is never followed; commit the directory itself", found, modeText(mode))
 		return nil
 	case !ok && c.Repo == "":
-		k.fail(at, "the commit has no %s; correct the name or helmGlobals.chartHome, commit the chart, or write its repo and version", local)
+		k.fail(at, "the commit has no %s; correct the name or %s, commit the chart, or write its repo and version", local, c.homeField)
 		return nil
 	case ok:
 		c.dir = local
@@ -148,7 +202,7 @@ func (g *Graph) resolveChart(k *kustomization, c *helmChart, at mention, local s
 	if is, err := g.tree.IsFile(file); err != nil {
 		return err
 	} else if !is {
-		k.fail(at, "the commit has no %s, so that %s is no chart; correct the name or helmGlobals.chartHome", file, c.dir)
+		k.fail(at, "the commit has no %s, so that %s is no chart; correct the name or %s", file, c.dir, c.homeField)
 		c.dir = ""
 	}
 	return nil

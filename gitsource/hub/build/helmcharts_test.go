@@ -102,6 +102,7 @@ helmCharts:
 	"the same chart twice": with(webChart("charts/web"), sources{
 		"kustomization.yaml": "helmCharts:\n- {name: web, releaseName: a, namespace: a}\n- {name: web, releaseName: b, namespace: b}\n",
 	}),
+	"generators": generatedCharts,
 	"transformers, patches and generators": with(webChart("charts/web"), sources{
 		"kustomization.yaml": `namePrefix: my-
 namespace: shop
@@ -404,7 +405,7 @@ func TestChartsAreRenderedOnce(t *testing.T) {
 		}
 		maps.Copy(all, built.Charts)
 	}
-	if steps := g.charts["base/charts/web"].Steps; len(all) != 1 || all["base/kustomization.yaml: helmCharts[0] in a"] != steps {
+	if steps := g.charts["base/charts/web"].Steps; len(all) != 1 || all["base/kustomization.yaml: chart 0 in a"] != steps {
 		t.Errorf("%v, and the chart took %d steps", all, steps)
 	}
 	before, err := g.Target("a").Fingerprint()

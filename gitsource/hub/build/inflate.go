@@ -23,10 +23,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kustomize runs the helm program for helmCharts. A build renders the charts itself, and gives kustomize their objects as further
+// kustomize runs the helm program for helmCharts and for generators that are charts. A build renders the charts itself, and gives kustomize their objects as further
 // resources, in files that the repository does not have.
 
-// A rendering is what an entry of helmCharts becomes in a namespace.
+// A rendering is what a chart of a kustomization becomes in a namespace.
 type rendering struct {
 	// key identifies the rendering within a commit.
 	key       string
@@ -129,6 +129,7 @@ func (b *builder) chartOrigin(k *kustomization, c *helmChart, in api.Origin) api
 // chartSpec returns the kustomization file with the objects of its charts as resources.
 func (b *builder) chartSpec(k *kustomization, spec types.Kustomization) types.Kustomization {
 	spec.HelmCharts, spec.HelmGlobals = nil, nil
+	spec.Generators = slices.DeleteFunc(slices.Clone(spec.Generators), func(entry string) bool { return slices.Contains(k.inflators, entry) })
 	spec.Resources = slices.Clone(spec.Resources)
 	for _, name := range slices.Sorted(maps.Keys(b.chartFiles)) {
 		if b.chartFiles[name].in == k {
@@ -171,9 +172,9 @@ func (g *Graph) chart(dir string) (*chart.Chart, error) {
 	return c, nil
 }
 
-// render renders an entry of helmCharts, once for all builds of the commit.
+// render renders a chart of a kustomization, once for all builds of the commit.
 func (g *Graph) render(k *kustomization, index int, namespace string) (*rendering, error) {
-	key := fmt.Sprintf("%s: helmCharts[%d] in %s", k.file, index, namespace)
+	key := fmt.Sprintf("%s: chart %d in %s", k.file, index, namespace)
 	if r := g.renderings[key]; r != nil {
 		return r, nil
 	}
@@ -190,7 +191,7 @@ func (r *rendering) fail(path string, line int, message string) {
 }
 
 func (g *Graph) renderInto(r *rendering, k *kustomization, c *helmChart, index int, namespace string) error {
-	if len(g.tree.Encrypted(k.file)) > 0 {
+	if len(g.tree.Encrypted(k.file))+len(g.tree.Encrypted(c.file)) > 0 {
 		r.fail(k.file, c.line, c.field+": "+chart.Encrypted)
 		return nil
 	}

@@ -32,8 +32,9 @@ type kustomization struct {
 	dirs     []string
 	// remotes are those of dirs that are in other repositories.
 	remotes []remoteDir
-	// charts are the entries of helmCharts.
-	charts []*helmChart
+	// charts are the entries of helmCharts, and those of generators that are charts, which inflators lists as they are written.
+	charts    []*helmChart
+	inflators []string
 	// locked says that the lock file decides what some of them are.
 	locked bool
 	// generators are the positions of its generators, and variables the names in the field vars.
@@ -222,7 +223,7 @@ func (g *Graph) resolve(k *kustomization, m mention) error {
 	default:
 		k.files = append(k.files, reference{name, m.kind == dataFile || m.kind == valuesFile, m.kind == schemaFile, m.kind == valuesFile})
 		if m.kind == pluginFile {
-			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(documents) })
+			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(m, documents) })
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (f *mentionFinder) find() {
 	}
 	f.warnDeprecated()
 	f.charts()
-	f.plugins("generators", k.Generators)
+	f.plugins(generators, k.Generators)
 	f.plugins("transformers", k.Transformers)
 	f.plugins("validators", k.Validators)
 }

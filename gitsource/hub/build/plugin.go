@@ -17,18 +17,32 @@ import (
 func (f *mentionFinder) plugins(field string, values []string) {
 	for i, v := range values {
 		p := f.r.Field(field).At(i)
-		if text := f.fileOrText(p, v, pluginFile); text != nil {
+		switch text := f.fileOrText(p, v, pluginFile); {
+		case text == nil:
+		case isInflator(p.String(), text):
+			f.inflator(p, mention{field: p.String(), line: f.r.LineOf(p), value: v}, f.k.file, text)
+		default:
 			f.plugin(p, text)
 		}
 	}
 }
 
-// parsePlugins finds the references in a file of generators or transformers.
-func (k *kustomization) parsePlugins(documents []*document.Report) {
+// parsePlugins finds the references in a file of generators or transformers, which an entry of the kustomization refers to.
+func (k *kustomization) parsePlugins(entry mention, documents []*document.Report) {
+	inflators := 0
 	for _, doc := range documents {
 		r := &document.Report{Origin: doc.Origin, Root: doc.Root, LinesBefore: doc.LinesBefore}
-		(&mentionFinder{r, k}).plugin(nil, doc.Root)
+		f := &mentionFinder{r, k}
+		if isInflator(entry.field, doc.Root) {
+			inflators++
+			f.inflator(nil, entry, doc.Origin.Path, doc.Root)
+		} else {
+			f.plugin(nil, doc.Root)
+		}
 		k.problems = append(k.problems, r.Problems...)
+	}
+	if inflators > 0 && inflators < len(documents) {
+		k.fail(entry, "%s has charts and other generators; move the charts to a file of their own, or to helmCharts", documents[0].Origin.Path)
 	}
 }
 
@@ -58,7 +72,7 @@ func (f *mentionFinder) plugin(p *document.FieldPath, node *yaml.Node) {
 		f.r.Errorf(p, "%s is no built-in plugin of kustomize, and other plugins are programs, which are never run; use a built-in one, or commit the output of the plugin", kind)
 		return
 	case strings.HasPrefix(kind, "Helm"):
-		f.r.Errorf(p, "charts are rendered only where they are listed under helmCharts of a kustomization, which has the same fields; move it there")
+		f.r.Errorf(p, "charts are rendered only where they are listed under helmCharts or generators of a kustomization; move it there")
 		return
 	}
 	f.pluginMentions(p, kind, config)
