@@ -88,10 +88,35 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 	}
 	for _, u := range o.uses {
 		a.checkOverlayGrants(u, builds, scopes)
+		a.checkTogether(u, builds)
 		l.setOverlay(a, o, u, builds)
 	}
 	a.warnUnusedOverlays(g, o)
 	return nil
+}
+
+// checkTogether reports objects that several directories have which an overlay with wildcards builds for the same cluster.
+func (a *assembly) checkTogether(u *overlayUse, builds map[buildKey]*overlayBuild) {
+	reported := map[*api.Object]bool{}
+	for _, key := range slices.Sorted(maps.Keys(u.together)) {
+		first := map[api.ID]*api.Object{}
+		for _, dir := range u.together[key] {
+			b := builds[u.key(dir)]
+			if b == nil {
+				continue
+			}
+			for _, object := range b.Objects {
+				other := first[object.ID]
+				if other == nil {
+					first[object.ID] = object
+				} else if !reported[object] {
+					reported[object] = true
+					a.problem(problem.Failure, object.Origin, "", "%s is in %s as well (%s), which %s (%s) builds for the same cluster; remove one of them, or build them with different overlays",
+						object.ID, other.Origin.Kustomization, positionText(other.Origin), u.it.id, positionText(u.it.origin))
+				}
+			}
+		}
+	}
 }
 
 func (u *overlayUse) key(dir string) buildKey {
@@ -329,7 +354,8 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 		}
 	}
 	contents := []any{u.it.object.Hash}
-	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
+	built.Dirs = slices.Sorted(maps.Keys(u.existing))
+	for _, dir := range built.Dirs {
 		b := builds[u.key(dir)]
 		if b == nil {
 			text := "the directory " + dir + " has neither a " + build.FileNames[0] + " nor manifests; add what clusters are to get"

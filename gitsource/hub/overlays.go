@@ -47,6 +47,8 @@ type overlayUse struct {
 	literal map[string]bool
 	// chosen are the clusters of the commit for which a directory is meant, sorted.
 	chosen map[string][]string
+	// together are the different sets of several directories that clusters of the commit have.
+	together map[string][]string
 }
 
 // newOverlays returns what nothing refers to.
@@ -133,7 +135,7 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 		if it.overlay == nil {
 			continue
 		}
-		use := &overlayUse{it: it, existing: map[string]bool{}, literal: map[string]bool{}, chosen: map[string][]string{}}
+		use := &overlayUse{it: it, existing: map[string]bool{}, literal: map[string]bool{}, chosen: map[string][]string{}, together: map[string][]string{}}
 		for _, text := range it.overlay.All() {
 			if err := use.search(t, o.hub, text, a); err != nil {
 				return false, err
@@ -185,7 +187,7 @@ func declaredProperties(c *Cluster) map[string]string {
 
 // search finds the directories that a path may mean.
 func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
-	p, err := overlay.Parse(text)
+	p, err := overlay.ParseWild(text)
 	if err != nil {
 		return nil // reported when the overlay was decoded
 	}
@@ -208,6 +210,13 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 			}
 			built = built || is
 		}
+		if p.Wildcards() > 0 && !built { // it may be a directory of something else
+			if can, err := build.CanBuild(t, dir, a.limits.Depth); err != nil {
+				return err
+			} else if !can {
+				continue
+			}
+		}
 		u.existing[dir] = built
 		u.literal[dir] = u.literal[dir] || !p.HasVariables()
 	}
@@ -218,10 +227,17 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 func (u *overlayUse) choose(t *tree.Tree, o *overlays, depth int) (err error) {
 	paths, _ := overlay.ParseAll(u.it.overlay) // reported when the overlay was decoded
 	exists := func(dir string) bool { _, is := u.existing[dir]; return is }
+	all := slices.Sorted(maps.Keys(u.existing))
 	for _, c := range o.clusters {
-		dir, err := paths.Choose(o.hub, c, exists)
-		if err == nil && dir != "" {
+		dirs, err := paths.Choose(o.hub, c, exists, all)
+		if err != nil {
+			continue // reported for the cluster when it is rendered
+		}
+		for _, dir := range dirs {
 			u.chosen[dir] = append(u.chosen[dir], c.Name)
+		}
+		if len(dirs) > 1 {
+			u.together[strings.Join(dirs, "\x00")] = dirs
 		}
 	}
 	for dir := range u.chosen {
@@ -259,7 +275,7 @@ func expand(t *tree.Tree, a *assembly, hub string, p overlay.Path, is func(fs.Fi
 				if i == len(patterns)-1 {
 					wanted = is(e.Type())
 				}
-				if ok, _ := path.Match(pattern, e.Name()); ok && wanted {
+				if wanted && overlay.Match(pattern, e.Name()) {
 					next = append(next, path.Join(dir, e.Name()))
 				}
 			}

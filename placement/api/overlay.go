@@ -30,9 +30,10 @@ type OverlaySpec struct {
 	// Path is the directory of the kustomization, relative to the directory that is the hub. In it
 	// ${cluster.name}, ${cluster.labels.KEY} and ${cluster.properties.KEY} stand for the name, a
 	// label and a declared property of the cluster, and ${...:-TEXT} for TEXT if the cluster has no
-	// such label or property.
+	// such label or property. * stands for any part of a name: all directories that match are built.
 	Path string `json:"path,omitempty"`
-	// Paths are used instead of Path: the first directory that exists is built.
+	// Paths are used instead of Path: the first directory that exists is built, with * the first for
+	// each of the names in its place.
 	Paths []string `json:"paths,omitempty"`
 	// WhenMissing says what a cluster gets for which no directory exists.
 	WhenMissing WhenMissing `json:"whenMissing,omitempty"`
@@ -75,6 +76,8 @@ type BuiltOverlay struct {
 	// Builds are the results by directory: those of every existing directory that a path may mean, also
 	// if no cluster of the commit uses it. Those of a chart are by the inputs of the rendering.
 	Builds map[string]*OverlayBuild
+	// Dirs are the directories of Builds, sorted; none for a chart.
+	Dirs []string
 	// Chart says which build of a chart is for which cluster; nil for an overlay.
 	Chart map[string]ChartChoice
 	// Selectors identify what decides which clusters have which values of a chart.

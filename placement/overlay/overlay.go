@@ -1,14 +1,16 @@
-// Package overlay says which directory of the repository an Overlay or a ClusterOverlay builds for a
+// Package overlay says which directories of the repository an Overlay or a ClusterOverlay builds for a
 // cluster.
 //
 // Parse reads a path with variables; Path.For returns the directory that it means for a cluster, and
-// Path.Patterns the directories that it may mean for any. Choose chooses among the paths of an
-// overlay.
+// Path.Patterns the directories that it may mean for any. In a path that ParseWild reads, * stands for
+// any part of a name. Choose chooses among the paths of an overlay.
 package overlay
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -23,6 +25,18 @@ type Path struct {
 	// texts are the literal parts: one in front of each variable, and one at the end.
 	texts     []string
 	variables []variable.Variable
+	// wild says that * stands for any part of a name.
+	wild bool
+}
+
+// ParseWild reads a path in which * stands for any part of the name of a directory, as [Parse] does.
+func ParseWild(text string) (Path, error) {
+	p, err := Parse(text)
+	if err == nil && slices.ContainsFunc(p.texts, func(text string) bool { return strings.Contains(text, "**") }) {
+		return Path{}, fmt.Errorf("%q has **, and * stands for one name; write the path with a * for each level", text)
+	}
+	p.wild = true
+	return p, err
 }
 
 // Parse reads a path. The message of the error says what is wrong with it and how to correct it.
@@ -90,6 +104,19 @@ func (p Path) Labels() []string {
 	return keys
 }
 
+// Wildcards counts the names of directories that have a *.
+func (p Path) Wildcards() (n int) {
+	if !p.wild {
+		return 0
+	}
+	for segment := range strings.SplitSeq(strings.Join(p.texts, "x"), "/") {
+		if strings.Contains(segment, "*") {
+			n++
+		}
+	}
+	return n
+}
+
 // HasVariables reports whether the path is not the same for all clusters.
 func (p Path) HasVariables() bool { return len(p.variables) > 0 }
 
@@ -119,27 +146,85 @@ func valueOf(v variable.Variable, c Cluster) (string, error) {
 	return value, err
 }
 
-// wildcards escapes what has a meaning in patterns.
-var wildcards = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+// escapes escapes what has a meaning in patterns, and escapesWild that which has one beside *.
+var (
+	escapes     = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+	escapesWild = strings.NewReplacer(`\`, `\\`, `?`, `\?`, `[`, `\[`)
+)
 
-// Patterns returns the segments of the path as patterns of path.Match, which match the names of directories that it
+func (p Path) escape(text string) string {
+	if p.wild {
+		return escapesWild.Replace(text)
+	}
+	return escapes.Replace(text)
+}
+
+// Patterns returns the segments of the path as patterns of [Match], which match the names of directories that it
 // may mean for some cluster. A segment ".." comes first, if there is one.
 func (p Path) Patterns() []string {
 	texts := make([]string, len(p.texts))
 	for i, text := range p.texts {
-		texts[i] = wildcards.Replace(text)
+		texts[i] = p.escape(text)
 	}
 	return strings.Split(strings.Join(texts, "?*"), "/")
 }
 
-// Choose returns the directory that an overlay builds for a cluster: the first of its paths that exists. It is empty
-// if none exists and the overlay ignores that.
-func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string) bool) (string, error) {
+// Match reports whether a name matches a pattern, which is one of [path.Match], except that no * at the beginning matches a dot.
+func Match(pattern, name string) bool {
+	if strings.HasPrefix(pattern, "*") && strings.HasPrefix(name, ".") {
+		return false
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// patternFor returns the pattern of the directories that the path means for a cluster.
+func (p Path) patternFor(c Cluster) (string, error) {
+	var b strings.Builder
+	for i, text := range p.texts {
+		b.WriteString(p.escape(text))
+		if i == len(p.variables) {
+			break
+		}
+		value, err := valueOf(p.variables[i], c)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(escapes.Replace(value))
+	}
+	return b.String(), nil
+}
+
+// match matches a directory with a pattern, and returns the names in the place of segments with wildcards.
+func match(pattern, dir string) (names string, ok bool) {
+	for {
+		segment, restOfPattern, more := strings.Cut(pattern, "/")
+		name, rest, deeper := strings.Cut(dir, "/")
+		switch {
+		case more != deeper:
+			return "", false
+		case segment == name && !strings.ContainsAny(segment, `*\`):
+		case !Match(segment, name):
+			return "", false
+		case strings.Contains(strings.ReplaceAll(segment, `\*`, ""), "*"):
+			names += name + "/"
+		}
+		if !more {
+			return names, true
+		}
+		pattern, dir = restOfPattern, rest
+	}
+}
+
+// Choose returns the directories that an overlay builds for a cluster, sorted: the first of its paths that exists, or with wildcards
+// the first for each of the names in their place. There are none if none exists and the overlay ignores that. all are
+// the directories that exist, which matters for wildcards only.
+func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string) bool, all []string) ([]string, error) {
 	paths, err := ParseAll(spec)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return paths.Choose(hub, c, exists)
+	return paths.Choose(hub, c, exists, all)
 }
 
 // Paths are the parsed paths of an overlay, with which [Paths.Choose] chooses for many clusters.
@@ -152,7 +237,7 @@ type Paths struct {
 func ParseAll(spec *api.OverlaySpec) (Paths, error) {
 	all := Paths{missing: spec.WhenMissing}
 	for _, text := range spec.All() {
-		p, err := Parse(text)
+		p, err := ParseWild(text)
 		if err != nil {
 			return Paths{}, err
 		}
@@ -161,23 +246,60 @@ func ParseAll(spec *api.OverlaySpec) (Paths, error) {
 	return all, nil
 }
 
-// Choose returns the directory for a cluster, as the function [Choose] does.
-func (p Paths) Choose(hub string, c Cluster, exists func(dir string) bool) (string, error) {
+// Wild reports whether the paths have wildcards.
+func (p Paths) Wild() bool {
+	return slices.ContainsFunc(p.paths, func(p Path) bool { return p.Wildcards() > 0 })
+}
+
+// Choose returns the directories for a cluster, as the function [Choose] does.
+func (p Paths) Choose(hub string, c Cluster, exists func(dir string) bool, all []string) ([]string, error) {
+	if p.Wild() {
+		return p.chooseAll(hub, c, all)
+	}
 	var tried []string
 	for _, one := range p.paths {
 		relative, err := one.For(c)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		dir := path.Join(hub, relative)
 		if exists(dir) {
-			return dir, nil
+			return []string{dir}, nil
 		}
 		tried = append(tried, dir)
 	}
-	if p.missing == api.WhenMissingIgnore {
-		return "", nil
+	return nil, p.none(c, tried)
+}
+
+// chooseAll chooses among all directories that exist, for paths with wildcards.
+func (p Paths) chooseAll(hub string, c Cluster, all []string) ([]string, error) {
+	var tried []string
+	chosen := map[string]string{} // by the names in the place of wildcards
+	for _, one := range p.paths {
+		pattern, err := one.patternFor(c)
+		if err != nil {
+			return nil, err
+		}
+		pattern = path.Join(escapes.Replace(hub), pattern)
+		for _, dir := range all {
+			if names, ok := match(pattern, dir); ok && chosen[names] == "" {
+				chosen[names] = dir
+			}
+		}
+		relative, _ := one.For(c) // has the same variables
+		tried = append(tried, path.Join(hub, relative))
 	}
-	return "", fmt.Errorf("for cluster %s the commit has no directory %s; add it, or write whenMissing: %s if the cluster is to get nothing",
+	if len(chosen) == 0 {
+		return nil, p.none(c, tried)
+	}
+	return slices.Sorted(maps.Values(chosen)), nil
+}
+
+// none returns the error about a cluster for which none of the paths exists; nil if that is ignored.
+func (p Paths) none(c Cluster, tried []string) error {
+	if p.missing == api.WhenMissingIgnore {
+		return nil
+	}
+	return fmt.Errorf("for cluster %s the commit has no directory %s; add it, or write whenMissing: %s if the cluster is to get nothing",
 		c.Name, strings.Join(tried, " and no directory "), api.WhenMissingIgnore)
 }

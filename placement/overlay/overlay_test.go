@@ -102,12 +102,48 @@ func TestChoose(t *testing.T) {
 		"a label that is missing is never ignored": {api.OverlaySpec{Path: "${cluster.labels.x}", WhenMissing: api.WhenMissingIgnore},
 			"error: cluster east has no label x; add it to its MemberCluster, or write a default such as ${cluster.labels.x:-TEXT}"},
 	} {
-		got, err := Choose(&test.spec, "fleet", east, exists)
+		dirs, err := Choose(&test.spec, "fleet", east, exists, nil)
+		got := strings.Join(dirs, " ")
 		if err != nil {
 			got = "error: " + err.Error()
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
+	}
+}
+
+// Wildcards choose all directories that match, and for the same names the first path that exists.
+func TestChooseWithWildcards(t *testing.T) {
+	all := []string{"fleet/apps/.git/prod", "fleet/apps/a/prod", "fleet/apps/b/prod/east", "fleet/apps/b/prod/west", "fleet/apps/c/base", "fleet/apps/b/base", "infra/x-dns/prod", "infra/y/prod"}
+	for name, test := range map[string]struct {
+		spec api.OverlaySpec
+		want string
+	}{
+		"one name":            {api.OverlaySpec{Path: "apps/*/${cluster.labels.env}"}, "fleet/apps/a/prod"},
+		"with the cluster":    {api.OverlaySpec{Path: "apps/*/*/${cluster.name}"}, "fleet/apps/b/prod/east"},
+		"a part of a name":    {api.OverlaySpec{Path: "../infra/x-*/prod"}, "infra/x-dns/prod"},
+		"a fallback for each": {api.OverlaySpec{Paths: []string{"apps/*/prod/${cluster.name}", "apps/*/prod", "apps/*/base"}}, "fleet/apps/a/prod fleet/apps/b/prod/east fleet/apps/c/base"},
+		"none":                {api.OverlaySpec{Path: "apps/*/dev"}, "error: for cluster east the commit has no directory fleet/apps/*/dev; add it, or write whenMissing: Ignore if the cluster is to get nothing"},
+		"ignored":             {api.OverlaySpec{Path: "apps/*/dev", WhenMissing: api.WhenMissingIgnore}, ""},
+		"any depth":           {api.OverlaySpec{Path: "apps/**/dev"}, `error: "apps/**/dev" has **, and * stands for one name; write the path with a * for each level`},
+	} {
+		dirs, err := Choose(&test.spec, "fleet", east, nil, all)
+		got := strings.Join(dirs, " ")
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A value of a cluster is no pattern.
+func TestValuesAreNoWildcards(t *testing.T) {
+	c := Cluster{Name: "one", Properties: map[string]string{"any": "*"}}
+	dirs, err := Choose(&api.OverlaySpec{Path: "*/${cluster.properties.any}"}, ".", c, nil, []string{"a/b", "a/*"})
+	if err != nil || strings.Join(dirs, " ") != "a/*" {
+		t.Errorf("%q, %v", dirs, err)
 	}
 }

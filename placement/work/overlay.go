@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -29,11 +30,14 @@ func (r *Renderer) variantFor(c placement.Cluster) *variant {
 	}
 	key := r.substitution.key(c)
 	for _, o := range r.overlays {
-		dir, err := directory(o.Overlay, c)
-		if err != nil {
-			dir += "\x01" + err.Error()
+		dirs, err := directories(o.Overlay, c)
+		for _, dir := range dirs {
+			key += dir + "\x01"
 		}
-		key += dir + "\x00"
+		if err != nil {
+			key += "\x02" + err.Error()
+		}
+		key += "\x00"
 	}
 	if r.variants[key] == nil {
 		v, _ := r.newVariant(func(o *api.Object) ([]*api.Object, error) { return builtFor(o.Overlay, c) })
@@ -43,34 +47,42 @@ func (r *Renderer) variantFor(c placement.Cluster) *variant {
 	return r.variants[key]
 }
 
-// directory returns the directory that an overlay builds for a cluster, or the key of the build of a chart; empty if it has
+// directories returns the directories that an overlay builds for a cluster, or the key of the build of a chart; none if it has
 // nothing for the cluster.
-func directory(o *api.BuiltOverlay, c placement.Cluster) (string, error) {
+func directories(o *api.BuiltOverlay, c placement.Cluster) ([]string, error) {
 	if o.Chart != nil {
 		choice, known := o.Chart[c.Name]
 		switch {
 		case !known:
-			return "", errors.New("the commit has no MemberCluster " + c.Name + ", so that nothing is rendered for it")
+			return nil, errors.New("the commit has no MemberCluster " + c.Name + ", so that nothing is rendered for it")
 		case choice.Err != "":
-			return "", errors.New(choice.Err)
+			return nil, errors.New(choice.Err)
 		}
-		return choice.Build, nil
+		return []string{choice.Build}, nil
 	}
 	values := overlay.Cluster{Name: c.Name, Labels: c.Labels, Properties: o.Properties[c.Name]}
-	return overlay.Choose(&o.Spec, o.Hub, values, func(dir string) bool { return o.Builds[dir] != nil })
+	return overlay.Choose(&o.Spec, o.Hub, values, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
 }
 
 // builtFor returns the objects that an overlay has for a cluster.
 func builtFor(o *api.BuiltOverlay, c placement.Cluster) ([]*api.Object, error) {
-	dir, err := directory(o, c)
-	if err != nil || dir == "" {
+	dirs, err := directories(o, c)
+	if err != nil || len(dirs) == 0 {
 		return nil, err
 	}
-	b := o.Builds[dir]
-	if b.Err != "" {
-		return nil, errors.New(b.Err) // which does not name the cluster, since others have the same variant
+	var all []*api.Object
+	var faults []string
+	for _, dir := range dirs {
+		b := o.Builds[dir]
+		if b.Err != "" {
+			faults = append(faults, b.Err)
+		}
+		all = append(all, b.Objects...)
 	}
-	return b.Objects, nil
+	if len(faults) > 0 {
+		return nil, errors.New(strings.Join(faults, "; ")) // which does not name the cluster, since others have the same variant
+	}
+	return all, nil
 }
 
 // everyBuild returns the objects that an overlay has for any cluster, each once.
@@ -116,7 +128,7 @@ func overlayLabels(overlays []*api.Object) []string {
 	var keys []string
 	for _, o := range overlays {
 		for _, text := range o.Overlay.Spec.All() {
-			if p, err := overlay.Parse(text); err == nil {
+			if p, err := overlay.ParseWild(text); err == nil {
 				keys = append(keys, p.Labels()...)
 			}
 		}

@@ -63,11 +63,11 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 
 // fails reports whether what an overlay or a chart has for a cluster cannot be built.
 func fails(o *api.BuiltOverlay, c *hub.Cluster) bool {
-	key := o.Chart[c.Name].Build
+	keys := []string{o.Chart[c.Name].Build}
 	if o.Chart == nil {
-		key, _ = overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil })
+		keys, _ = overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
 	}
-	return o.Chart[c.Name].Err != "" || o.Builds[key] != nil && o.Builds[key].Err != ""
+	return o.Chart[c.Name].Err != "" || slices.ContainsFunc(keys, func(key string) bool { return o.Builds[key] != nil && o.Builds[key].Err != "" })
 }
 
 // A cluster is one that the repository has something for.

@@ -41,8 +41,14 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 		r.RecordLine(one)
 	default:
 		CheckLength(r, many, len(spec.Paths), 1, 16)
+		wildcards := -1
 		for i, text := range spec.Paths {
-			checkPath(r, many.At(i), text)
+			p, ok := checkPath(r, many.At(i), text)
+			if n := p.Wildcards(); ok && wildcards >= 0 && n != wildcards {
+				r.Rulef(many.At(i), "has * for %d names, and another path for %d, so that it is not known which of them stand for the same; write a * for each in all paths", n, wildcards)
+			} else if ok {
+				wildcards = n
+			}
 		}
 		r.RecordLine(many)
 	}
@@ -91,8 +97,10 @@ func checkReservedNamespaces(r *document.Report, id api.ID, names []string) {
 	}
 }
 
-func checkPath(r *document.Report, p *document.FieldPath, text string) {
-	if _, err := overlay.Parse(text); err != nil {
-		r.Rulef(p, "%v", err)
+func checkPath(r *document.Report, at *document.FieldPath, text string) (p overlay.Path, ok bool) {
+	p, err := overlay.ParseWild(text)
+	if err != nil {
+		r.Rulef(at, "%v", err)
 	}
+	return p, err == nil
 }
