@@ -191,24 +191,28 @@ func product(x, y []parameterSet, _ []any) (all []parameterSet) {
 	return all
 }
 
-// merged are the sets of x, with the parameters of those of y that have the same keys. The set of the cluster that stands for others
-// becomes one for each of these.
+// merged are the sets of x, with the parameters of those of y that have the same keys. Those of y that have the keys of none name
+// clusters that the repository does not declare, and have the other parameters of the first of x.
 func merged(x, y []parameterSet, keys []any) (all []parameterSet) {
+	same := func(a, b parameterSet) bool {
+		return !slices.ContainsFunc(keys, func(key any) bool { return a.values[fmt.Sprint(key)] != b.values[fmt.Sprint(key)] })
+	}
 	for _, a := range x {
-		found := false
-		for _, b := range y {
-			same := !slices.ContainsFunc(keys, func(key any) bool { return a.values[fmt.Sprint(key)] != b.values[fmt.Sprint(key)] })
-			if name := cmp.Or(b.values["name"], b.values["nameNormalized"]); a.values["name"] == standIn && name != "" {
-				b, same = b.with(parameterSet{values: map[string]string{"name": name, "server": name}}), true
-			}
-			if same {
-				found = true
-				all = append(all, a.with(b))
-			}
+		if i := slices.IndexFunc(y, func(b parameterSet) bool { return same(a, b) }); i >= 0 {
+			a = a.with(y[i])
 		}
-		if !found {
-			all = append(all, a)
+		all = append(all, a)
+	}
+	others := false
+	for _, b := range y {
+		name := cmp.Or(b.values["name"], b.values["nameNormalized"])
+		if len(x) > 0 && name != "" && !slices.ContainsFunc(x, func(a parameterSet) bool { return same(a, b) }) {
+			others = true
+			all = append(all, x[0].with(b).with(parameterSet{values: map[string]string{"name": name, "server": name}}))
 		}
+	}
+	if others {
+		all = slices.DeleteFunc(all, func(s parameterSet) bool { return s.values["name"] == standIn })
 	}
 	return all
 }
