@@ -65,8 +65,8 @@ func (f *finder) chartOf(c chartSource) (api.ChartSpec, error) {
 	switch remote := c.text("chart"); {
 	case c.namespace == "":
 		return spec, fmt.Errorf("its destination has no namespace")
-	case api.ReservedNamespace(c.namespace):
-		return spec, fmt.Errorf("namespace %s is reserved", c.namespace)
+	case c.namespace == api.Namespace:
+		return spec, fmt.Errorf("nothing can be placed in namespace %s", c.namespace)
 	case remote != "" && c.text("targetRevision") == "":
 		return spec, fmt.Errorf("it has no targetRevision")
 	case remote != "":
@@ -78,6 +78,9 @@ func (f *finder) chartOf(c chartSource) (api.ChartSpec, error) {
 		spec.Chart.Path = dir
 	default:
 		return spec, fmt.Errorf("the repository has no chart in %s", dir)
+	}
+	if api.ReservedNamespace(c.namespace) {
+		spec.ReservedNamespaces = []string{c.namespace}
 	}
 	files, _ := at(c.source, "helm", "valueFiles").([]any)
 	for _, file := range files {

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -28,6 +29,7 @@ func (f *finder) findFlux() error {
 		f.cluster(c)
 		f.follow(c, roots[c], map[string]bool{})
 	}
+	f.writeChanges()
 	f.leaveFields()
 	if releases > 0 {
 		f.leave("%d HelmReleases: they are placed as they are, for clusters on which Flux's helm-controller runs, and are not rendered", releases)
@@ -88,18 +90,24 @@ func (f *finder) follow(cluster, dir string, seen map[string]bool) {
 			}
 		}
 		namespace := d.text("spec", "targetNamespace")
-		if api.ReservedNamespace(namespace) {
+		if namespace == api.Namespace {
 			f.note("targetNamespace "+namespace, name)
 			continue
 		}
 		for _, field := range fluxFields {
-			if at(d.value, "spec", field.key) != nil {
+			if at(d.value, "spec", field.key) != nil && !field.taken {
 				f.note(field.key, name)
 			}
 		}
 		f.add(nameOf(name), cluster, target)
-		if u := f.units[nameOf(name)]; u != nil && u.namespace == "" {
-			u.namespace = namespace
+		u := f.units[nameOf(name)]
+		if u == nil || u.dirs[cluster] != target {
+			continue
+		}
+		u.namespace = cmp.Or(u.namespace, namespace)
+		f.addChanges(d, u.name, cluster, target)
+		if variables := f.variablesIn(target); at(d.value, "spec", "postBuild") != nil && len(variables) > 0 {
+			f.note("postBuild", fmt.Sprintf("%s (${%s})", name, strings.Join(variables[:min(len(variables), 4)], "}, ${")))
 		}
 	}
 }
@@ -130,14 +138,18 @@ func (f *finder) has(dir string) bool {
 	return slices.ContainsFunc(f.documents, func(d document) bool { return within(dir, d.file) })
 }
 
-// fluxFields are the fields of a Kustomization that have no effect here, and why.
-var fluxFields = []struct{ key, why string }{
-	{"dependsOn", "the order of objects follows their kinds, and of clusters their rollout"},
-	{"patches", "write them into a kustomization"},
-	{"images", "write them into a kustomization"},
-	{"postBuild", "substitutions are not made; write ${vars.NAME} for ${NAME} and a ClusterVars, or the values into the overlays"},
-	{"decryption", "give its keys to the daemon, as decryption.keyFile"},
-	{"components", "write them into a kustomization"},
+// fluxFields are the fields of a Kustomization that have no effect here, and why. Those that are taken have none only in some cases.
+var fluxFields = []struct {
+	key, why string
+	taken    bool
+}{
+	{"dependsOn", "the order of objects follows their kinds, and of clusters their rollout", false},
+	{"patches", "its path has no kustomization that one with patches, images and the like could refer to; add one", true},
+	{"patchesStrategicMerge", "write them as patches", false},
+	{"patchesJson6902", "write them as patches", false},
+	{"postBuild", "substitutions are not made; write ${vars.NAME} for ${NAME} and a ClusterVars, or the values into the overlays", true},
+	{"decryption", "give its keys to the daemon, as decryption.keyFile", false},
+	{"suspend", "it is placed although Flux does not apply it", false},
 }
 
 // note records that a field of a Kustomization has no effect.
@@ -160,7 +172,7 @@ func (f *finder) leaveFields() {
 	}
 	for _, field := range slices.Sorted(maps.Keys(f.unused)) {
 		if strings.HasPrefix(field, "targetNamespace ") {
-			leave(field, "the namespace is reserved, so that they are left to Flux")
+			leave(field, "nothing can be placed in it")
 		}
 	}
 	for _, field := range fluxFields {

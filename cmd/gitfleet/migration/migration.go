@@ -98,6 +98,11 @@ type finder struct {
 	charts map[string]map[string]map[string]bool
 	// apart are what has placements of its own.
 	apart map[envelope]bool
+	// bases are the directories that kustomizations refer to, by their own.
+	bases map[string][]string
+	// changes are fields of kustomizations that change what a directory builds, by unit and cluster, and added the files with them.
+	changes map[string]map[string]map[string]any
+	added   map[string]string
 	// unused are the fields of Kustomizations of Flux that have no effect, by the names of these.
 	unused map[string][]string
 }
@@ -130,7 +135,10 @@ type document struct {
 
 // Find finds what a repository deploys with a tool. The error says what is missing for a proposal.
 func Find(files fs.FS, tool string) (*Proposal, error) {
-	f := &finder{files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}, unused: map[string][]string{}, charts: map[string]map[string]map[string]bool{}}
+	f := &finder{
+		files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}, unused: map[string][]string{}, charts: map[string]map[string]map[string]bool{},
+		bases: map[string][]string{}, changes: map[string]map[string]map[string]any{}, added: map[string]string{},
+	}
 	if err := f.read(); err != nil {
 		return nil, err
 	}
@@ -243,6 +251,7 @@ func (f *finder) readKustomization(name string, referred map[string]bool) error 
 	f.kustomizations[dir] = false
 	for _, r := range slices.Concat(k.Resources, k.Bases, k.Components) {
 		referred[path.Join(dir, r)] = true
+		f.bases[dir] = append(f.bases[dir], path.Join(dir, r))
 	}
 	return nil
 }
@@ -320,10 +329,14 @@ func (f *finder) propose() (*Proposal, error) {
 		if partial {
 			overlays.WriteString("  whenMissing: Ignore\n")
 		}
-		if api.ReservedNamespace(u.namespace) {
-			f.leave("%s: namespace %s is reserved, and is not written into the overlay; objects without a namespace fail", u.name, u.namespace)
-		} else if u.namespace != "" {
+		switch {
+		case u.namespace == api.Namespace:
+			f.leave("%s: nothing can be placed in namespace %s, which is not written into the overlay; objects without a namespace fail", u.name, u.namespace)
+		case u.namespace != "":
 			fmt.Fprintf(&overlays, "  namespace: %s\n", u.namespace)
+		}
+		if reserved := u.namespace; api.ReservedNamespace(reserved) && reserved != api.Namespace {
+			fmt.Fprintf(&overlays, "  reservedNamespaces: [%s] # objects may be in it, as they are with the other tool\n", reserved)
 		}
 		e := envelope{"ClusterOverlay", u.name}
 		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
@@ -346,6 +359,7 @@ func (f *finder) propose() (*Proposal, error) {
 		dir + "/clusters.yaml":   strings.TrimPrefix(members.String(), "---\n"),
 		dir + "/placements.yaml": strings.TrimPrefix(f.placements(selected), "---\n"),
 	}}
+	maps.Copy(p.Files, f.added)
 	for name, text := range map[string]string{"/overlays.yaml": overlays.String(), "/charts.yaml": charts} {
 		if text != "" {
 			p.Files[dir+name] = strings.TrimPrefix(text, "---\n")
