@@ -88,7 +88,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 	}
 	for _, u := range o.uses {
 		a.checkOverlayGrants(u, builds, scopes)
-		a.checkTogether(u, builds)
+		u.checkTogether(a, builds)
 		l.setOverlay(a, o, u, builds)
 	}
 	a.warnUnusedOverlays(g, o)
@@ -96,7 +96,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 }
 
 // checkTogether reports objects that several directories have which an overlay with wildcards builds for the same cluster.
-func (a *assembly) checkTogether(u *overlayUse, builds map[buildKey]*overlayBuild) {
+func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuild) {
 	reported := map[*api.Object]bool{}
 	for _, key := range slices.Sorted(maps.Keys(u.together)) {
 		first := map[api.ID]*api.Object{}
@@ -111,8 +111,8 @@ func (a *assembly) checkTogether(u *overlayUse, builds map[buildKey]*overlayBuil
 					first[object.ID] = object
 				} else if !reported[object] {
 					reported[object] = true
-					a.problem(problem.Failure, object.Origin, "", "%s is in %s as well (%s), which %s (%s) builds for the same cluster; remove one of them, or build them with different overlays",
-						object.ID, other.Origin.Kustomization, positionText(other.Origin), u.it.id, positionText(u.it.origin))
+					a.problem(problem.Failure, object.Origin, "", "%s is also at %s, and %s (%s) builds both for the same cluster; remove one of them, or leave its directory out with spec.except",
+						object.ID, positionText(other.Origin), u.it.id, positionText(u.it.origin))
 				}
 			}
 		}
@@ -284,7 +284,7 @@ func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
 	case name == api.Namespace:
 		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is gitfleet's own; remove it, or write another namespace", id, name)
 	case isNamespace:
-		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since the namespace is reserved and part of every cluster; remove it, or have the chart leave it out", id)
+		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since it is reserved; remove it, or have the chart leave it out", id)
 	case !slices.Contains(strings.Split(key.reserved, ","), name):
 		field := "spec.reservedNamespaces"
 		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is reserved; to place objects in it, add %s to %s of %s (%s), or write another namespace", id, name, name, field, by.id, by.at(field))

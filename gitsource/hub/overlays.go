@@ -201,6 +201,14 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 		a.problem(problem.Error, u.it.at(field), field, "%q may mean more than %d directories; write a path with fewer variables, or raise limits.builds", text, a.limits.Builds)
 		return nil
 	}
+	if p.Wildcards() > 0 {
+		dirs = slices.DeleteFunc(dirs, func(dir string) bool {
+			return slices.ContainsFunc(u.it.overlay.Except, func(text string) bool {
+				except, err := overlay.ParseWild(text)
+				return err == nil && except.Contains(hub, dir)
+			})
+		})
+	}
 	for _, dir := range dirs {
 		built := false
 		for _, name := range build.FileNames {

@@ -35,6 +35,8 @@ type OverlaySpec struct {
 	// Paths are used instead of Path: the first directory that exists is built, with * the first for
 	// each of the names in its place.
 	Paths []string `json:"paths,omitempty"`
+	// Except are directories that a path with * does not mean, and all below them.
+	Except []string `json:"except,omitempty"`
 	// WhenMissing says what a cluster gets for which no directory exists.
 	WhenMissing WhenMissing `json:"whenMissing,omitempty"`
 	// Namespace is the namespace of namespaced objects that have none. Of an Overlay it is always

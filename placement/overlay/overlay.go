@@ -117,6 +117,17 @@ func (p Path) Wildcards() (n int) {
 	return n
 }
 
+// Contains reports whether a directory is one that the path may mean, or below one, if paths are relative to hub.
+func (p Path) Contains(hub, dir string) bool {
+	pattern := path.Join(escapes.Replace(hub), strings.Join(p.Patterns(), "/"))
+	segments, want := strings.Split(dir, "/"), strings.Count(pattern, "/")+1
+	if len(segments) < want {
+		return false
+	}
+	_, ok := match(pattern, strings.Join(segments[:want], "/"))
+	return ok
+}
+
 // HasVariables reports whether the path is not the same for all clusters.
 func (p Path) HasVariables() bool { return len(p.variables) > 0 }
 

@@ -147,3 +147,22 @@ func TestValuesAreNoWildcards(t *testing.T) {
 		t.Errorf("%q, %v", dirs, err)
 	}
 }
+
+// A path contains the directories that it means and all below them.
+func TestContains(t *testing.T) {
+	for _, test := range []struct {
+		path, dir string
+		want      bool
+	}{
+		{"apps/web", "fleet/apps/web", true},
+		{"apps/web", "fleet/apps/web/prod", true},
+		{"apps/*/dev", "fleet/apps/web/dev/a", true},
+		{"apps/web", "fleet/apps/web2", false},
+		{"apps/web", "fleet/apps", false},
+		{"../apps", "apps/web", true},
+	} {
+		if p, err := ParseWild(test.path); err != nil || p.Contains("fleet", test.dir) != test.want {
+			t.Errorf("%s contains %s: %t, %v", test.path, test.dir, !test.want, err)
+		}
+	}
+}

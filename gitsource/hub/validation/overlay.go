@@ -31,27 +31,29 @@ func OverlayPath(spec *api.OverlaySpec) string {
 func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
 	one, many := r.Field("spec", "path"), r.Field("spec", "paths")
+	wildcards := 0
 	switch {
 	case spec.Path != "" && spec.Paths != nil:
 		r.Rulef(many, "path and paths are mutually exclusive; remove one of them")
 	case spec.Path == "" && spec.Paths == nil:
 		r.Rulef(one, "missing; write the directory of a kustomization, such as clusters/${cluster.name}")
 	case spec.Path != "":
-		checkPath(r, one, spec.Path)
+		p, _ := checkPath(r, one, spec.Path)
+		wildcards = p.Wildcards()
 		r.RecordLine(one)
 	default:
 		CheckLength(r, many, len(spec.Paths), 1, 16)
-		wildcards := -1
 		for i, text := range spec.Paths {
 			p, ok := checkPath(r, many.At(i), text)
-			if n := p.Wildcards(); ok && wildcards >= 0 && n != wildcards {
-				r.Rulef(many.At(i), "has * for %d names, and another path for %d, so that it is not known which of them stand for the same; write a * for each in all paths", n, wildcards)
+			if n := p.Wildcards(); ok && i > 0 && n != wildcards {
+				r.Rulef(many.At(i), "has * in %d names, and the path before in %d, so that it is not known which of them stand for the same; write a * for each in all paths", n, wildcards)
 			} else if ok {
 				wildcards = n
 			}
 		}
 		r.RecordLine(many)
 	}
+	checkExcept(r, spec.Except, wildcards)
 	namespace := r.Field("spec", "namespace")
 	if id.Namespace != "" && spec.Namespace != id.Namespace {
 		r.Rulef(namespace, "is that of the Overlay, %s, and cannot be another one; remove it, or use a ClusterOverlay", id.Namespace)
@@ -59,6 +61,20 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 		checkDefaultNamespace(r, id, spec.Namespace, spec.ReservedNamespaces)
 	}
 	checkReservedNamespaces(r, id, spec.ReservedNamespaces)
+}
+
+// checkExcept validates the directories that wildcards do not mean.
+func checkExcept(r *document.Report, except []string, wildcards int) {
+	p := r.Field("spec", "except")
+	if len(except) > 0 && wildcards == 0 {
+		r.Rulef(p, "has no effect, since no path has *; remove it")
+	}
+	CheckLength(r, p, len(except), 0, 500)
+	for i, text := range except {
+		if one, ok := checkPath(r, p.At(i), text); ok && one.HasVariables() {
+			r.Rulef(p.At(i), "%q has variables, and what is left out is the same for all clusters; write * in their place", text)
+		}
+	}
 }
 
 // checkDefaultNamespace validates the namespace of objects that have none, of which reserved ones have to be listed.
