@@ -83,8 +83,8 @@ func RenamedIn(r Request, share float64) Removal {
 
 // A LastApply is what is known of the last apply of an object; the zero value if gitfleet never applied it.
 type LastApply struct {
-	// Applied says that gitfleet has applied it, and Superseded that the desired object is another one now.
-	Applied, Superseded bool
+	// Drifted says that others have changed what gitfleet owns since, and Superseded that the desired object is another one now.
+	Drifted, Superseded bool
 	// Managed is its ApplyHash after that.
 	Managed string
 	// Left are the fields that Git had removed and that were still there.
@@ -94,13 +94,12 @@ type LastApply struct {
 // Removed returns what has to go from the live object with an apply, and would not by itself: the fields that
 // Git has removed, and the list items that somebody has put in the place of ours since the last apply.
 func Removed(r Request, last LastApply) Removal {
-	entries := r.Live.GetManagedFields()
-	if !last.Applied || ApplyHash(entries, r.Manager) == last.Managed {
+	if !last.Drifted {
 		return RemovedFrom(r, last.Left.Fields())
 	}
 	var taken *fieldpath.Set
 	if last.Superseded {
-		taken = Taken(entries, r.Manager, last.Managed)
+		taken = Taken(r.Live.GetManagedFields(), r.Manager, last.Managed)
 	}
 	gone := findRemoved(r, last.Left.Fields(), taken)
 	share := 1.0

@@ -306,8 +306,9 @@ func TestChangedFieldsGoWithoutTheLastManifest(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, test.before)
-			last := LastApply{Applied: true, Superseded: true, Managed: s.hash()}
+			last := LastApply{Superseded: true, Managed: s.hash()}
 			test.do(s)
+			last.Drifted = s.hash() != last.Managed
 			manifest := strings.Replace(test.before, test.removed, test.instead, 1)
 			r := s.request(manifest)
 			r.KeepShared = test.keepShared

@@ -221,23 +221,14 @@ func (x *executor) before(t task, live *unstructured.Unstructured, rivals []auto
 		return ledger.Drift{Deleted: true}
 	}
 	d := ledger.Drift{Generation: live.GetGeneration()}
-	opt := diff.Options{Structural: true, Ignore: autoscaler.Paths(rivals)}
-	details := diff.Compare(t.manifest.Object.Content, live, opt)
-	if marked := live.GetLabels()[api.ManagedByLabel]; marked != x.fleet {
-		details = append(details, api.PatchDetail{
-			Path: "/metadata/labels/" + api.EscapeKey(api.ManagedByLabel), ValueInHub: x.fleet, ValueInMember: marked,
-		})
-	}
-	d.Paths = diff.Exact(t.manifest.Object.Content, live, opt, t.attribute(live, details))
+	applied := t.applied(x.fleet)
+	applied.Ignore = autoscaler.Paths(rivals)
+	opt := diff.Options{Structural: true, Ignore: applied.Ignore}
+	d.Paths = diff.Exact(applied.Manifest, live, opt, t.attribute(live, drift.Of(applied, drift.Read(live)).Fields))
 	if d.By = diff.Actors(d.Paths); len(d.Paths) == 0 {
 		d.By = diff.Since(live, api.FieldManager)
 	}
 	return d
-}
-
-// sameValues reports whether two comparisons have the same result, as far as it is recorded.
-func sameValues(found, known []api.PatchDetail) bool {
-	return slices.EqualFunc(drift.Shorten(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
 }
 
 // differences are details without an actor.
@@ -272,7 +263,8 @@ func (x *executor) removal(t task, saw snapshot) diff.Removal {
 		return diff.Removal{}
 	}
 	return diff.Removed(x.request(t, saw), diff.LastApply{
-		Applied: t.item.Hash != "", Superseded: t.item.Hash != t.manifest.Hash, Managed: t.item.Managed, Left: t.item.Left,
+		Drifted:    t.item.Hash != "" && drift.Of(t.applied(x.fleet), drift.Marked(saw.live)).Answer == drift.Drifted,
+		Superseded: t.item.Hash != t.manifest.Hash, Managed: t.item.Managed, Left: t.item.Left,
 	})
 }
 

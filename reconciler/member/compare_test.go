@@ -2,7 +2,6 @@ package member
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -10,9 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
@@ -80,41 +77,6 @@ func TestReasonForNoDryRun(t *testing.T) {
 	}
 }
 
-// A recorded comparison equals a new one with the same paths and values in the same order, also
-// if both were shortened.
-func TestSameValues(t *testing.T) {
-	one, other := api.PatchDetail{Path: "/data/a", ValueInHub: "1", ValueInMember: "2"}, api.PatchDetail{Path: "/data/a", ValueInHub: "1", ValueInMember: "3"}
-	var many []api.PatchDetail
-	for i := range 40 {
-		many = append(many, api.PatchDetail{Path: fmt.Sprintf("/data/%02d", i), ValueInHub: "1"})
-	}
-	tests := map[string]struct {
-		found, known []api.PatchDetail
-		want         bool
-	}{
-		"none":            {nil, nil, true},
-		"equal":           {[]api.PatchDetail{one}, []api.PatchDetail{one}, true},
-		"another value":   {[]api.PatchDetail{other}, []api.PatchDetail{one}, false},
-		"one more":        {[]api.PatchDetail{one, other}, []api.PatchDetail{one}, false},
-		"nothing known":   {[]api.PatchDetail{one}, nil, false},
-		"nothing found":   {nil, []api.PatchDetail{one}, false},
-		"shortened":       {many, recorded(many), true},
-		"others, shorter": {many[:39], recorded(many), false},
-	}
-	for name, test := range tests {
-		if got := sameValues(test.found, test.known); got != test.want {
-			t.Errorf("%s: %t, want %t", name, got, test.want)
-		}
-	}
-}
-
-// recorded returns details as the record of altered fields has them.
-func recorded(list []api.PatchDetail) []api.PatchDetail {
-	m := drift.Memory{}
-	m.Put(web, ledger.Drift{State: api.DriftAltered, Paths: drift.Shorten(differences(list))})
-	return m.Altered(web, api.ID{})
-}
-
 // What others changed before a write is recorded: that the object is gone, fields of the manifest
 // that differ, and a lost label of the fleet.
 func TestDriftBeforeAWrite(t *testing.T) {
@@ -146,7 +108,7 @@ func TestDriftBeforeAWrite(t *testing.T) {
 			if test.gone {
 				live = nil
 			}
-			d := (&executor{fleet: "prod"}).before(task{wanted: wanted{web, m}}, live, nil)
+			d := (&executor{fleet: "prod"}).before(task{wanted: wanted{web, m}, item: &inventory.Item{}}, live, nil)
 			var paths []string
 			for _, p := range d.Paths {
 				paths = append(paths, p.Path)

@@ -375,7 +375,7 @@ func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.P
 	p, id := t.placement, t.manifest.ID
 	known := dr.memory.State(p, id) == api.DriftAltered
 	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
-	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, sameValues(altered, dr.memory.Altered(p, id)), false) {
+	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, drift.SameValues(altered, dr.memory.Altered(p, id)), false) {
 		return false
 	}
 	if !known {

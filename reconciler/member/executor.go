@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
@@ -92,7 +93,7 @@ func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
 		return outcome{}, false
 	case l.Owned && !strategy.AllowCoOwnership || scaled(t.manifest, t.known):
 		return outcome{}, false
-	case l.Shared || l.Managed != t.item.Managed || t.item.Left != "":
+	case l.Shared || drift.Of(t.applied(x.fleet), drift.Seen(l)).Answer == drift.Drifted || t.item.Left != "":
 		return outcome{}, false // fields may have to be claimed
 	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
 		return outcome{}, false
@@ -203,7 +204,7 @@ func (x *executor) facts(t task, live metav1.Object) diff.Case {
 		Owner:   diff.OwnerOf(live, x.fleet, t.placement, x.works.markerStale),
 		CoOwned: len(live.GetOwnerReferences()) > 0,
 		Changed: t.item == nil || t.item.Hash != t.manifest.Hash,
-		Drifted: applied && diff.ApplyHash(live.GetManagedFields(), api.FieldManager) != t.item.Managed,
+		Drifted: applied && drift.Of(t.applied(x.fleet), drift.Marked(live)).Answer == drift.Drifted,
 	}
 	if c.Owner == diff.Foreign && applied && live.GetUID() == t.item.UID {
 		c.Owner = diff.Ours // somebody has removed our label, but it is still our object

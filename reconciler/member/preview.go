@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -297,16 +298,15 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	if diff.CompareAfter(p.s.works.of(t.placement).Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
-	check := p.executor().compareValues(ctx, t, live)
-	switch {
-	case check.unknown:
+	switch found := p.executor().compareValues(ctx, t, live); {
+	case found.Answer == drift.Unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
-	case check.changed && p.s.works.protects(t.placement):
+	case found.Answer == drift.Drifted && p.s.works.protects(t.placement):
 		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message()
-	case check.changed:
+	case found.Answer == drift.Drifted:
 		return p.applied(ctx, t, c, live, rivals)
-	case len(check.altered) > 0:
-		c.Effect, c.Message, c.Diffs = Alters, alteredMessage, differences(check.altered)
+	case len(found.Altered) > 0:
+		c.Effect, c.Message, c.Diffs = Alters, alteredMessage, differences(found.Altered)
 	default:
 		return nil, nil
 	}

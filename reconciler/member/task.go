@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -262,7 +263,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	if t.terminating = l != nil && l.Terminating; t.terminating {
 		return t, true // it is created again once its deletion is finished
 	}
-	t.drift = !a.untouched(t.item, l)
+	t.drift = a.driftOf(t.item, l) == drift.Drifted
 	if !t.drift {
 		return t, a.trouble[id] != nil || a.unverified(w) || t.rejected != ""
 	}
@@ -272,10 +273,16 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	return t, a.drifts.countUndone(t, l)
 }
 
-// untouched reports whether an object has the label and the ownership of fields that its last apply
-// gave it; l is nil if it does not exist. Its values may have changed; see valueChecker.
-func (c *cluster) untouched(it *inventory.Item, l *observed.Object) bool {
-	return l != nil && l.Managed == it.Managed && l.Fleet == c.cfg.Fleet
+// driftOf says whether an object that was applied has drifted, as far as its metadata shows; l is nil if it does not exist. Its
+// values may have changed; see valueChecker.
+func (c *cluster) driftOf(it *inventory.Item, l *observed.Object) drift.Answer {
+	return drift.Of(drift.Applied{Fleet: c.cfg.Fleet, Managed: it.Managed}, drift.Seen(l)).Answer
+}
+
+// applied returns what was applied of the object of a task, with its content as it is applied to the live one. The task must have
+// an item.
+func (t *task) applied(fleet string) drift.Applied {
+	return drift.Applied{Fleet: fleet, Managed: t.item.Managed, Manifest: t.manifest.Object.Content, Altered: t.alteredBefore}
 }
 
 // astray reports whether a suspended object may differ from what is wanted.
@@ -283,7 +290,7 @@ func (a *applier) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
 		return a.trouble[t.manifest.ID] != nil // no watch reports it
 	}
-	return t.item == nil || t.item.Hash != t.manifest.Hash || !a.untouched(t.item, l) || a.trouble[t.manifest.ID] != nil
+	return t.item == nil || t.item.Hash != t.manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.trouble[t.manifest.ID] != nil
 }
 
 // scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does

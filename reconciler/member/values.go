@@ -46,9 +46,8 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	v.inParallel(ctx, len(tasks), parallelCalls{start: start, do: func(i int) {
 		t := tasks[i]
 		live, err := v.conn.Read(ctx, t.res, t.manifest.ID)
-		if err != nil || live == nil {
-			comparisons[i].unknown = true // if the object is gone, its watch event follows
-			return
+		if err != nil || live == nil || drift.Of(t.applied(v.cfg.Fleet), drift.Marked(live)).Answer == drift.Drifted {
+			return // unknown: if the object is gone or its metadata has changed, its watch event follows
 		}
 		comparisons[i] = x.compareValues(ctx, t, live)
 	}})
@@ -96,7 +95,7 @@ func (v *valueChecker) asApplied(id api.ID) (task, bool) {
 	}
 	t := v.applier.newTask(w)
 	l := v.live.Of(id)
-	return t, t.item != nil && t.item.Hash == w.manifest.Hash && v.untouched(t.item, l) && !l.Terminating
+	return t, t.item != nil && t.item.Hash == w.manifest.Hash && v.driftOf(t.item, l) != drift.Drifted && !l.Terminating
 }
 
 // conclude processes the results of comparisons of values.
@@ -105,14 +104,14 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 	for i, c := range comparisons {
 		t := tasks[i]
 		id := t.manifest.ID
-		switch {
-		case c.unknown:
+		switch c.Answer {
+		case drift.Unknown:
 			v.suspects[id] = true // retried after valuesRetry
-		case c.changed:
+		case drift.Drifted:
 			changed[id] = true
 		default:
 			generation := v.live.Of(id).Generation
-			altered, ignored := v.drifts.recordAltered(t, generation, c.altered), v.drifts.recordIgnored(t, generation, c.ignored)
+			altered, ignored := v.drifts.recordAltered(t, generation, c.Altered), v.drifts.recordIgnored(t, generation, c.ignored)
 			added := c.additions != nil && v.drifts.recordAdditions(t, generation, *c.additions)
 			if altered || ignored || added {
 				news[id] = true
@@ -127,18 +126,14 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 	return valueResults{changed, news}
 }
 
-// A valueComparison is the result of comparing the values of an object.
+// A valueComparison is the result of comparing the values of an object; the zero value is one of values that could not be
+// compared.
 type valueComparison struct {
-	// changed says that an apply would change something.
-	changed bool
-	// altered are fields that the server would store differently from what is applied.
-	altered []api.PatchDetail
+	drift.Finding
 	// ignored are the differences in fields that the object leaves to others.
 	ignored []api.Difference
 	// additions are as in an outcome.
 	additions *[]api.Difference
-	// unknown says that the values could not be compared.
-	unknown bool
 }
 
 // compareValues compares the values of a live object with those that were applied. A difference
@@ -146,31 +141,29 @@ type valueComparison struct {
 // admission webhooks.
 func (x *executor) compareValues(ctx context.Context, t task, live *unstructured.Unstructured) valueComparison {
 	t = t.beside(live)
-	desired := t.manifest.Object.Content
-	additions := x.additionsOf(t, live)
-	var ignored []api.Difference
+	c := valueComparison{additions: x.additionsOf(t, live)}
 	if leavesFields(t.manifest) {
-		ignored = ignoredIn(t, live)
+		c.ignored = ignoredIn(t, live)
 	}
-	structural := diff.Compare(desired, live, diff.Options{Structural: true})
-	if len(structural) == 0 {
-		return valueComparison{ignored: ignored, additions: additions}
+	applied, actual := t.applied(x.fleet), drift.Read(live)
+	if c.Finding = drift.Of(applied, actual); c.Answer != drift.Unknown {
+		return c
 	}
-	known := t.alteredBefore
 	merged, err := x.merged(ctx, t, snapshot{live: live})
 	switch {
 	case refusesDryRun(err):
-		return valueComparison{changed: !sameValues(structural, known), altered: known, ignored: ignored, additions: additions}
+		actual.Refused = true
 	case err != nil:
-		return valueComparison{unknown: true}
+		return valueComparison{}
+	default:
+		again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+		if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
+			return valueComparison{} // the object is changing at the moment
+		}
+		actual.DryRun = merged
 	}
-	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
-	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-		return valueComparison{unknown: true} // the object is changing at the moment
-	}
-	altered := diff.Altered(desired, merged, nil)
-	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
-	return valueComparison{changed: len(found) > 0, altered: altered, ignored: ignored, additions: additions}
+	c.Finding = drift.Of(applied, actual)
+	return c
 }
 
 // mostRemovals is how often the removal of additions is tried while others keep writing to the object.

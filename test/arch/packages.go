@@ -95,7 +95,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/availability": {"placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/health"},
 	"reconciler/member/watch":        {"placement/api", "placement/controllers", "reconciler/health", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/memory", "reconciler/member/observed", "reconciler/member/retry"},
 	"reconciler/member/probe":        {"placement/api", "reconciler/ledger", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
-	"reconciler/member/drift":        {"placement/api", "placement/work", "reconciler/health", "reconciler/ledger"},
+	"reconciler/member/drift":        {"placement/api", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/ledger", "reconciler/member/observed"},
 	"reconciler/member/inventory":    {"placement", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/member/compact", "reconciler/member/connection", "reconciler/member/memory", "reconciler/member/observed", "reconciler/member/retry"},
 	"reconciler/member/unlisted":     {"placement/api", "reconciler/diff", "reconciler/member/connection", "reconciler/member/inventory"},
 	"reconciler/member/kubeconfig":   {"reconciler/member/connection"},

@@ -1,4 +1,3 @@
-// Package drift remembers which objects of a cluster differ from what was applied to them.
 package drift
 
 import (
@@ -12,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -168,6 +168,12 @@ func digest(list []api.Difference) string {
 	text, _ := json.Marshal(all) // texts can always be encoded
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:10])
+}
+
+// SameValues reports whether a comparison has found what a record of differences has.
+func SameValues(found, known []api.PatchDetail) bool {
+	shown := Shorten(diff.Differences(nil, api.FieldManager, found))
+	return slices.EqualFunc(shown, known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
 }
 
 // Altered returns the fields that a server is known to store differently from what is applied.

@@ -185,7 +185,8 @@ func (a *agent) applyManaged(m *work.Manifest, old, next *liveObject) (ok bool) 
 	last := diff.LastApply{}
 	if old != nil && old.stored != nil {
 		x.Live = old.stored
-		last = diff.LastApply{Applied: old.managed != "", Superseded: old.hash != m.Hash, Managed: old.managed, Left: old.left}
+		drifted := old.managed != "" && diff.ApplyHash(old.stored.GetManagedFields(), api.FieldManager) != old.managed
+		last = diff.LastApply{Drifted: drifted, Superseded: old.hash != m.Hash, Managed: old.managed, Left: old.left}
 		if was := a.lastApplied[m.ID]; was != nil && was.Hash == old.hash && last.Superseded {
 			x.Before = was.Object.Content
 		}
