@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -238,66 +237,6 @@ func TestAFailedWriteOfTheCrashGuardLeavesNoFile(t *testing.T) {
 	}
 	if len(files) != 1 || !files[0].IsDir() {
 		t.Errorf("files left: %v", files)
-	}
-}
-
-// A watchedFile has commits, and records what a file has while a commit is read.
-type watchedFile struct {
-	crashingSource
-	path  string
-	saved []string
-	read  chan struct{}
-}
-
-func (s *watchedFile) Files(context.Context, string) (fs.FS, error) {
-	raw, err := os.ReadFile(s.path)
-	s.saved = append(s.saved, string(raw))
-	s.read <- struct{}{}
-	return world.Files(s.t, "clusters east\n"), err
-}
-
-// The standby and the leader of one process are created together and run one after the other. A
-// commit that crashed an earlier process once and that the standby has loaded does not count when
-// the leader loads commits.
-func TestALeaderForgetsCrashesThatTheStandbyDisproved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "loading.json")
-	if err := os.WriteFile(path, []byte(`{"crashed":1}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	replica := func(head string) (*Reconciler, *watchedFile) {
-		source := &watchedFile{crashingSource: crashingSource{t, []string{head}}, path: path, read: make(chan struct{}, 1)}
-		return New(Config{
-			Source: source, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: ledger.Memory(), LoadingFile: path,
-			Member:  func(*hub.Cluster, func(ledger.Observation)) Member { return idle{} },
-			Publish: func(*status.Report) {}, Log: slog.New(slog.DiscardHandler),
-		}), source
-	}
-	standby, standbySource := replica("crashed")
-	leader, leaderSource := replica("other")
-	run := func(source *watchedFile, run func(context.Context) error) {
-		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		ended := make(chan error, 1)
-		go func() { ended <- run(ctx) }()
-		<-source.read
-		cancel()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(standbySource, func(ctx context.Context) error {
-		return standby.Follow(ctx, &savedLedger{ledger: ledger.New(), version: "1"})
-	})
-	run(leaderSource, leader.Run)
-	if got := standbySource.saved; !slices.Equal(got, []string{`{"crashed":2}`}) {
-		t.Errorf("while the standby loads the commit again: %s", got)
-	}
-	if got := leaderSource.saved; !slices.Equal(got, []string{`{"other":1}`}) {
-		t.Errorf("while the leader loads another commit: %s", got)
-	}
-	if leader.guard.oneAtATime {
-		t.Error("the leader loads commits one at a time")
 	}
 }
 

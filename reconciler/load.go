@@ -295,9 +295,9 @@ func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
 	p.retries[hash] = pastRetry{failures + 1, now.Add(min(lastPastRetry, firstPastRetry<<min(failures, 10)))}
 }
 
-// keep drops the commits that are neither assigned to a cluster nor among others to keep.
-func (p *pastCommits) keep(assigned map[string]bool, others ...string) {
-	maps.DeleteFunc(p.snapshots, func(hash string, _ *hub.Snapshot) bool { return !assigned[hash] && !slices.Contains(others, hash) })
+// keep drops the commits that are neither assigned to a cluster nor in force.
+func (p *pastCommits) keep(assigned map[string]bool, inForce string) {
+	maps.DeleteFunc(p.snapshots, func(hash string, _ *hub.Snapshot) bool { return !assigned[hash] && hash != inForce })
 	for hash := range p.lost {
 		if !assigned[hash] {
 			delete(p.lost, hash)
@@ -308,7 +308,7 @@ func (p *pastCommits) keep(assigned map[string]bool, others ...string) {
 
 // updatePast drops the commits that nothing needs any more, and loads one that is missing.
 func (r *Reconciler) updatePast(ctx context.Context, p *plan.Plan, now time.Time) {
-	r.past.keep(p.Commits, r.inForce.Commit.Hash, r.source.Newest.Hash) // the newest may come into force, for a standby
+	r.past.keep(p.Commits, r.inForce.Commit.Hash)
 	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
 		r.requestPast(ctx, hash, now)
 	}

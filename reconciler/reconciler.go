@@ -68,8 +68,8 @@ type Config struct {
 	FetchBase  func(ctx context.Context, url, commit string) error
 	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
 	Store      ledger.Store
-	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. A standby and
-	// a leader of one process may share it, because it is read when Run or Follow starts.
+	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. It is
+	// read when Run starts.
 	LoadingFile string
 	// Member creates the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
@@ -96,10 +96,10 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// A Reconciler runs the loop. Either Run or Follow may be called, once.
+// A Reconciler runs the loop. Run may be called once.
 type Reconciler struct {
-	loader  // its guard is set when Run or Follow starts
-	agents  // of a leader
+	loader // its guard is set when Run starts
+	agents
 	cfg     *Config
 	ledger  *ledger.Ledger
 	events  *events
@@ -170,12 +170,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.rebuilding = r.ledger.Empty()
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
-	return r.run(ctx, r.ledger.InForce(), r.loop)
-}
-
-// run runs a loop beside the source until ctx is done or the source fails, and waits for everything that was started.
-// lastInForce is the commit that is loaded first; empty if there is none.
-func (r *Reconciler) run(ctx context.Context, lastInForce string, loop func(context.Context)) error {
+	lastInForce := r.ledger.InForce()
 	r.guard, r.started = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log), r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
@@ -184,7 +179,7 @@ func (r *Reconciler) run(ctx context.Context, lastInForce string, loop func(cont
 		r.loadLastInForce(ctx, lastInForce)
 		cancel(r.followSource(ctx))
 	})
-	loop(ctx)
+	r.loop(ctx)
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}

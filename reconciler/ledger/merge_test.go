@@ -104,7 +104,7 @@ func TestMergeThatCannotReadASegment(t *testing.T) {
 // reread returns the ledger as another replica reads it.
 func reread(t *testing.T, objects *fakeObjects) *Ledger {
 	t.Helper()
-	l, _, err := OpenShared(objects, "reader", nil).Newer("none")
+	l, err := OpenShared(objects, "reader", nil).Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +146,10 @@ func TestUnreadableLedgerIsNotTakenOver(t *testing.T) {
 		objects.get = get
 		other := OpenShared(objects, "two", nil)
 		_, loadErr := other.Load()
-		_, _, newerErr := other.Newer("none")
+		_, readErr := other.Read()
 		_, fleetErr := other.Fleet()
 		_, contentsErr := other.Contents()
-		for what, err := range map[string]error{"load": loadErr, "newer": newerErr, "fleet": fleetErr, "contents": contentsErr} {
+		for what, err := range map[string]error{"load": loadErr, "read": readErr, "fleet": fleetErr, "contents": contentsErr} {
 			if err == nil || err.Error() != "read ledger: no answer" {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}

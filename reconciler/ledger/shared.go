@@ -146,18 +146,13 @@ func (s *Shared) putIndex(x index, version string) (newVersion string, err error
 	return s.objects.Update(indexName, raw, version)
 }
 
-// Newer returns the ledger if its version is not known, and nil if it is. Any goroutine of any
-// replica may call it.
-func (s *Shared) Newer(known string) (l *Ledger, version string, err error) {
-	if _, version, err = s.readIndex(); err != nil || version == known {
-		return nil, version, err
-	}
+// Read returns the saved ledger, and begins no term. Any goroutine of any replica may call it.
+func (s *Shared) Read() (*Ledger, error) {
 	all, err := s.read()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	l, err = all.ledger()
-	return l, all.version, err
+	return all.ledger()
 }
 
 // Save implements Store.

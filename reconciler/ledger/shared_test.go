@@ -154,7 +154,7 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 				possible = map[string]bool{}
 			}
 			possible[dump(t, l)] = true
-			found, _, err := OpenShared(objects, "reader", nil).Newer("none")
+			found, err := OpenShared(objects, "reader", nil).Read()
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -201,12 +201,12 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	if err := s.Save(l); err == nil {
 		t.Fatal("saved, but the index was not updated")
 	}
-	if _, _, err := OpenShared(objects, "reader", nil).Newer("none"); err != nil {
+	if _, err := OpenShared(objects, "reader", nil).Read(); err != nil {
 		t.Errorf("while it is not known: %v", err)
 	}
 	objects.fail = nil
 	objects.makeDelayed()
-	if found, _, err := OpenShared(objects, "reader", nil).Newer("none"); err != nil || found.InForce() != "c2" {
+	if found, err := OpenShared(objects, "reader", nil).Read(); err != nil || found.InForce() != "c2" {
 		t.Fatalf("after the late update: %v", err)
 	}
 	l.SetInForce("c3")
@@ -214,7 +214,7 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	for range 2 { // the first Save finds the late update
 		err = s.Save(l)
 	}
-	if found, _, readErr := OpenShared(objects, "reader", nil).Newer("none"); err != nil || readErr != nil || found.InForce() != "c3" {
+	if found, readErr := OpenShared(objects, "reader", nil).Read(); err != nil || readErr != nil || found.InForce() != "c3" {
 		t.Errorf("the next save: %v, %v", err, readErr)
 	}
 	if got, want := len(objects.values), 1+partsOf(t, objects); got != want {
@@ -282,7 +282,7 @@ func TestDeposedReplicaSavesNothing(t *testing.T) {
 			t.Errorf("the deposed replica saved: %v", err)
 		}
 	}
-	if found, _, err := next.Newer(""); err != nil || found.InForce() != "c2" {
+	if found, err := next.Read(); err != nil || found.InForce() != "c2" {
 		t.Errorf("found %q, %v, want c2", found.InForce(), err)
 	}
 	if deposed == 0 {
@@ -320,7 +320,7 @@ func TestOnlyOneReplicaBeginsALedger(t *testing.T) {
 	if err := stores[1].Save(ledgers[1]); err != nil {
 		t.Fatal(err)
 	}
-	if found, _, err := stores[0].Newer(""); err != nil || found.InForce() != "two" {
+	if found, err := stores[0].Read(); err != nil || found.InForce() != "two" {
 		t.Errorf("found %v, %v", found, err)
 	}
 }

@@ -37,7 +37,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 				}
 			}
 			objects.reading = overtake
-			found, _, err := OpenShared(objects, "reader", nil).Newer("none")
+			found, err := OpenShared(objects, "reader", nil).Read()
 			var damaged *DamagedError
 			switch {
 			case errors.As(err, &damaged):

@@ -49,9 +49,10 @@ type Config struct {
 	// Namespace and Name are those of the Lease. The Secrets of the ledger are in the same
 	// namespace, and their names begin with Name.
 	Namespace, Name string
-	// Identity identifies this process.
-	Identity string
-	Log      *slog.Logger
+	// Identity identifies this process, and Address is the URL at which it answers requests; other replicas say both. Without
+	// a host in it, that of this machine is determined. Empty if it is not said.
+	Identity, Address string
+	Log               *slog.Logger
 }
 
 // A Replica takes part in the election.
@@ -60,8 +61,10 @@ type Replica struct {
 	rest  *rest.Config
 	fence *Fence
 	lock  *lock
+	// own is the address of this replica.
+	own string
 	// leader is the last observed holder of the lease.
-	leader atomic.Pointer[string]
+	leader atomic.Pointer[Leader]
 	// lost receives one value when another replica is found to have taken over.
 	lost chan struct{}
 }
@@ -89,9 +92,9 @@ func New(cfg Config) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials of the management cluster: %w", err)
 	}
-	r := &Replica{cfg: cfg, rest: config, fence: &Fence{}, lost: make(chan struct{}, 1)}
+	r := &Replica{cfg: cfg, rest: config, fence: &Fence{}, lost: make(chan struct{}, 1), own: ownAddress(cfg.Address, config.Host)}
 	r.lock = &lock{fence: r.fence, deposed: r.Depose, Interface: &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name}, Client: leases,
+		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name}, Client: addressedLeases{leases, r},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
 	}}
 	return r, nil
@@ -125,12 +128,12 @@ func (r *Replica) Fence() *Fence { return r.fence }
 // Identity returns the identity of this replica in the lease.
 func (r *Replica) Identity() string { return r.cfg.Identity }
 
-// Leader returns the identity of the last observed leader; empty if there was none.
-func (r *Replica) Leader() string {
+// Leader returns the leader as the lease was last read.
+func (r *Replica) Leader() Leader {
 	if leader := r.leader.Load(); leader != nil {
 		return *leader
 	}
-	return ""
+	return Leader{}
 }
 
 // Depose makes this replica stop leading, and never lead again, because another one has taken
@@ -213,9 +216,8 @@ func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) err
 	return err
 }
 
-// observe records the leader.
+// observe logs that there is another leader.
 func (r *Replica) observe(leader string) {
-	r.leader.Store(&leader)
 	if leader != r.cfg.Identity {
 		r.cfg.Log.Info("another replica leads", "leader", leader)
 	}

@@ -50,7 +50,7 @@ func management(t *testing.T) string {
 
 func stand(t *testing.T, kubeconfig, identity string) *Replica {
 	t.Helper()
-	r, err := New(Config{Kubeconfig: kubeconfig, Namespace: "default", Name: "gitfleet", Identity: identity, Log: slog.New(slog.DiscardHandler)})
+	r, err := New(Config{Kubeconfig: kubeconfig, Namespace: "default", Name: "gitfleet", Identity: identity, Address: "https://" + identity + ":8443", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,15 +91,15 @@ func TestOneReplicaLeads(t *testing.T) {
 		t.Error("the leader may not write")
 	}
 	two := start(t, kubeconfig, "two")
-	for two.Leader() == "" {
+	for two.Leader().Identity == "" {
 		select {
 		case <-two.leads:
 			t.Fatal("both lead")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if two.Leader() != "one" || two.Fence().Held() {
-		t.Errorf("the standby knows %q as the leader, and may write: %t", two.Leader(), two.Fence().Held())
+	if got := two.Leader(); got.Identity != "one" || got.Address != "https://one:8443" || time.Since(got.Since) > time.Minute || two.Fence().Held() {
+		t.Errorf("the standby knows %+v as the leader, and may write: %t", got, two.Fence().Held())
 	}
 	one.stop()
 	if err := <-one.ended; err != nil && !errors.Is(err, context.Canceled) {

@@ -14,9 +14,8 @@ import (
 
 // A collector computes gauges from the newest report at each scrape. Values for each placement
 // on each cluster are exported only as sums and maxima, so that the number of series grows with
-// the placements plus the clusters, and not with their product. A standby exports only its own
-// polls of the remote: sums over the replicas then count the fleet once, and an alert fires
-// once.
+// the placements plus the clusters, and not with their product. A replica that does not lead exports none: sums over the
+// replicas then count the fleet once, and an alert fires once.
 type collector struct {
 	server *Server
 	now    func() time.Time
@@ -87,14 +86,11 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	r, _, _ := c.server.newest()
-	if r == nil {
+	if certain := c.server.leader.certain; r == nil || certain != nil && !certain() {
 		return
 	}
 	p := &scrape{report: r, now: c.now(), ch: ch}
 	p.git()
-	if r.Standby != nil || c.server.leads != nil && !c.server.leads() {
-		return
-	}
 	p.source()
 	p.placements()
 	p.outstanding()

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -256,33 +255,15 @@ func TestMetricsNameTheFleet(t *testing.T) {
 // is one of a leader: another replica may export them.
 func TestMetricsOfDeposedLeader(t *testing.T) {
 	s, leads := New(nil), true
-	s.SetLeads(func() bool { return leads })
+	s.SetLeader(nil, func() bool { return leads })
 	s.Publish(measured())
 	c := &collector{server: s, now: time.Now}
 	if got := gathered(t, c); !strings.Contains(got, "gitfleet_member_up") {
 		t.Errorf("the leader exports\n%s", got)
 	}
 	leads = false
-	if got := gathered(t, c); strings.Contains(got, "gitfleet_member_up") || !strings.Contains(got, "gitfleet_git_consecutive_failures") {
+	if got := gathered(t, c); got != "" {
 		t.Errorf("the deposed leader exports\n%s", got)
-	}
-}
-
-// A standby exports the state of its polls, and nothing that the leader exports as well.
-func TestMetricsOfStandby(t *testing.T) {
-	s := New(nil)
-	report := measured()
-	report.Standby = &status.Standby{Leader: "one"}
-	s.Publish(report)
-	got := gathered(t, &collector{server: s, now: time.Now})
-	var names []string
-	for line := range strings.Lines(got) {
-		if name, _, _ := strings.Cut(line, " "); name != "#" {
-			names = append(names, name)
-		}
-	}
-	if want := []string{"gitfleet_git_consecutive_failures", "gitfleet_git_last_success_timestamp_seconds"}; !slices.Equal(names, want) {
-		t.Errorf("a standby exports %q, want %q", names, want)
 	}
 }
 

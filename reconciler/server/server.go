@@ -37,8 +37,7 @@ type Server struct {
 	metrics *httpMetrics
 	scrapes *fleetGatherer
 	fleet   atomic.Pointer[fleetIdentity] // nil until it is known
-	// leads reports whether this replica certainly leads; nil if it always does.
-	leads func() bool
+	leader  leadership
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
@@ -75,11 +74,6 @@ func (s *Server) SetFleet(name, source string) {
 	s.scrapes.fleet.Store(&name)
 	s.fleet.Store(&fleetIdentity{name, source})
 }
-
-// SetLeads sets the function that reports whether this replica certainly leads. While it does not,
-// the gauges of the fleet are not exported, as on a standby. SetLeads must not be called after the
-// server has started.
-func (s *Server) SetLeads(leads func() bool) { s.leads = leads }
 
 // Protect puts a guard in front of all handlers, and uses TLS if config is not nil. It must not
 // be called after the server has started.
@@ -130,16 +124,16 @@ func (s *Server) age() time.Duration {
 //	GET /names          the names of placements and clusters, as JSON
 //	GET /debug/goroutines   the stacks of all goroutines, as text
 //	GET /healthz        200 while the process works
-//	GET /readyz         200 once there is a commit in force
+//	GET /readyz         200 once there is a commit in force, on the leader
 //	GET /metrics        metrics for Prometheus
 //
-// and the mounted handlers.
+// and the mounted handlers. While another replica leads, only the last three and /debug are answered; see SetLeader.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range s.routes {
 		mux.Handle(path, s.metrics.measured(path, h))
 	}
-	return s.ofFleet(mux)
+	return s.ofFleet(s.ofLeader(mux))
 }
 
 // Patterns returns the sorted patterns of all handlers: a path, with a method before it unless
@@ -226,6 +220,10 @@ func (s *Server) servePart(w http.ResponseWriter, req *http.Request, part func(*
 func serveHealth(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }
 
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if s.leader.check != nil && s.leader.check() != nil {
+		http.Error(w, errStandsBy.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	report, _, _ := s.newest()
 	if report == nil || report.Source.InForce.Hash == "" {
 		http.Error(w, "no commit is in force yet", http.StatusServiceUnavailable)

@@ -21,7 +21,7 @@ func (r *Report) Only(name string) (*Report, error) {
 		on[c.Cluster] = true
 	}
 	return &Report{
-		At: r.At, Source: r.Source, Standby: r.Standby, Details: r.Details[i : i+1 : i+1],
+		At: r.At, Source: r.Source, Details: r.Details[i : i+1 : i+1],
 		Clusters:           filter(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] }),
 		Placements:         filter(r.Placements, func(p **api.ClusterResourcePlacement) bool { return nameOf(*p) == name }),
 		ResourcePlacements: filter(r.ResourcePlacements, func(p **api.ResourcePlacement) bool { return nameOf(*p) == name }),
@@ -47,7 +47,7 @@ func (r *Report) On(cluster string) (*Report, error) {
 	}
 	held := map[string]bool{}
 	out := &Report{
-		At: r.At, Source: r.Source, Standby: r.Standby, Clusters: r.Clusters[i : i+1 : i+1],
+		At: r.At, Source: r.Source, Clusters: r.Clusters[i : i+1 : i+1],
 		Evictions: filter(r.Evictions, func(e **api.ClusterResourcePlacementEviction) bool { return (*e).Spec.ClusterName == cluster }),
 		Drifts:    filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster }),
 		Events:    filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster }),

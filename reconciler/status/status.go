@@ -62,10 +62,9 @@ type Source struct {
 // two consecutive reports made with the same Memo, it has the same pointer, so that changes can
 // be found by comparing pointers.
 type Report struct {
-	At      time.Time
-	Source  Source
-	Fleet   ledger.Fleet // identifies what the fleet owns on members
-	Standby *Standby     `json:"standby,omitempty"` // nil in the reports of the leader
+	At     time.Time
+	Source Source
+	Fleet  ledger.Fleet // identifies what the fleet owns on members
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
@@ -103,12 +102,6 @@ func (r *Report) Plan() *plan.Plan { return r.plan }
 // Decided reports whether the report has decisions: just after the ledger was lost, there are
 // none.
 func (r *Report) Decided() bool { return r.plan != nil && r.plan.Works != nil }
-
-// A Standby describes the report of a replica that does not lead.
-type Standby struct {
-	Leader string    `json:"leader,omitempty"` // the replica that leads; empty if none is known to lead
-	AsOf   time.Time `json:"asOf"`             // when the ledger of the leader was read
-}
 
 // A Detail has what gitfleet reports of a placement beyond KubeFleet's status.
 type Detail struct {

@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/process"
 )
@@ -46,13 +46,34 @@ func newReplicas(t *testing.T) (one, two *daemon) {
 	return one, two
 }
 
-// waitForStandby waits until a replica reports the state that another one leads, and returns the
-// leader.
-func (d *daemon) waitForStandby(commit string) string {
+// standsBy is what a replica answers while another one leads.
+var standsBy = regexp.MustCompile(`^this replica stands by: (\S+) leads since \S+; ask that one at (\S+)\n$`)
+
+// waitForStandby waits until a replica says that another one leads, and returns who that is and the address at which it
+// answers.
+func (d *daemon) waitForStandby() (leader, address string) {
 	d.t.Helper()
-	return d.until("standing by", func(r *status.Report) bool {
-		return r.Standby != nil && r.Standby.Leader != "" && r.Source.InForce.Hash == commit
-	}).Standby.Leader
+	d.eventually("that it stands by", func() bool {
+		code, text := d.ask("/report")
+		said := standsBy.FindStringSubmatch(text)
+		if code != http.StatusServiceUnavailable || said == nil {
+			return false
+		}
+		leader, address = said[1], said[2]
+		return true
+	})
+	return leader, address
+}
+
+// ask returns the status and the body of the answer to a GET; zero if there is none.
+func (d *daemon) ask(path string) (code int, text string) {
+	resp, err := http.Get("http://" + d.address + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body)
 }
 
 // manyChanges is a number of ConfigMaps large enough that a replica can be interrupted while it
@@ -106,8 +127,7 @@ func (d *daemon) placeWithValue(value string) string {
 }
 
 // The leader is killed during a rollout: the other replica continues, and does not repeat the
-// first one's writes. Until then it answers readers, names the leader, and rejects requests
-// that change something.
+// first one's writes. Until then it is healthy and not ready, and says who leads and where.
 func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	t.Parallel()
 	one, two := newReplicas(t)
@@ -115,15 +135,17 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	one.start()
 	one.applied(first)
 	two.start()
-	leader := two.waitForStandby(first)
-	resp, err := http.Post("http://"+two.address+"/actions/sync", "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
+	leader, address := two.waitForStandby()
+	if address != "http://"+one.address {
+		t.Errorf("the leader is said to be at %s, and is at %s", address, one.address)
 	}
-	said, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(said), leader) {
-		t.Errorf("a standby answers an order with %d %s", resp.StatusCode, said)
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/metrics": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		if code, text := two.ask(path); code != want {
+			t.Errorf("a standby answers %s with %d %s", path, code, text)
+		}
+	}
+	if out, code := two.cli("status", "--server", "http://"+two.address); code == 0 || !strings.Contains(out, leader+" leads since") || !strings.Contains(out, address) {
+		t.Errorf("gitfleet status of a standby: exit code %d\n%s", code, out)
 	}
 	out, code := two.cli(append([]string{"doctor"}, two.args[1:]...)...)
 	for _, want := range []string{"ok    lease default/" + one.name + ": " + leader + " leads", "ok    ledger default/" + one.name + ": 1 placement in "} {
@@ -136,10 +158,7 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	one.waitForValueOn("2", 2)
 	one.kill()
 	killed := time.Now()
-	r := two.applied(second)
-	if r.Standby != nil {
-		t.Errorf("the report of the new leader says %+v", r.Standby)
-	}
+	two.applied(second)
 	t.Logf("all of it was applied %s after the leader was killed", time.Since(killed).Round(100*time.Millisecond))
 	two.waitForAuditLog()
 	unfinished := 0
@@ -171,7 +190,7 @@ func TestPausedLeaderWritesNothingAfterItContinues(t *testing.T) {
 	one.start()
 	one.applied(first)
 	two.start()
-	two.waitForStandby(first)
+	two.waitForStandby()
 	one.changeAll("2")
 	one.waitForValueOn("2", 1)
 	if err := one.command.Process.Signal(syscall.SIGSTOP); err != nil {

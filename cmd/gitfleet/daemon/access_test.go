@@ -34,11 +34,11 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(runHistory(record))
-	(&orders{checkLeader: func() error { return nil }}).mount(srv)
+	(&orders{}).mount(srv)
 	srv.MountTrace(nil)
 	srv.MountContains(nil)
-	servePlans(srv, func() error { return nil }, nil)
-	serveProposals(srv, func() error { return nil }, func() *proposal.HeldList { return nil })
+	servePlans(srv, nil)
+	serveProposals(srv, func() *proposal.HeldList { return nil })
 	publish(reports.Sample())
 	return srv
 }

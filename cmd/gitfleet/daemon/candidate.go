@@ -8,19 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
-	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
-// A candidate is a daemon that is the leader, or a standby until it is. Without other replicas
-// it is always the leader.
+// A candidate is a daemon that is the leader, or a standby until it is. A standby waits for the lease, and does nothing
+// else. Without other replicas a daemon is always the leader.
 type candidate struct {
 	replica *replica.Replica // nil if there are no other replicas
 	shared  *ledger.Shared   // nil if there are no other replicas
@@ -28,9 +28,7 @@ type candidate struct {
 	recent  *recent.Store // nil if there are no other replicas
 	reset   ledgerReset
 	config  replica.Config
-	// active is the running loop of the leader or the standby.
-	active atomic.Pointer[reconciler.Reconciler]
-	leads  atomic.Bool
+	leads   atomic.Bool
 }
 
 // newCandidate opens the ledger: in the state directory, or beside the lease.
@@ -67,66 +65,39 @@ func (c *candidate) fleet(ctx context.Context) (ledger.Fleet, error) {
 	return c.store.Fleet()
 }
 
-// run runs lead once this replica leads, and standby until then.
-func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loop *reconciler.Reconciler, leaderTasks func(context.Context) error) error {
+// run runs the loop and the other tasks of the leader while this replica leads.
+func (c *candidate) run(ctx context.Context, loop, leaderTasks func(context.Context) error) error {
 	lead := func(ctx context.Context) error {
-		c.active.Store(loop)
 		c.leads.Store(true)
 		defer c.leads.Store(false)
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return loop.Run(ctx) })
+		group.Go(func() error { return loop(ctx) })
 		group.Go(func() error { return leaderTasks(ctx) })
 		return group.Wait()
 	}
 	if c.replica == nil {
 		return lead(ctx)
 	}
-	c.active.Store(standby)
-	standing, standDown := context.WithCancel(ctx)
-	stopped := make(chan error, 1)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := standby.Follow(standing, c)
-		stopped <- err
-		return err
-	})
-	group.Go(func() error {
-		defer standDown()
-		return c.replica.Run(ctx, func(ctx context.Context) error {
-			standDown()
-			if err := <-stopped; err != nil {
-				return err
-			}
-			return lead(ctx)
-		})
-	})
-	return group.Wait()
+	return c.replica.Run(ctx, lead)
 }
 
-// Newer implements reconciler.Leadership.
-func (c *candidate) Newer(known string) (*ledger.Ledger, string, error) { return c.shared.Newer(known) }
-
-// Leader implements reconciler.Leadership.
-func (c *candidate) Leader() string { return c.replica.Leader() }
-
-// notice makes the running loop report the state of the source.
-func (c *candidate) notice() {
-	if loop := c.active.Load(); loop != nil {
-		loop.Notice()
-	}
-}
-
-// checkLeader returns an error that names the leader, unless this replica leads.
+// checkLeader returns an error that says who leads, since when and where, unless this replica leads.
 func (c *candidate) checkLeader() error {
-	switch {
-	case c.leads.Load():
+	if c.replica == nil || c.leads.Load() {
 		return nil
-	case c.replica == nil:
-		return errors.New("the daemon is starting; ask again")
-	case c.Leader() == "":
+	}
+	leader := c.replica.Leader()
+	if leader.Identity == "" {
 		return errors.New("this replica stands by, and none leads yet; ask again")
 	}
-	return fmt.Errorf("this replica stands by: %s leads; ask that one", c.Leader())
+	text := fmt.Sprintf("this replica stands by: %s leads", leader.Identity)
+	if !leader.Since.IsZero() {
+		text += " since " + leader.Since.UTC().Format(time.RFC3339)
+	}
+	if leader.Address == "" {
+		return errors.New(text + "; ask that one")
+	}
+	return fmt.Errorf("%s; ask that one at %s", text, leader.Address)
 }
 
 // fence returns the fence for requests to member clusters; nil if there are no other replicas.

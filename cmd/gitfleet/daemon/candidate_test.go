@@ -78,11 +78,11 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, _, err := candidate.Newer(""); err != nil || l.Placement(api.PlacementKey{Name: "web"}) == nil {
+	if l, err := candidate.shared.Read(); err != nil || l.Placement(api.PlacementKey{Name: "web"}) == nil {
 		t.Errorf("the replicas find %v, %v", l, err)
 	}
 	if err := candidate.checkLeader(); err == nil || !strings.Contains(err.Error(), "none leads yet") {
-		t.Errorf("a replica that does not lead takes orders: %v", err)
+		t.Errorf("a replica that does not lead answers: %v", err)
 	}
 	if err := candidate.mayWrite(); err == nil {
 		t.Error("a replica that does not lead may write")

@@ -82,8 +82,8 @@ type daemon struct {
 	proposals *proposal.Proposer
 	reviews   *review.Reviewer   // nil if pull requests are not reviewed
 	commands  *command.Commander // nil if no forge is used
-	// leader and standby are the loop for both roles of this replica.
-	leader, standby *reconciler.Reconciler
+	// loop runs while this replica leads.
+	loop *reconciler.Reconciler
 }
 
 // serve connects the packages and runs them until ctx is done. tail has the newest lines of the log.
@@ -112,7 +112,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	}
 	d.srv.Mount("GET /debug/log", tail)
 	defer runHistory(d.record)()
-	d.srv.SetLeads(d.candidate.leadsForCertain)
+	d.srv.SetLeader(d.candidate.checkLeader, d.candidate.leadsForCertain)
 	assumed, _ := cfg.Fleet(ledger.Fleet{}) // until the ledger, which may have another name, is read
 	d.srv.SetFleet(assumed.Name, assumed.Source)
 	saved, err := savedFleet(ctx, d.candidate.fleet, d.srv, listener, log)
@@ -143,12 +143,12 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	if err := d.connectForge(configuredName); err != nil {
 		return err
 	}
-	d.buildLoops(fleet, traces)
+	d.buildLoop(fleet, traces)
 	d.mount()
 	git := d.repo.Status()
 	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", git.URL, "ref", git.Ref, "listen", listener.Addr().String(), "memoryLimit", memory)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.candidate.run(ctx, d.standby, d.leader, d.runLeaderTasks) })
+	group.Go(func() error { return d.candidate.run(ctx, d.loop.Run, d.runLeaderTasks) })
 	group.Go(func() error { return d.srv.Serve(ctx, listener) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -162,7 +162,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 func (d *daemon) openRepository() (err error) {
 	git := d.cfg.GitConfig(d.log)
 	d.polls = &poller{guard: reconciler.NewCrashGuard(filepath.Join(d.cfg.StateDir, "fetching.json"), d.log)}
-	notify := notifyOnFailure(d.candidate.notice)
+	notify := notifyOnFailure(func() { d.loop.Notice() })
 	git.Hooks = d.metrics.git.hooks(func(took time.Duration, err error) {
 		notify(took, err)
 		d.polls.polled(took, err)
@@ -181,7 +181,7 @@ func (d *daemon) connectForge(statusFleet string) error {
 	if err != nil {
 		return err
 	}
-	decided := func(all map[string]ledger.DriftDecisions) { d.leader.SetDriftDecisions(all) }
+	decided := func(all map[string]ledger.DriftDecisions) { d.loop.SetDriftDecisions(all) }
 	if d.proposals, err = newProposer(d.cfg, d.repo, d.remotes, shared, d.candidate.mayWrite, decided, d.recordEntries, func() { d.reviews.Wake() }, d.log); err != nil {
 		return err
 	}
@@ -190,14 +190,13 @@ func (d *daemon) connectForge(statusFleet string) error {
 	return nil
 }
 
-// buildLoops creates the loop of the leader and that of a standby. Only the reports of the leader go to
-// the proposer, since a standby decides nothing about held drift.
-func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
-	publish := d.publish
+// buildLoop creates the loop. Its reports go to the server, the proposer and the reviewer.
+func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
+	publish := fanOut(d.publish, d.proposals.Observe)
 	if d.reviews != nil {
 		publish = fanOut(publish, d.reviews.Observe)
 	}
-	standby := reconciler.Config{
+	d.loop = reconciler.New(reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
 		FetchChart:  d.remotes.FetchChart,
 		Store:       d.candidate.store,
@@ -206,22 +205,18 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
 		RepairAfter: d.cfg.Rollout.RepairAfter.Duration,
 		Metrics:     d.metrics.loop, Traces: traces,
-	}
-	leader := standby
-	leader.Publish = fanOut(publish, d.proposals.Observe)
-	d.standby, d.leader = reconciler.New(standby), reconciler.New(leader)
+	})
 }
 
 // mount makes the server answer what depends on the loop, the proposer and the reviewer.
 func (d *daemon) mount() {
-	checkLeader := d.candidate.checkLeader
-	(&orders{d.leader, d.proposals, d.polls, checkLeader}).mount(d.srv)
-	serveProposals(d.srv, checkLeader, d.proposals.Held)
+	(&orders{d.loop, d.proposals, d.polls}).mount(d.srv)
+	serveProposals(d.srv, d.proposals.Held)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if d.reviews != nil {
 		preview = d.reviews.Preview
 	}
-	servePlans(d.srv, checkLeader, preview)
+	servePlans(d.srv, preview)
 	d.srv.MountTrace((&tracer{d.cfg, d.members.credentials, d.repo}).touched)
 	d.srv.MountContains(func(ctx context.Context, head, commit string) (bool, error) {
 		yes, err := d.repo.Contains(ctx, head, commit)

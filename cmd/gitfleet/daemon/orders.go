@@ -23,20 +23,11 @@ type orders struct {
 	// proposals decides about held drift.
 	proposals *proposal.Proposer
 	poll      *poller
-	// checkLeader returns the reason why orders are not executed; nil if they are.
-	checkLeader func() error
 }
 
 // mount makes the server accept the actions.
 func (o *orders) mount(srv *server.Server) {
-	act := func(name string, do server.Action) {
-		srv.MountAction(name, func(ctx context.Context, by string, body []byte) (any, error) {
-			if err := o.checkLeader(); err != nil {
-				return nil, err
-			}
-			return do(ctx, by, body)
-		})
-	}
+	act := srv.MountAction
 	act("suspend", orderAction(o.loop.Suspend))
 	act("resume", orderAction(o.loop.Resume))
 	act("freeze", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
@@ -71,14 +62,11 @@ func (o *orders) mount(srv *server.Server) {
 
 // approve carries out an approval, or a rejection, that a Kubernetes client has written.
 func (d *daemon) approve(ctx context.Context, a kubeapi.Decision) (refused bool, err error) {
-	if err := d.candidate.checkLeader(); err != nil {
-		return false, err
-	}
 	o := reconciler.Order{
 		Subject: a.Placement.String(), Stage: a.Stage, Before: a.Before, After: !a.Before, Run: a.Run, Reject: a.Reject,
 		Reason: a.Message, Code: a.Code, By: cmp.Or(a.By, localUser),
 	}
-	_, err = reconciler.Approve(ctx, d.leader, o)
+	_, err = reconciler.Approve(ctx, d.loop, o)
 	_, refused = errors.AsType[*reconciler.OrderError](err)
 	return refused, err
 }

@@ -30,10 +30,9 @@ type Overview struct {
 	Source     Source    `json:"source"`
 	Fleet      Fleet     `json:"fleet"`
 	// Forge lists what cannot be done on the forge, since when and why.
-	Forge   []string        `json:"forge,omitempty"`
-	Standby *status.Standby `json:"standby,omitempty"` // set if this replica is not the leader
-	Commit  *Commit         `json:"commit"`            // in force; null before there is one
-	Refused *Refused        `json:"refused,omitempty"` // the newest commit, if it is refused
+	Forge   []string `json:"forge,omitempty"`
+	Commit  *Commit  `json:"commit"`            // in force; null before there is one
+	Refused *Refused `json:"refused,omitempty"` // the newest commit, if it is refused
 	// Warnings are about the commit in force and no placement, with file:line first.
 	Warnings   []string    `json:"warnings,omitempty"`
 	Placements []Placement `json:"placements"`
@@ -176,7 +175,6 @@ func New(r *status.Report) *Overview {
 		APIVersion: schemaVersion, At: r.At,
 		Source:     Source{URL: git.URL, Ref: git.Ref, LastPoll: git.LastPoll, LastSuccess: git.LastSuccess, Failures: git.Failures, Error: git.Error},
 		Fleet:      Fleet{r.Fleet.Name, r.Fleet.ID},
-		Standby:    r.Standby,
 		Placements: []Placement{}, Drifts: []Drift{}, HeldDeletions: []Deletions{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}

@@ -238,8 +238,6 @@ func TestRepositoryInTheSummary(t *testing.T) {
 		"never read":        {Overview{Source: Source{Failures: 1, Error: "no such host"}}, "cannot be read: no such host (1 failed attempt, never read yet)"},
 		"not read since":    {Overview{Source: Source{Failures: 3, Error: "no such host", LastSuccess: now}}, "cannot be read: no such host (3 failed attempts since 2026-03-01T12:00:00Z)"},
 		"the forge":         {Overview{Forge: []string{"no answer for 5m"}}, "forge: no answer for 5m"},
-		"a standby":         {Overview{Standby: &status.Standby{Leader: "a", AsOf: now.Add(-time.Second)}}, "standby: this replica is not the leader; it shows the state that the leader saved, read 1s ago; leader: a"},
-		"no leader":         {Overview{Standby: &status.Standby{}}, "read never; leader: none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if text := strings.Join(strings.Fields(strings.Join(test.of.Text(output.Page{Width: 200}, now, false), "\n")), " "); !strings.Contains(text, test.want) {

@@ -94,9 +94,6 @@ func (t *textWriter) source(o *Overview) {
 	for _, trouble := range o.Forge {
 		t.indented(output.Yellow, "forge: ", trouble)
 	}
-	if s := o.Standby; s != nil {
-		t.indented(output.Yellow, "standby: ", "this replica is not the leader; it shows the state that the leader saved, read "+t.since(s.AsOf)+"; leader: "+cmp.Or(s.Leader, "none"))
-	}
 }
 
 // refName returns the short name of a reference.

@@ -262,22 +262,26 @@ func (c Config) AccessConfig() access.Config {
 // LocalAddress returns the address at which a daemon with this configuration can be reached
 // from its own machine.
 func (c Config) LocalAddress() string {
-	scheme := "http"
-	if c.Server.CertFile != "" {
-		scheme = "https"
-	}
 	host, port, err := net.SplitHostPort(c.Listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return scheme + "://localhost:" + port
+		return c.scheme() + "://localhost:" + port
 	}
-	return scheme + "://" + c.Listen
+	return c.scheme() + "://" + c.Listen
+}
+
+// scheme returns the scheme of the URLs that the daemon serves.
+func (c Config) scheme() string {
+	if c.Server.CertFile != "" {
+		return "https"
+	}
+	return "http"
 }
 
 // ReplicaConfig returns the configuration of this process as one of several replicas.
 func (c Config) ReplicaConfig(identity string, log *slog.Logger) replica.Config {
 	return replica.Config{
 		Kubeconfig: c.HighAvailability.Kubeconfig, Namespace: c.HighAvailability.Lease.Namespace, Name: c.HighAvailability.Lease.Name,
-		Identity: identity, Log: log,
+		Identity: identity, Address: c.scheme() + "://" + c.Listen, Log: log,
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // NewStatus returns the command status.
@@ -80,9 +79,6 @@ func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Ov
 		}
 		timeless := *o
 		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess, timeless.Source.NextPoll = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-		if o.Standby != nil {
-			timeless.Standby = &status.Standby{Leader: o.Standby.Leader}
-		}
 		encoded, err := json.Marshal(&timeless)
 		if err == nil && string(encoded) != before {
 			before, err = string(encoded), show(o)

@@ -14,13 +14,16 @@ import (
 // unprotected are the paths without authentication. Requests to the webhook are signed.
 var unprotected = []string{"/healthz", "/readyz", "/webhook"}
 
+// IsOpen reports whether a path is served without authentication.
+func IsOpen(path string) bool { return slices.Contains(unprotected, path) }
+
 // Wrap passes on authenticated and authorized requests, with the user in their context.
 // Requests for the judged paths, which are those of the Kubernetes API, are only authenticated
 // here, since that API authorizes them by resource.
 func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
-		case slices.Contains(unprotected, req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
+		case IsOpen(req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
 			next.ServeHTTP(w, req)
 			return
 		case g.crossSite(req):

@@ -46,8 +46,7 @@ func (w *world) reload() (*ledger.Ledger, error) {
 	if w.replicas == nil {
 		return w.state.Load()
 	}
-	l, _, err := ledger.OpenShared(w.replicas.secrets, "reader", nil).Newer("none")
-	return l, err
+	return ledger.OpenShared(w.replicas.secrets, "reader", nil).Read()
 }
 
 // A replicaSource is the repository as one process, which may be stopped, reads it.

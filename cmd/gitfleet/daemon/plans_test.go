@@ -50,30 +50,23 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 	}
 }
 
-// A path that only the leader answers says on others why. What is wrong with a request, or is not
-// configured, every replica says.
-func TestLeaderOnly(t *testing.T) {
-	leads := func() error { return nil }
-	standsBy := func() error { return errors.New("this replica stands by: one leads") }
+// What the daemon says of pull requests and held changes, or why it does not.
+func TestPlansAndProposals(t *testing.T) {
 	fails := func(context.Context, int64) (*review.Preview, error) { return nil, errors.New("no such pull request") }
 	for name, test := range map[string]struct {
-		checkLeader func() error
-		preview     func(context.Context, int64) (*review.Preview, error)
-		held        *proposal.HeldList
-		path        string
-		want        string
+		preview func(context.Context, int64) (*review.Preview, error)
+		path    string
+		want    string
 	}{
-		"a plan of a standby":            {standsBy, fails, nil, "/plan?pullRequest=1", "503 this replica stands by: one leads\n"},
-		"no number, at a standby":        {standsBy, fails, nil, "/plan?pullRequest=abc", "400 pullRequest: must be the number of a pull request\n"},
-		"no plans, at a standby":         {standsBy, nil, nil, "/plan?pullRequest=1", "404 the daemon does not plan pull requests: set pullRequests.plans\n"},
-		"a plan that fails":              {leads, fails, nil, "/plan?pullRequest=1", "422 no such pull request\n"},
-		"proposals of a standby":         {standsBy, nil, &proposal.HeldList{}, "/proposals", "503 this replica stands by: one leads\n"},
-		"proposals of a leader, at once": {leads, nil, nil, "/proposals", "503 it is not known yet what is held: the daemon is starting\n"},
+		"no number":          {fails, "/plan?pullRequest=abc", "400 pullRequest: must be the number of a pull request\n"},
+		"no plans":           {nil, "/plan?pullRequest=1", "404 the daemon does not plan pull requests: set pullRequests.plans\n"},
+		"a plan that fails":  {fails, "/plan?pullRequest=1", "422 no such pull request\n"},
+		"proposals, at once": {nil, "/proposals", "503 it is not known yet what is held: the daemon is starting\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := server.New(prometheus.NewRegistry())
-			servePlans(srv, test.checkLeader, test.preview)
-			serveProposals(srv, test.checkLeader, func() *proposal.HeldList { return test.held })
+			servePlans(srv, test.preview)
+			serveProposals(srv, func() *proposal.HeldList { return nil })
 			answer := httptest.NewRecorder()
 			srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil))
 			if got := fmt.Sprint(answer.Code, " ", answer.Body); got != test.want {
@@ -82,7 +75,7 @@ func TestLeaderOnly(t *testing.T) {
 		})
 	}
 	srv := server.New(prometheus.NewRegistry())
-	serveProposals(srv, leads, func() *proposal.HeldList { return &proposal.HeldList{} })
+	serveProposals(srv, func() *proposal.HeldList { return &proposal.HeldList{} })
 	answer := httptest.NewRecorder()
 	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/proposals", nil))
 	if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "application/json" {

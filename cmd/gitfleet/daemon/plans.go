@@ -12,13 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// serveProposals handles GET /proposals, which lists the held changes. Only the leader knows them:
-// on other replicas checkLeader returns an error that names the leader.
-func serveProposals(srv *server.Server, checkLeader func() error, held func() *proposal.HeldList) {
+// serveProposals handles GET /proposals, which lists the held changes.
+func serveProposals(srv *server.Server, held func() *proposal.HeldList) {
 	srv.MountJSON("GET /proposals", func(*http.Request) (any, int, error) {
-		if err := checkLeader(); err != nil {
-			return nil, http.StatusServiceUnavailable, err
-		}
 		list := held()
 		if list == nil {
 			return nil, http.StatusServiceUnavailable, errors.New("it is not known yet what is held: the daemon is starting")
@@ -27,9 +23,8 @@ func serveProposals(srv *server.Server, checkLeader func() error, held func() *p
 	})
 }
 
-// servePlans handles GET /plan?pullRequest=NUMBER. checkLeader is that of serveProposals; a request
-// that no replica would answer is refused by all. preview is nil if pull requests are not planned.
-func servePlans(srv *server.Server, checkLeader func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
+// servePlans handles GET /plan?pullRequest=NUMBER. preview is nil if pull requests are not planned.
+func servePlans(srv *server.Server, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
 	srv.MountJSON("GET /plan", func(req *http.Request) (any, int, error) {
 		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
 		switch {
@@ -37,9 +32,6 @@ func servePlans(srv *server.Server, checkLeader func() error, preview func(ctx c
 			return nil, http.StatusBadRequest, errors.New("pullRequest: must be the number of a pull request")
 		case preview == nil:
 			return nil, http.StatusNotFound, errors.New("the daemon does not plan pull requests: set pullRequests.plans")
-		}
-		if err := checkLeader(); err != nil {
-			return nil, http.StatusServiceUnavailable, err
 		}
 		p, err := preview(req.Context(), number)
 		if err != nil {
