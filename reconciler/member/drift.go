@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -179,7 +180,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 		}
 	case len(o.diffs) > 0:
 		state, rule := api.DriftStanding, ""
-		if o.held {
+		if o.step == decide.Hold {
 			state, rule = api.DriftHeld, dr.rule(o.task).String()
 		}
 		dr.record(o.task, state, ledger.Drift{

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -135,9 +136,9 @@ func TestRecordedDrift(t *testing.T) {
 		"a held drift is reverted":      {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: ledger.Drift{Paths: path}}, want: api.DriftRepaired, repairs: "edited"},
 		"left":                          {outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding, count: 1, undone: 1},
 		"left as before":                {was: api.DriftStanding, outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding},
-		"held":                          {outcome: outcome{task: task{item: applied, drift: true, held: true}, diffs: path}, want: api.DriftHeld, count: 1, undone: 1},
-		"held as before":                {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true, held: true}, diffs: path}, want: api.DriftHeld},
-		"a deletion is held":            {outcome: outcome{task: task{item: applied, drift: true, held: true}, gone: true}, want: api.DriftHeld, count: 1, undone: 1},
+		"held":                          {outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, diffs: path}, want: api.DriftHeld, count: 1, undone: 1},
+		"held as before":                {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, diffs: path}, want: api.DriftHeld},
+		"a deletion is held":            {outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, gone: true}, want: api.DriftHeld, count: 1, undone: 1},
 		"scaled by an autoscaler":       {outcome: outcome{task: task{item: applied}, snapshot: snapshot{live: live, rivals: replicas}}, want: api.DriftContested, count: 1},
 		"scaled as before":              {was: api.DriftContested, outcome: outcome{task: task{item: applied}, snapshot: snapshot{live: live, rivals: replicas}}, want: api.DriftContested},
 		"altered by the server":         {outcome: outcome{task: task{item: applied}, written: written, altered: []api.PatchDetail{path[0].PatchDetail}}, want: api.DriftAltered},

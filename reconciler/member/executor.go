@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -57,17 +58,16 @@ func (x *executor) do(ctx context.Context, t task) outcome {
 }
 
 func (x *executor) attempt(ctx context.Context, t task) outcome {
-	if t.suspendedReason != "" {
+	switch t.step {
+	case decide.Observe:
 		return x.observeSuspended(ctx, t)
-	}
-	switch {
-	case t.terminating:
+	case decide.Explain:
 		return x.explainDeletion(ctx, t)
-	case t.held:
+	case decide.Hold:
 		return x.compareHeld(ctx, t)
-	case t.accepting:
+	case decide.Accept:
 		return x.accept(ctx, t)
-	case t.rejected != "" && !t.drift && t.item != nil && t.item.Hash == t.manifest.Hash:
+	case decide.Clean:
 		return x.readAdditions(ctx, t)
 	}
 	if o, ok := x.applyUnread(ctx, t); ok {
@@ -423,7 +423,7 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 	case live == nil && t.rule.Mode == api.DriftPropose:
 		return x.heldDeleted(o)
 	case t.absent && live != nil: // the object lost its label
-		t.held = false
+		t.step = decide.Restore
 		return x.readAndApply(ctx, t)
 	case live == nil || len(c.diffs) == 0:
 		t.drift = false // nothing differs, or it was deleted and that is only reported: apply it

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -212,18 +213,18 @@ func TestExecutorOutcomes(t *testing.T) {
 		"deleted":                        {work: work.Work{Strategy: always}, applied: true, deleted: true, change: func(t *task) { t.drift, t.absent = true, true }, do: diff.Create, reason: api.ManifestApplied},
 		"compared in full":               {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, ComparisonOption: api.FullComparison}}, applied: true, edit: `{"data":{"more":"x"}}`, change: func(t *task) { t.item.Hash = "older" }, do: diff.Apply, reason: api.ManifestApplied, paths: []string{"/data/more"}},
 
-		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *task) { t.suspendedReason = "by hand" }, do: diff.NeedRead, reason: api.Suspended},
-		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *task) { t.suspendedReason = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
-		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *task) { t.suspendedReason = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
+		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *task) { t.suspendedReason, t.step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended},
+		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *task) { t.suspendedReason, t.step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
+		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *task) { t.suspendedReason, t.step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
 
-		"held":                                 {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.held = true, true }, do: diff.Nothing, reason: api.ManifestApplied, paths: []string{"/data/key"}},
-		"held, and as in Git again":            {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, change: func(t *task) { t.drift, t.held = true, true }, do: diff.Nothing, reason: api.ManifestApplied},
-		"held, and without its label":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.held, t.absent = true, true, true }, do: diff.Apply, reason: api.ManifestApplied},
-		"a deletion that is proposed":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.held, t.absent, t.rule.Mode = true, true, true, api.DriftPropose }, do: diff.Nothing, reason: api.ManifestApplied},
-		"a deletion that is reported":          {work: work.Work{Strategy: always, Drift: "report"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.held, t.absent, t.rule.Mode = true, true, true, api.DriftReport }, do: diff.Create, reason: api.ManifestApplied},
-		"accepted in Git":                      {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.accepting, t.item.Hash = true, "older" }, do: diff.Nothing, reason: api.ManifestApplied},
-		"not what Git has accepted":            {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *task) { t.accepting, t.item.Hash = true, "older" }, do: diff.Apply, reason: api.ManifestApplied},
-		"another object of the name, accepted": {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.accepting, t.item.Hash, t.item.UID = true, "older", "other" }, do: diff.Apply, reason: api.ManifestApplied},
+		"held":                                 {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.step = true, decide.Hold }, do: diff.Nothing, reason: api.ManifestApplied, paths: []string{"/data/key"}},
+		"held, and as in Git again":            {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, change: func(t *task) { t.drift, t.step = true, decide.Hold }, do: diff.Nothing, reason: api.ManifestApplied},
+		"held, and without its label":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.step, t.absent = true, decide.Hold, true }, do: diff.Apply, reason: api.ManifestApplied},
+		"a deletion that is proposed":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.step, t.absent, t.rule.Mode = true, decide.Hold, true, api.DriftPropose }, do: diff.Nothing, reason: api.ManifestApplied},
+		"a deletion that is reported":          {work: work.Work{Strategy: always, Drift: "report"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.step, t.absent, t.rule.Mode = true, decide.Hold, true, api.DriftReport }, do: diff.Create, reason: api.ManifestApplied},
+		"accepted in Git":                      {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.step, t.item.Hash = decide.Accept, "older" }, do: diff.Nothing, reason: api.ManifestApplied},
+		"not what Git has accepted":            {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *task) { t.step, t.item.Hash = decide.Accept, "older" }, do: diff.Apply, reason: api.ManifestApplied},
+		"another object of the name, accepted": {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.step, t.item.Hash, t.item.UID = decide.Accept, "older", "other" }, do: diff.Apply, reason: api.ManifestApplied},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
@@ -177,7 +179,7 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 	gone, err := p.gone(ctx)
 	for i, c := range changes {
 		if b, held := p.s.brake.braked[c.ID]; held && c.Effect == Recreates {
-			changes[i].Message = heldText(b.why)
+			changes[i].Message = (&decide.HeldError{Why: b.why}).Error()
 		}
 	}
 	return append(changes, gone...), err
@@ -234,19 +236,13 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 		}
 		return c, nil
 	}
-	if encrypted := t.manifest.Encrypted; encrypted != nil {
-		c.Effect, c.Message = Fails, encrypted.Message()
+	live, skip, err := p.read(ctx, t)
+	if refusal, refused := errors.AsType[decide.Refusal](err); refused {
+		c.Effect, c.Message = Fails, refusal.Error()
 		return c, nil
 	}
-	if state, _ := p.s.mayApply(t.wanted); state == hooks.NotDue {
-		return nil, nil
-	}
-	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID)
-	if err != nil {
+	if skip || err != nil {
 		return nil, err
-	}
-	if live == nil && p.s.hasRun(t.manifest, t.item) {
-		return nil, nil
 	}
 	if live == nil {
 		if c.Effect = Adds; p.s.works.onlyCompares(t.placement) {
@@ -255,6 +251,33 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 		return c, nil
 	}
 	return p.compare(ctx, t, c, live)
+}
+
+// read reads the object of a task whose kind is served, as an agent would that knows nothing of it. skip says that nothing would be
+// done about it. The error is a decide.Refusal if it would not be applied, whatever is there.
+func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstructured, skip bool, err error) {
+	f := decide.Facts{Exists: true}
+	if f.Hook, _ = p.s.mayApply(t.wanted); f.Hook == hooks.Waits {
+		f.Hook = hooks.Ready // it is applied in its turn
+	}
+	if t.res.Namespaced && t.manifest.ID.Namespace == "" {
+		f.NoNamespace = t.manifest.ID.Kind
+	}
+	if c := t.manifest.Encrypted; c != nil {
+		f.Encrypted = c.Message()
+	}
+	switch step, refusal := decide.Apply(f); step {
+	case decide.Refuse:
+		return nil, false, refusal
+	case decide.Finish:
+		return nil, true, nil
+	}
+	if live, err = p.s.conn.Read(ctx, t.res, t.manifest.ID); err != nil {
+		return nil, false, err
+	}
+	f.Exists, f.HasRun = live != nil, live == nil && p.s.hasRun(t.manifest, t.item)
+	step, _ := decide.Apply(f)
+	return live, step == decide.Finish, nil
 }
 
 // compare uses the same decision table as an agent.
@@ -404,24 +427,21 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 
 func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change {
 	c := Change{ID: st.item.ID(), Placement: st.inv.Placement, Effect: Deletes}
-	switch {
-	case p.s.brake.releases(st, l):
-		c.Effect = Releases
-		return c
-	case p.s.allowed(st):
-		return c
-	}
-	if c.Message = p.s.brake.braked[c.ID].why; c.Message == "" {
+	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.allowed(st), Held: p.s.brake.braked[c.ID].why}
+	step, kept := decide.Delete(facts)
+	if step == decide.Look {
 		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())
-		c.Message = p.s.pruner.content.Of(ctx, r, c.ID)
+		facts.Looked, facts.Content = true, p.s.pruner.content.Of(ctx, r, c.ID)
+		step, kept = decide.Delete(facts)
 	}
-	if c.Message != "" {
-		c.Message = heldText(c.Message)
+	if step == decide.Release {
+		c.Effect = Releases
+	}
+	if kept != nil {
+		c.Message = kept.Error()
 	}
 	return c
 }
-
-func heldText(why string) string { return "held until a commit allows it: " + why }
 
 // Expiries returns when the credentials of the cluster, and what verifies its server, end.
 func (p *Preview) Expiries() []connection.Expiry { return p.s.conn.Expiries() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -20,8 +19,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A pruner removes objects that placements no longer want.
@@ -98,46 +99,77 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 		return true // inventories of older versions may list it; it is never content
 	}
 	l, err := p.present(ctx, st.item)
-	switch {
-	case err != nil:
-		return p.succeeded(ctx, st, err)
-	case l == nil || l.Fleet != p.cfg.Fleet:
-		return true // it is gone, or no longer ours
-	}
-	res, served, err := p.finder.Serves(ctx, st.item.GroupVersionKind())
-	if err != nil || !served {
+	if err != nil {
 		return p.succeeded(ctx, st, err)
 	}
-	if p.brake.releases(st, l) {
+	facts := decide.Stale{Gone: l == nil || l.Fleet != p.cfg.Fleet}
+	var res connection.Resource
+	if !facts.Gone {
+		var served bool
+		if res, served, err = p.finder.Serves(ctx, st.item.GroupVersionKind()); err != nil || !served {
+			return p.succeeded(ctx, st, err)
+		}
+		p.describe(&facts, st, l)
+	}
+	step, kept := decide.Delete(facts)
+	if step == decide.Look {
+		facts.Looked, facts.Remains = true, p.remainingIn(ctx, st.item)
+		if facts.Remains == "" {
+			facts.Content = p.content.Of(ctx, res, id)
+		}
+		step, kept = decide.Delete(facts)
+	}
+	switch step {
+	case decide.Forget:
+		return true
+	case decide.Release:
 		released, err := p.release(ctx, res, st)
 		if released || err != nil {
 			p.history.addRemoval(st, history.Released, p.works.of(st.inv.Placement).Cause, err)
 		}
 		return p.succeeded(ctx, st, err)
-	}
-	if l.Terminating {
+	case decide.Await:
 		p.linger(ctx, res, st)
 		return false
+	case decide.Keep:
+		return p.keep(ctx, st, kept)
 	}
-	if !p.allowed(st) {
-		if why := p.deletionHeld(st, p.brake.containersOf(st.inv)); why != "" {
-			p.brake.braked[id] = braked{why: why}
-			return false
-		}
+	return p.delete(ctx, res, st, l)
+}
+
+// describe adds what is known of a stale object that exists.
+func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
+	facts.Released, facts.Deleting, facts.Allowed = p.brake.releases(st, l), l.Terminating, p.allowed(st)
+	if facts.Released || facts.Deleting {
+		return
 	}
-	if first, found := p.currentWaves().Before(p.object(st.inv.Placement, id, true)); found {
-		p.waiting[waitingDeletion{id, st.inv.Placement}] = first
-		return false
+	if !facts.Allowed {
+		facts.Held = p.deletionHeld(st, p.brake.containersOf(st.inv))
 	}
-	if !p.allowed(st) {
-		if stays := p.remainingIn(ctx, st.item); stays != "" {
-			return p.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
-		}
-		if why := p.content.Of(ctx, res, id); why != "" {
-			p.brake.hold(id, why)
-			return false
-		}
+	if facts.Held == "" {
+		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement, st.item.ID(), true))
 	}
+}
+
+// keep records why a stale object is not deleted. It returns false, since the object is still ours.
+func (p *pruner) keep(ctx context.Context, st stale, why error) bool {
+	id := st.item.ID()
+	switch why := why.(type) {
+	case *decide.HeldError:
+		p.brake.braked[id] = braked{why: why.Why}
+	case *decide.OrderError:
+		p.waiting[waitingDeletion{id, st.inv.Placement}] = why.First
+	case *decide.ContentError:
+		p.brake.hold(id, why.Why)
+	default:
+		return p.succeeded(ctx, st, why)
+	}
+	return false
+}
+
+// delete deletes a stale object, and reports whether it is gone.
+func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, l *observed.Object) bool {
+	id := st.item.ID()
 	result, err := p.conn.Delete(ctx, res, id, l.UID, p.propagation(st))
 	if err == nil && result == connection.AlreadyGone {
 		return true // somebody else has deleted it

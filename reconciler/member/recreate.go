@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
@@ -82,26 +83,13 @@ func explainRecreation(cause string, m *work.Manifest, err error, isImmutable bo
 	return connection.CutTo(cause, connection.Longest-len(more)-len("… (1234567 more bytes)")) + more
 }
 
-// beingDeleted is the condition of an object that will be created again once its deletion is
-// finished. finalizers are those of the object, if they are known.
-func beingDeleted(finalizers, why string) diff.Condition {
-	message := "the object is being deleted; it is created anew once it is gone"
-	if finalizers != "" {
-		message += " (finalizers: " + finalizers + ")"
-	}
-	if why != "" {
-		message += " (" + why + ")"
-	}
-	return diff.NotApplied(api.ManifestApplyFailed, message)
-}
-
 // explainDeletion returns the outcome of a task whose object somebody has deleted, and that still exists.
 func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 	var why string
 	if id := t.manifest.ID; deletion.Explains(id.GroupKind()) {
 		why, _ = deletion.Stays(ctx, x.conn, t.res, id) // it is asked again
 	}
-	return outcome{task: t, do: diff.NeedRead, cond: beingDeleted(t.known.Finalizers, why), leaving: true}
+	return outcome{task: t, do: diff.NeedRead, cond: (&decide.BeingDeletedError{Finalizers: t.known.Finalizers, Why: why}).Condition(), leaving: true}
 }
 
 // recreate deletes the objects that request recreation and whose tasks were just refused
@@ -159,7 +147,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 		}
 		return t, false
 	}
-	t.item, t.drift, t.absent, t.accepting, t.found = a.announceRecreation(t), false, true, false, nil
+	t.item, t.drift, t.absent, t.step, t.found = a.announceRecreation(t), false, true, decide.Write, nil
 	if t.replaced != nil {
 		a.replaced[id] = t.replaced
 	}
@@ -174,7 +162,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 		terminating.Terminating = true
 		a.live.Put(id, &terminating)
 	}
-	a.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","), ""), leaving: true})
+	a.fail(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(live.GetFinalizers(), ",")}).Condition(), leaving: true})
 	return t, false
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
-	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -36,14 +36,11 @@ type task struct {
 	// absent says that no watch has seen the object. An object without our label may still
 	// exist.
 	absent bool
-	drift  bool
+	// step is what is to be done, and drift says that others have changed the object.
+	step  decide.Step
+	drift bool
 	// suspendedReason is why the object is only observed; empty if it may be written.
 	suspendedReason string
-	// terminating says that somebody has deleted the object, and that it still exists.
-	terminating bool
-	// held says that the drift of the object is not reverted. accepting says that its drift was
-	// held, and that its new version may already have the same content.
-	held, accepting bool
 	// rejected is the fingerprint of additions that a user has rejected, so that they are removed; empty if there are
 	// none.
 	rejected string
@@ -195,82 +192,91 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 // task reports whether an object needs a task, according to the known state and without a
 // request. It records objects that cannot be applied now, and drift that is contested.
 func (a *applier) task(id api.ID, w wanted) (task, bool) {
-	t, gvk := a.newTask(w), w.gvk()
-	res, ok := a.kinds.Of(gvk)
-	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(ok && bad.unknownKind()) {
+	t := a.newTask(w)
+	facts, awaited := a.facts(&t)
+	var refusal decide.Refusal
+	switch t.step, refusal = decide.Apply(facts); t.step {
+	case decide.Leave:
 		return t, false
+	case decide.Finish:
+		delete(a.trouble, id)
+		return t, false
+	case decide.Refuse:
+		a.fail(refused(t, refusal, awaited))
+		return t, false
+	case decide.Restore:
+		return t, a.drifts.countUndone(t, a.live.Of(id))
 	}
-	if !ok {
-		err := a.unknownKind(gvk)
-		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err, unknown: gvk})
-		return t, false
+	return t, true
+}
+
+// refused returns the outcome of a task that is refused. awaited is the kind that the object waits for, if it waits for one.
+func refused(t task, why decide.Refusal, awaited schema.GroupVersionKind) outcome {
+	o := outcome{task: t, cond: why.Condition(), unknown: awaited, leaving: decide.Passes(why)}
+	if !awaited.Empty() {
+		o.do = diff.NeedRead
 	}
-	if store, err := a.awaitedStore(t); err != nil {
-		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err, unknown: store})
-		return t, false
+	if _, encrypted := why.(*decide.EncryptedError); !encrypted && !o.leaving {
+		o.err = why
 	}
-	if res.Namespaced && id.Namespace == "" { // Git does not know the kind
-		err := fmt.Errorf("a %s is namespaced on this cluster, and the object has no namespace; write metadata.namespace", id.Kind)
-		cond := diff.NotTried(err)
-		if a.works.onlyCompares(w.placement) {
-			cond = diff.ReportFailed(err)
-		}
-		a.fail(outcome{task: t, cond: cond, err: err})
-		return t, false
+	return o
+}
+
+// facts returns what is known of the object of a task, and the kind that it waits for, if it waits for one. It sets what the task
+// has of them. What cannot matter any more is left out.
+func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKind) {
+	w, id, gvk := t.wanted, t.manifest.ID, t.gvk()
+	res, served := a.kinds.Of(gvk)
+	bad := a.trouble[id]
+	f.Waits = bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(served && bad.unknownKind())
+	switch {
+	case f.Waits:
+		return f, awaited
+	case !served:
+		f.Unknown = a.unknownKind(gvk)
+		return f, gvk
+	}
+	if awaited, f.Awaited = a.awaitedStore(*t); f.Awaited != nil {
+		return f, awaited
+	}
+	if res.Namespaced && id.Namespace == "" {
+		f.NoNamespace = id.Kind
 	}
 	if c := w.manifest.Encrypted; c != nil {
-		cond := diff.NotApplied(api.Encrypted, c.Message())
-		if a.works.onlyCompares(w.placement) {
-			cond = diff.ReportFailed(errors.New(c.Message()))
-		}
-		a.fail(outcome{task: t, cond: cond})
-		return t, false
+		f.Encrypted = c.Message()
 	}
 	l := a.live.Of(id)
 	t.absent = l == nil
-	if a.works.onlyCompares(w.placement) {
-		return t, true
+	if f.OnlyCompared = a.works.onlyCompares(w.placement); f.OnlyCompared {
+		return f, awaited
 	}
-	if l == nil && a.hasRun(w.manifest, t.item) {
-		delete(a.trouble, id)
-		return t, false
+	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.hasRun(w.manifest, t.item)
+	f.Failed, f.Rejected = bad != nil, t.rejected != ""
+	t.suspendedReason = a.works.suspendedReason(w.placement, id)
+	if f.Suspended = t.suspendedReason != ""; f.Suspended {
+		f.Changed = a.astray(*t, l) || a.suspects[id]
+		return f, awaited
 	}
-	if t.suspendedReason = a.works.suspendedReason(w.placement, id); t.suspendedReason != "" {
-		return t, a.astray(t, l) || a.suspects[id]
+	f.Hook, f.HookFor = a.mayApply(w)
+	if f.Deleting = l != nil && l.Terminating; f.Deleting {
+		f.Finalizers = l.Finalizers
 	}
-	switch state, why := a.mayApply(w); state {
-	case hooks.NotDue:
-		delete(a.trouble, id)
-		return t, false
-	case hooks.Waits:
-		a.fail(outcome{task: t, cond: diff.NotApplied(api.HookPending, "it waits for "+why), leaving: true})
-		return t, false
+	f.Applied = t.item != nil && t.item.Hash != ""
+	if f.Current = t.item != nil && t.item.Hash == w.manifest.Hash; !f.Current {
+		f.MayEqual = a.drifts.accepts(*t, l)
+		return f, awaited
 	}
-	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
-		// An apply now would be lost with the object.
-		a.fail(outcome{task: t, cond: beingDeleted(l.Finalizers, ""), leaving: true})
-		return t, false
+	f.Drift = a.driftOf(t.item, l)
+	switch {
+	case l == nil && !f.Watched: // no watch reports the object, so that its health is read once
+		f.Unread = needsStatus(w.manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(*t, &observed.Object{Fleet: a.cfg.Fleet})
+	case f.Drift == drift.Drifted && !f.Deleting:
+		t.drift = true
+		f.Held, f.Protected = a.drifts.holds(*t, l), a.works.protects(w.placement)
+	default:
+		f.Unread = a.unverified(w)
 	}
-	if t.item == nil || t.item.Hash != w.manifest.Hash {
-		t.accepting = a.drifts.accepts(t, l)
-		return t, true
-	}
-	if l == nil && !a.watch.Of(gvk).Complete() {
-		// No watch reports the object, so that the last apply has to be trusted. Its health is read once.
-		unknown := needsStatus(w.manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(t, &observed.Object{Fleet: a.cfg.Fleet})
-		return t, a.trouble[id] != nil || unknown || t.rejected != ""
-	}
-	if t.terminating = l != nil && l.Terminating; t.terminating {
-		return t, true // it is created again once its deletion is finished
-	}
-	t.drift = a.driftOf(t.item, l) == drift.Drifted
-	if !t.drift {
-		return t, a.trouble[id] != nil || a.unverified(w) || t.rejected != ""
-	}
-	if t.held = a.drifts.holds(t, l); t.held || a.works.protects(w.placement) {
-		return t, true
-	}
-	return t, a.drifts.countUndone(t, l)
+	return f, awaited
 }
 
 // driftOf says whether an object that was applied has drifted, as far as its metadata shows; l is nil if it does not exist. Its

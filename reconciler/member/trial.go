@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/fluxcd/pkg/ssa"
@@ -14,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
-	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 )
 
 // A Target is one object of a placement.
@@ -166,15 +167,14 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if t.res == (connection.Resource{}) || p.s.applier.untried[t.gvk()] != "" {
 		return p.look(ctx, t)
 	}
-	if state, _ := p.s.mayApply(t.wanted); state == hooks.NotDue {
-		return nil, nil
+	live, skip, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
+	if refusal, refused := errors.AsType[decide.Refusal](err); refused {
+		c := newChange(t)
+		c.Effect, c.Message = Fails, refusal.Error()
+		return c, nil
 	}
-	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID) // Diff treats an object that cannot be read as a new one
-	if err != nil {
+	if skip || err != nil {
 		return nil, err
-	}
-	if live == nil && p.s.hasRun(t.manifest, t.item) {
-		return nil, nil
 	}
 	t = t.beside(live)
 	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
