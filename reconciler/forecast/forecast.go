@@ -171,7 +171,7 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 // resolve computes the plan and its report. An error is a bug in the program.
 func (o *Forecast) resolve(in plan.Input) error {
 	o.Plan = plan.Resolve(in)
-	o.Report = status.Build(status.Input{Plan: o.Plan, InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})
+	o.Report = status.Build(status.Input{Plan: o.Plan, InForce: in.InForce, Ledger: in.Ledger, Now: in.Now}).Whole()
 	return internal(o.Plan)
 }
 

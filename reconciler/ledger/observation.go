@@ -231,6 +231,16 @@ func (o *ObjectState) HasFailed() bool {
 	return !o.Available.OK && o.Failure != ""
 }
 
+// FailedObjects is the number of objects that have failed.
+func (w *WorkSeen) FailedObjects() (n int) {
+	for i := range w.Exceptions {
+		if w.Exceptions[i].HasFailed() {
+			n++
+		}
+	}
+	return n
+}
+
 // PatchDetails returns the differences without the actors.
 func (o *ObjectState) PatchDetails() []api.PatchDetail {
 	var out []api.PatchDetail

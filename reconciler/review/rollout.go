@@ -191,9 +191,9 @@ func (p *progress) add(cluster string, ready bool) {
 
 func progressOf(r *status.Report, commit string) *progress {
 	p := &progress{clusters: map[string]bool{}}
-	judge, statuses, suspended := status.NewJudge(r, status.ToBeAvailable), status.PlacementStatuses(r), map[string]bool{}
-	for _, d := range r.Details {
-		missing, verdicts := judge.Placement(d)
+	judge, suspended := status.NewJudge(r, status.ToBeAvailable), map[string]bool{}
+	for d, s := range r.Each() {
+		missing, verdicts := judge.Placement(d, s)
 		concerned := false
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
@@ -214,8 +214,8 @@ func progressOf(r *status.Report, commit string) *progress {
 		}
 		// A placement that was not scheduled as wanted before, and whose clusters this commit does not change, misses nothing of
 		// it, and neither does a cluster that is only absent since the end of the rollout.
-		why := status.ScheduleTrouble(d, statuses[d.Placement])
-		unrelated := !concerned && unscheduledBefore(statuses[d.Placement], r.Source.Since)
+		why := status.ScheduleTrouble(d, s)
+		unrelated := !concerned && unscheduledBefore(s, r.Source.Since)
 		if !missing.Fulfilled() && !unrelated && (why != "" || d.Rollout == nil || d.Rollout.Finished.IsZero()) {
 			p.addMissing(d, why)
 		}

@@ -167,10 +167,10 @@ func newSummary() *summary {
 	return &summary{states: map[string]int{"available": 0, "progressing": 0, "waiting": 0, "failed": 0}}
 }
 
-func (s *summary) add(c *status.ClusterDetail) {
-	s.states[string(c.AssignedState())]++
+func (s *summary) add(c status.Summary) {
+	s.states[string(c.State)]++
 	s.commits = max(s.commits, c.Behind)
-	waitsInTime := c.Hold != nil && !c.Hold.Overdue
+	waitsInTime := c.Held && !c.Overdue
 	if !waitsInTime && !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
 		s.since = c.BehindSince
 	}
@@ -191,15 +191,17 @@ func (p *scrape) summary(s *summary, states, commits, seconds *prometheus.Desc, 
 
 func (p *scrape) placements() {
 	differ := countDrifts(p.report.Drifts)
-	for _, d := range p.report.Details {
-		sum, failed, held, overdue := newSummary(), 0, 0, 0
-		for i := range d.Clusters {
-			c := &d.Clusters[i]
+	for i, d := range p.report.Details {
+		sum, failed, held, overdue, stoppedAt := newSummary(), 0, 0, 0, ""
+		for c := range p.report.Summaries(i) {
 			sum.add(c)
 			failed += c.FailedObjects
-			held += len(c.Braked)
-			if c.Hold != nil && c.Hold.Overdue {
+			held += c.Braked
+			if c.Overdue {
 				overdue++
+			}
+			if c.Cluster == d.Stopped {
+				stoppedAt = c.Commit
 			}
 		}
 		p.summary(sum, placementClusters, placementLag, placementLagSeconds, d.Placement)
@@ -212,15 +214,16 @@ func (p *scrape) placements() {
 		for state, n := range differ[d.Placement] {
 			p.gauge(drifted, float64(n), d.Placement, string(state))
 		}
-		p.rollout(d)
+		p.rollout(d, stoppedAt)
 	}
 }
 
-func (p *scrape) rollout(d *status.Detail) {
+// rollout exports the rollout of a placement. stoppedAt is the commit of the content of the cluster that stops it.
+func (p *scrape) rollout(d *status.Detail, stoppedAt string) {
 	stopped := 0.0
 	if d.Stopped != "" {
 		stopped = 1
-		p.gauge(rolloutStop, 1, d.Placement, d.Stopped, short(assignedCommit(d, d.Stopped)))
+		p.gauge(rolloutStop, 1, d.Placement, d.Stopped, short(stoppedAt))
 	}
 	p.gauge(rolloutStopped, stopped, d.Placement)
 	if run := d.UpdateRun; run != nil {
@@ -238,16 +241,6 @@ func (p *scrape) rollout(d *status.Detail) {
 	p.gauge(rolloutUpdated, float64(d.Rollout.Updated), d.Placement)
 	p.gauge(rolloutUnavailable, float64(d.Rollout.Unavailable), d.Placement)
 	p.gauge(rolloutMaxUnavailable, float64(d.Rollout.MaxUnavailable), d.Placement)
-}
-
-// assignedCommit returns the commit of the content that is assigned to a cluster; empty if there is none.
-func assignedCommit(d *status.Detail, cluster string) string {
-	for i := range d.Clusters {
-		if c := &d.Clusters[i]; c.Cluster == cluster {
-			return c.Commit
-		}
-	}
-	return ""
 }
 
 // outstanding exports the next condition that each placement has to reach, and what keeps it from
@@ -278,10 +271,10 @@ func (p *scrape) members() {
 	for _, m := range p.report.Clusters {
 		sums[m.Name] = newSummary()
 	}
-	for _, d := range p.report.Details {
-		for i := range d.Clusters {
-			if sum := sums[d.Clusters[i].Cluster]; sum != nil { // the cluster may have left the fleet
-				sum.add(&d.Clusters[i])
+	for i := range p.report.Details {
+		for c := range p.report.Summaries(i) {
+			if sum := sums[c.Cluster]; sum != nil { // the cluster may have left the fleet
+				sum.add(c)
 			}
 		}
 	}

@@ -167,7 +167,7 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 		case cluster != "":
 			return r.On(cluster)
 		}
-		return r, nil
+		return r.Whole(), nil
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 // A clusterChange is the change of a placement's status on one cluster.
 type clusterChange struct {
 	*eventBuilder
-	now, was    *api.PerClusterPlacementStatus // was is empty if the cluster is new
+	now, was    *api.PerClusterPlacementStatus // was is empty if the cluster was not selected
 	held        *plan.OnCluster                // may be nil
 	heldBefore  *plan.OnCluster                // the previous plan; nil if the placement did not hold the cluster
 	newRevision bool                           // another revision was assigned
@@ -23,40 +23,42 @@ type clusterChange struct {
 
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
 func (h *eventBuilder) clusterEvents() {
-	was, is := h.before.PlacementStatuses, h.after.PlacementStatuses
-	sameClusters := slices.EqualFunc(was, is, func(a, b api.PerClusterPlacementStatus) bool { return a.ClusterName == b.ClusterName })
-	unchanged := func(i int) bool { return sameClusters && ledger.Identical(was[i].Conditions, is[i].Conditions) }
-	before := map[string]*api.PerClusterPlacementStatus{}
-	for i := range was {
-		if !unchanged(i) {
-			before[was[i].ClusterName] = &was[i]
-		}
-	}
 	var usual []Event
-	for i := range is {
-		now := &is[i]
+	for i := range h.changes {
+		now := &h.changes[i].now
 		name := now.ClusterName
-		if name == "" || unchanged(i) {
-			continue
-		}
-		s := &clusterChange{eventBuilder: h, now: now, was: cmp.Or(before[name], &api.PerClusterPlacementStatus{}), held: h.p.On(name), heldBefore: h.clusterBefore(name)}
-		delete(before, name)
+		s := &clusterChange{eventBuilder: h, now: now, was: cmp.Or(h.changes[i].was, &api.PerClusterPlacementStatus{}), held: h.p.On(name), heldBefore: h.clusterBefore(name)}
 		s.newRevision = s.held != nil && (s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
 		usual = append(usual, s.progressEvents()...)
 		for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents()} {
 			h.addLimited(name, h.commitOn(name), events)
 		}
 	}
-	for i := range was {
-		if name := was[i].ClusterName; name != "" && before[name] != nil {
-			e := normal(api.Unscheduled, "The placement leaves the cluster")
-			e.Cluster = name
-			usual = append(usual, e)
-		}
+	for _, name := range h.leaves() {
+		e := normal(api.Unscheduled, "The placement leaves the cluster")
+		e.Cluster = name
+		usual = append(usual, e)
 	}
 	for _, e := range grouped(usual, func(a, b Event) bool { return a.Reason == b.Reason && a.Commit == b.Commit }) {
 		h.add(e)
 	}
+}
+
+// leaves returns the clusters that are no longer selected.
+func (h *eventBuilder) leaves() (out []string) {
+	if h.old == nil || h.old.of.Spec == nil {
+		return nil
+	}
+	for i, d := range h.old.reader().decisions() {
+		was := h.old.of.Position(d.Cluster, i)
+		if !d.Selected || was < 0 || !h.old.lines[was].selected {
+			continue
+		}
+		if at := h.p.Position(d.Cluster, was); at < 0 || !h.lines[at].selected {
+			out = append(out, d.Cluster)
+		}
+	}
+	return out
 }
 
 // progressEvents returns the events of normal progress: selected, assigned, available.

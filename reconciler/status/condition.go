@@ -30,6 +30,10 @@ type conditionSet struct {
 func (b *builder) newConditionSet(cluster string) *conditionSet {
 	const usual = 6 // number of types
 	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, usual)}
+	if b.made != nil {
+		s.before = b.made.transitions(cluster)
+		return s
+	}
 	if b.record == nil {
 		return s // nothing has been decided yet
 	}
@@ -43,7 +47,7 @@ func (b *builder) newConditionSet(cluster string) *conditionSet {
 
 func (s *conditionSet) add(typ string, v conditionValue) {
 	at := s.b.Now
-	if s.b.record == nil {
+	if s.b.record == nil && (s.b.made == nil || s.b.made.undecided) {
 		at = s.b.p.Record.Created // the ledger has no time for it
 	}
 	if was, ok := s.before[typ]; ok && was.Status == string(v.status) {
@@ -55,7 +59,8 @@ func (s *conditionSet) add(typ string, v conditionValue) {
 	})
 }
 
-// finish returns the conditions, and records those that have changed since the last report.
+// finish returns the conditions, and records those that have changed since the last report, unless they are of a report that is
+// made.
 func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
 	changed := func(c metav1.Condition) bool {
 		was, ok := s.before[c.Type]
@@ -73,26 +78,6 @@ func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
 	}
 	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
 	return s.list
-}
-
-// counts are the numbers of clusters by the status of a condition.
-type counts struct{ yes, no, unknown int }
-
-func tally(clusters []api.PerClusterPlacementStatus, typ string) counts {
-	var n counts
-	for _, c := range clusters {
-		on := meta.FindStatusCondition(c.Conditions, typ)
-		switch {
-		case c.ClusterName == "" || on == nil:
-		case on.Status == metav1.ConditionTrue:
-			n.yes++
-		case on.Status == metav1.ConditionFalse:
-			n.no++
-		default:
-			n.unknown++
-		}
-	}
-	return n
 }
 
 // aggregate returns the placement's condition of a type, given the clusters' conditions of that

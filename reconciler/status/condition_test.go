@@ -79,8 +79,11 @@ func TestPlacementConditionsAggregateThoseOfClusters(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := &builder{Input: Input{Now: time.Unix(1, 0)}, p: &plan.Placement{Spec: &hub.Placement{}, Schedule: test.schedule}}
+			for _, c := range test.clusters {
+				b.lines = append(b.lines, line{statuses: statusesOf(c.Conditions)})
+			}
 			var got []string
-			for _, c := range b.conditions(&api.PlacementStatus{PlacementStatuses: test.clusters}) {
+			for _, c := range b.conditions(&api.PlacementStatus{}) {
 				got = append(got, strings.TrimPrefix(c.Type, api.PlacementPrefix)+"="+string(c.Status)+number(c.Message))
 			}
 			if text := strings.Join(got, " "); text != test.want {

@@ -23,7 +23,7 @@ const (
 
 // documented adds the older condition of a placement that stands for everything before a
 // cluster begins to apply. The older API had neither rollouts nor overrides.
-func (b *builder) documented(set *conditionSet, clusters []api.PerClusterPlacementStatus) {
+func (b *builder) documented(set *conditionSet) {
 	if b.Conditions != DocumentedConditions {
 		return
 	}
@@ -37,7 +37,7 @@ func (b *builder) documented(set *conditionSet, clusters []api.PerClusterPlaceme
 			return
 		}
 	}
-	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", tally(clusters, api.WorkSynchronized).yes)
+	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", tally(b.lines, api.WorkSynchronized).yes)
 	set.add(b.prefix()+api.Synchronized, conditionValue{metav1.ConditionTrue, api.SynchronizeSucceeded, text})
 }
 

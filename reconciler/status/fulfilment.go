@@ -31,14 +31,13 @@ const (
 
 // A Judge says how far the placements of a report are fulfilled.
 type Judge struct {
-	statuses map[string]*api.PlacementStatus
-	members  map[string]fulfilment.Reach
-	goal     Goal
+	members map[string]fulfilment.Reach
+	goal    Goal
 }
 
 // NewJudge returns the judge of a report.
 func NewJudge(r *Report, goal Goal) *Judge {
-	j := &Judge{statuses: PlacementStatuses(r), members: make(map[string]fulfilment.Reach, len(r.Clusters)), goal: goal}
+	j := &Judge{members: make(map[string]fulfilment.Reach, len(r.Clusters)), goal: goal}
 	for _, c := range r.Clusters {
 		j.members[c.Name] = ReachOf(c)
 	}
@@ -78,10 +77,9 @@ type Verdict struct {
 	fulfilment.Reason
 }
 
-// Placement returns how far a placement is fulfilled: all in all, and on each of its clusters, in the order of the
-// details.
-func (j *Judge) Placement(d *Detail) (fulfilment.Tally, []Verdict) {
-	s := j.statuses[d.Placement]
+// Placement returns how far a placement with a status, nil if it was removed from the repository, is fulfilled: all in all, and
+// on each of its clusters, in the order of the details.
+func (j *Judge) Placement(d *Detail, s *api.PlacementStatus) (fulfilment.Tally, []Verdict) {
 	f := fulfilment.Placement{NoMembers: d.NoMembers, Short: d.Short}
 	if c := Unscheduled(s); c != nil {
 		f.Undecided, f.Unscheduled = c.Status == metav1.ConditionUnknown, c.Status == metav1.ConditionFalse

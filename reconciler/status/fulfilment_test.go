@@ -102,14 +102,14 @@ func TestCauseOfACluster(t *testing.T) {
 		"of an earlier version":      {[]ledger.ObjectState{objectState("one", ledger.Verdict{Cause: "Failed to apply the manifest (error: no)"}, ledger.Verdict{})}, "ConfigMap/web/one: Failed to apply the manifest (error: no)"},
 	} {
 		b := newBuilder(assigned("east", done(test.objects...)))
-		if got := b.detail().Clusters[0].Cause; got != test.want {
+		if got := b.clusterDetail(b.p.Clusters[0]).Cause; got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 	crashed := change(assigned("east", done(starting("web-5b9f9b86c4-sh6z6"))), func(c *plan.OnCluster) {
 		c.Failure = "ConfigMap/web/web: pod web-5b9f9b86c4-sh6z6, container web: ImagePullBackOff"
 	})
-	if got := newBuilder(crashed).detail().Clusters[0].Failure; got != "ConfigMap/web/web: a pod, container web: ImagePullBackOff" {
+	if got := newBuilder(crashed).clusterDetail(crashed).Failure; got != "ConfigMap/web/web: a pod, container web: ImagePullBackOff" {
 		t.Errorf("the failure is %q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,9 +35,17 @@ func NewMemo() *Memo {
 }
 
 // A placementEntry is the report of one placement, of one of the two kinds, or of neither if it
-// is being removed.
+// is being removed. Its objects have nothing about clusters, which is made of the plan and the lines when it is asked for.
 type placementEntry struct {
-	of *plan.Placement
+	of    *plan.Placement
+	lines []line // of the clusters, in the order of the plan; nil if it is being removed
+	// unanswered are the reasons why clusters that have not reported yet do not answer.
+	unanswered map[string]string
+	// at is when the report was made, with certain names of conditions. undecided says that nothing was recorded in the ledger yet.
+	at           time.Time
+	conditions   Conditions
+	undecided    bool
+	missingSince time.Time
 
 	cluster    *api.ClusterResourcePlacement
 	mirror     *api.ClusterResourcePlacementStatus
@@ -56,25 +65,39 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if old != nil && old.of == p {
 		return old
 	}
-	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), earlier: old.comparable(p)}
-	e := &placementEntry{of: p, detail: b.detail(), drifts: drifts(p)}
+	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old, earlier: old.comparable(p)}
+	e := b.entry()
 	m.placements[p.Key] = e
 	if p.Spec == nil {
 		m.addEvents(old == nil, b.deletedEvents(old))
+		e.reuse(old, true)
+		return e
+	}
+	e.changed = b.transitions
+	m.addEvents(old == nil, b.events(old, e.status(), e.drifts))
+	e.runs, e.requests = b.runs()
+	same := lineBuilder{b}.sameClusters()
+	e.reuse(old, same)
+	switch {
+	case e.cluster != nil && same:
+		e.mirror = b.mirror(e.cluster, old)
+	case e.cluster != nil:
+		e.mirror = b.mirror(e.cluster, nil)
+	}
+	e.scheduling = newScheduling(p, e.status())
+	return e
+}
+
+// entry returns the report of the placement without runs, and what has changed in the builder.
+func (b *builder) entry() *placementEntry {
+	e := &placementEntry{of: b.p, at: b.Now, conditions: b.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p)}
+	if b.p.Spec == nil {
 		b.terminate(e)
-		e.reuse(old)
 		return e
 	}
 	s := b.status()
-	e.changed = b.transitions
-	m.addEvents(old == nil, b.events(old, s, e.drifts))
-	e.set(b.meta(), p.Spec.Spec, s)
-	e.runs, e.requests = b.runs()
-	e.reuse(old)
-	if e.cluster != nil {
-		e.mirror = b.mirror(e.cluster, old)
-	}
-	e.scheduling = newScheduling(p, s)
+	e.lines, e.unanswered, e.missingSince = b.lines, b.unanswered, b.missingSince()
+	e.set(b.meta(), b.p.Spec.Spec, s)
 	return e
 }
 
@@ -96,11 +119,13 @@ func (e *placementEntry) set(meta metav1.ObjectMeta, spec api.PlacementSpec, s a
 }
 
 // reuse replaces equal parts by those of the previous report, so that others can compare
-// pointers.
-func (e *placementEntry) reuse(old *placementEntry) {
+// pointers. sameClusters says that the status says the same of the clusters.
+func (e *placementEntry) reuse(old *placementEntry, sameClusters bool) {
 	if old != nil {
-		reuse(&e.cluster, old.cluster)
-		reuse(&e.namespaced, old.namespaced)
+		if sameClusters {
+			reuse(&e.cluster, old.cluster)
+			reuse(&e.namespaced, old.namespaced)
+		}
 		reuse(&e.detail, old.detail)
 		reuseAll(e.runs, old.runs)
 		reuseAll(e.requests, old.requests)

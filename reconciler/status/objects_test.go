@@ -176,7 +176,7 @@ func TestClusterDetails(t *testing.T) {
 			}
 			d := b.detail()
 			test.want.Cluster = "east"
-			if got := d.Clusters[0]; !reflect.DeepEqual(got, test.want) {
+			if got := b.clusterDetail(b.p.Clusters[0]); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 			if d.Rollout.Updated != test.updated {

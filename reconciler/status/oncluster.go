@@ -121,8 +121,8 @@ func (c clusterBuilder) synchronized() conditionValue {
 		return conditionValue{metav1.ConditionTrue, api.AllWorkSynced, "All of the works are synchronized to the latest"}
 	}
 	text := "In the process of creating or updating the work object(s) in the hub cluster"
-	if seen := c.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy && seen.Error != "" {
-		text += "; the cluster does not answer: " + seen.Error
+	if why := c.unanswered[c.Binding.Cluster]; why != "" {
+		text += "; the cluster does not answer: " + why
 	}
 	return conditionValue{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
 }
@@ -181,38 +181,47 @@ func (b *builder) external() bool {
 // that content; empty if it holds none.
 func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 	switch {
-	case !c.Binding.HasRevision():
-		return c, ""
-	case c.UpToDate():
-		return c, index(b.p.Record.Index)
+	case !c.Binding.HasRevision() || c.UpToDate():
+		return c, b.indexOn(c)
 	}
 	pinned := *c
 	pinned.Content, pinned.Err = &work.Rendered{}, nil
 	if holds := c.PreviousContent; holds != nil {
 		pinned.Content = holds
 	}
-	return &pinned, index(c.Binding.Index)
+	return &pinned, b.indexOn(c)
+}
+
+// indexOn returns the index of the content that a cluster holds; empty if it holds none.
+func (b *builder) indexOn(c *plan.OnCluster) string {
+	switch {
+	case !c.Binding.HasRevision():
+		return ""
+	case c.UpToDate():
+		return index(b.p.Record.Index)
+	}
+	return index(c.Binding.Index)
 }
 
 // useCommonContent reports the content that all clusters hold, if it is the same. The objects
 // that an older content selected are no longer known.
-func useCommonContent(s *api.PlacementStatus) {
+func (b *builder) useCommonContent(s *api.PlacementStatus) {
 	latest := s.ObservedResourceIndex
-	if s.ObservedResourceIndex, _ = common(s.PlacementStatuses); s.ObservedResourceIndex != latest {
+	if s.ObservedResourceIndex, _ = b.common(); s.ObservedResourceIndex != latest {
 		s.SelectedResources = nil
 	}
 }
 
-// common returns the index of the content that all clusters hold, empty if they hold none; same
+// common returns the index of the content that all selected clusters hold, empty if they hold none; same
 // is false if they hold different ones.
-func common(clusters []api.PerClusterPlacementStatus) (index string, same bool) {
+func (b *builder) common() (index string, same bool) {
 	first := true
-	for _, c := range clusters {
+	for i, c := range b.p.Clusters {
 		switch {
-		case c.ClusterName == "":
+		case !b.lines[i].selected:
 		case first:
-			index, first = c.ObservedResourceIndex, false
-		case index != c.ObservedResourceIndex:
+			index, first = b.indexOn(c), false
+		case index != b.indexOn(c):
 			return "", false
 		}
 	}
@@ -221,8 +230,8 @@ func common(clusters []api.PerClusterPlacementStatus) (index string, same bool) 
 
 // externalRolloutStarted is the condition RolloutStarted of a placement with an external
 // rollout; v is the aggregate of its clusters.
-func (b *builder) externalRolloutStarted(s *api.PlacementStatus, v conditionValue) conditionValue {
-	index, same := common(s.PlacementStatuses)
+func (b *builder) externalRolloutStarted(v conditionValue) conditionValue {
+	index, same := b.common()
 	why := "different resource snapshot versions are observed across clusters"
 	switch {
 	case same && index != "":

@@ -165,6 +165,7 @@ func TestConditionsOnCluster(t *testing.T) {
 			if test.change != nil {
 				test.change(b)
 			}
+			lineBuilder{b}.noteUnanswered(test.cluster)
 			s := b.cluster(test.cluster, placement.Decision{Cluster: "east", Selected: true, Reason: "picked"}, "3")
 			if first := textOf(&s.Conditions[0]); first != "True Scheduled: picked" {
 				t.Errorf("the first condition is %s", first)
@@ -227,36 +228,45 @@ func TestExternalRolloutReportsTheHeldIndex(t *testing.T) {
 // With an external rollout, the placement has the content that all its clusters hold, and the
 // condition RolloutStarted says what is missing if they do not hold the same.
 func TestExternalRolloutOfAPlacement(t *testing.T) {
-	held := func(indexes ...string) (out []api.PerClusterPlacementStatus) {
+	held := func(indexes ...int) (out []*plan.OnCluster) {
 		for _, index := range indexes {
-			out = append(out, api.PerClusterPlacementStatus{ClusterName: "c" + index, ObservedResourceIndex: index})
+			out = append(out, change(assigned("east", nil), func(c *plan.OnCluster) {
+				if c.Binding.Index = index; index < 0 {
+					c.Binding.Assigned = placement.Revision{}
+				} else if index != 3 {
+					c.Binding.Assigned = oldContent
+				}
+			}))
 		}
-		return append(out, api.PerClusterPlacementStatus{ObservedResourceIndex: "9"}) // a missing cluster
+		return append(out, change(assigned("west", nil), func(c *plan.OnCluster) { c.Binding.Index = 9 })) // not selected
 	}
 	started := conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "All 2 cluster(s) start rolling out the latest resource"}
 	const prefix = "Unknown RolloutControlledByExternalController: Rollout is controlled by an external controller and "
 	for name, test := range map[string]struct {
-		clusters  []api.PerClusterPlacementStatus
+		clusters  []*plan.OnCluster
 		namespace string
 		index     string
 		selected  bool
 		want      string
 	}{
-		"the newest on all":    {held("3", "3"), "", "3", true, "True RolloutStarted: All 2 cluster(s) start rolling out the latest resource"},
-		"an older one on all":  {held("2", "2"), "", "2", false, "True RolloutStarted: All 2 cluster(s) start rolling out the latest resource"},
-		"different ones":       {held("2", "3"), "", "", false, prefix + "different resource snapshot versions are observed across clusters"},
-		"none":                 {held("", ""), "", "", false, prefix + "no resource snapshot name is observed across clusters. To determine rollout status, check the ClusterStagedUpdateRun resources with spec.placementName matching this placement"},
-		"none, in a namespace": {held(""), "shop", "", false, prefix + "no resource snapshot name is observed across clusters. To determine rollout status, check the StagedUpdateRun resources with spec.placementName matching this placement"},
+		"the newest on all":    {held(3, 3), "", "3", true, "True RolloutStarted: All 2 cluster(s) start rolling out the latest resource"},
+		"an older one on all":  {held(2, 2), "", "2", false, "True RolloutStarted: All 2 cluster(s) start rolling out the latest resource"},
+		"different ones":       {held(2, 3), "", "", false, prefix + "different resource snapshot versions are observed across clusters"},
+		"none":                 {held(-1, -1), "", "", false, prefix + "no resource snapshot name is observed across clusters. To determine rollout status, check the ClusterStagedUpdateRun resources with spec.placementName matching this placement"},
+		"none, in a namespace": {held(-1), "shop", "", false, prefix + "no resource snapshot name is observed across clusters. To determine rollout status, check the StagedUpdateRun resources with spec.placementName matching this placement"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBuilder().strategy(api.External, "")
-			b.p.Key.Namespace = test.namespace
-			s := api.PlacementStatus{ObservedResourceIndex: "3", SelectedResources: []api.ResourceIdentifier{{Kind: "Namespace"}}, PlacementStatuses: test.clusters}
-			useCommonContent(&s)
+			b := newBuilder(test.clusters...).strategy(api.External, "")
+			b.p.Key.Namespace, b.lines = test.namespace, make([]line, len(test.clusters))
+			for i := range test.clusters[1:] {
+				b.lines[i].selected = true
+			}
+			s := api.PlacementStatus{ObservedResourceIndex: "3", SelectedResources: []api.ResourceIdentifier{{Kind: "Namespace"}}}
+			b.useCommonContent(&s)
 			if s.ObservedResourceIndex != test.index || (s.SelectedResources != nil) != test.selected {
 				t.Errorf("index %q with %v, want %q", s.ObservedResourceIndex, s.SelectedResources, test.index)
 			}
-			v := b.externalRolloutStarted(&s, started)
+			v := b.externalRolloutStarted(started)
 			if got := string(v.status) + " " + v.reason + ": " + v.message; got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}

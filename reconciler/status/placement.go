@@ -24,9 +24,16 @@ type builder struct {
 	Input
 	p      *plan.Placement
 	record *ledger.Placement // the record in the ledger; may be nil
-	// earlier is the previous report of the placement, if what is unchanged on a cluster is reported as there; nil otherwise.
-	earlier *placementEntry
+	// old is the previous report of the placement; nil if there is none. earlier is the same, if what is unchanged on a cluster is
+	// reported as there; nil otherwise.
+	old, earlier *placementEntry
+	// made is the report about whose clusters the builder is asked; nil while it makes one.
+	made *placementEntry
 
+	lines []line
+	// unanswered are the reasons why clusters that have not reported yet do not answer.
+	unanswered  map[string]string
+	changes     []statusChange
 	transitions []Transitions
 }
 
@@ -76,15 +83,15 @@ func UID(created time.Time, parts ...string) types.UID {
 	return types.UID(s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:])
 }
 
-// status returns the status of the placement.
+// status returns the status of the placement without those of its clusters, whose lines it makes.
 func (b *builder) status() api.PlacementStatus {
 	s := api.PlacementStatus{ObservedResourceIndex: index(b.p.Record.Index)}
 	for _, o := range b.p.Selection.Objects {
 		s.SelectedResources = append(s.SelectedResources, o.Identifier())
 	}
-	s.PlacementStatuses = b.clusters(s.ObservedResourceIndex)
+	lineBuilder{b}.follow()
 	if b.external() {
-		useCommonContent(&s)
+		b.useCommonContent(&s)
 	}
 	s.Conditions = b.conditions(&s)
 	return s
@@ -104,20 +111,20 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	set := b.newConditionSet("")
 	set.add(b.prefix()+api.Scheduled, b.scheduled())
 	for _, typ := range b.expected() {
-		count := tally(of.PlacementStatuses, typ)
+		count := tally(b.lines, typ)
 		if count == (counts{}) {
 			break
 		}
 		v := aggregate(typ, count, b.overridden())
 		if typ == api.RolloutStarted && b.external() {
-			v = b.externalRolloutStarted(of, v)
+			v = b.externalRolloutStarted(v)
 		}
 		set.add(b.prefix()+typ, v)
 		if v.status != metav1.ConditionTrue {
 			break
 		}
 	}
-	b.documented(set, of.PlacementStatuses)
+	b.documented(set)
 	if v, held := b.deletionsHeld(b.p.Clusters...); held {
 		set.add(api.DeletionsHeld, v)
 	}
@@ -160,25 +167,32 @@ func (b *builder) overridden() bool {
 // clusters returns an entry for each selected cluster, in the scheduler's order, then one
 // without a name for each missing cluster.
 func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
-	var missing []placement.Decision
-	decisions, earlier := b.decisions(), b.earlierClusters()
+	decisions := b.decisions()
 	out := make([]api.PerClusterPlacementStatus, 0, len(decisions))
 	for i, d := range decisions {
 		if !d.Selected {
-			missing = append(missing, d)
-		} else if at := b.p.Position(d.Cluster, i); at >= 0 {
-			if was := earlier.of(d, at, index); was != nil {
-				out = append(out, *was)
-			} else {
-				out = append(out, b.cluster(b.p.Clusters[at], d, index))
-			}
+			continue
+		}
+		if at := b.p.Position(d.Cluster, i); at >= 0 {
+			out = append(out, b.cluster(b.p.Clusters[at], d, index))
 		}
 	}
-	for _, d := range missing[:max(0, min(len(missing), b.p.Schedule.Wanted-b.p.Schedule.Found))] {
+	for _, d := range b.missingClusters(decisions) {
 		out = append(out, api.PerClusterPlacementStatus{Conditions: b.missing(d)})
 	}
 	if len(out) == 0 {
 		return nil
+	}
+	return out
+}
+
+// missingClusters returns the decisions about the first clusters that are not selected, as many as clusters are missing.
+func (b *builder) missingClusters(decisions []placement.Decision) (out []placement.Decision) {
+	n := b.p.Schedule.Wanted - b.p.Schedule.Found
+	for i := 0; i < len(decisions) && len(out) < n; i++ {
+		if !decisions[i].Selected {
+			out = append(out, decisions[i])
+		}
 	}
 	return out
 }
@@ -189,12 +203,7 @@ func (b *builder) missing(d placement.Decision) []metav1.Condition {
 	set := &conditionSet{b: b}
 	set.add(api.Scheduled, conditionValue{metav1.ConditionFalse, api.ScheduleFailed, d.Reason})
 	b.documentedOn(set)
-	since := b.Now
-	if b.record != nil {
-		if was := b.record.Transitions[b.prefix()+api.Scheduled]; was.Status == string(metav1.ConditionFalse) {
-			since = was.Time
-		}
-	}
+	since := b.missingSince()
 	for i := range set.list {
 		set.list[i].LastTransitionTime = metav1.NewTime(since)
 	}

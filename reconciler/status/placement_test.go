@@ -290,7 +290,7 @@ func TestDocumentedConditions(t *testing.T) {
 				b.p.Schedule = placement.Outcome{Wanted: 1, Decisions: []placement.Decision{{Cluster: "east", Reason: `not "east"`}}}
 			}
 			s := b.status()
-			if got := scheduled(s.PlacementStatuses[0].Conditions); got != test.onCluster {
+			if got := scheduled(b.clusters("3")[0].Conditions); got != test.onCluster {
 				t.Errorf("on the cluster:\n%s\nwant\n%s", got, test.onCluster)
 			}
 			if got := scheduled(s.Conditions); got != test.onPlacement {

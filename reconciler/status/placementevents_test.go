@@ -27,22 +27,15 @@ func decided(b *builder) *builder {
 	return b
 }
 
-// entry returns the report of the placement.
-func (b *builder) entry() *placementEntry {
-	e := &placementEntry{of: b.p, drifts: drifts(b.p)}
-	if b.p.Spec != nil {
-		e.set(b.meta(), b.p.Spec.Spec, b.status())
-	}
-	return e
-}
-
 // eventsAfter returns the events of the change from one state to another.
 func eventsAfter(before, after *builder) []string {
 	var old *placementEntry
 	if before != nil {
 		old = before.entry()
 	}
-	return onClusters(after.events(old, after.status(), drifts(after.p)))
+	after.old, after.lines, after.changes, after.transitions = old, nil, nil, nil
+	e := after.entry()
+	return onClusters(after.events(old, e.status(), e.drifts))
 }
 
 // onClusters shows events with their clusters.

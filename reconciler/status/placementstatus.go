@@ -43,7 +43,7 @@ func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue
 }
 
 // mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged
-// status is the same object as before, with the same time.
+// status is the same object as before, with the same time. old is the report before; nil if it said something else of clusters.
 func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) *api.ClusterResourcePlacementStatus {
 	if !b.mirrored() || !meta.IsStatusConditionTrue(of.Status.Conditions, b.prefix()+api.StatusSynced) {
 		return nil

@@ -83,6 +83,7 @@ type scene struct {
 	asked      map[status.EventKey]int32 // counts of the events when they were last printed
 	last       *plan.Plan
 	report     *status.Report
+	built      *status.Report // the same as it was built
 }
 
 func newScene(t testing.TB) *scene {
@@ -212,23 +213,44 @@ func (s *scene) turn() {
 	s.last = plan.Resolve(s.in)
 	s.last.UpdateLedger(s.in.Ledger)
 	s.source.InForce, s.source.Newest = s.in.InForce.Commit, s.in.InForce.Commit
-	old, before := s.report, ""
-	if old != nil {
-		before = s.yaml(old.Details)
+	before := ""
+	if s.built != nil {
+		before = s.yaml(s.built.Whole().Details)
 	}
 	in := status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.memo}
-	s.report = status.Build(in)
+	built := status.Build(in)
+	s.report = built.Whole()
 	scenario.CheckReport(s.t, s.report)
 	s.report.UpdateLedger(s.in.Ledger)
 	// an empty Memo must give the same report
 	in.Memo = nil
-	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
+	if again := status.Build(in).Whole(); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
 		s.t.Errorf("with an empty memo:\n%s\n%v\nwith the memo:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
 	} else if s.yaml(again.Details) != s.yaml(s.report.Details) {
 		s.t.Errorf("details with an empty memo:\n%s\nwith the memo:\n%s", s.yaml(again.Details), s.yaml(s.report.Details))
 	}
-	if old != nil && s.yaml(old.Details) != before {
-		s.t.Errorf("the report before was changed: it said\n%s\nand says\n%s", before, s.yaml(old.Details))
+	if s.built != nil && s.yaml(s.built.Whole().Details) != before {
+		s.t.Errorf("the report before was changed: it said\n%s\nand says\n%s", before, s.yaml(s.built.Whole().Details))
+	}
+	s.watched(built)
+	s.built = built
+}
+
+// watched checks that a placement is another object than in the report before exactly if it says something else, also of clusters.
+func (s *scene) watched(now *status.Report) {
+	s.t.Helper()
+	before := map[string]*api.ClusterResourcePlacement{}
+	if s.built != nil {
+		for i, p := range s.built.Placements {
+			before[p.Name] = p
+			before["whole "+p.Name] = s.built.Whole().Placements[i]
+		}
+	}
+	for i, p := range now.Placements {
+		was, whole := before[p.Name], now.Whole().Placements[i]
+		if was != nil && (was == p) != equality.Semantic.DeepEqual(whole, before["whole "+p.Name]) {
+			s.t.Errorf("%s is another object: %v; it said\n%s\nand says\n%s", p.Name, was != p, s.yaml(before["whole "+p.Name]), s.yaml(whole))
+		}
 	}
 }
 
@@ -241,7 +263,7 @@ func (s *scene) restart() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.in.Memo, s.memo = plan.NewMemo(), status.NewMemo()
+	s.in.Memo, s.memo, s.built = plan.NewMemo(), status.NewMemo(), nil
 }
 
 func (s *scene) status(name string) *api.PlacementStatus {

@@ -2,6 +2,9 @@
 //
 // Build turns a plan and the ledger into a Report. It makes no decisions and computes
 // everything from its input each time, so that a status cannot get stuck.
+//
+// What a report says of placements on clusters is nearly all of it, and rarely read. A report that was built has only
+// what sums it up; Report.Whole, Only, On, Each and OnDemand make the rest of the plan, which a report keeps.
 package status
 
 import (
@@ -59,8 +62,8 @@ type Source struct {
 }
 
 // A Report is the state of the fleet at one moment. It is immutable. If an object is equal in
-// two consecutive reports made with the same Memo, it has the same pointer, so that changes can
-// be found by comparing pointers.
+// two consecutive reports made with the same Memo, also in what OnDemand makes of it, it has the same pointer, so that
+// changes can be found by comparing pointers.
 type Report struct {
 	At     time.Time
 	Source Source
@@ -92,8 +95,10 @@ type Report struct {
 	InForce  *hub.Snapshot              `json:"-"`
 	Declared map[api.ID]ledger.Declared `json:"-"`
 
-	entries []*placementEntry
-	plan    *plan.Plan
+	// entries are the reports of the placements, in the order of Details. filledIn says that the objects have what entries make on demand.
+	entries  []*placementEntry
+	filledIn bool
+	plan     *plan.Plan
 }
 
 // Plan returns the plan of the report. It must not be changed.
@@ -220,19 +225,10 @@ func Build(in Input) *Report {
 		}
 		e := in.Memo.placement(in, p)
 		r.entries = append(r.entries, e)
-		r.Details = append(r.Details, e.detail)
+		r.add(e)
 		r.Drifts = append(r.Drifts, e.drifts...)
 		r.Transitions = append(r.Transitions, e.changed...)
 		e.changed = nil // transitions are reported once
-		if e.cluster != nil {
-			r.Placements = append(r.Placements, e.cluster)
-		}
-		if e.namespaced != nil {
-			r.ResourcePlacements = append(r.ResourcePlacements, e.namespaced)
-		}
-		if e.mirror != nil {
-			r.PlacementStatuses = append(r.PlacementStatuses, e.mirror)
-		}
 	}
 	in.Memo.stagedObjects(in, r)
 	r.Evictions = in.Memo.evictionObjects(in)
@@ -257,28 +253,16 @@ func texts(ps problem.List) []string {
 	return out
 }
 
+// detail returns the details of the placement without those of its clusters.
 func (b *builder) detail() *Detail {
 	p := b.p
 	d := &Detail{
 		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
 		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
-	updated := 0 // clusters with the newest content
-	if len(p.Clusters) > 0 {
-		d.Clusters = make([]ClusterDetail, 0, len(p.Clusters))
-	}
-	for i, c := range p.Clusters {
-		var e ClusterDetail
-		if b.unchanged(i) {
-			e = b.earlier.detail.Clusters[i]
-		} else {
-			e = b.clusterDetail(c)
-		}
-		if e.Behind == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {
-			updated++
-		}
-		d.Clusters = append(d.Clusters, e)
-	}
+	updated := count(p.Clusters, func(c *plan.OnCluster) bool {
+		return !c.Binding.Unscheduled && !c.Binding.Removing && p.Lag(c).Commits == 0
+	})
 	if p.Spec == nil {
 		return d
 	}
@@ -317,11 +301,7 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	ours := c.Foreign == ""
 	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
 	e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil
-	for i := range seen.Exceptions {
-		if seen.Exceptions[i].HasFailed() {
-			e.FailedObjects++
-		}
-	}
+	e.FailedObjects = seen.FailedObjects()
 	if held, pending := c.HeldDeletions(); pending {
 		e.Deleting = len(held)
 	} else {

@@ -156,7 +156,7 @@ func (h *instance) holds(hash string) bool {
 	if h.report == nil || h.report.Source.InForce.Hash != hash || len(h.report.Details) == 0 {
 		return false
 	}
-	for _, d := range h.report.Details {
+	for d := range h.report.Each() {
 		if len(d.Clusters) != len(h.members) {
 			return false
 		}

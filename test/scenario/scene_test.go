@@ -134,6 +134,7 @@ func (s *scene) logged() string {
 }
 
 func (s *scene) publish(r *status.Report) {
+	r = r.Whole()
 	CheckReport(s.t, r)
 	s.mu.Lock()
 	s.report = r

@@ -38,8 +38,8 @@ func newRemainder(r *status.Report, goal status.Goal) *remainder {
 
 // of returns a line for each thing that is not done yet for a placement, and how far it is fulfilled.
 func (w *remainder) of(d *status.Detail) (lines []string, missing fulfilment.Tally) {
-	missing, verdicts := w.judge.Placement(d)
 	s := w.statuses[d.Placement] // nil if it was removed from Git, and is being removed from the clusters
+	missing, verdicts := w.judge.Placement(d, s)
 	o := overview.NewPlacement(d, s, w.members)
 	if o.Trouble != "" {
 		lines = append(lines, d.Placement+": "+o.Trouble)

@@ -192,10 +192,10 @@ func New(r *status.Report) *Overview {
 	if r.Source.Newest.Hash != r.Source.InForce.Hash {
 		o.Refused = NewRefused(r.Source)
 	}
-	statuses, members, judge := status.PlacementStatuses(r), status.MemberStatesOf(r), status.NewJudge(r, status.ToBeAvailable)
-	for _, d := range r.Details {
-		p := NewPlacement(d, statuses[d.Placement], members)
-		missing, _ := judge.Placement(d)
+	members, judge := status.MemberStatesOf(r), status.NewJudge(r, status.ToBeAvailable)
+	for d, s := range r.Each() {
+		p := NewPlacement(d, s, members)
+		missing, _ := judge.Placement(d, s)
 		p.Fulfilled, p.NeedsAttention = missing.Fulfilled(), missing.NeedsAttention()
 		o.Placements = append(o.Placements, p)
 		for _, c := range d.Clusters {

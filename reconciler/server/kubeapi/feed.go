@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A typed is one of gitfleet's kinds: a pointer to a struct that begins with its kind and its
@@ -37,6 +39,85 @@ func (s reported[T, P]) Object() *store.Object {
 		*reported[T, P]{&out}.meta() = meta
 		return content(&out), nil
 	}}
+}
+
+// A placed source is an object of the report about a placement, of which the report makes what it says of clusters when it is
+// asked for.
+type placed[T any, P typed[T]] struct {
+	reported[T, P]
+	*onDemand
+	make func(*status.OnDemand) P
+}
+
+// An onDemand makes what the newest report with an object says of clusters. The object keeps no older report in memory.
+type onDemand struct {
+	atomic.Pointer[status.OnDemand] // nil if the object has everything
+}
+
+func (s placed[T, P]) Same(old store.Source) bool { return s.of == old.(placed[T, P]).of }
+
+// whole returns the object with everything.
+func (s placed[T, P]) whole() any {
+	if from := s.Load(); from != nil {
+		return s.make(from)
+	}
+	return s.of
+}
+
+func (s placed[T, P]) Object() *store.Object {
+	o := s.reported.Object()
+	o.Value = s
+	o.Content = func(meta metav1.ObjectMeta) (any, error) {
+		out := *s.whole().(P)
+		*reported[T, P]{&out}.meta() = meta
+		return content(&out), nil
+	}
+	return o
+}
+
+// placementSources returns the sorted sources of objects about placements. What an object says of clusters is made from this
+// report from now on, also if it was published before.
+func placementSources[T any, P typed[T]](a *API, r *status.Report, objects []P, of func(*metav1.ObjectMeta) api.PlacementKey, make func(*status.OnDemand) P) []store.Source {
+	out := a.space[:0]
+	for _, o := range objects {
+		from := a.made[o]
+		if from == nil {
+			from = &onDemand{}
+			a.made[o] = from
+		}
+		source := placed[T, P]{reported[T, P]{o}, from, make}
+		from.Store(r.OnDemand(of(source.meta())))
+		out = append(out, source)
+	}
+	a.space = out
+	if !slices.IsSortedFunc(out, store.Compare) {
+		slices.SortFunc(out, store.Compare)
+	}
+	return out
+}
+
+// publishPlacements publishes the placements, and their statuses in namespaces.
+func (a *API) publishPlacements(r *status.Report) {
+	named := func(m *metav1.ObjectMeta) api.PlacementKey { return api.PlacementKey{Name: m.Name} }
+	inNamespace := func(m *metav1.ObjectMeta) api.PlacementKey {
+		return api.PlacementKey{Namespace: m.Namespace, Name: m.Name}
+	}
+	a.store.Replace(clusterPlacements.storeKey(), placementSources(a, r, r.Placements, named, (*status.OnDemand).ClusterResourcePlacement))
+	a.store.Replace(placements.storeKey(), placementSources(a, r, r.ResourcePlacements, inNamespace, (*status.OnDemand).ResourcePlacement))
+	a.store.Replace(placementStatuses.storeKey(), placementSources(a, r, r.PlacementStatuses, named, (*status.OnDemand).PlacementStatus))
+	if len(a.made) > len(r.Placements)+len(r.ResourcePlacements)+len(r.PlacementStatuses) {
+		current := map[any]bool{}
+		for _, p := range r.Placements {
+			current[p] = true
+		}
+		for _, p := range r.ResourcePlacements {
+			current[p] = true
+		}
+		for _, p := range r.PlacementStatuses {
+			current[p] = true
+		}
+		maps.DeleteFunc(a.made, func(o any, _ *onDemand) bool { return !current[o] })
+	}
 }
 
 // content returns the value to encode, which the caller may change.

@@ -67,6 +67,8 @@ type API struct {
 	// While they are the same, everything derived from them is.
 	head   *hub.Snapshot
 	events []status.Event
+	// made are what makes the published objects about placements whole.
+	made map[any]*onDemand
 	// space is reused by Publish for its lists.
 	space []store.Source
 	// source is used in refusals of writes, to say what to change instead.
@@ -116,7 +118,7 @@ func authenticated(req *http.Request) (*authenticator.Response, bool, error) {
 
 // New returns an API without objects.
 func New(cfg Config) (*API, error) {
-	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local}
+	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local, made: map[any]*onDemand{}}
 	c := genericapiserver.NewConfig(a.codecs.CodecFactory)
 	c.ExternalAddress = "localhost:443" // needed only by Complete
 	c.LoopbackClientConfig = &rest.Config{}
@@ -148,10 +150,8 @@ func (a *API) Publish(r *status.Report) {
 		a.declare(r)
 		a.head = r.InForce
 	}
-	a.store.Replace(clusterPlacements.storeKey(), sources(&a.space, r.Placements))
-	a.store.Replace(placements.storeKey(), sources(&a.space, r.ResourcePlacements))
+	a.publishPlacements(r)
 	a.store.Replace(memberClusters.storeKey(), sources(&a.space, r.Clusters))
-	a.store.Replace(placementStatuses.storeKey(), sources(&a.space, r.PlacementStatuses))
 	publishBoth(a, r.UpdateRuns, clusterRuns, runs)
 	publishBoth(a, r.ApprovalRequests, clusterApprovals, approvals)
 	a.store.Replace(evictions.storeKey(), sources(&a.space, r.Evictions))

@@ -27,14 +27,16 @@ func (s *storage) ConvertToTable(_ context.Context, object, options runtime.Obje
 		return nil, fmt.Errorf("no table can be made of a %T", object)
 	}
 	now := time.Now()
-	rows := make([]printer.Row, len(objects))
-	for i, o := range objects {
-		rows[i] = printer.Row{Meta: &o.ObjectMeta, Value: o.Value, Now: now}
-	}
-	t := printer.Table(s.kind.columns, rows)
+	t := printer.Table(s.kind.columns, nil)
 	t.ListMeta = meta
-	for i, o := range objects {
-		t.Rows[i].Object.Object = o
+	for _, o := range objects {
+		row := printer.Row{Meta: &o.ObjectMeta, Value: o.Value, Now: now}
+		if placement, ok := o.Value.(interface{ whole() any }); ok { // it is large, and in memory for its row only
+			row.Value = placement.whole()
+		}
+		cells := printer.Table(s.kind.columns, []printer.Row{row}).Rows[0]
+		cells.Object.Object = o
+		t.Rows = append(t.Rows, cells)
 	}
 	if o, ok := options.(*metav1.TableOptions); ok && o.NoHeaders {
 		t.ColumnDefinitions = nil

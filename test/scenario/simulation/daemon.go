@@ -174,6 +174,7 @@ func (d *daemon) publish(r *status.Report) {
 	if d.dead {
 		return
 	}
+	r = r.Whole()
 	w.mutant.publishes(r)
 	w.checkReport(r)
 	w.report = r

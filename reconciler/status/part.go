@@ -1,0 +1,255 @@
+package status
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// Whole returns the report with what it says of each placement on each cluster, which is made when it is asked for: the
+// Clusters of the Details, and the PlacementStatuses of the placements.
+func (r *Report) Whole() *Report {
+	return r.filled("", func(*placementEntry) bool { return true })
+}
+
+// onDemand reports whether what the report says of clusters has to be made.
+func (r *Report) onDemand() bool { return len(r.entries) > 0 && !r.filledIn }
+
+// filled returns the report with what it says of clusters of some placements: of one cluster or, if the name is empty, of all.
+func (r *Report) filled(cluster string, some func(*placementEntry) bool) *Report {
+	if !r.onDemand() {
+		return r
+	}
+	out := *r
+	out.filledIn = true
+	out.Details, out.Placements, out.ResourcePlacements, out.PlacementStatuses = nil, nil, nil, nil
+	for _, e := range r.entries {
+		if some(e) {
+			e = e.whole(cluster)
+		}
+		out.add(e)
+	}
+	return &out
+}
+
+// add adds the report of a placement.
+func (r *Report) add(e *placementEntry) {
+	r.Details = append(r.Details, e.detail)
+	if e.cluster != nil {
+		r.Placements = append(r.Placements, e.cluster)
+	}
+	if e.namespaced != nil {
+		r.ResourcePlacements = append(r.ResourcePlacements, e.namespaced)
+	}
+	if e.mirror != nil {
+		r.PlacementStatuses = append(r.PlacementStatuses, e.mirror)
+	}
+}
+
+// Each yields the details of all placements one after the other, whole, with the status of the placement; nil for one that was
+// removed from the repository. In memory is one at a time.
+func (r *Report) Each() iter.Seq2[*Detail, *api.PlacementStatus] {
+	return func(yield func(*Detail, *api.PlacementStatus) bool) {
+		statuses := PlacementStatuses(r)
+		for i, d := range r.Details {
+			s := statuses[d.Placement]
+			if r.onDemand() {
+				e := r.entries[i].whole("")
+				d = e.detail
+				if s != nil {
+					is := e.status()
+					s = &is
+				}
+			}
+			if !yield(d, s) {
+				return
+			}
+		}
+	}
+}
+
+// OnDemand makes the objects of one placement with the statuses of its clusters. It is immutable.
+type OnDemand placementEntry
+
+// OnDemand returns what makes the objects of a placement with the statuses of its clusters; nil if the objects of the report
+// have them.
+func (r *Report) OnDemand(key api.PlacementKey) *OnDemand {
+	if !r.onDemand() {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(r.entries, key, func(e *placementEntry, key api.PlacementKey) int { return e.of.Key.Compare(key) })
+	if !found {
+		return nil
+	}
+	return (*OnDemand)(r.entries[i])
+}
+
+// ClusterResourcePlacement returns the ClusterResourcePlacement; nil if the placement is none.
+func (o *OnDemand) ClusterResourcePlacement() *api.ClusterResourcePlacement {
+	return (*placementEntry)(o).whole("").cluster
+}
+
+// ResourcePlacement returns the ResourcePlacement; nil if the placement is none.
+func (o *OnDemand) ResourcePlacement() *api.ResourcePlacement {
+	return (*placementEntry)(o).whole("").namespaced
+}
+
+// PlacementStatus returns the status that is shown in the placed namespace; nil if there is none.
+func (o *OnDemand) PlacementStatus() *api.ClusterResourcePlacementStatus {
+	return (*placementEntry)(o).whole("").mirror
+}
+
+// A Summary is what metrics say of a placement on one cluster.
+type Summary struct {
+	Cluster string
+	Commit  string // of the assigned content
+	State   State  // its AssignedState
+	// Behind and BehindSince are those of a ClusterDetail. Held says that new content waits for the end of a freeze or the opening
+	// of a window, and Overdue that it has waited for longer than the window allows.
+	Behind        int
+	BehindSince   time.Time
+	Held, Overdue bool
+	// FailedObjects and Braked count objects, as in a ClusterDetail.
+	FailedObjects, Braked int
+}
+
+// Summaries yields a summary of each cluster of the placement with the i-th of the Details.
+func (r *Report) Summaries(i int) iter.Seq[Summary] {
+	return func(yield func(Summary) bool) {
+		if r.onDemand() {
+			p := r.entries[i].of
+			for _, c := range p.Clusters {
+				if !yield(summaryOf(p, c)) {
+					return
+				}
+			}
+			return
+		}
+		for j := range r.Details[i].Clusters {
+			c := &r.Details[i].Clusters[j]
+			s := Summary{
+				Cluster: c.Cluster, Commit: c.Commit, State: c.AssignedState(), Behind: c.Behind, BehindSince: c.BehindSince,
+				Held: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, Braked: len(c.Braked),
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func summaryOf(p *plan.Placement, c *plan.OnCluster) Summary {
+	lag := p.Lag(c)
+	s := Summary{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since, Held: c.Held, Overdue: c.Held && c.Overdue}
+	of := ClusterDetail{Removing: c.Binding.Removing, Failure: c.Failure, Waits: c.Waits}
+	if seen := c.Seen(); seen != nil {
+		of.Available = c.Foreign == "" && seen.Available()
+		s.FailedObjects = seen.FailedObjects()
+		if held, pending := c.HeldDeletions(); !pending {
+			s.Braked = len(held)
+		}
+	}
+	s.State = of.AssignedState()
+	return s
+}
+
+// Only returns the part of the report about one placement (crp/NAME or
+// rp/NAMESPACE/NAME): itself, its clusters, drifts and events, and the suspensions that affect
+// it. The error is an *UnknownError if it does not exist.
+func (r *Report) Only(name string) (*Report, error) {
+	i := slices.IndexFunc(r.Details, func(d *Detail) bool { return d.Placement == name })
+	if i < 0 {
+		return nil, unknown("placement", name, r.Details, func(d *Detail) string { return d.Placement })
+	}
+	r = r.filled("", func(e *placementEntry) bool { return e.detail.Placement == name })
+	on := map[string]bool{}
+	for _, c := range r.Details[i].Clusters {
+		on[c.Cluster] = true
+	}
+	return &Report{
+		At: r.At, Source: r.Source, Details: r.Details[i : i+1 : i+1],
+		Clusters:           filter(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] }),
+		Placements:         filter(r.Placements, func(p **api.ClusterResourcePlacement) bool { return nameOf(*p) == name }),
+		ResourcePlacements: filter(r.ResourcePlacements, func(p **api.ResourcePlacement) bool { return nameOf(*p) == name }),
+		UpdateRuns: filter(r.UpdateRuns, func(u **api.ClusterStagedUpdateRun) bool {
+			return api.PlacementKey{Namespace: (*u).Namespace, Name: (*u).Spec.PlacementName}.String() == name
+		}),
+		Drifts:    filter(r.Drifts, func(d *Drift) bool { return d.Placement == name }),
+		Events:    filter(r.Events, func(e *Event) bool { return e.About() == name }),
+		Evictions: filter(r.Evictions, func(e **api.ClusterResourcePlacementEviction) bool { return "crp/"+(*e).Spec.PlacementName == name }),
+		Suspensions: filter(r.Suspensions, func(s *Suspension) bool {
+			return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
+		}),
+	}, nil
+}
+
+// On returns the part of the report about one member cluster: itself, the placements
+// that it holds (without their selections and other clusters), and drifts, events and
+// suspensions. The error is an *UnknownError if it does not exist.
+func (r *Report) On(cluster string) (*Report, error) {
+	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == cluster })
+	if i < 0 {
+		return nil, unknown("cluster", cluster, r.Clusters, func(c *api.MemberCluster) string { return c.Name })
+	}
+	r = r.filled(cluster, func(e *placementEntry) bool { return e.of.On(cluster) != nil })
+	held := map[string]bool{}
+	out := &Report{
+		At: r.At, Source: r.Source, Clusters: r.Clusters[i : i+1 : i+1],
+		Evictions: filter(r.Evictions, func(e **api.ClusterResourcePlacementEviction) bool { return (*e).Spec.ClusterName == cluster }),
+		Drifts:    filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster }),
+		Events:    filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster }),
+	}
+	for _, d := range r.Details {
+		if j := slices.IndexFunc(d.Clusters, func(c ClusterDetail) bool { return c.Cluster == cluster }); j >= 0 {
+			held[d.Placement] = true
+			of := *d
+			of.Clusters = d.Clusters[j : j+1 : j+1]
+			out.Details = append(out.Details, &of)
+		}
+	}
+	for _, p := range r.Placements {
+		if held[nameOf(p)] {
+			of := *p
+			of.Status = statusOn(cluster, of.Status)
+			out.Placements = append(out.Placements, &of)
+		}
+	}
+	for _, p := range r.ResourcePlacements {
+		if held[nameOf(p)] {
+			of := *p
+			of.Status = statusOn(cluster, of.Status)
+			out.ResourcePlacements = append(out.ResourcePlacements, &of)
+		}
+	}
+	out.Suspensions = filter(r.Suspensions, func(s *Suspension) bool {
+		return (s.Cluster == "" || s.Cluster == cluster) && (s.Placement == "" || held[s.Placement])
+	})
+	return out, nil
+}
+
+// nameOf is the name of a placement of either kind: crp/NAME or rp/NAMESPACE/NAME.
+func nameOf(p metav1.Object) string {
+	return api.PlacementKey{Namespace: p.GetNamespace(), Name: p.GetName()}.String()
+}
+
+// filter returns the items for which are is true, in order; nil if there are none.
+func filter[T any](all []T, are func(*T) bool) (out []T) {
+	for i := range all {
+		if are(&all[i]) {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// statusOn returns the part of a status about one cluster.
+func statusOn(cluster string, s api.PlacementStatus) api.PlacementStatus {
+	s.SelectedResources = nil
+	s.PlacementStatuses = filter(s.PlacementStatuses, func(c *api.PerClusterPlacementStatus) bool { return c.ClusterName == cluster })
+	return s
+}
