@@ -28,9 +28,12 @@ import (
 
 // A Commit is the metadata of one commit of the hub.
 type Commit struct {
-	Hash    string
-	Author  string
-	Email   string
+	Hash   string
+	Author string
+	Email  string
+	// Signer is whose signature the commit has, if Config.Signatures asks for signatures. Unlike the author, whom whoever
+	// makes a commit can choose, it is verified. It is empty for a commit without a valid signature.
+	Signer  string
 	Subject string
 	// Message is the full message, with subject and trailers.
 	Message string
@@ -177,7 +180,7 @@ func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	return publicCommit(c), nil
+	return r.cfg.Signatures.publicCommit(c), nil
 }
 
 // Files returns the tree of a commit that was fetched at any time, or of the commit of the last

@@ -39,7 +39,7 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 }
 
 func (r *Repo) hand(ctx context.Context, c *objects.Commit, head func(Commit)) {
-	public := publicCommit(c)
+	public := r.cfg.Signatures.publicCommit(c)
 	r.recordHead(ctx, public)
 	r.steps.set(pollStep, "loading commit "+public.Hash)
 	head(public)

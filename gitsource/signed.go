@@ -78,6 +78,28 @@ func (s *Signatures) validate() error {
 	return errors.Join(errs...)
 }
 
+// publicCommit converts a commit for other packages, with its signer unless s is nil.
+func (s *Signatures) publicCommit(c *objects.Commit) Commit {
+	out := publicCommit(c)
+	if s != nil {
+		out.Signer = printable(s.signer(c))
+	}
+	return out
+}
+
+// signer returns whose valid signature a commit has; empty if nobody's.
+func (s *Signatures) signer(c *objects.Commit) string {
+	keys, err := signature.Load(s.OpenPGP, s.AllowedSigners)
+	if err != nil {
+		return ""
+	}
+	signer, err := keys.Verify(c.Raw, c.Time, time.Now())
+	if err != nil {
+		return ""
+	}
+	return signer.String()
+}
+
 // mayChange reports whether a signer may change a file.
 func (s *Signatures) mayChange(signer signature.Signer, file string) bool {
 	if len(s.Paths) == 0 {

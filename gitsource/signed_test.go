@@ -457,3 +457,33 @@ func names(commits []*objects.Commit) []string {
 	}
 	return out
 }
+
+// Where signatures are asked for, a commit has the signer, whom its author cannot choose; elsewhere nothing is said about one.
+func TestCommitsHaveTheirSigner(t *testing.T) {
+	s := newSignedRepo(t, "ada", "bob")
+	cfg := s.config(t)
+	first := s.sign("ada", file{"apps/x": "1"})
+	r := start(t, cfg)
+	r.wantHead(first)
+	if err := r.poll(); err != nil {
+		t.Fatal(err)
+	}
+	s.Write(file{"apps/x": "2"})
+	s.as("bob", "commit", "-q", "-a", "--author", "ada <ada@example.com>", "-m", "approve")
+	if err := r.again(); err != nil {
+		t.Fatal(err)
+	}
+	head := s.Head()
+	if c := r.wantHead(head); !strings.HasPrefix(c.Signer, "bob (SHA256:") {
+		t.Errorf("the signer of the head is %q", c.Signer)
+	}
+	c, err := r.Commit(t.Context(), head)
+	if err != nil || c.Author != "ada" || !strings.HasPrefix(c.Signer, "bob (SHA256:") {
+		t.Errorf("the author is %q, the signer %q, %v", c.Author, c.Signer, err)
+	}
+	unasked := s.config(t)
+	unasked.Signatures = nil
+	if c := start(t, unasked).wantHead(head); c.Signer != "" {
+		t.Errorf("without signatures the signer is %q", c.Signer)
+	}
+}

@@ -44,7 +44,7 @@ type Run struct {
 	// RolledBack is the failure because of which the clusters went back to the content of the run SupersededBy; empty if they
 	// did not.
 	RolledBack string `json:",omitempty"`
-	// Approvals are those that users have given with a command, and not in Git.
+	// Approvals are those that users have given with a command, and those in Git of which it is verified who gave them.
 	Approvals []Approval `json:",omitempty"`
 	// Rejected is the rejection that has stopped the run; nil if there is none. It is immutable.
 	Rejected *Approval `json:",omitempty"`
@@ -55,13 +55,18 @@ type Approval struct {
 	Request    string
 	By, Reason string
 	At         time.Time
+	// Commit is the commit of an approval in Git, which By has signed; empty for a command.
+	Commit string `json:",omitempty"`
 	// Code is the reason of the condition that a Kubernetes client wrote; empty if another way was used.
 	Code string `json:",omitempty"`
 }
 
 // Text is who decided, and why.
 func (a *Approval) Text() string {
-	if a.Reason == "" {
+	switch {
+	case a.Commit != "":
+		return a.By + ", who signed commit " + a.Commit
+	case a.Reason == "":
 		return a.By
 	}
 	return a.By + ": " + a.Reason

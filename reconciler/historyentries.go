@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -17,7 +18,7 @@ import (
 // also after a restart.
 
 func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
-	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
+	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Message: message}
 }
 
 // planEntries returns the entries of a plan that is not yet in the ledger.
@@ -42,7 +43,7 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []history.E
 			continue
 		}
 		record := l.Placement(pl.Key)
-		entries := assignmentEntries(pl, record)
+		entries := append(approvalEntries(pl, record), assignmentEntries(pl, record)...)
 		if e := placementEntry(pl, record, inForce); e.Event != "" {
 			entries = append([]history.Entry{e}, entries...)
 		}
@@ -75,6 +76,27 @@ func placementEntry(pl *plan.Placement, record *ledger.Placement, inForce hub.Co
 		e.Event, e.Revision = history.SpecChanged, contentIndex(is)
 	}
 	return e
+}
+
+// approvalEntries returns the approvals of stages by files of which it is verified who gave them. Those by commands are recorded
+// when they are given.
+func approvalEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Entry) {
+	var was []placement.Run
+	if record != nil {
+		was = record.Runs
+	}
+	for _, is := range pl.Record.Runs {
+		var known []placement.Approval
+		if i := slices.IndexFunc(was, func(r placement.Run) bool { return r.Name == is.Name }); i >= 0 {
+			known = was[i].Approvals
+		}
+		for _, a := range is.Approvals {
+			if a.Commit != "" && !slices.Contains(known, a) {
+				all = append(all, history.Entry{Kind: history.Placement, Event: history.Approved, Commit: a.Commit, Signer: a.By, Message: "approval request " + a.Request})
+			}
+		}
+	}
+	return all
 }
 
 // assignmentEntries returns the clusters whose assignments change.

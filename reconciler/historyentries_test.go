@@ -332,3 +332,40 @@ func TestRestoresAreRecorded(t *testing.T) {
 		})
 	}
 }
+
+// An approval in a file is recorded once, by who signed the commit that last changed the file, and by nobody without signatures. It
+// does not matter who signed the commit in force.
+func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
+	const run = "clusters east/region=eu west/region=us\nnamespace web\nconfigmap web/one a\nplace web external\nstrategy slow canary/region=eu/before rest/region=us\nrun web-1 of web by slow"
+	for _, signed := range []bool{false, true} {
+		c := newChronicle(t)
+		c.commit("c1", run)
+		c.seen("east", "")
+		c.seen("west", "")
+		c.turns(3)
+		c.text.Reset()
+		c.commit("c3", run+"\napprove web-1 before canary")
+		c.inForce.Commit.Signer = "carol (SHA256:y)"
+		want := ""
+		if signed {
+			c.inForce.Signed = map[string]hub.Commit{"approval-web-1-before-canary.yaml": {Hash: "c2", Signer: "bob (SHA256:x)"}}
+			want = "web-1-before-canary by bob (SHA256:x), who signed commit c2"
+		}
+		c.turns(3)
+		record := c.ledger.Placement(api.PlacementKey{Name: "web"}).Runs[0]
+		if record.Stages[0].ApprovedBefore.IsZero() {
+			t.Fatalf("the stage is not approved: %+v", record)
+		}
+		got := ""
+		for _, a := range record.Approvals {
+			got += a.Request + " by " + a.Text()
+		}
+		if got != want {
+			t.Errorf("signed: %v, the run has the approvals %q, want %q", signed, got, want)
+		}
+		entry := "placement approved crp/web @c2 | approval request web-1-before-canary\n"
+		if n := strings.Count(c.text.String(), "placement approved"); n != strings.Count(c.text.String(), entry) || n != strings.Count(want, "bob") {
+			t.Errorf("signed: %v, %d approvals are in the history:\n%s", signed, n, c.text.String())
+		}
+	}
+}

@@ -69,7 +69,7 @@ func freeMemory() {
 
 func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
-	l = loaded{seen: r.cfg.Now(), commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
+	l = loaded{seen: r.cfg.Now(), commit: commitOf(c)}
 	defer func() { r.cfg.Metrics.loaded(l) }()
 	end, err := r.guard.Begin(c.Hash)
 	if err != nil {
@@ -81,11 +81,43 @@ func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commi
 	if err == nil {
 		l.snapshot, err = loader.Load(l.commit, files)
 	}
+	if err == nil {
+		r.addSigners(ctx, l.snapshot)
+	}
 	l.err, l.took = err, time.Since(start)
 	if l.took > longLoad {
 		r.free.Reset(freeDelay)
 	}
 	return l
+}
+
+func commitOf(c gitsource.Commit) hub.Commit {
+	return hub.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message}
+}
+
+// addSigners records who signed the commits that last changed the approval requests of a commit.
+func (r *loader) addSigners(ctx context.Context, s *hub.Snapshot) {
+	var paths []string
+	for _, run := range s.Runs {
+		for _, m := range run.Requests {
+			paths = append(paths, m.Origin.Path)
+		}
+	}
+	if r.cfg.LastChanges == nil || len(paths) == 0 {
+		return
+	}
+	slices.Sort(paths)
+	changes, err := r.cfg.LastChanges(ctx, s.Commit.Hash, slices.Compact(paths))
+	if err != nil {
+		r.cfg.Log.Warn("the signers of approval requests are not known", "commit", s.Commit.Hash, "err", err)
+		return
+	}
+	s.Signed = make(map[string]hub.Commit, len(changes))
+	for path, c := range changes {
+		if c.Signer != "" {
+			s.Signed[path] = commitOf(c)
+		}
+	}
 }
 
 // A need is a remote base or a chart that a commit needs and that was not fetched.
@@ -244,7 +276,7 @@ func (r *Reconciler) loadAgain(ctx context.Context) {
 	r.source.LoadError, r.newestFatal = "", false
 	r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
 	r.running.Go(func() {
-		l := r.load(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message})
+		l := r.load(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
 		l.reloaded = true
 		r.events.addLoaded(l)
 	})

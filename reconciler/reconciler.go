@@ -67,7 +67,9 @@ type Config struct {
 	// fetches none. They are called by several goroutines at the same time, and have to limit how many do something.
 	FetchBase  func(ctx context.Context, url, commit string) error
 	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
-	Store      ledger.Store
+	// LastChanges returns the commits that last changed files, by path, with their signers; nil if signatures are not asked for.
+	LastChanges func(ctx context.Context, head string, paths []string) (map[string]gitsource.Commit, error)
+	Store       ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. It is
 	// read when Run starts.
 	LoadingFile string

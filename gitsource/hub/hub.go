@@ -21,8 +21,10 @@ import (
 
 // A Commit is the commit of a snapshot.
 type Commit struct {
-	Hash    string
-	Author  string
+	Hash   string
+	Author string
+	// Signer is whose signature was verified; empty if signatures are not asked for.
+	Signer  string `json:",omitempty"`
 	Subject string
 	Time    time.Time `json:",omitzero"`
 	// Message is the whole message, with trailers.
@@ -51,6 +53,9 @@ type Snapshot struct {
 	// Evictions and Budgets are sorted by name.
 	Evictions []*Eviction
 	Budgets   []*Budget
+	// Signed are the commits that last changed the files of approval requests and whose signatures were verified, by path. They
+	// are set by who loads the commit; nil if signatures are not asked for.
+	Signed map[string]Commit
 	// Windows are sorted by name.
 	Windows []*Window
 	// Gates are sorted by name.

@@ -16,8 +16,10 @@ type Entry struct {
 	Kind  Kind      `json:"kind"`
 	Event Event     `json:"event"`
 	// Commit is the commit that caused the event, with its Author and Subject.
-	Commit  string `json:"commit,omitempty"`
-	Author  string `json:"author,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Author string `json:"author,omitempty"`
+	// Signer is whose signature of the commit was verified; empty if signatures are not asked for.
+	Signer  string `json:"signer,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	// Placement is crp/NAME or rp/NAMESPACE/NAME. Revision is the number of its content, from
 	// "0".

@@ -400,6 +400,34 @@ func (pl runPlanner) unknownContent(p *Placement, run *rollout.StagedRun, conten
 	return ""
 }
 
+// signedApprovals returns the approvals of a run with those that files have just given, by who signed the commits that last changed
+// these files. Nobody has vouched for a file that a kustomization built, or without a verified signature.
+func (pl runPlanner) signedApprovals(d *hub.StagedRun, before, now *placement.Run) []placement.Approval {
+	all := now.Approvals
+	if d == nil {
+		return all
+	}
+	add := func(stage string, first bool, was, is time.Time) {
+		name := api.ApprovalName(now.Name, stage, first)
+		if !was.IsZero() || is.IsZero() || slices.ContainsFunc(all, func(a placement.Approval) bool { return a.Request == name }) {
+			return
+		}
+		i := slices.IndexFunc(d.Requests, func(m *hub.StagedManifest) bool { return m.ID.Name == name })
+		if i < 0 || d.Requests[i].Origin.Kustomization != "" {
+			return
+		}
+		if c := pl.InForce.Signed[d.Requests[i].Origin.Path]; c.Signer != "" {
+			all = append(slices.Clone(all), placement.Approval{Request: name, By: c.Signer, Commit: c.Hash, At: is})
+		}
+	}
+	for i := range min(len(before.Stages), len(now.Stages)) {
+		was, is := &before.Stages[i], &now.Stages[i]
+		add(is.Name, true, was.ApprovedBefore, is.ApprovedBefore)
+		add(is.Name, false, was.ApprovedAfter, is.ApprovedAfter)
+	}
+	return all
+}
+
 // recordRun records the progress of a run, and says of clusters that have its content why they do not get newer one.
 func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 	if run == nil {
@@ -409,7 +437,9 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 	if p.Record.Runs[i].Active() && !p.Rollout.Run.Active() {
 		p.Rollout.Wake = pl.Now.Add(time.Second) // newer content may wait for the end of the run
 	}
+	before := p.Record.Runs[i]
 	p.Record.Runs[i] = *p.Rollout.Run
+	p.Record.Runs[i].Approvals = pl.signedApprovals(declaredRun(p.Runs, run.Name), &before, p.Rollout.Run)
 	switch r := &p.Record.Runs[i]; {
 	case !r.Active() || r.Halted == "":
 		r.Halted, r.HaltedSince = "", time.Time{}

@@ -47,6 +47,7 @@ type Trace struct {
 type TracedCommit struct {
 	Hash    string    `json:"hash"`
 	Author  string    `json:"author,omitempty"`
+	Signer  string    `json:"signer,omitempty"` // verified; empty if signatures are not asked for
 	Time    time.Time `json:"time,omitzero"`
 	Subject string    `json:"subject,omitempty"`
 }

@@ -196,7 +196,7 @@ func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
 	if d.reviews != nil {
 		publish = fanOut(publish, d.reviews.Observe)
 	}
-	d.loop = reconciler.New(reconciler.Config{
+	cfg := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
 		FetchChart:  d.remotes.FetchChart,
 		Store:       d.candidate.store,
@@ -205,7 +205,11 @@ func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
 		RepairAfter: d.cfg.Rollout.RepairAfter.Duration,
 		Metrics:     d.metrics.loop, Traces: traces,
-	})
+	}
+	if d.cfg.Source.Signatures.Requirements() != nil {
+		cfg.LastChanges = d.repo.LastChanges
+	}
+	d.loop = reconciler.New(cfg)
 }
 
 // mount makes the server answer what depends on the loop, the proposer and the reviewer.

@@ -45,6 +45,6 @@ func (r *tracer) touched(ctx context.Context, report *status.Report, t *status.T
 	}
 	t.Commit = &status.TracedCommit{Hash: hash}
 	if c, err := r.repo.Commit(ctx, hash); err == nil {
-		t.Commit.Author, t.Commit.Time, t.Commit.Subject = c.Author, c.Time, c.Subject
+		t.Commit.Author, t.Commit.Signer, t.Commit.Time, t.Commit.Subject = c.Author, c.Signer, c.Time, c.Subject
 	}
 }

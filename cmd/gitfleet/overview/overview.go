@@ -74,6 +74,7 @@ type Fleet struct {
 type Commit struct {
 	Hash    string    `json:"hash"`
 	Author  string    `json:"author"`
+	Signer  string    `json:"signer,omitempty"` // verified; empty if signatures are not asked for
 	Subject string    `json:"subject"`
 	Time    time.Time `json:"time"`
 	// Since is when it came into force.
@@ -220,7 +221,7 @@ func New(r *status.Report) *Overview {
 }
 
 func commitOverview(c hub.Commit) Commit {
-	return Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time}
+	return Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time}
 }
 
 // NewRefused describes the newest commit and why it is refused.

@@ -127,6 +127,9 @@ func (t *textWriter) commits(o *Overview) {
 
 func (t *textWriter) commit(s output.Style, head string, c *Commit, more string) {
 	who, _, _ := strings.Cut(c.Author, " <")
+	if c.Signer != "" {
+		who, _, _ = strings.Cut(c.Signer, " (") // without the fingerprint
+	}
 	text := fmt.Sprintf("%s  %s, %s", output.ShortHash(c.Hash), cmp.Or(who, "unknown author"), t.since(c.Time))
 	if more != "" {
 		text += ", " + more

@@ -261,8 +261,8 @@ func entryText(e history.Entry) string {
 	if e.Commit != "" {
 		what += " " + output.ShortHash(e.Commit)
 	}
-	if e.Author != "" {
-		what += " " + personOf(e.Author)
+	if who := cmp.Or(e.Signer, e.Author); who != "" {
+		what += " " + personOf(who)
 	}
 	for _, part := range []string{e.Subject, e.Message} {
 		if part != "" {

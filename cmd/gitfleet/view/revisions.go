@@ -22,6 +22,7 @@ type revisionHistory struct {
 	Revision string    `json:"revision"`
 	Commit   string    `json:"commit"`
 	Author   string    `json:"author,omitempty"`
+	Signer   string    `json:"signer,omitempty"` // verified; empty if signatures are not asked for
 	Subject  string    `json:"subject,omitempty"`
 	Began    time.Time `json:"began"`
 	// Took is how long it took to be available on every cluster that got it; empty if it never
@@ -155,7 +156,7 @@ func revisionsOf(name string, entries []history.Entry) []revisionHistory {
 				leave()
 			}
 			r := find(e)
-			r.Commit, r.Author, r.Subject, r.Began = e.Commit, e.Author, e.Subject, e.Time
+			r.Commit, r.Author, r.Signer, r.Subject, r.Began = e.Commit, e.Author, e.Signer, e.Subject, e.Time
 		case e.Kind != history.Cluster:
 		case e.Revision == "":
 			if c := current[e.Cluster]; c != nil {
@@ -253,7 +254,7 @@ func printRevisions(w io.Writer, all []revisionHistory, f output.Format) error {
 	t := output.Table{Header: []string{"REVISION", "COMMIT", "AUTHOR", "STARTED", "TOOK", "AVAILABLE", "SUBJECT"}}
 	for _, r := range all {
 		t.Rows = append(t.Rows, []string{
-			cmp.Or(r.Revision, "-"), output.ShortHash(r.Commit), cmp.Or(personOf(r.Author), "-"),
+			cmp.Or(r.Revision, "-"), output.ShortHash(r.Commit), cmp.Or(personOf(cmp.Or(r.Signer, r.Author)), "-"),
 			r.Began.UTC().Format(time.RFC3339), cmp.Or(r.Took, "-"), r.share(), r.Subject,
 		})
 	}

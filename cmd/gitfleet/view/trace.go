@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,8 +64,8 @@ func traceText(t *status.Trace) string {
 	}
 	if c := t.Commit; c != nil {
 		row("commit", c.Hash)
-		if c.Author != "" {
-			row("", fmt.Sprintf("%s, %s: %s", c.Author, c.Time.UTC().Format(time.RFC3339), c.Subject))
+		if who := cmp.Or(c.Signer, c.Author); who != "" {
+			row("", fmt.Sprintf("%s, %s: %s", who, c.Time.UTC().Format(time.RFC3339), c.Subject))
 		}
 	} else {
 		row("commit", "not known: "+t.Unknown)
