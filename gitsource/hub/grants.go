@@ -21,7 +21,7 @@ func (a *assembly) checkGrants(scopes map[api.GroupKind]bool) {
 		if it.built() {
 			file = it.origin.Kustomization
 		}
-		products[file] = append(append(products[file], it.products(scopes)...), it.rolledOut(a.items)...)
+		products[file] = append(append(products[file], it.products(scopes)...), it.placementsOfOthers(a.items)...)
 	}
 	for _, file := range slices.Sorted(maps.Keys(products)) {
 		files := a.sources[file]
@@ -32,21 +32,28 @@ func (a *assembly) checkGrants(scopes map[api.GroupKind]bool) {
 	}
 }
 
-// rolledOut are the placements whose content a staged run or an approval request rolls out, among all items.
-func (it *item) rolledOut(items []*item) (all []grant.Product) {
-	add := func(key api.PlacementKey, field string) {
+// placementsOfOthers are the placements, also of others, on which an item has an effect, among all items: whose content a staged run or
+// an approval request rolls out, from which an eviction evicts, or whose evictions a disruption budget limits.
+func (it *item) placementsOfOthers(items []*item) (all []grant.Product) {
+	add := func(by grant.Selector, name, field string) {
+		key := api.PlacementKey{Namespace: it.id.Namespace, Name: name}
 		id := api.ID{Group: api.PlacementGroup, Kind: key.Kind(), Namespace: key.Namespace, Name: key.Name}
-		all = append(all, grant.Product{ID: id, Namespaced: key.Namespace != "", Origin: it.at(field), Field: field, By: grant.ByRun})
+		all = append(all, grant.Product{ID: id, Namespaced: key.Namespace != "", Origin: it.at(field), Field: field, By: by})
 	}
-	if it.run != nil {
-		add(api.PlacementKey{Namespace: it.id.Namespace, Name: it.run.PlacementName}, "spec.placementName")
+	switch {
+	case it.run != nil:
+		add(grant.ByRun, it.run.PlacementName, "spec.placementName")
+	case it.eviction != nil:
+		add(grant.ByEviction, it.eviction.Spec.PlacementName, "spec.placementName")
+	case it.budget != nil:
+		add(grant.ByBudget, it.id.Name, "metadata.name")
 	}
 	if it.approval == nil {
 		return all
 	}
 	for _, other := range items {
 		if other.run != nil && other.id.Namespace == it.id.Namespace && other.id.Name == it.approval.Run {
-			add(api.PlacementKey{Namespace: it.id.Namespace, Name: other.run.PlacementName}, "spec.parentStageRollout")
+			add(grant.ByRun, other.run.PlacementName, "spec.parentStageRollout")
 		}
 	}
 	if len(all) > 0 {
@@ -54,7 +61,7 @@ func (it *item) rolledOut(items []*item) (all []grant.Product) {
 	}
 	for _, other := range items {
 		if p := other.placement; p != nil && p.Key.Namespace == it.id.Namespace && p.Annotations[api.StagedUpdateStrategyAnnotation] != "" {
-			add(p.Key, "spec.parentStageRollout") // it may have made the run by itself
+			add(grant.ByRun, p.Key.Name, "spec.parentStageRollout") // it may have made the run by itself
 		}
 	}
 	return all

@@ -103,6 +103,20 @@ func TestGrants(t *testing.T) {
 			grant: grant.Grant{Namespaces: []string{"orders"}, Placements: []string{"rp/orders/staged"}},
 			files: stagedOfOthers + "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ApprovalRequest\nmetadata: {name: run-before-all, namespace: orders}\nspec: {parentStageRollout: run, targetStage: all}\n",
 		},
+		"an eviction from a placement of others": {
+			grant:   grant.Grant{Kinds: []string{"ClusterResourcePlacementEviction.*"}, Placements: []string{"crp/evil"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacementEviction\nmetadata: {name: a}\nspec: {placementName: all, clusterName: east}\n",
+			refused: `spec.placementName: files in path apps/evil may not evict from ClusterResourcePlacement.placement.kubernetes-fleet.io/all; move it, or add "crp/all" to paths[1].placements`,
+		},
+		"a disruption budget for a placement of others": {
+			grant:   grant.Grant{Kinds: []string{"ClusterResourcePlacementDisruptionBudget.*"}, Placements: []string{"crp/evil"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacementDisruptionBudget\nmetadata: {name: all}\nspec: {minAvailable: 1}\n",
+			refused: `metadata.name: files in path apps/evil may not limit evictions from ClusterResourcePlacement.placement.kubernetes-fleet.io/all`,
+		},
+		"an eviction from a granted placement": {
+			grant: grant.Grant{Kinds: []string{"ClusterResourcePlacementEviction.*"}, Placements: []string{"crp/all"}},
+			files: "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacementEviction\nmetadata: {name: a}\nspec: {placementName: all, clusterName: east}\n",
+		},
 		"a gate": {
 			grant:   grant.Grant{Namespaces: []string{"orders"}},
 			files:   "-- apps/evil/a.yaml --\napiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: soak}\nspec: {soak: {duration: 1s}}\n",

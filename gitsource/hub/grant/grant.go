@@ -144,6 +144,8 @@ const (
 	ByPlacement Selector = "select"
 	ByOverride  Selector = "override"
 	ByRun       Selector = "roll out" // a staged run or an approval
+	ByEviction  Selector = "evict from"
+	ByBudget    Selector = "limit evictions from"
 )
 
 // A Reference is one of a kustomization to a file of the commit.
