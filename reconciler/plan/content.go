@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -173,4 +176,19 @@ func (pl *planner) clustersLoading() map[string]string {
 // isPaused reports whether an assignment would change on the cluster and may not.
 func (pl *planner) isPaused(c *OnCluster) bool {
 	return pl.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
+}
+
+// setContent makes a run bring the content with the number that its manifest asks for. It returns why it cannot.
+func setContent(p *Placement, d *hub.StagedRun, r *placement.Run) string {
+	n, err := strconv.Atoi(d.Index)
+	if err != nil || n == p.Record.Index {
+		return "" // the one in force; the loader has refused invalid numbers
+	}
+	for _, old := range p.Record.Revisions {
+		if old.Index == n && old.Content.Commit != "" {
+			r.Index, r.Content = n, old.Content
+			return ""
+		}
+	}
+	return fmt.Sprintf("no resourceSnapshots with index `%d` found for placement `%s`", n, p.Key.Namespace+"/"+p.Key.Name)
 }

@@ -239,21 +239,6 @@ func (pl runPlanner) notReady(p *Placement) string {
 
 func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
 
-// setContent makes a run bring the content with the number that its manifest asks for. It returns why it cannot.
-func setContent(p *Placement, d *hub.StagedRun, r *placement.Run) string {
-	n, err := strconv.Atoi(d.Index)
-	if err != nil || n == p.Record.Index {
-		return "" // the one in force; the loader has refused invalid numbers
-	}
-	for _, old := range p.Record.Revisions {
-		if old.Index == n && old.Content.Commit != "" {
-			r.Index, r.Content = n, old.Content
-			return ""
-		}
-	}
-	return fmt.Sprintf("no resourceSnapshots with index `%d` found for placement `%s`", n, p.Key.Namespace+"/"+p.Key.Name)
-}
-
 // newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
 func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
 	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}

@@ -11,6 +11,8 @@ const (
 	// bodyTimeout is the time within which the body of a request must arrive, whether the
 	// request is accepted or not.
 	bodyTimeout = 10 * time.Second
+	// maxHeaderBytes has room for tokens, certificates and groups of users. Headers are read before a request counts.
+	maxHeaderBytes = 64 << 10
 	// mostUnidentified is how many requests the guard may be identifying at the same time. To
 	// identify a client can mean to ask the API server of the management cluster.
 	mostUnidentified = 64
@@ -21,7 +23,8 @@ const (
 )
 
 // limited returns a handler behind a guard, and limits what requests may cost before the guard has
-// let them pass. What exceeds a limit is refused with Retry-After.
+// let them pass. What exceeds a limit is refused with Retry-After. The checks of a kubelet are always answered: otherwise
+// whoever can reach the address could have the daemon restarted.
 func limited(guard func(http.Handler) http.Handler, next http.Handler) http.Handler {
 	type key struct{}
 	slots := make(chan struct{}, mostUnidentified)
@@ -34,6 +37,10 @@ func limited(guard func(http.Handler) http.Handler, next http.Handler) http.Hand
 			// The deadline also ends the wait for a body that no handler reads. Not every
 			// ResponseWriter supports deadlines.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
+		if req.URL.Path == "/healthz" || req.URL.Path == "/readyz" {
+			guarded.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), key{}, func() {})))
+			return
 		}
 		select {
 		case slots <- struct{}{}:

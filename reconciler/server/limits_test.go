@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -87,15 +88,22 @@ func TestUnidentifiedRequestsAreLimited(t *testing.T) {
 		known, serve := make(chan struct{}), make(chan struct{})
 		h := limited(func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				<-known
+				if req.URL.Path != "/healthz" {
+					<-known
+				}
 				next.ServeHTTP(w, req)
 			})
-		}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-serve }))
-		ask := func() *httptest.ResponseRecorder {
+		}, http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			if req.URL.Path != "/healthz" {
+				<-serve
+			}
+		}))
+		askFor := func(path string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/report", nil))
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 			return w
 		}
+		ask := func() *httptest.ResponseRecorder { return askFor("/report") }
 		var asking sync.WaitGroup
 		for range mostUnidentified {
 			asking.Go(func() { ask() })
@@ -103,6 +111,9 @@ func TestUnidentifiedRequestsAreLimited(t *testing.T) {
 		synctest.Wait()
 		if w := ask(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("got %d", w.Code)
+		}
+		if w := askFor("/healthz"); w.Code != http.StatusOK {
+			t.Errorf("the check of a kubelet got %d", w.Code)
 		}
 		close(known) // now all are being served, and others can be identified
 		synctest.Wait()
@@ -114,6 +125,19 @@ func TestUnidentifiedRequestsAreLimited(t *testing.T) {
 		synctest.Wait()
 		close(serve)
 		asking.Wait()
+	})
+}
+
+// Headers, which are read before any other limit, are bounded.
+func TestLargeHeadersAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := serveOn(t, New(nil))()
+		defer conn.Close()
+		go fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: %s\r\n\r\n", strings.Repeat("a", 2*maxHeaderBytes))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("got %v, %v", resp, err)
+		}
 	})
 }
 
