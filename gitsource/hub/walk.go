@@ -37,6 +37,8 @@ type walk struct {
 
 	files int
 	names int // number of entries, including ignored ones
+	// compared is the number of names, each as often as there are bytes of patterns with which it was compared.
+	compared int64
 }
 
 // ignoreFileSize limits the size of an ignore file, since every name is compared with every
@@ -145,6 +147,9 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 			continue
 		}
 		name := path.Join(dir, e.Name())
+		if err := w.compare(name, ignored); err != nil {
+			return err
+		}
 		skip, by := ignored.Decide(name, matchesAsDir(e.Type()))
 		if by != "" {
 			w.problems = append(w.problems, w.grants.CheckRead(by, name)...)
@@ -158,6 +163,27 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		if err := w.entry(name, e, ignored, depth); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// mostCompared limits the comparisons of a walk, which take some 10 s.
+const mostCompared = 1 << 30
+
+// errEnded says that the commit cannot be read any more.
+var errEnded = errors.New("the commit is not needed any more")
+
+// compare counts the comparisons of a name with the patterns of ignore files. It returns an error if they are too many, or the walk
+// has to end.
+func (w *walk) compare(name string, ignored *tree.Patterns) error {
+	select {
+	case <-w.tree.Done():
+		return errEnded
+	default:
+	}
+	if w.compared += ignored.Size(); w.compared > mostCompared {
+		w.problem(problem.Error, name, "up to here comparing all names with the patterns of %s takes too long; write fewer patterns, or list directories instead of their files", tree.IgnoreFile)
+		return errTooMany
 	}
 	return nil
 }

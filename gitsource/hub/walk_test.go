@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -153,4 +154,18 @@ func TestIgnoreFilesMatchGit(t *testing.T) {
 			t.Fatalf("read %q, but git would have %q", w.manifests, want)
 		}
 	})
+}
+
+// Names are not compared with patterns without end, nor after the commit is not needed any more.
+func TestComparisonsEnd(t *testing.T) {
+	files := fstest.MapFS{tree.IgnoreFile: {Data: []byte("*.txt\n")}, "a.yaml": {}, "b.yaml": {}, "c.yaml": {}}
+	limits := Limits{}.WithDefaults()
+	w := &walk{limits: limits, tree: tree.New(files, limits.FileSize), compared: mostCompared - 12}
+	if err := w.from("."); err != nil || len(w.problems) != 1 || !strings.HasPrefix(w.problems[0].Marked(), "c.yaml: up to here comparing all names with the patterns of .gitfleetignore takes too long") {
+		t.Errorf("%v, %v", w.problems, err)
+	}
+	w = &walk{limits: limits, tree: tree.New(endedFiles{files}, limits.FileSize)}
+	if err := w.from("."); !errors.Is(err, errEnded) {
+		t.Errorf("not needed any more: %v", err)
+	}
 }

@@ -103,7 +103,17 @@ type lister struct {
 	*Chart
 	rules *ignore.Rules
 	hash  hash.Hash
+	// patterns is the size of the rules, and listed the number of names.
+	patterns, listed int
 }
+
+// helmIgnoreSize limits .helmignore, mostListed the names of a chart, with ignored ones and directories, and mostCompared the names
+// times the bytes of patterns with which they are compared. One directory can have any number of paths.
+const (
+	helmIgnoreSize = 64 << 10
+	mostListed     = 10 * mostFiles
+	mostCompared   = 256 << 20
+)
 
 func (l *lister) list() error {
 	switch is, err := l.tree.IsFile(l.File); {
@@ -123,6 +133,9 @@ func (l *lister) list() error {
 		if fault != "" {
 			return &Fault{Path: name, Message: fault}
 		}
+		if l.patterns = len(data); l.patterns > helmIgnoreSize {
+			return &Fault{Path: name, Message: fmt.Sprintf("it has more than %s of patterns; list directories instead of their files", limit.Size(helmIgnoreSize))}
+		}
 		if l.rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
 			return &Fault{Path: name, Message: oneLine(err.Error())}
 		}
@@ -140,6 +153,9 @@ func (l *lister) dir(dir string, depth int) error {
 	entries, err := l.tree.List(at)
 	if err != nil {
 		return err
+	}
+	if l.listed += len(entries); l.listed > mostListed || l.listed*l.patterns > mostCompared {
+		return &Fault{Path: at, Message: fmt.Sprintf("up to here the chart has too many files and directories for a chart, or for the patterns of its %s: %d; remove what it does not need", ignore.HelmIgnore, l.listed)}
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())

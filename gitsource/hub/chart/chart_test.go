@@ -364,6 +364,8 @@ func TestFaults(t *testing.T) {
 	for i := range mostFiles + 1 {
 		many[fmt.Sprintf("files/%d", i)] = ""
 	}
+	compared := maps.Clone(many)
+	compared[".helmignore"] = strings.Repeat("abcdefg\n", helmIgnoreSize/8)
 	deep := map[string]string{strings.Repeat("d/", deepest+2) + "a": ""}
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -388,6 +390,8 @@ func TestFaults(t *testing.T) {
 		"a schema elsewhere":       {map[string]string{"values.schema.json": `{"$ref": "https://example.com/a.json"}`}, "nothing is downloaded"},
 		"a link":                   {map[string]string{"templates/a.yaml": "link to /etc/passwd"}, "web/templates/a.yaml: this is a symbolic link"},
 		"many files":               {many, "more than 5000 files"},
+		"many patterns":            {map[string]string{".helmignore": strings.Repeat("a\n", helmIgnoreSize/2+1)}, "web/.helmignore: it has more than 64 KiB of patterns"},
+		"many comparisons":         {compared, "web/files: up to here the chart has too many files and directories for a chart, or for the patterns of its .helmignore: 50"},
 		"deep directories":         {deep, "nested deeper than 20 levels"},
 		"a subchart in itself":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 5)}, "web/charts/db-1.0.0.tgz: not a packed chart: packed charts are in each other more than 3 levels deep"},
 		"a large subchart":         {map[string]string{"charts/db-1.0.0.tgz": packed(t, 2, "charts/big-1.0.0.tgz", packed(t, 1, "big", strings.Repeat("x", 70<<20)))}, "web/charts/db-1.0.0.tgz: up to here the files of the chart take more than 64 MiB"},

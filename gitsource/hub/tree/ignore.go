@@ -15,6 +15,7 @@ type Patterns struct {
 	up    *Patterns
 	dir   string // the directory of the patterns; empty for the root
 	rules []ignoreRule
+	size  int64
 }
 
 type ignoreRule struct {
@@ -32,13 +33,21 @@ func (g *Patterns) With(dir, text string) *Patterns {
 	if dir == "." {
 		dir = ""
 	}
-	below := &Patterns{up: g, dir: dir}
+	below := &Patterns{up: g, dir: dir, size: g.Size() + int64(len(text))}
 	for line := range strings.Lines(text) {
 		if rule, ok := parseIgnore(strings.TrimRight(line, "\r\n")); ok {
 			below.rules = append(below.rules, rule)
 		}
 	}
 	return below
+}
+
+// Size returns how many bytes of patterns apply, with which each name is compared.
+func (g *Patterns) Size() int64 {
+	if g == nil {
+		return 0
+	}
+	return g.size
 }
 
 func parseIgnore(line string) (ignoreRule, bool) {

@@ -26,11 +26,11 @@ type Ender interface {
 	Done() <-chan struct{}
 }
 
-// A Tree reads one commit, and lists each directory once.
+// A Tree reads one commit, and lists each directory once, unless they are many large ones.
 type Tree struct {
 	fsys     fs.FS
 	fileSize int64
-	listings map[string]Listing
+	listings *listings
 	plain    Plaintext
 	mounts   map[string]fs.FS
 }
@@ -48,9 +48,25 @@ type Plaintext interface {
 // A Listing is one directory, sorted by name.
 type Listing []fs.DirEntry
 
+// listings are directories that were listed, by their paths. One directory can have any number of paths.
+type listings struct {
+	dirs    map[string]Listing
+	entries int
+}
+
+// mostListed is the maximum number of entries in listings, which take up to 100 MiB.
+const mostListed = 1_000_000
+
+func (l *listings) add(dir string, listing Listing) {
+	if l.entries += 1 + len(listing); l.entries > mostListed {
+		l.dirs, l.entries = map[string]Listing{}, 1+len(listing)
+	}
+	l.dirs[dir] = listing
+}
+
 // New returns the tree of one commit. Files of more than fileSize bytes are not read.
 func New(fsys fs.FS, fileSize int64) *Tree {
-	return &Tree{fsys: fsys, fileSize: fileSize, listings: map[string]Listing{}}
+	return &Tree{fsys: fsys, fileSize: fileSize, listings: &listings{dirs: map[string]Listing{}}}
 }
 
 // Decrypted returns the tree with the plain text of encrypted files.
@@ -144,7 +160,7 @@ func (t *Tree) Done() <-chan struct{} {
 
 // List returns the entries of a directory.
 func (t *Tree) List(dir string) (Listing, error) {
-	if l, ok := t.listings[dir]; ok {
+	if l, ok := t.listings.dirs[dir]; ok {
 		return l, nil
 	}
 	fsys, name := t.at(dir)
@@ -152,7 +168,7 @@ func (t *Tree) List(dir string) (Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.listings[dir] = l
+	t.listings.add(dir, l)
 	return l, nil
 }
 

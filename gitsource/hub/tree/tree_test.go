@@ -234,3 +234,27 @@ func TestFailuresAreErrors(t *testing.T) {
 		t.Errorf("after the failure: %t, %v", ok, err)
 	}
 }
+
+// manyNames is a file system whose directories have many entries each.
+type manyNames struct{ fs.FS }
+
+func (manyNames) ReadDir(string) ([]fs.DirEntry, error) {
+	return make([]fs.DirEntry, mostListed/3), nil
+}
+
+// However many directories are listed, few of their entries are kept: one directory can have any number of paths.
+func TestListingsAreBounded(t *testing.T) {
+	tree := New(manyNames{fstest.MapFS{}}, 1)
+	for i := range 10 {
+		if l, err := tree.List(fmt.Sprint(i)); err != nil || len(l) != mostListed/3 {
+			t.Fatalf("%d entries, %v", len(l), err)
+		}
+	}
+	sum := 0
+	for _, l := range tree.AsStored().listings.dirs {
+		sum += len(l)
+	}
+	if sum == 0 || sum > mostListed {
+		t.Errorf("%d entries are kept", sum)
+	}
+}
