@@ -25,6 +25,10 @@ type Run struct {
 	// of older versions.
 	Strategy    string    `json:",omitempty"`
 	Initialized time.Time `json:",omitzero"`
+	// Unmatched and OnFailure are what the annotations of its strategy of these names said when it was initialised. Unmatched has
+	// a value then; it is empty in records of older versions.
+	Unmatched string `json:",omitempty"`
+	OnFailure string `json:",omitempty"`
 	// Stages are the stages with their clusters, in order, and Deletion is the stage after them, in which what is no longer
 	// selected is removed.
 	Stages   []RunStage
@@ -87,6 +91,8 @@ type RunStage struct {
 	Updated   time.Time `json:",omitzero"`
 	Requested time.Time `json:",omitzero"`
 	Finished  time.Time `json:",omitzero"`
+	// Reopened is when a cluster joined after the stage had been skipped since it had none; zero if none has.
+	Reopened time.Time `json:",omitzero"`
 	// Gates are those after the stage, as they were when the run was initialised, in the order of its tasks.
 	Gates []RunGate `json:",omitempty"`
 }
@@ -174,15 +180,34 @@ func (r *Run) Turn() int {
 
 // Entered is when the turn of a stage began; zero if it has not. The removal has the index after the last stage.
 func (r *Run) Entered(i int) time.Time {
-	if i == 0 {
-		return r.Started
+	at := r.Started
+	if i > 0 {
+		at = r.Stages[i-1].Finished
 	}
-	return r.Stages[i-1].Finished
+	if i < len(r.Stages) && !at.IsZero() && r.Stages[i].Reopened.After(at) {
+		return r.Stages[i].Reopened
+	}
+	return at
 }
 
 // Has reports whether a cluster is in a stage of the run.
 func (r *Run) Has(cluster string) bool {
 	return slices.ContainsFunc(r.Stages, func(s RunStage) bool { return slices.Contains(s.Clusters, cluster) })
+}
+
+// IgnoresUnmatched reports whether clusters in no stage keep what they have, so that nothing waits for them.
+func (r *Run) IgnoresUnmatched() bool { return r.Unmatched == api.UnmatchedIgnore }
+
+// Continues reports whether failed updates keep neither other clusters from being updated nor later stages.
+func (r *Run) Continues() bool { return r.OnFailure == api.OnFailureContinue }
+
+// Join adds a cluster to a stage. If that was skipped since it had no clusters, and the run is under way, it is the stage's turn
+// again.
+func (r *Run) Join(s *RunStage, cluster string, now time.Time) {
+	if len(s.Clusters) == 0 && !s.Finished.IsZero() && r.Active() {
+		s.Updated, s.Finished, s.Reopened = time.Time{}, time.Time{}, now
+	}
+	s.Clusters = append(s.Clusters, cluster)
 }
 
 // Concurrency is how many clusters of the stage are updated at once, if it has a number of them.

@@ -304,12 +304,13 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 	return out
 }
 
-// approve adds an approval to its run, unless that has no task which it approves.
+// approve adds an approval to its run. A run keeps the tasks that its strategy had when it was initialised.
 func (a *assembly) approve(it *item, run *StagedRun) {
 	if run == nil {
 		a.problem(problem.Warning, it.origin, "spec.parentStageRollout", "the commit has no run %s, so this approves nothing; remove it, or correct the name", it.approval.Run)
 		return
 	}
+	run.addRequest(it.staged)
 	for i := range run.Stages {
 		stage := &run.Stages[i]
 		if stage.Name != it.approval.Stage {
@@ -320,11 +321,9 @@ func (a *assembly) approve(it *item, run *StagedRun) {
 			if before {
 				tasks = "beforeStageTasks"
 			}
-			a.problem(problem.Error, it.origin, "metadata.name", "stage %s of the strategy of run %s has no Approval in %s; remove this request, or add the task", stage.Name, run.Name, tasks)
-			return
+			a.problem(problem.Warning, it.origin, "metadata.name", "stage %s of the strategy of run %s has no Approval in %s, so this approves nothing unless the run began before the strategy was changed; remove this request, or add the task", stage.Name, run.Name, tasks)
 		}
-		run.addRequest(it.staged)
 		return
 	}
-	a.problem(problem.Error, it.origin, "spec.targetStage", "the strategy of run %s has no stage %s; remove this request, or correct the name", run.Name, it.approval.Stage)
+	a.problem(problem.Warning, it.origin, "spec.targetStage", "the strategy of run %s has no stage %s, so this approves nothing unless the run began before the strategy was changed; remove this request, or correct the name", run.Name, it.approval.Stage)
 }

@@ -53,7 +53,7 @@ func (w *stageWalk) soak(s *placement.RunStage, members []*Binding, long time.Du
 	for _, b := range members {
 		_, failed := b.failure(in)
 		switch {
-		case failed && !b.WasAvailable && in.Run.Continues: // the strategy says that nothing waits for it
+		case failed && !b.WasAvailable && w.run.Continues(): // the strategy says that nothing waits for it
 		case !b.ready(in) || b.Seen.UpSince.IsZero():
 			down = append(down, b.Cluster)
 			w.plan.wake(b.readyAt(in))

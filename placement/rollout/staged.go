@@ -16,10 +16,6 @@ type StagedRun struct {
 	placement.Run
 	// Approved are the names of the approval requests that are approved.
 	Approved []string
-	// IgnoresUnmatched says that clusters in no stage keep what they have, so that nothing waits for them.
-	IgnoresUnmatched bool
-	// Continues says that failed updates do not keep others from being started, nor later stages.
-	Continues bool
 	// Unknown is why the content is not known now, so that nothing can be decided; empty if it is.
 	Unknown string
 }
@@ -61,7 +57,7 @@ func (in *Input) stages() Plan {
 	// While there are selected clusters and none of them has the content, nothing is removed from the others.
 	selected, updated := 0, 0
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.selected() && (run.Has(b.Cluster) || !in.Run.IgnoresUnmatched) {
+		if b := &in.Bindings[i]; b.selected() && (run.Has(b.Cluster) || !run.IgnoresUnmatched()) {
 			selected++
 			if b.has() {
 				updated++
@@ -235,7 +231,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 		switch {
 		case !b.has():
 			pending = append(pending, b)
-		case bad && w.in.Run.Continues:
+		case bad && w.run.Continues():
 			w.plan.Progress.Failed = append(w.plan.Progress.Failed, b.Cluster)
 		case bad:
 			updating++

@@ -18,7 +18,6 @@ type stagedFleet struct {
 	run      placement.Run
 	approved []string
 	halted   string
-	ignores  bool
 	unknown  string
 	bindings map[string]*Binding
 	now      time.Time
@@ -41,7 +40,7 @@ func (f *stagedFleet) join(name string) {
 
 func (f *stagedFleet) next() Plan {
 	f.run.Halted = f.halted
-	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, IgnoresUnmatched: f.ignores, Unknown: f.unknown}}
+	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, Unknown: f.unknown}}
 	for _, b := range f.bindings {
 		in.Bindings = append(in.Bindings, *b)
 	}
@@ -299,7 +298,9 @@ func TestConcurrencyOfAStage(t *testing.T) {
 func TestLeaversAndShares(t *testing.T) {
 	for _, ignores := range []bool{false, true} {
 		f := newStagedFleet(stageOf("all", 1, "", "a"))
-		f.ignores = ignores
+		if ignores {
+			f.run.Unmatched = api.UnmatchedIgnore
+		}
 		f.join("other")
 		f.bindings["a"].Unscheduled = true
 		f.next()

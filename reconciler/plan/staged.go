@@ -40,10 +40,11 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 	run := &rollout.StagedRun{Run: p.Record.Runs[i]}
 	before := run.Run
 	run.Halted = "its manifest was deleted, so it is stopped"
-	unmatched := api.UnmatchedIgnore
 	if d := declaredRun(declared, run.Name); d != nil {
-		run.Halted, run.Approved, unmatched = "", d.Approved, d.Unmatched
-		run.IgnoresUnmatched, run.Continues = d.Unmatched == api.UnmatchedIgnore, d.OnFailure == api.OnFailureContinue
+		run.Halted, run.Approved = "", d.Approved
+		if run.Unmatched == "" { // the record of an older version
+			run.Unmatched, run.OnFailure = cmp.Or(d.Unmatched, api.UnmatchedFail), d.OnFailure
+		}
 		pl.checkEdits(p, d, &before)
 		switch d.State {
 		case api.RunStop:
@@ -55,7 +56,7 @@ func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
 	if r := run.Rejected; r != nil {
 		run.Halted = "it was rejected by " + r.Text()
 	}
-	pl.joinRun(p, &run.Run, unmatched)
+	pl.joinRun(p, &run.Run)
 	for _, a := range run.Approvals {
 		run.Approved = append(slices.Clone(run.Approved), a.Request)
 	}
@@ -75,7 +76,7 @@ func (pl runPlanner) checkEdits(p *Placement, d *hub.StagedRun, r *placement.Run
 		}
 		p.warnRun(d, fmt.Sprintf("invalid state transition: cannot transition from %s to Initialize; write Run or Stop", from))
 	}
-	if r.Strategy != "" && d.Strategy != r.Strategy {
+	if !d.Automatic && r.Strategy != "" && d.Strategy != r.Strategy {
 		p.warnRun(d, "stagedRolloutStrategyName is immutable: it keeps the stages of "+r.Strategy+"; commit a run with another name")
 	}
 }
@@ -241,7 +242,7 @@ func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.R
 
 // newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
 func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
+	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
 	if r.Failed = setContent(p, d, &r); r.Failed != "" {
 		return r
 	}
@@ -271,8 +272,8 @@ func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
 		}
 	}
 	switch {
-	case len(unmatched) == 0 || d.Unmatched == api.UnmatchedIgnore:
-	case d.Unmatched == api.UnmatchedLast:
+	case len(unmatched) == 0 || r.IgnoresUnmatched():
+	case r.Unmatched == api.UnmatchedLast:
 		addUnmatched(&r, unmatched...)
 	default:
 		r.Failed = fmt.Sprintf("some clusters are not placed in any stage, total %d, showing up to 10: %s", len(unmatched), strings.Join(unmatched[:min(10, len(unmatched))], ", "))
@@ -322,16 +323,15 @@ func addUnmatched(r *placement.Run, clusters ...string) {
 
 // joinRun adds the clusters that were selected since the run was initialised to the stage that matches them. A cluster
 // keeps its stage also if its labels change.
-func (pl runPlanner) joinRun(p *Placement, r *placement.Run, unmatched string) {
+func (pl runPlanner) joinRun(p *Placement, r *placement.Run) {
 	for _, c := range p.Clusters {
 		if !selected(c) || r.Has(c.Binding.Cluster) {
 			continue
 		}
 		cluster, _ := pl.memo.fleet.cluster(c.Binding.Cluster)
 		if in := matchingStages(r, cluster); len(in) > 0 {
-			s := &r.Stages[in[0]]
-			s.Clusters = append(s.Clusters, cluster.Name)
-		} else if unmatched == api.UnmatchedLast {
+			r.Join(&r.Stages[in[0]], cluster.Name, pl.Now)
+		} else if r.Unmatched == api.UnmatchedLast {
 			addUnmatched(r, cluster.Name)
 		}
 	}
@@ -432,7 +432,7 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 		r.HaltedSince = pl.Now
 	}
 	p.RunUnknown = run.Unknown
-	pl.rollBack(p, declaredRun(p.Runs, run.Name), i)
+	pl.rollBack(p, i)
 	older := run.Content.Hash != pl.current.prepared.fingerprintOf()
 	p.Rollout.Settled = p.Rollout.Settled && !older
 	why := "whose content waits for another run"
@@ -471,9 +471,9 @@ func failedContent(r *ledger.Placement, fingerprint string) *FailedContent {
 
 // rollBack ends a run in which an update has failed, if its strategy asks for that: the clusters go back to the content of the last
 // run that has finished.
-func (pl runPlanner) rollBack(p *Placement, d *hub.StagedRun, i int) {
+func (pl runPlanner) rollBack(p *Placement, i int) {
 	r, progress := &p.Record.Runs[i], p.Rollout.Progress
-	if d == nil || d.OnFailure != api.OnFailureRollBack || !r.Active() || r.Halted != "" || progress == nil || len(progress.Failed) == 0 {
+	if r.OnFailure != api.OnFailureRollBack || !r.Active() || r.Halted != "" || progress == nil || len(progress.Failed) == 0 {
 		return
 	}
 	to := lastFinished(p.Record.Runs)

@@ -18,7 +18,7 @@ const (
 	invariantStopped     = "no cluster is updated while the update of another has failed"
 	invariantFailed      = "a cluster that is progressing stops no rollout"
 	invariantCompared    = "a comparison stops no rollout"
-	invariantUnreachable = "an unreachable cluster is not changed"
+	invariantUnreachable = "an unreachable cluster is not changed, unless a placement is evicted from it"
 	invariantKept        = "a cluster is not replaced because it is unreachable"
 	invariantInvalid     = "an invalid placement keeps its clusters and its content"
 )
@@ -171,7 +171,7 @@ func (t *decision) count(at bindingKey) {
 	if moved && t.before.foreign[at.cluster] {
 		t.w.violate(invariantForeign, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
-	if moved && !reachable && !now.Evicted {
+	if evicted := now.Removing && now.Evicted; moved && !reachable && !evicted {
 		t.w.violate(invariantUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
 }

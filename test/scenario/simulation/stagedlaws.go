@@ -51,8 +51,8 @@ type stageKey struct {
 type stageModel struct {
 	// since is when all of its clusters had been available with the content of the run, in simulated time; zero until then.
 	since time.Time
-	// done says that its tasks were done as well.
-	done bool
+	// done says that its tasks were done as well, and skipped that it had no clusters then.
+	done, skipped bool
 }
 
 // stagedObservations are what was observed of update runs.
@@ -60,17 +60,19 @@ type stagedObservations struct {
 	stages map[stageKey]stageModel
 	// approved are the approval requests that users were asked to approve, or that a commit in force has approved, by their run.
 	approved map[runKey]map[string]bool
+	// onFailure is what the strategy of a run said when that was initialised.
+	onFailure map[runKey]string
 	// proven are the contents of a placement that were available on all of its clusters, and rolledBack those that were
 	// rolled back and that no user has allowed since; as text.
 	proven, rolledBack map[api.PlacementKey]map[string]bool
 }
 
 func newStagedObservations() stagedObservations {
-	return stagedObservations{map[stageKey]stageModel{}, map[runKey]map[string]bool{}, map[api.PlacementKey]map[string]bool{}, map[api.PlacementKey]map[string]bool{}}
+	return stagedObservations{map[stageKey]stageModel{}, map[runKey]map[string]bool{}, map[runKey]string{}, map[api.PlacementKey]map[string]bool{}, map[api.PlacementKey]map[string]bool{}}
 }
 
 func (o stagedObservations) clone() stagedObservations {
-	return stagedObservations{maps.Clone(o.stages), cloneSets(o.approved), cloneSets(o.proven), cloneSets(o.rolledBack)}
+	return stagedObservations{maps.Clone(o.stages), cloneSets(o.approved), maps.Clone(o.onFailure), cloneSets(o.proven), cloneSets(o.rolledBack)}
 }
 
 func cloneSets[K comparable](of map[K]map[string]bool) map[K]map[string]bool {
@@ -175,6 +177,9 @@ func (t *decision) forgetRuns() {
 	for _, r := range t.after.runs[t.key] {
 		was := t.runBefore(r.Name)
 		known[r.Name] = was == nil || !was.Initialized.After(r.Initialized) && !was.Initialized.Before(r.Initialized)
+		if was == nil || !known[r.Name] {
+			o.onFailure[runKey{t.key, r.Name}] = t.head.staged.strategies[r.Strategy].onFailure
+		}
 	}
 	maps.DeleteFunc(o.stages, func(k stageKey, _ stageModel) bool { return k.key == t.key && !known[k.name] })
 	maps.DeleteFunc(o.approved, func(k runKey, _ map[string]bool) bool { return k.key == t.key && !known[k.name] })
@@ -266,7 +271,7 @@ func (t *decision) followStages(r *placement.Run) {
 	for _, s := range r.Stages {
 		k := stageKey{runKey{t.key, r.Name}, s.Name}
 		x := o.stages[k]
-		if x.done {
+		if x.done && (!x.skipped || len(s.Clusters) == 0) {
 			continue
 		}
 		all := t.approved(r, s, true)
@@ -287,22 +292,17 @@ func (t *decision) followStages(r *placement.Run) {
 			x.since = time.Now()
 		}
 		over := t.w.clock.changed || time.Since(x.since) >= s.Wait()-reportDelay
-		x.done = len(s.Clusters) == 0 || all && over && t.approved(r, s, false)
+		x.skipped = len(s.Clusters) == 0
+		x.done = x.skipped || all && over && t.approved(r, s, false)
 		o.stages[k] = x
 	}
 }
 
-// failsAndContinues reports whether nothing waits for a cluster since its update has failed. What happens then is said by the
-// strategy that the placement names now, also for a run that was initialised with another one.
+// failsAndContinues reports whether nothing waits for a cluster since its update has failed. What happens then was said by the
+// strategy when the run was initialised.
 func (t *decision) failsAndContinues(r *placement.Run, cluster string) bool {
 	at := bindingKey{t.key, cluster}
-	declared := r.Strategy
-	if r.Automatic && t.spec.strategy != "" {
-		declared = t.spec.strategy
-	} else if run, ok := t.head.staged.runs[r.Name]; ok {
-		declared = run.strategy
-	}
-	return t.head.staged.strategies[declared].onFailure == api.OnFailureContinue && (t.isBroken(at) || t.hasFailed(at))
+	return t.before.stagedRuns.onFailure[runKey{t.key, r.Name}] == api.OnFailureContinue && (t.isBroken(at) || t.hasFailed(at))
 }
 
 // approved reports whether a stage needs no approval before its clusters are updated, or after that, or has it.
@@ -314,7 +314,7 @@ func (t *decision) approved(r *placement.Run, s placement.RunStage, before bool)
 func (t *decision) checkStage(r *placement.Run, cluster string) {
 	for _, s := range r.Stages {
 		if slices.Contains(s.Clusters, cluster) {
-			if !t.approved(r, s, true) && !t.before.stagedRuns.stages[stageKey{runKey{t.key, r.Name}, s.Name}].done { // skipped without clusters
+			if !t.approved(r, s, true) {
 				t.w.violate(invariantStages, "%s of %s gets the content of %s, and nobody has approved the beginning of stage %s", cluster, t.key, r.Name, s.Name)
 			}
 			return
