@@ -36,6 +36,12 @@ func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.DeclaredHashes] {
 		for _, b := range s.Budgets {
 			put(api.ID{Group: api.PlacementGroup, Kind: "ClusterResourcePlacementDisruptionBudget", Name: b.Name}, b.Hash, b.SpecHash)
 		}
+		for _, w := range s.Windows {
+			put(api.ID{Group: api.OverlayGroup, Kind: "RolloutWindow", Name: w.Name}, w.Hash, w.SpecHash)
+		}
+		for _, g := range s.Gates {
+			put(api.ID{Group: api.OverlayGroup, Kind: "RolloutGate", Name: g.Name}, g.Hash, g.SpecHash)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []history.E
 		if e := placementEntry(pl, record, inForce); e.Event != "" {
 			entries = append([]history.Entry{e}, entries...)
 		}
-		for _, e := range entries {
+		for _, e := range append(entries, runEntries(pl, record)...) {
 			e.Placement = pl.Key.String()
 			all = append(all, e)
 		}
@@ -121,6 +121,44 @@ func assignmentEntries(pl *plan.Placement, record *ledger.Placement) (all []hist
 	}
 	for _, cluster := range pl.Unbind {
 		all = append(all, history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
+	}
+	return all
+}
+
+// runEntries returns what becomes of the staged update runs of a placement.
+func runEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Entry) {
+	if !pl.RecordChanged {
+		return nil
+	}
+	for i := range pl.Record.Runs {
+		is, was := &pl.Record.Runs[i], &placement.Run{}
+		if record != nil {
+			if at := slices.IndexFunc(record.Runs, func(r placement.Run) bool { return r.Name == is.Name && r.Initialized.Equal(is.Initialized) }); at >= 0 {
+				was = &record.Runs[at]
+			}
+		}
+		add := func(event history.Event, message string) {
+			all = append(all, history.Entry{Kind: history.Placement, Event: event, Commit: is.Content.Commit, Message: "run " + is.Name + message})
+		}
+		if is.Failed != "" && was.Failed == "" {
+			add(history.RunRefused, ": "+is.Failed)
+		}
+		if !is.Started.IsZero() && was.Started.IsZero() {
+			add(history.RunStarted, "")
+		}
+		for j := range is.Stages {
+			if s := &is.Stages[j]; len(s.Clusters) > 0 && !s.Finished.IsZero() && (j >= len(was.Stages) || was.Stages[j].Finished.IsZero()) {
+				add(history.StageFinished, ", stage "+s.Name)
+			}
+		}
+		switch {
+		case !is.Finished.IsZero() && was.Finished.IsZero():
+			add(history.RunFinished, "")
+		case is.RolledBack != "" && was.RolledBack == "":
+			add(history.RunRolledBack, ": "+is.RolledBack+"; the clusters go back to the content of run "+is.SupersededBy)
+		case is.SupersededBy != "" && was.SupersededBy == "":
+			add(history.RunSuperseded, ": run "+is.SupersededBy+" has taken its place")
+		}
 	}
 	return all
 }

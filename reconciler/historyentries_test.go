@@ -213,6 +213,38 @@ func TestTheHistoryOfARollout(t *testing.T) {
 	`)
 }
 
+// The history has an entry when a staged update run or one of its stages begins or ends, and when another run takes its place.
+func TestTheHistoryOfARun(t *testing.T) {
+	const staged = "clusters east/env=canary west/env=prod\nnamespace web\nconfigmap web/one %s\nplace web external\n" +
+		"strategy careful canary/env=canary none/env=none prod/env=prod/after\nrun %s of web by careful"
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(staged, "a", "r1"))
+	c.seen("east", "")
+	c.seen("west", "")
+	c.text.Reset()
+	c.turn()
+	c.tells(`
+		placement revised crp/web #0 @c1 | Ada | make c1
+		cluster assigned crp/web east #0 @c1
+		placement runStarted crp/web @c1 | run r1
+	`)
+	c.says("east")
+	c.text.Reset()
+	c.turn()
+	c.tells(`
+		cluster assigned crp/web west #0 @c1
+		placement stageFinished crp/web @c1 | run r1, stage canary
+	`)
+	c.commit("c2", fmt.Sprintf(staged, "b", "r2"))
+	c.turn()
+	c.tells(`
+		placement revised crp/web #1 @c2 | Ada | make c2
+		cluster assigned crp/web east #1 @c2
+		placement runSuperseded crp/web @c1 | run r1: run r2 has taken its place
+		placement runStarted crp/web @c2 | run r2
+	`)
+}
+
 // The history of a removed placement is complete.
 func TestTheHistoryOfAnEnd(t *testing.T) {
 	c := newSettled(t)

@@ -47,13 +47,13 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		validation.CheckClusterVars(r, it.id, &o.Spec)
 		it.vars = o
 	case *api.ClusterStagedUpdateStrategy:
-		it.strategy = newStagedStrategy(r, it, &o.ObjectMeta, &o.Spec)
+		it.strategy = newStagedStrategy(r, it, gvk.Version, &o.ObjectMeta, &o.Spec)
 	case *api.StagedUpdateStrategy:
-		it.strategy = newStagedStrategy(r, it, &o.ObjectMeta, &o.Spec)
+		it.strategy = newStagedStrategy(r, it, gvk.Version, &o.ObjectMeta, &o.Spec)
 	case *api.ClusterStagedUpdateRun:
-		it.run = newStagedRun(r, it, &o.ObjectMeta, &o.Spec)
+		it.run = newStagedRun(r, it, gvk.Version, &o.ObjectMeta, &o.Spec)
 	case *api.StagedUpdateRun:
-		it.run = newStagedRun(r, it, &o.ObjectMeta, &o.Spec)
+		it.run = newStagedRun(r, it, gvk.Version, &o.ObjectMeta, &o.Spec)
 	case *api.ClusterApprovalRequest:
 		it.approval, it.staged = &o.Spec, newStagedManifest(it, &o.ObjectMeta, &o.Spec)
 		validation.CheckApprovalRequest(r, it.id, it.approval)
@@ -110,9 +110,9 @@ func newChart(r *document.Report, it *item, spec *api.ChartSpec) *api.ChartSpec 
 }
 
 // newStagedStrategy validates a staged update strategy and sets its defaults.
-func newStagedStrategy(r *document.Report, it *item, meta *metav1.ObjectMeta, spec *api.StagedUpdateStrategySpec) *stagedStrategy {
+func newStagedStrategy(r *document.Report, it *item, version string, meta *metav1.ObjectMeta, spec *api.StagedUpdateStrategySpec) *stagedStrategy {
 	validation.DefaultStagedUpdateStrategy(spec)
-	validation.CheckStagedUpdateStrategy(r, it.id, meta.Annotations, spec)
+	validation.CheckStagedUpdateStrategy(r, it.id, version, meta.Annotations, spec)
 	it.staged = newStagedManifest(it, meta, spec)
 	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation], nil}
 }
@@ -122,10 +122,13 @@ func newStagedManifest(it *item, meta *metav1.ObjectMeta, spec any) *StagedManif
 	return &StagedManifest{ID: it.id, ObjectMeta: *meta, Spec: spec, Origin: it.origin, Hashes: newHashes(meta, spec)}
 }
 
-// newStagedRun validates a staged update run and sets its defaults.
-func newStagedRun(r *document.Report, it *item, meta *metav1.ObjectMeta, spec *api.StagedUpdateRunSpec) *api.StagedUpdateRunSpec {
+// newStagedRun validates a staged update run and sets its defaults. In v1alpha1 it has no state, and runs at once.
+func newStagedRun(r *document.Report, it *item, version string, meta *metav1.ObjectMeta, spec *api.StagedUpdateRunSpec) *api.StagedUpdateRunSpec {
+	if spec.State == "" && version == "v1alpha1" {
+		spec.State = api.RunRun
+	}
 	spec.State = cmp.Or(spec.State, api.RunInitialize)
-	validation.CheckStagedUpdateRun(r, it.id, spec)
+	validation.CheckStagedUpdateRun(r, it.id, version, spec)
 	for _, field := range []string{"placementName", "stagedRolloutStrategyName"} {
 		r.RecordLine(r.Field("spec", field))
 	}

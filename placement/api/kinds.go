@@ -21,8 +21,9 @@ type Kind struct {
 	Namespaced bool
 	// Versions are the served versions, the preferred one first. All have the same JSON.
 	Versions []string
-	// OnlyV1beta1 are the fields, as dotted paths, that v1 does not have.
-	OnlyV1beta1 []string
+	// Lacks are the fields that a version does not have, as dotted paths, in which [] stands for the items of a list. The preferred
+	// version has all.
+	Lacks map[string][]string
 	// Content is true for envelopes, the only kinds that a placement may select.
 	Content bool
 
@@ -37,16 +38,16 @@ var evictionVersions = []string{"v1beta1", "v1alpha1"}
 var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: PlacementGroup, Kind: "ClusterResourcePlacement"}: {
 		Kind: "ClusterResourcePlacement", Plural: "clusterresourceplacements", ShortName: "crp",
-		Versions: both, OnlyV1beta1: strategyV1beta1, typ: reflect.TypeFor[ClusterResourcePlacement]()},
+		Versions: both, Lacks: strategyLacks, typ: reflect.TypeFor[ClusterResourcePlacement]()},
 	{Group: PlacementGroup, Kind: "ResourcePlacement"}: {
 		Kind: "ResourcePlacement", Plural: "resourceplacements", ShortName: "rp", Namespaced: true,
-		Versions: both, OnlyV1beta1: strategyV1beta1, typ: reflect.TypeFor[ResourcePlacement]()},
+		Versions: both, Lacks: strategyLacks, typ: reflect.TypeFor[ResourcePlacement]()},
 	{Group: PlacementGroup, Kind: "ClusterResourceOverride"}: {
 		Kind: "ClusterResourceOverride", Plural: "clusterresourceoverrides",
-		Versions: []string{"v1beta1", "v1", "v1alpha1"}, typ: reflect.TypeFor[ClusterResourceOverride]()},
+		Versions: threeVersions, typ: reflect.TypeFor[ClusterResourceOverride]()},
 	{Group: PlacementGroup, Kind: "ResourceOverride"}: {
 		Kind: "ResourceOverride", Plural: "resourceoverrides", Namespaced: true,
-		Versions: []string{"v1beta1", "v1", "v1alpha1"}, typ: reflect.TypeFor[ResourceOverride]()},
+		Versions: threeVersions, typ: reflect.TypeFor[ResourceOverride]()},
 	{Group: PlacementGroup, Kind: "ClusterResourceEnvelope"}: {
 		Kind: "ClusterResourceEnvelope", Plural: "clusterresourceenvelopes",
 		Versions: []string{"v1beta1"}, Content: true, typ: reflect.TypeFor[ClusterResourceEnvelope]()},
@@ -70,19 +71,19 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[ClusterVars]()},
 	{Group: PlacementGroup, Kind: "ClusterStagedUpdateStrategy"}: {
 		Kind: "ClusterStagedUpdateStrategy", Plural: "clusterstagedupdatestrategies", ShortName: "csus",
-		Versions: both, typ: reflect.TypeFor[ClusterStagedUpdateStrategy]()},
+		Versions: threeVersions, Lacks: map[string][]string{"v1alpha1": {"spec.stages[].maxConcurrency", "spec.stages[].beforeStageTasks"}}, typ: reflect.TypeFor[ClusterStagedUpdateStrategy]()},
 	{Group: PlacementGroup, Kind: "StagedUpdateStrategy"}: {
 		Kind: "StagedUpdateStrategy", Plural: "stagedupdatestrategies", ShortName: "sus", Namespaced: true,
 		Versions: both, typ: reflect.TypeFor[StagedUpdateStrategy]()},
 	{Group: PlacementGroup, Kind: "ClusterStagedUpdateRun"}: {
 		Kind: "ClusterStagedUpdateRun", Plural: "clusterstagedupdateruns", ShortName: "csur",
-		Versions: both, typ: reflect.TypeFor[ClusterStagedUpdateRun]()},
+		Versions: threeVersions, Lacks: runLacks, typ: reflect.TypeFor[ClusterStagedUpdateRun]()},
 	{Group: PlacementGroup, Kind: "StagedUpdateRun"}: {
 		Kind: "StagedUpdateRun", Plural: "stagedupdateruns", ShortName: "sur", Namespaced: true,
 		Versions: both, typ: reflect.TypeFor[StagedUpdateRun]()},
 	{Group: PlacementGroup, Kind: "ClusterApprovalRequest"}: {
 		Kind: "ClusterApprovalRequest", Plural: "clusterapprovalrequests", ShortName: "careq",
-		Versions: both, typ: reflect.TypeFor[ClusterApprovalRequest]()},
+		Versions: threeVersions, typ: reflect.TypeFor[ClusterApprovalRequest]()},
 	{Group: PlacementGroup, Kind: "ApprovalRequest"}: {
 		Kind: "ApprovalRequest", Plural: "approvalrequests", ShortName: "areq", Namespaced: true,
 		Versions: both, typ: reflect.TypeFor[ApprovalRequest]()},
@@ -100,12 +101,17 @@ var ManifestKinds = map[schema.GroupKind]Kind{
 		Versions: []string{"v1alpha1"}, typ: reflect.TypeFor[RolloutGate]()},
 	{Group: ClusterGroup, Kind: "MemberCluster"}: {
 		Kind: "MemberCluster", Plural: "memberclusters", ShortName: "cluster",
-		Versions: both, OnlyV1beta1: []string{"spec.deleteOptions", "status.namespaces"}, typ: reflect.TypeFor[MemberCluster]()},
+		Versions: both, Lacks: map[string][]string{"v1": {"spec.deleteOptions", "status.namespaces"}}, typ: reflect.TypeFor[MemberCluster]()},
 }
 
 var (
-	both            = []string{"v1beta1", "v1"}
-	strategyV1beta1 = []string{"spec.strategy.deleteStrategy", "spec.strategy.reportBackStrategy"}
+	both          = []string{"v1beta1", "v1"}
+	threeVersions = []string{"v1beta1", "v1", "v1alpha1"}
+	strategyLacks = map[string][]string{"v1": {"spec.strategy.deleteStrategy", "spec.strategy.reportBackStrategy"}}
+	runLacks      = map[string][]string{"v1alpha1": {
+		"spec.state", "status.resourceSnapshotIndexUsed", "status.stagesStatus[].beforeStageTaskStatus", "status.deletionStageStatus.beforeStageTaskStatus",
+		"status.stagedUpdateStrategySnapshot.stages[].maxConcurrency", "status.stagedUpdateStrategySnapshot.stages[].beforeStageTasks",
+	}}
 )
 
 // Decode decodes the JSON of one of the ManifestKinds into a new object of its Go type, such as

@@ -19,18 +19,20 @@ type State struct {
 	Until time.Time
 }
 
+// TimeForm is the form of a time at which windows open or close.
+const TimeForm = "Mon 2006-01-02 15:04 MST"
+
 // String is a clause that says what is closed and when it opens, or until when everything is open.
 func (s State) String() string {
-	const form = "Mon 2006-01-02 15:04 MST"
 	switch {
 	case s.Open && s.Until.IsZero():
 		return "open"
 	case s.Open:
-		return "open until " + s.Until.Format(form)
+		return "open until " + s.Until.Format(TimeForm)
 	case s.Until.IsZero():
 		return "the window " + s.By.Name() + " is closed, and does not open again"
 	}
-	return "the window " + s.By.Name() + " is closed until " + s.Until.Format(form)
+	return "the window " + s.By.Name() + " is closed until " + s.Until.Format(TimeForm)
 }
 
 // At returns the state at a time. An empty set is open.

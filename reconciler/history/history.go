@@ -121,6 +121,15 @@ const (
 	Approved Event = "approved"
 	// Rejected: a user rejected a stage of an update run, which stops it.
 	Rejected Event = "rejected"
+	// RunStarted, StageFinished, RunFinished: a staged update run began to update clusters, was done with a stage, or with all.
+	// RunSuperseded: another run has taken its place. RunRolledBack: its clusters go back to the content of another run. RunRefused:
+	// it could not be initialised.
+	RunStarted    Event = "runStarted"
+	StageFinished Event = "stageFinished"
+	RunFinished   Event = "runFinished"
+	RunSuperseded Event = "runSuperseded"
+	RunRolledBack Event = "runRolledBack"
+	RunRefused    Event = "runRefused"
 	// Evicted: a user ordered the eviction of a placement from a cluster. Cordoned, Uncordoned: a user began to drain a
 	// cluster, or ended that.
 	Evicted    Event = "evicted"

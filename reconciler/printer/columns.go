@@ -3,6 +3,7 @@ package printer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -157,6 +158,9 @@ var Evictions = []Column{
 	}),
 }
 
+// EvictionsAlpha are the columns of evictions in v1alpha1, for which KubeFleet has none.
+var EvictionsAlpha = []Column{Name, age}
+
 func evictionCondition(typ string) func(Row) string {
 	return func(r Row) string {
 		of, ok := r.Value.(*api.ClusterResourcePlacementEviction)
@@ -258,6 +262,9 @@ var UpdateRuns = []Column{
 		return ""
 	}),
 }
+
+// UpdateRunsAlpha are the columns of staged update runs in v1alpha1, without Progressing.
+var UpdateRunsAlpha = slices.DeleteFunc(slices.Clone(UpdateRuns), func(c Column) bool { return c.Name == "Progressing" })
 
 func runOf(r Row) *api.ClusterStagedUpdateRun {
 	if run, ok := r.Value.(*api.ClusterStagedUpdateRun); ok {

@@ -75,14 +75,24 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 }
 
 // runEvents adds an event when the staged update run of the placement comes to another point, with the reason and the message of the
-// condition that says where it is.
+// condition that says where it is, and one for each stage that is finished.
 func (h *eventBuilder) runEvents() {
 	run := updateRun(h.p, h.Now)
 	if h.old == nil || h.old.detail == nil || run == nil {
 		return
 	}
-	if was := h.old.detail.UpdateRun; was != nil && was.Name == run.Name && was.Reason == run.Reason && was.Message == run.Message {
-		return
+	was := h.old.detail.UpdateRun
+	if was != nil && was.Name == run.Name {
+		for i, s := range run.Stages {
+			if i < len(was.Stages) && was.Stages[i].Finished.IsZero() && !s.Finished.IsZero() && s.Clusters > 0 {
+				e := normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully")
+				e.Commit = run.Commit
+				h.add(e)
+			}
+		}
+		if was.Reason == run.Reason && was.Message == run.Message {
+			return
+		}
 	}
 	event := normal
 	switch run.Reason {

@@ -51,6 +51,16 @@ type UpdateStage struct {
 	Clusters int       `json:"clusters"` // without those that have left the placement
 	Updated  int       `json:"updated"`  // of them, those that have been available with the content
 	Finished time.Time `json:"finished,omitzero"`
+	Waits    []string  `json:"waits,omitempty"` // what is missing of its tasks, if it is the turn of the stage
+}
+
+// Text says how many clusters of the stage are updated, and what of its tasks is missing.
+func (s *UpdateStage) Text() string {
+	text := fmt.Sprintf("stage %s: %d of %d clusters updated", s.Name, s.Updated, s.Clusters)
+	if len(s.Waits) > 0 {
+		text += ", waits for " + strings.Join(s.Waits, " and for ")
+	}
+	return text
 }
 
 // A FailedContent is the content in force of a placement, if it has failed in an update run and was rolled back.
@@ -99,6 +109,9 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 				stage.Updated++
 			}
 		}
+		if i == v.run.Turn() && v.run.Active() && v.run.Halted == "" {
+			stage.Waits = v.missingTasks(s)
+		}
 		out.Stages = append(out.Stages, stage)
 	}
 	if asks, before := v.run.Asks(); asks != nil && v.run.Halted == "" {
@@ -118,6 +131,23 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 		out.Message += "; " + p.RunUnknown
 	}
 	return out
+}
+
+// missingTasks returns what is missing of the tasks of the stage whose turn it is.
+func (v *runView) missingTasks(s *placement.RunStage) (missing []string) {
+	if s.NeedsApproval(true) && s.ApprovedBefore.IsZero() {
+		return []string{"the approval " + api.ApprovalName(v.run.Name, s.Name, true)}
+	}
+	if s.Updated.IsZero() {
+		return nil
+	}
+	if ends := s.Updated.Add(s.Wait()); ends.After(v.now) {
+		missing = append(missing, "the end of "+s.Wait().String()+" at "+ends.UTC().Format(time.RFC3339))
+	}
+	if s.NeedsApproval(false) && s.ApprovedAfter.IsZero() {
+		missing = append(missing, "the approval "+api.ApprovalName(v.run.Name, s.Name, false))
+	}
+	return append(missing, v.run.WaitsFor()...)
 }
 
 // A runView tells what is recorded of a run as KubeFleet's status.
@@ -275,7 +305,7 @@ func (v *runView) stageConditions(i int, s *placement.RunStage) []metav1.Conditi
 		const reason = "StageUpdatingSucceeded"
 		return append(progressing(metav1.ConditionFalse, reason, "All clusters in the stage are updated and after-stage tasks are completed", s.Finished),
 			v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, "Stage update completed successfully", s.Finished))
-	case entered.IsZero() || v.run.SupersededBy != "":
+	case entered.IsZero() && s.Started.IsZero() || v.run.SupersededBy != "":
 		return nil
 	case v.run.Halted != "" && len(v.updating) > 0:
 		return progressing(metav1.ConditionUnknown, "StageUpdatingStopping", "Waiting for all the updating clusters to finish updating before completing the stop process", cmp.Or(v.run.HaltedSince, entered))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -19,6 +20,7 @@ type Tree struct {
 	APIVersion string        `json:"apiVersion"`
 	Placement  string        `json:"placement"` // crp/NAME or rp/NAMESPACE/NAME
 	Origin     string        `json:"origin"`    // its position in the repository; empty if it was deleted
+	UpdateRun  *UpdateRun    `json:"updateRun,omitempty"`
 	Clusters   []TreeCluster `json:"clusters"`
 }
 
@@ -26,6 +28,7 @@ type Tree struct {
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
 	Commit  string `json:"commit,omitempty"` // of the assigned content
+	Stage   string `json:"stage,omitempty"`  // of the update run
 	// Objects are the assigned objects in the order of application; empty if they are not
 	// known.
 	Objects []TreeObject `json:"objects"`
@@ -60,16 +63,33 @@ func (r *Report) Tree(name, cluster string) (*Tree, error) {
 		return nil, err
 	}
 	p := r.entries[i].of
-	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.entries[i].detail.Origin, Clusters: []TreeCluster{}}
+	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.entries[i].detail.Origin, UpdateRun: r.entries[i].detail.UpdateRun, Clusters: []TreeCluster{}}
 	for _, c := range p.Clusters {
 		if cluster == "" || cluster == c.Binding.Cluster {
-			t.Clusters = append(t.Clusters, treeCluster(c))
+			of := treeCluster(c)
+			of.Stage = stageOf(p.Record.Runs, t.UpdateRun, of.Cluster)
+			t.Clusters = append(t.Clusters, of)
 		}
 	}
 	if cluster != "" && len(t.Clusters) == 0 {
 		return nil, unknown("cluster", cluster, p.Clusters, func(c *plan.OnCluster) string { return c.Binding.Cluster })
 	}
 	return t, nil
+}
+
+// stageOf returns the stage of an update run that a cluster is in; empty if there is none.
+func stageOf(runs []placement.Run, of *UpdateRun, cluster string) string {
+	for i := range runs {
+		if of == nil || runs[i].Name != of.Name {
+			continue
+		}
+		for _, s := range runs[i].Stages {
+			if slices.Contains(s.Clusters, cluster) {
+				return s.Name
+			}
+		}
+	}
+	return ""
 }
 
 // treeCluster returns what the placement has on one cluster.

@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"reconciler/history":             {},
 	"reconciler/history/recent":      {"reconciler/history", "reconciler/ledger"},
 	"reconciler/ledger":              {"gitsource/filelock", "placement", "placement/api"},
-	"reconciler/printer":             {"placement/api", "reconciler/status"},
+	"reconciler/printer":             {"placement/api", "placement/window", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/fulfilment", "reconciler/ledger", "placement/window"},
 	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/fulfilment", "reconciler/ledger", "reconciler/plan"},
 	"reconciler/member":              {"placement", "placement/api", "placement/controllers", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/autoscaler", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/content", "reconciler/member/decide", "reconciler/member/deletion", "reconciler/member/discovery", "reconciler/member/hooks", "reconciler/member/drift", "reconciler/member/immutable", "reconciler/member/inventory", "reconciler/member/memory", "reconciler/member/observed", "reconciler/member/permission", "reconciler/member/pods", "reconciler/member/probe", "reconciler/member/rbac", "reconciler/member/removal", "reconciler/member/retry", "reconciler/member/unlisted", "reconciler/member/watch"},

@@ -28,13 +28,15 @@ func NewDescribe() *cobra.Command {
 	var at client.Connection
 	cmd := &cobra.Command{
 		Use:   "describe KIND NAME | KIND/NAME | NAME",
-		Short: "Show the details of a placement or a member cluster",
+		Short: "Show details of a placement, a member cluster or an update run",
 		Long: `Describe shows of a placement what it selects, its conditions, its progress on
 each cluster, failures and their reasons, drift, and events; of a member cluster
-its conditions, and the progress of each placement on it.`,
+its conditions, and the progress of each placement on it; of a staged update run
+its conditions, and its stages with their tasks and clusters.`,
 		Example: `  gitfleet describe crp web
   gitfleet describe rp/shop/web
-  gitfleet describe mc member-3`,
+  gitfleet describe mc member-3
+  gitfleet describe csur web-1`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			s := &description{Page: output.PageOf(cmd.OutOrStdout())}
@@ -51,6 +53,11 @@ its conditions, and the progress of each placement on it.`,
 
 // describe requests everything that belongs to a name, and writes it.
 func (s *description) describe(ctx context.Context, c *client.Client, name string) error {
+	if kind, of, _ := strings.Cut(name, "/"); of != "" {
+		if v, found := findView(kind); found && strings.HasSuffix(v.staged, "UpdateRun") {
+			return s.describeRun(ctx, c, v.staged, of)
+		}
+	}
 	named, err := c.Subject(ctx, name)
 	if err != nil {
 		return err
@@ -117,7 +124,7 @@ func (s *description) updateRun(d *status.Detail) {
 	s.line(1, "brings commit "+output.ShortHash(run.Commit)+"; "+run.Reason)
 	s.text(2, run.Where(d.Placement))
 	for _, st := range run.Stages {
-		text := fmt.Sprintf("stage %s: %d of %d clusters updated", st.Name, st.Updated, st.Clusters)
+		text := st.Text()
 		if !st.Finished.IsZero() {
 			text += ", finished " + s.since(st.Finished) + " ago"
 		}

@@ -92,12 +92,16 @@ func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
 	for _, s := range overview.StagesOf(r, tree.Placement) {
 		stages[s.Cluster] = &s
 	}
+	updateRunNode(root, tree, p)
 	for _, c := range tree.Clusters {
 		head := p.Paint(output.Bold, c.Cluster)
 		if s := stages[c.Cluster]; s != nil {
 			head += "  " + p.Paint(overview.StyleOf(s.State), string(s.State))
 			if c.Commit != "" {
 				head += "  " + output.ShortHash(c.Commit)
+			}
+			if c.Stage != "" && tree.UpdateRun.Finished.IsZero() {
+				head += "  stage " + c.Stage
 			}
 			if s.Why != "" && !slices.ContainsFunc(c.Objects, func(o status.TreeObject) bool { return o.State == status.ObjectFailed }) {
 				head += "  " + output.Sanitize(s.Why)
@@ -115,6 +119,18 @@ func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
 	fmt.Fprintf(&b, "%s  %s\n", p.Paint(output.Bold, tree.Placement), p.Paint(output.Dim, cmp.Or(tree.Origin, "removed from the repository")))
 	root.write(&b, "")
 	return b.String()
+}
+
+// updateRunNode adds the update run that is in force or, if none is, the newest, with its stages; nothing if it has finished.
+func updateRunNode(root *node, tree *status.Tree, p output.Page) {
+	run := tree.UpdateRun
+	if run == nil || !run.Finished.IsZero() {
+		return
+	}
+	of := root.add(p.Paint(output.Bold, "run "+run.Name) + "  " + run.Reason + "  " + output.ShortHash(run.Commit) + "  " + output.Sanitize(run.Where(tree.Placement)))
+	for _, s := range run.Stages {
+		of.add(output.Sanitize(s.Text()))
+	}
 }
 
 // objects adds objects below their cluster, or below their envelope if they are from one.

@@ -43,6 +43,21 @@ func TestTreeText(t *testing.T) {
 	if got := treeText(tree, r, output.Page{}); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
+	tree.UpdateRun = &status.UpdateRun{Name: "web-1", Reason: "UpdateRunWaiting", Commit: reports.FirstCommit, Asks: "canary", Stages: []status.UpdateStage{
+		{Name: "canary", Clusters: 1, Updated: 1, Waits: []string{"the approval web-1-after-canary"}}, {Name: "prod", Clusters: 2},
+	}}
+	tree.Clusters = []status.TreeCluster{{Cluster: "ams", Commit: reports.FirstCommit, Stage: "canary"}, {Cluster: "chi", Stage: "prod"}}
+	const withRun = `crp/web  web.yaml:1
+├─ run web-1  UpdateRunWaiting  a1a1a1a1  an approval after stage canary is missing: gitfleet approve crp/web --stage canary --run web-1
+│  ├─ stage canary: 1 of 1 clusters updated, waits for the approval web-1-after-canary
+│  └─ stage prod: 0 of 2 clusters updated
+├─ ams  available  a1a1a1a1  stage canary
+│  └─ not deleted  ConfigMap/web/old: denied
+└─ chi  waiting  stage prod  waits for ams
+`
+	if got := treeText(tree, r, output.Page{}); got != withRun {
+		t.Errorf("with an update run:\n%s\nwant\n%s", got, withRun)
+	}
 	if got := treeText(&status.Tree{Placement: "crp/web"}, r, output.Page{}); got != "crp/web  removed from the repository\n" {
 		t.Errorf("without an origin: %q", got)
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,25 +15,27 @@ import (
 
 // ownRules are the rules of one of gitfleet's kinds.
 type ownRules struct {
-	// absent are the paths of the fields that the API version does not have, and newest is the
-	// apiVersion that has them.
+	// absent are the paths of the fields that the API version does not have, in which [] stands for the items of a list, and
+	// newest is the apiVersion that has them.
 	absent []string
 	newest string
 }
 
 func newOwnRules(r *document.Report, gvk schema.GroupVersionKind) *ownRules {
 	own := &ownRules{newest: schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()}
-	if gvk.Version == "v1" {
-		for _, f := range api.ManifestKinds[gvk.GroupKind()].OnlyV1beta1 {
-			own.absent = append(own.absent, r.Field(strings.Split(f, ".")...).String())
-		}
+	at := indexes.ReplaceAllString(r.Object.String(), "[]")
+	for _, f := range api.ManifestKinds[gvk.GroupKind()].Lacks[gvk.Version] {
+		own.absent = append(own.absent, strings.TrimPrefix(at+"."+f, "."))
 	}
 	return own
 }
 
+// indexes are those of items in a path.
+var indexes = regexp.MustCompile(`\[\d+\]`)
+
 // lacks reports whether the API version does not have a field.
 func (o *ownRules) lacks(p *document.FieldPath) bool {
-	return o != nil && len(o.absent) > 0 && slices.Contains(o.absent, p.String())
+	return o != nil && len(o.absent) > 0 && slices.Contains(o.absent, indexes.ReplaceAllString(p.String(), "[]"))
 }
 
 // correct corrects frequent mistakes of public samples, with a warning. It also returns the

@@ -27,8 +27,8 @@ func DefaultStagedUpdateStrategy(spec *api.StagedUpdateStrategySpec) {
 	}
 }
 
-// CheckStagedUpdateStrategy validates a strategy whose defaults are set.
-func CheckStagedUpdateStrategy(r *document.Report, id api.ID, annotations map[string]string, spec *api.StagedUpdateStrategySpec) {
+// CheckStagedUpdateStrategy validates a strategy of a version, whose defaults are set. In v1alpha1 a TimedWait may take no time.
+func CheckStagedUpdateStrategy(r *document.Report, id api.ID, version string, annotations map[string]string, spec *api.StagedUpdateStrategySpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
 	checkAnnotations(r, annotations, strategyAnnotations)
 	at := r.Field("spec", "stages")
@@ -36,14 +36,14 @@ func CheckStagedUpdateStrategy(r *document.Report, id api.ID, annotations map[st
 	var names []string
 	for i := range spec.Stages {
 		names = append(names, spec.Stages[i].Name)
-		checkStage(r, at.At(i), &spec.Stages[i])
+		checkStage(r, at.At(i), &spec.Stages[i], version == "v1alpha1")
 	}
 	eachRepeated(names, func(i int, name string) {
 		r.Rulef(at.At(i).Child("name"), "another stage is named %q; give each stage its own name", name)
 	})
 }
 
-func checkStage(r *document.Report, p *document.FieldPath, s *api.StageConfig) {
+func checkStage(r *document.Report, p *document.FieldPath, s *api.StageConfig, zero bool) {
 	if len(s.Name) > 63 || !stageName.MatchString(s.Name) {
 		r.Rulef(p.Child("name"), "%q is not the name of a stage: write 1 to 63 lowercase letters and digits", s.Name)
 	}
@@ -54,11 +54,12 @@ func checkStage(r *document.Report, p *document.FieldPath, s *api.StageConfig) {
 	case v.Type == intstr.Int && v.IntVal < 1:
 		r.Rulef(p.Child("maxConcurrency"), "maxConcurrency must be at least 1")
 	}
-	checkTasks(r, p.Child("beforeStageTasks"), s.BeforeStageTasks, true)
-	checkTasks(r, p.Child("afterStageTasks"), s.AfterStageTasks, false)
+	checkTasks(r, p.Child("beforeStageTasks"), s.BeforeStageTasks, true, zero)
+	checkTasks(r, p.Child("afterStageTasks"), s.AfterStageTasks, false, zero)
 }
 
-func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask, before bool) {
+// checkTasks validates tasks. zero says that a TimedWait may take no time.
+func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask, before, zero bool) {
 	if before && len(tasks) > 1 {
 		r.Rulef(p, "beforeStageTasks can have at most one task; remove all but one")
 	}
@@ -81,7 +82,7 @@ func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask
 		case t.Type == api.TimedWait && t.WaitTime == "":
 			r.Rulef(wait, "AfterStageTaskType is TimedWait, waitTime is required; write for example 1h")
 		case t.Type == api.TimedWait:
-			if d, err := time.ParseDuration(t.WaitTime); err != nil || d <= 0 || !waitTime.MatchString(t.WaitTime) {
+			if d, err := time.ParseDuration(t.WaitTime); err != nil || d < 0 || d == 0 && !zero || !waitTime.MatchString(t.WaitTime) {
 				r.Rulef(wait, "%q is not a positive duration; write for example 30m or 1h30m", t.WaitTime)
 			}
 		}
@@ -94,9 +95,12 @@ func checkTasks(r *document.Report, p *document.FieldPath, tasks []api.StageTask
 	}
 }
 
-// CheckStagedUpdateRun validates a run.
-func CheckStagedUpdateRun(r *document.Report, id api.ID, spec *api.StagedUpdateRunSpec) {
+// CheckStagedUpdateRun validates a run of a version. In v1alpha1 its content has to be named.
+func CheckStagedUpdateRun(r *document.Report, id api.ID, version string, spec *api.StagedUpdateRunSpec) {
 	checkName(r, id.Name, "metadata.name max length is 63")
+	if version == "v1alpha1" {
+		notEmpty(r, r.Field("spec", "resourceSnapshotIndex"), spec.ResourceSnapshotIndex)
+	}
 	notEmpty(r, r.Field("spec", "placementName"), spec.PlacementName)
 	notEmpty(r, r.Field("spec", "stagedRolloutStrategyName"), spec.StrategyName)
 	if n, err := strconv.Atoi(spec.ResourceSnapshotIndex); spec.ResourceSnapshotIndex != "" && (err != nil || n < 0) {

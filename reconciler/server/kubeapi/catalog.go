@@ -143,6 +143,12 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 	for _, o := range s.Budgets {
 		sources[budgets.storeKey()] = append(sources[budgets.storeKey()], budget(o, known[id(budgets, "", o.Name)]))
 	}
+	for _, o := range s.Windows {
+		sources[windows.storeKey()] = append(sources[windows.storeKey()], rolloutWindow(o, known[id(windows, "", o.Name)]))
+	}
+	for _, o := range s.Gates {
+		sources[gates.storeKey()] = append(sources[gates.storeKey()], gate(o, known[id(gates, "", o.Name)]))
+	}
 	for _, kind := range slices.Collect(maps.Keys(sources)) {
 		slices.SortStableFunc(sources[kind], store.Compare)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -110,5 +111,17 @@ func strategy(k *kind, o *hub.StagedManifest, spec *api.StagedUpdateStrategySpec
 func budget(o *hub.Budget, known ledger.Declared) declared {
 	return configuration(o, budgets, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
 		return &api.ClusterResourcePlacementDisruptionBudget{TypeMeta: kind, ObjectMeta: meta, Spec: o.Spec}
+	})
+}
+
+func rolloutWindow(o *hub.Window, known ledger.Declared) declared {
+	return configuration(printer.Window{Spec: &o.Spec, Compiled: o.Compiled}, windows, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
+		return &api.RolloutWindow{TypeMeta: kind, ObjectMeta: meta, Spec: o.Spec}
+	})
+}
+
+func gate(o *hub.Gate, known ledger.Declared) declared {
+	return configuration(o.RolloutGate, gates, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
+		return &api.RolloutGate{TypeMeta: kind, ObjectMeta: meta, Spec: o.Spec}
 	})
 }

@@ -33,8 +33,10 @@ type kind struct {
 	approvals bool
 	// verbs are the supported verbs; nil for those that read.
 	verbs []string
-	// onlyFirst are the fields that only the first version has, as dotted paths.
-	onlyFirst []string
+	// lacks are the fields that a version does not have, as in api.Kind.
+	lacks map[string][]string
+	// alpha are the columns of v1alpha1; nil if it has the same.
+	alpha []printer.Column
 }
 
 // storeKey is the key of the kind in the store.
@@ -77,14 +79,16 @@ var (
 	clusterOverrides  = declaredKind("ClusterResourceOverride")
 	overrides         = declaredKind("ResourceOverride")
 	memberClusters    = fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters)
-	evictions         = fleetKind(api.PlacementGroup, "ClusterResourcePlacementEviction", printer.Evictions)
+	evictions         = withAlpha(fleetKind(api.PlacementGroup, "ClusterResourcePlacementEviction", printer.Evictions), printer.EvictionsAlpha)
 	budgets           = declaredKind("ClusterResourcePlacementDisruptionBudget")
+	windows           = configurationKind(api.OverlayGroup, "RolloutWindow", printer.Windows)
+	gates             = configurationKind(api.OverlayGroup, "RolloutGate", printer.Gates)
 	placementStatuses = &kind{
 		group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
 		singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
 		short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatusObjects, generated: true,
 	}
-	clusterRuns      = fleetKind(api.PlacementGroup, "ClusterStagedUpdateRun", printer.UpdateRuns)
+	clusterRuns      = withAlpha(fleetKind(api.PlacementGroup, "ClusterStagedUpdateRun", printer.UpdateRuns), printer.UpdateRunsAlpha)
 	runs             = fleetKind(api.PlacementGroup, "StagedUpdateRun", printer.UpdateRuns)
 	clusterApprovals = approvalKind("ClusterApprovalRequest")
 	approvals        = approvalKind("ApprovalRequest")
@@ -95,7 +99,7 @@ var (
 	builtIn = []*kind{
 		clusterPlacements, placements, clusterOverrides, overrides, declaredKind("ClusterResourceEnvelope"), declaredKind("ResourceEnvelope"),
 		declaredKind("ClusterStagedUpdateStrategy"), declaredKind("StagedUpdateStrategy"), clusterRuns, runs, clusterApprovals, approvals,
-		memberClusters, placementStatuses, evictions, budgets, coreEvents, otherEvents, accessReviews,
+		memberClusters, placementStatuses, evictions, budgets, windows, gates, coreEvents, otherEvents, accessReviews,
 	}
 )
 
@@ -103,7 +107,7 @@ func fleetKind(group, name string, columns []printer.Column) *kind {
 	k := api.ManifestKinds[schema.GroupKind{Group: group, Kind: name}]
 	out := &kind{
 		group: group, name: k.Kind, plural: k.Plural, singular: strings.ToLower(k.Kind), versions: k.Versions,
-		namespaced: k.Namespaced, categories: placementCategories, columns: columns, onlyFirst: k.OnlyV1beta1,
+		namespaced: k.Namespaced, categories: placementCategories, columns: columns, lacks: k.Lacks,
 	}
 	if group == api.ClusterGroup {
 		out.categories = clusterCategories
@@ -114,9 +118,28 @@ func fleetKind(group, name string, columns []printer.Column) *kind {
 	return out
 }
 
+// withAlpha gives a kind other columns in v1alpha1.
+func withAlpha(k *kind, columns []printer.Column) *kind {
+	k.alpha = columns
+	return k
+}
+
+// columnsOf are the columns of a version.
+func (k *kind) columnsOf(version string) []printer.Column {
+	if version == "v1alpha1" && k.alpha != nil {
+		return k.alpha
+	}
+	return k.columns
+}
+
 // declaredKind returns a kind of configuration that has no status.
 func declaredKind(name string) *kind {
-	k := fleetKind(api.PlacementGroup, name, printer.Manifests)
+	return configurationKind(api.PlacementGroup, name, printer.Manifests)
+}
+
+// configurationKind returns a kind of configuration of a group, with columns of its own.
+func configurationKind(group, name string, columns []printer.Column) *kind {
+	k := fleetKind(group, name, columns)
 	k.declared = true
 	return k
 }

@@ -256,11 +256,14 @@ func openSchema(k *kind) *spec.Schema {
 
 // prune removes the fields that a version does not have.
 func (k *kind) prune(gv schema.GroupVersion, at string, schemas map[string]*spec.Schema) {
-	for _, field := range k.onlyFirst {
+	for _, field := range k.lacks[gv.Version] {
 		in := schemas[k.schemaName(gv)]
 		steps := strings.Split(field, ".")
 		for _, step := range steps[:len(steps)-1] {
-			next := in.Properties[step]
+			next := in.Properties[strings.TrimSuffix(step, "[]")]
+			if next.Items != nil {
+				next = *next.Items.Schema
+			}
 			if in = schemas[referred(&next, at)]; in == nil {
 				break
 			}

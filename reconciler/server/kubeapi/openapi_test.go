@@ -27,7 +27,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for _, of := range []any{
 		api.ClusterResourcePlacement{}, api.ResourcePlacement{}, api.ClusterResourcePlacementStatus{}, api.ClusterResourceOverride{},
 		api.ResourceOverride{}, api.ClusterResourceEnvelope{}, api.ResourceEnvelope{}, api.MemberCluster{},
-		api.Difference{}, api.Actor{},
+		api.RolloutWindow{}, api.RolloutGate{}, api.Difference{}, api.Actor{},
 	} {
 		described(t, schemas, reflect.TypeOf(of))
 	}

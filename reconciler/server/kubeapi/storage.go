@@ -197,7 +197,7 @@ func (s *storage) show(o *store.Object) *store.Object {
 func (s *storage) convert(o *store.Object) *store.Object {
 	out := &store.Object{ObjectMeta: o.ObjectMeta, Value: o.Value, Field: o.Field}
 	out.APIVersion, out.Kind = s.kind.gvk(s.version).ToAPIVersionAndKind()
-	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.onlyFirst) }
+	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.lacks[s.version]) }
 	return out
 }
 
@@ -218,14 +218,21 @@ func without(o *store.Object, apiVersion string, fields []string) (any, error) {
 	return content, nil
 }
 
-// remove removes a field, given as a dotted path.
+// remove removes a field, given as a dotted path, in which [] stands for the items of a list.
 func remove(content map[string]any, path string) {
 	head, rest, nested := strings.Cut(path, ".")
 	if !nested {
 		delete(content, head)
 		return
 	}
-	if inner, ok := content[head].(map[string]any); ok {
+	switch inner := content[strings.TrimSuffix(head, "[]")].(type) {
+	case map[string]any:
 		remove(inner, rest)
+	case []any:
+		for _, item := range inner {
+			if m, ok := item.(map[string]any); ok {
+				remove(m, rest)
+			}
+		}
 	}
 }

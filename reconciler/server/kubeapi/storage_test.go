@@ -168,6 +168,17 @@ func TestRemoveAField(t *testing.T) {
 	}
 }
 
+// A field of the items of a list is removed from all of them.
+func TestRemoveAFieldOfItems(t *testing.T) {
+	content := map[string]any{"spec": map[string]any{"stages": []any{map[string]any{"name": "a", "max": 1}, map[string]any{"max": 2}, "odd"}}}
+	remove(content, "spec.stages[].max")
+	remove(content, "spec.other[].max")
+	want := map[string]any{"spec": map[string]any{"stages": []any{map[string]any{"name": "a"}, map[string]any{}, "odd"}}}
+	if !reflect.DeepEqual(content, want) {
+		t.Errorf("%v, want %v", content, want)
+	}
+}
+
 // Each request that cannot be served has the status code and the reason for it.
 func TestRequestsThatAreNotServed(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files), crpOf("web", 1)))

@@ -27,14 +27,15 @@ func (s *storage) ConvertToTable(_ context.Context, object, options runtime.Obje
 		return nil, fmt.Errorf("no table can be made of a %T", object)
 	}
 	now := time.Now()
-	t := printer.Table(s.kind.columns, nil)
+	columns := s.kind.columnsOf(s.version)
+	t := printer.Table(columns, nil)
 	t.ListMeta = meta
 	for _, o := range objects {
 		row := printer.Row{Meta: &o.ObjectMeta, Value: o.Value, Now: now}
 		if placement, ok := o.Value.(interface{ whole() any }); ok { // it is large, and in memory for its row only
 			row.Value = placement.whole()
 		}
-		cells := printer.Table(s.kind.columns, []printer.Row{row}).Rows[0]
+		cells := printer.Table(columns, []printer.Row{row}).Rows[0]
 		cells.Object.Object = o
 		t.Rows = append(t.Rows, cells)
 	}

@@ -1,0 +1,41 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/reports"
+)
+
+// A run is described with its stages, and these with their tasks and clusters.
+func TestDescribeARun(t *testing.T) {
+	is := func(typ string, status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: typ, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(reports.Noon.Add(-time.Minute))}}
+	}
+	run := &api.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: api.StagedUpdateRunSpec{PlacementName: "web", StrategyName: "careful", State: api.RunRun}}
+	run.Status = api.StagedUpdateRunStatus{
+		Conditions: is(api.RunProgressing, metav1.ConditionFalse, "UpdateRunWaiting", "it waits"),
+		StagesStatus: []api.StageUpdatingStatus{
+			{
+				StageName: "canary", Conditions: is(api.RunProgressing, metav1.ConditionFalse, "StageUpdatingWaiting", "it waits"),
+				Clusters: []api.ClusterUpdatingStatus{{ClusterName: "ams", Conditions: is(api.RunSucceeded, metav1.ConditionTrue, "ClusterUpdatingSucceeded", "")}},
+				AfterStageTaskStatus: []api.StageTaskStatus{
+					{Type: api.ApprovalTask, ApprovalRequestName: "web-1-after-canary", Conditions: is(api.RequestCreated, metav1.ConditionTrue, "StageTaskApprovalRequestCreated", "")},
+					{Type: api.GateTask, GateName: "bake", Conditions: is(api.GatePassed, metav1.ConditionFalse, "GateNotPassed", "not yet")},
+					{Type: api.TimedWait},
+				},
+			},
+			{StageName: "prod", Clusters: []api.ClusterUpdatingStatus{{ClusterName: "ber"}}},
+		},
+	}
+	const want = "Name: web-1 Placement: crp/web Strategy: careful State: Run Conditions: Progressing False UpdateRunWaiting for 60s it waits " +
+		"Stages: canary: StageUpdatingWaiting for 60s after: Approval web-1-after-canary: missing for 60s " +
+		"after: Gate bake: GateNotPassed for 60s: not yet after: TimedWait: not due yet ams: ClusterUpdatingSucceeded 60s ago " +
+		"prod: its turn has not come ber: not started"
+	if got := described(func(s *description) { s.run(run) }); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
