@@ -304,7 +304,7 @@ func TestChartFaults(t *testing.T) {
 // What is wrong with a chart is reported when it is rendered, with the position in the chart.
 func TestChartsThatCannotBeRendered(t *testing.T) {
 	for name, test := range map[string]struct{ entry, file, text, want string }{
-		"random":        {"", "templates/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: {{ randAlphaNum 5 }}}\n", "app/charts/web/templates/a.yaml:4: randAlphaNum has another result each time, so that the object would never be as Git says; set the value that the chart makes up otherwise, refer to a Secret that exists (many charts have existingSecret), or commit the object itself"},
+		"random":        {"", "templates/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: {{ randAlphaNum 5 }}}\n", "app/charts/web/templates/a.yaml:4: randAlphaNum has another result each time, so that Secret a (app/charts/web/templates/a.yaml: data.a) would never be as Git says; set the value that the chart makes up otherwise, refer to a Secret that exists (many charts have existingSecret), or commit the object itself"},
 		"fail":          {"", "templates/a.yaml", "\n{{ fail \"no\" }}", "app/charts/web/templates/a.yaml:2: the chart refuses its values: no"},
 		"not YAML":      {"", "templates/a.yaml", "a: b: c\n", "app/charts/web/templates/a.yaml: in what it renders, line 1: not valid YAML: mapping values are not allowed in this context; check the indentation here, and put text that has a colon in quotes"},
 		"not an object": {"", "templates/a.yaml", "- a\n", "app/charts/web/templates/a.yaml: the chart renders a list, and not an object"},

@@ -2,7 +2,10 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,24 +26,30 @@ type chance struct {
 	calls []string
 	// other says which calls have the other result.
 	other func(call int) bool
-	// failAt is the call that fails; negative for none.
-	failAt int
+	// fail is the call that fails; nil for none.
+	fail *failure
 }
 
 // errChance is the error of the call that makes output differ.
-type errChance struct{ function string }
+type errChance struct{ function, object string }
 
 func (e errChance) Error() string {
-	return fmt.Sprintf("%s has another result each time, so that the object would never be as Git says; set the value that the chart makes up otherwise, refer to a Secret that exists "+
-		"(many charts have existingSecret), or commit the object itself", e.function)
+	return fmt.Sprintf("%s has another result each time, so that %s would never be as Git says; set the value that the chart makes up otherwise, refer to a Secret that exists "+
+		"(many charts have existingSecret), or commit the object itself", e.function, e.object)
+}
+
+// A failure is the call that fails, and the object that differs because of it.
+type failure struct {
+	call   int
+	object string
 }
 
 // draw records a call and reports which result it has.
 func (c *chance) draw(function string) (other bool, err error) {
 	call := len(c.calls)
 	c.calls = append(c.calls, function)
-	if call == c.failAt {
-		return false, errChance{function}
+	if c.fail != nil && call == c.fail.call {
+		return false, errChance{function, c.fail.object}
 	}
 	return c.other(call), c.step(1)
 }
@@ -59,11 +68,72 @@ func (in *Inputs) same(x, y map[string][]byte) bool {
 
 // placed returns the documents of an output without what is left out.
 func (in *Inputs) placed(text []byte) string {
-	documents := documentStart.Split(string(text), -1)
-	return strings.Join(slices.DeleteFunc(documents, func(document string) bool {
+	return strings.Join(in.placedDocuments(text), "---\n")
+}
+
+func (in *Inputs) placedDocuments(text []byte) []string {
+	return slices.DeleteFunc(documentStart.Split(string(documents(text)), -1), func(document string) bool {
 		var object map[string]any
 		return in.LeftOut != nil && strings.Contains(document, "helm.sh/hook") && yaml.Unmarshal([]byte(document), &object) == nil && in.LeftOut(object)
-	}), "---\n")
+	})
+}
+
+// A difference is an object that differs between two outputs, and the template that has it.
+type difference struct {
+	template, kind, name string
+	// fields are those that differ, without their values.
+	fields []string
+}
+
+// difference returns the first object that differs between two outputs, or rather the first Secret: others often have its hash. It is
+// nil if no object with one name differs.
+func (in *Inputs) difference(x, y map[string][]byte) (found *difference) {
+	for _, template := range slices.Sorted(maps.Keys(x)) {
+		if strings.HasSuffix(template, notes) || bytes.Equal(x[template], y[template]) {
+			continue
+		}
+		first, second := in.placedDocuments(x[template]), in.placedDocuments(y[template])
+		for i := range min(len(first), len(second)) {
+			var a, b map[string]any
+			if first[i] == second[i] || yaml.Unmarshal([]byte(first[i]), &a) != nil || yaml.Unmarshal([]byte(second[i]), &b) != nil {
+				continue
+			}
+			d := &difference{template: template, fields: differing(a, b, "")}
+			d.kind, _ = a["kind"].(string)
+			metadata, _ := a["metadata"].(map[string]any)
+			d.name, _ = metadata["name"].(string)
+			if d.kind == "" || d.name == "" || len(d.fields) == 0 || slices.Contains(d.fields, "metadata.name") {
+				continue
+			}
+			if d.kind == "Secret" {
+				return d
+			}
+			found = cmp.Or(found, d)
+		}
+	}
+	return found
+}
+
+// mostFields limits the fields of an object that a message names.
+const mostFields = 3
+
+// differing returns the paths of fields that differ, at most mostFields.
+func differing(a, b any, at string) []string {
+	x, isMap := a.(map[string]any)
+	y, areMaps := b.(map[string]any)
+	if !isMap || !areMaps {
+		if reflect.DeepEqual(a, b) {
+			return nil
+		}
+		return []string{at}
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(x)) {
+		if found := differing(x[key], y[key], strings.TrimPrefix(at+"."+key, ".")); len(all) < mostFields {
+			all = append(all, found...)
+		}
+	}
+	return all[:min(len(all), mostFields)]
 }
 
 var moments = map[bool]time.Time{

@@ -153,7 +153,7 @@ func TestRenderedAsByHelm(t *testing.T) {
 	for name, files := range all {
 		c := readChart(t, files)
 		c.deadline = time.Now().Add(time.Minute)
-		_, got, _, err := c.execute(usual, func(int) bool { return false }, -1)
+		_, got, _, err := c.execute(usual, func(int) bool { return false }, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -467,7 +467,9 @@ func TestDocuments(t *testing.T) {
 	for text, want := range map[string]string{
 		"data:\n  a: |\n    b":           "data:\n  a: |\n    b\n",
 		"---apiVersion: v1":              "---\napiVersion: v1\n",
-		"a: 1\n---\nb: 1\n--- # c\nd: 1": "a: 1\n---\nb: 1\n--- # c\nd: 1\n",
+		"a: 1\n---\nb: 1\n--- # c\nd: 1": "a: 1\n---\nb: 1\n---\n# c\nd: 1\n",
+		"a: 1\n---# c\nb: 1":             "a: 1\n---\n# c\nb: 1\n",
+		"--- a: 1":                       "---\na: 1\n",
 	} {
 		if got := string(documents([]byte(text))); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

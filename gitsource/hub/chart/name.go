@@ -17,7 +17,7 @@ const (
 // Name executes the template of the name of a release, as --name-template of helm does.
 func Name(text string) (string, error) {
 	b := &budget{steps: nameSteps, made: nameBytes, output: nameBytes, deadline: time.Now().Add(time.Minute)} // the steps end it earlier
-	e := &engine{budget: b, chance: &chance{budget: b, other: func(int) bool { return false }, failAt: -1}, prepared: map[*parse.Tree]bool{}}
+	e := &engine{budget: b, chance: &chance{budget: b, other: func(int) bool { return false }}, prepared: map[*parse.Tree]bool{}}
 	root := template.New("chart")
 	root.Funcs(e.functions(root))
 	t, err := e.parse(root, "nameTemplate", text)

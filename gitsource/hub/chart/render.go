@@ -122,7 +122,7 @@ func (c *Chart) Render(in Inputs) ([]Output, error) {
 		return nil, c.fault
 	}
 	c.deadline = time.Now().Add(c.limits.BuildTime)
-	calls, output, crds, err := c.execute(in, func(int) bool { return false }, -1)
+	calls, output, crds, err := c.execute(in, func(int) bool { return false }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,9 @@ func (c *Chart) Render(in Inputs) ([]Output, error) {
 	return crds, nil
 }
 
-// joined matches the beginning of a document that follows its separator on the same line, as in {{- if .x }}---{{ end -}} and then text.
-var joined = regexp.MustCompile(`(?m)^---([A-Za-z])`)
+// joined matches the beginning of a document that follows its separator on the same line, as in {{- if .x }}---{{ end -}} and then text
+// or a comment.
+var joined = regexp.MustCompile(`(?m)^---[ \t]*(\S)`)
 
 // documents returns the output of a template as Helm writes it into a release: it ends with a line break of its own, so that a block of
 // text at its end does, too; and what follows a separator begins on the next line.
@@ -170,12 +171,17 @@ const mostChances = 64
 // checkChance returns an error if the output depends on calls of functions whose result differs, which names one of them.
 func (c *Chart) checkChance(in Inputs, calls []string, output map[string][]byte) error {
 	var ended error // why it is not known
+	object := "the object"
 	differs := func(other func(int) bool) bool {
-		_, out, _, err := c.execute(in, other, -1)
+		_, out, _, err := c.execute(in, other, nil)
 		if fault, is := errors.AsType[*Fault](err); err != nil && (!is || fault.Transient) {
 			ended = err
 		}
-		return err != nil || !in.same(out, output)
+		same := err == nil && in.same(out, output)
+		if d := in.difference(output, out); err == nil && !same && d != nil {
+			object = fmt.Sprintf("%s %s (%s: %s)", d.kind, d.name, c.source(d.template), strings.Join(d.fields, ", "))
+		}
+		return !same
 	}
 	if !differs(func(int) bool { return true }) {
 		return nil
@@ -193,16 +199,16 @@ func (c *Chart) checkChance(in Inputs, calls []string, output map[string][]byte)
 	if ended != nil {
 		return ended
 	}
-	_, _, _, err := c.execute(in, func(int) bool { return false }, failing)
+	_, _, _, err := c.execute(in, func(int) bool { return false }, &failure{failing, object})
 	if err == nil { // the call is made only if others have another result
-		err = &Fault{Path: c.File, Message: errChance{calls[failing]}.Error()}
+		err = &Fault{Path: c.File, Message: errChance{calls[failing], object}.Error()}
 	}
 	return err
 }
 
 // execute renders the chart once, and returns the calls of functions whose result differs, the output of each template and the
 // definitions.
-func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls []string, output map[string][]byte, crds []Output, err error) {
+func (c *Chart) execute(in Inputs, other func(call int) bool, fail *failure) (calls []string, output map[string][]byte, crds []Output, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &Fault{Path: c.File, Message: fmt.Sprintf("rendering fails on this chart: %v", p)}
@@ -218,7 +224,7 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, failAt int) (calls
 	}
 	b := c.newBudget()
 	defer func() { c.Steps += c.size/64 + c.steps - b.steps }()
-	e := &engine{budget: b, chance: &chance{budget: b, other: other, failAt: failAt}, names: mostNames(loaded)}
+	e := &engine{budget: b, chance: &chance{budget: b, other: other, fail: fail}, names: mostNames(loaded)}
 	sources := map[string]source{}
 	if _, err := addSources(loaded, values, sources); err != nil {
 		return nil, nil, nil, &Fault{Path: c.File, Message: oneLine(err.Error())}
