@@ -61,7 +61,7 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 			move(placementKey(key), &p.Revisions[i].At)
 		}
 		l.placements[key] = &p
-		for cluster, old := range p.entries {
+		for i, old := range p.entries.list {
 			e := *old
 			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt, &e.AvailableSince, &e.UnavailableSince, &e.AppliedAt, &e.AvailableAt, &e.DisturbedAt, &e.reportedSince}
 			if e.Seen != nil {
@@ -70,9 +70,9 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 				times = append(times, &seen.At)
 			}
 			for _, t := range times {
-				move(entryKey(key, cluster), t)
+				move(entryKey(key, e.Binding.Cluster), t)
 			}
-			p.entries[cluster] = &e
+			p.entries.list[i] = &e
 		}
 	}
 	for subject, s := range l.suspended {

@@ -47,7 +47,7 @@ type Drift struct {
 func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]Drift {
 	out := map[api.PlacementKey][]Drift{}
 	for key, p := range l.placements {
-		if e := p.entries[cluster]; e != nil && len(e.drifts()) > 0 {
+		if e := p.entries.of(cluster); e != nil && len(e.drifts()) > 0 {
 			out[key] = e.drifts()
 		}
 	}

@@ -138,7 +138,7 @@ func (l *Ledger) setAdopted(all []Adoption) {
 func (l *Ledger) admits(cluster string, o Owner) bool {
 	worked := false // an agent of this fleet has reported on a placement on the cluster
 	for _, p := range l.placements {
-		e := p.entries[cluster]
+		e := p.entries.of(cluster)
 		worked = worked || e != nil && e.Seen != nil
 	}
 	if o.ID == "" {

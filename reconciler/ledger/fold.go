@@ -107,7 +107,7 @@ func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 		if l.placements[h.Placement] == nil {
 			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
 		}
-		if l.placements[h.Placement].entries[c.Cluster] == nil {
+		if l.placements[h.Placement].entries.of(c.Cluster) == nil {
 			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true, Inherited: c.underOtherName()})
 			changed = true
 		}
@@ -120,7 +120,7 @@ func (o WorkSeen) fold(l *Ledger) bool {
 	if p == nil {
 		return false
 	}
-	e := p.entries[o.Cluster]
+	e := p.entries.of(o.Cluster)
 	if e == nil || e.Seen != nil && o.At.Before(e.Seen.At) {
 		return false
 	}
@@ -155,7 +155,7 @@ func (o WorkSeen) fold(l *Ledger) bool {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
 	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && next.Seen.same(e.Seen) {
-		p.entries[o.Cluster] = &next // a repeated report without a visible change
+		p.entries.put(&next) // a repeated report without a visible change
 		return false
 	}
 	l.setEntry(p, o.Cluster, &next)

@@ -58,7 +58,7 @@ func facts(t testing.TB, l *Ledger) string {
 				}
 				next.Seen = &seen
 			}
-			bare.placements[key].entries[e.Binding.Cluster] = &next
+			bare.placements[key].entries.put(&next)
 		}
 	}
 	return dump(t, bare)

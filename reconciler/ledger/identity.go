@@ -85,7 +85,7 @@ type MemberRecord struct {
 func RecordOf(l *Ledger, cluster string) MemberRecord {
 	r := MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
 	for key, p := range l.placements {
-		if e := p.entries[cluster]; e != nil && !e.Binding.Removing && e.Seen != nil && e.Seen.Inventory > 0 {
+		if e := p.entries.of(cluster); e != nil && !e.Binding.Removing && e.Seen != nil && e.Seen.Inventory > 0 {
 			r.Inventories[key] = e.Seen.Inventory
 		}
 	}
@@ -135,7 +135,7 @@ func memberID(name string) api.ID {
 // Holds reports whether any placement has a binding of a cluster.
 func (l *Ledger) Holds(cluster string) bool {
 	for _, p := range l.placements {
-		if p.entries[cluster] != nil {
+		if p.entries.of(cluster) != nil {
 			return true
 		}
 	}
@@ -147,7 +147,7 @@ func (l *Ledger) Holds(cluster string) bool {
 func (l *Ledger) RenameCluster(from, to string) {
 	for _, key := range l.Placements() {
 		p := l.placements[key]
-		if e := p.entries[from]; e != nil && p.entries[to] == nil {
+		if e := p.entries.of(from); e != nil && p.entries.of(to) == nil {
 			l.setEntry(p, to, e.copyForCluster(to))
 			l.markUrgent(entryKey(key, to))
 			l.Unbind(key, from)

@@ -113,7 +113,7 @@ type Placement struct {
 	// if it was not renamed.
 	Into api.PlacementKey `json:",omitzero"`
 
-	entries map[string]*Entry
+	entries *entries
 	version uint64
 }
 
@@ -271,34 +271,31 @@ func (l *Ledger) Placements() []api.PlacementKey {
 
 // Entries returns a placement's entries, sorted by cluster. They are read-only.
 func (p *Placement) Entries() []*Entry {
-	return slices.SortedFunc(maps.Values(p.entries), compareEntries)
+	return slices.Clone(p.entries.list)
 }
 
 // EntriesThat returns the entries for which a condition holds, sorted by cluster. They are read-only.
 func (p *Placement) EntriesThat(are func(*Entry) bool) []*Entry {
 	var out []*Entry
-	for _, e := range p.entries {
+	for _, e := range p.entries.list {
 		if are(e) {
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, compareEntries)
 	return out
 }
 
-func compareEntries(a, b *Entry) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) }
-
 // Entry returns the entry of one cluster; nil if the placement does not hold it.
-func (p *Placement) Entry(cluster string) *Entry { return p.entries[cluster] }
+func (p *Placement) Entry(cluster string) *Entry { return p.entries.of(cluster) }
 
 // Bindings returns copies of a placement's bindings, sorted by cluster.
 func (p *Placement) Bindings() []placement.Binding {
-	return p.AppendBindings(make([]placement.Binding, 0, len(p.entries)))
+	return p.AppendBindings(make([]placement.Binding, 0, len(p.entries.list)))
 }
 
 // AppendBindings appends copies of a placement's bindings, sorted by cluster.
 func (p *Placement) AppendBindings(to []placement.Binding) []placement.Binding {
-	for _, e := range p.Entries() {
+	for _, e := range p.entries.list {
 		to = append(to, e.Binding)
 	}
 	return to
@@ -309,7 +306,7 @@ func (l *Ledger) SetPlacement(key api.PlacementKey, p Placement) {
 	if old := l.placements[key]; old != nil {
 		p.entries = old.entries
 	} else {
-		p.entries = map[string]*Entry{}
+		p.entries = &entries{}
 		l.placementsVersion++
 	}
 	p.version = l.next()
@@ -331,9 +328,9 @@ func (l *Ledger) ResumeRollout(key api.PlacementKey, at time.Time) {
 func (l *Ledger) setEntry(p *Placement, cluster string, e *Entry) {
 	p.version = l.next()
 	if e == nil {
-		delete(p.entries, cluster)
+		p.entries.remove(cluster)
 	} else {
-		p.entries[cluster] = e
+		p.entries.put(e)
 	}
 }
 
@@ -341,7 +338,7 @@ func (l *Ledger) setEntry(p *Placement, cluster string, e *Entry) {
 func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	p := l.placements[key]
 	next := Entry{}
-	if e := p.entries[b.Cluster]; e != nil {
+	if e := p.entries.of(b.Cluster); e != nil {
 		next = *e
 		if e.Binding.Assigned != b.Assigned {
 			next.AvailableSince, next.UnavailableSince = time.Time{}, time.Time{}
@@ -361,10 +358,10 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 // placement does not hold the cluster.
 func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims, at time.Time) {
 	p := l.placements[key]
-	if p == nil || p.entries[cluster] == nil {
+	if p == nil || p.entries.of(cluster) == nil {
 		return
 	}
-	next := *p.entries[cluster]
+	next := *p.entries.of(cluster)
 	if next.LeavesObjects() != c.LeavesObjects() {
 		next.DisturbedAt = at
 	}
@@ -392,8 +389,8 @@ func (l *Ledger) SetTransitions(key api.PlacementKey, cluster string, to map[str
 		next.Transitions = to
 		l.placements[key] = &next
 		l.markUnsaved(placementKey(key))
-	case p.entries[cluster] != nil:
-		p.entries[cluster].Transitions = to
+	case p.entries.of(cluster) != nil:
+		p.entries.of(cluster).Transitions = to
 		l.markUnsaved(entryKey(key, cluster))
 	}
 }
@@ -412,8 +409,8 @@ func (l *Ledger) Forget(key api.PlacementKey) {
 // markPlacement marks a placement and its entries as urgent.
 func (l *Ledger) markPlacement(key api.PlacementKey, p *Placement) {
 	l.markUrgent(placementKey(key))
-	for cluster := range p.entries {
-		l.markUrgent(entryKey(key, cluster))
+	for _, e := range p.entries.list {
+		l.markUrgent(entryKey(key, e.Binding.Cluster))
 	}
 }
 

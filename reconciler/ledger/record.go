@@ -147,7 +147,8 @@ func encodeRecord(l *Ledger, key string, records map[string][]byte) error {
 		value, exists = l.placements[k.Placement]
 	case entryRecord:
 		if exists = l.placements[k.Placement] != nil; exists {
-			value, exists = l.placements[k.Placement].entries[k.Cluster]
+			e := l.placements[k.Placement].entries.of(k.Cluster)
+			value, exists = e, e != nil
 		}
 	case declaredRecord:
 		value, exists = l.declared[k.Object]
@@ -195,6 +196,9 @@ func decode(records map[string][]byte) (*Ledger, error) {
 		}
 	}
 	l.order()
+	for _, p := range l.placements {
+		p.entries.sort()
+	}
 	for name, c := range l.clusters {
 		l.sortNames(c.UID, name)
 	}
@@ -215,7 +219,7 @@ func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 		l.clusters[k.Cluster] = &Cluster{}
 		return json.Unmarshal(raw, l.clusters[k.Cluster])
 	case placementRecord:
-		l.placements[k.Placement] = &Placement{entries: map[string]*Entry{}}
+		l.placements[k.Placement] = &Placement{entries: &entries{}}
 		return json.Unmarshal(raw, l.placements[k.Placement])
 	case entryRecord:
 		p := l.placements[k.Placement]
@@ -226,7 +230,8 @@ func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 		err := json.Unmarshal(raw, e)
 		shared.entry(e)
 		shared.Share(&k.Cluster)
-		p.entries[k.Cluster] = e
+		e.Binding.Cluster = k.Cluster
+		p.entries.list = append(p.entries.list, e) // which decode sorts
 		return err
 	case suspensionRecord, effectRecord:
 		return decodeInto(l.suspended, k.Subject, raw)

@@ -25,9 +25,9 @@ func (l *Ledger) Rename(r Rename) {
 	}
 	next, left := *old, *old
 	names := old.Formerly
-	next.entries, left.entries = map[string]*Entry{}, map[string]*Entry{}
+	next.entries, left.entries = &entries{}, &entries{}
 	if was := l.placements[r.To]; was != nil {
-		next.entries = maps.Clone(was.entries)
+		next.entries = was.entries.clone()
 		names = slices.Concat(was.Formerly, names)
 	}
 	next.Formerly = nil
@@ -38,23 +38,23 @@ func (l *Ledger) Rename(r Rename) {
 	}
 	next.Formerly = append(next.Formerly, r.From)
 	left.Deleted, left.Into, left.Stops = true, r.To, nil
-	for cluster, e := range old.entries {
+	for _, e := range old.entries.list {
 		if e.Binding.Removing {
-			left.entries[cluster] = e
+			left.entries.put(e)
 			continue
 		}
-		was := next.entries[cluster]
+		was := next.entries.of(e.Binding.Cluster)
 		if was != nil && !e.Binding.HasRevision() && !was.Removed() {
-			next.entries[cluster] = was.withEarly(e.Early)
+			next.entries.put(was.withEarly(e.Early))
 		} else {
 			moved := e.copyFor(r.To)
 			moved.Binding.Leftover = leftover(was, e)
-			next.entries[cluster] = moved
+			next.entries.put(moved)
 		}
 		if e.Binding.HasRevision() || len(e.Early) > 0 {
 			going := &Entry{Binding: e.Binding}
 			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
-			left.entries[cluster] = going
+			left.entries.put(going)
 		}
 	}
 	next.version, left.version = l.next(), l.next()

@@ -130,7 +130,8 @@ func disturb(l *Ledger, s Subject, at time.Time) {
 		if s.Placement != (api.PlacementKey{}) && s.Placement != key {
 			continue
 		}
-		for cluster, e := range p.entries {
+		for _, e := range p.entries.list {
+			cluster := e.Binding.Cluster
 			if s.Cluster == "" || s.Cluster == cluster {
 				next := *e
 				next.DisturbedAt = at

@@ -1,0 +1,57 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+)
+
+// entries are the entries of a placement, sorted by cluster. Records of the same placement share them. With a sorted list a plan
+// reads them in order without sorting, and looks most of them up where the last one was found.
+type entries struct {
+	list []*Entry
+	next int // after the entry that was looked up last
+}
+
+// position returns where the entry of a cluster is, or would be.
+func (es *entries) position(cluster string) (at int, found bool) {
+	if es.next < len(es.list) && es.list[es.next].Binding.Cluster == cluster {
+		at, found = es.next, true
+	} else {
+		at, found = slices.BinarySearchFunc(es.list, cluster, func(e *Entry, cluster string) int { return strings.Compare(e.Binding.Cluster, cluster) })
+	}
+	if found {
+		es.next = at + 1
+	}
+	return at, found
+}
+
+// of returns the entry of a cluster; nil if there is none.
+func (es *entries) of(cluster string) *Entry {
+	if at, found := es.position(cluster); found {
+		return es.list[at]
+	}
+	return nil
+}
+
+// put adds or replaces the entry of a cluster.
+func (es *entries) put(e *Entry) {
+	at, found := es.position(e.Binding.Cluster)
+	if found {
+		es.list[at] = e
+	} else {
+		es.list = slices.Insert(es.list, at, e)
+	}
+}
+
+// remove removes the entry of a cluster.
+func (es *entries) remove(cluster string) {
+	if at, found := es.position(cluster); found {
+		es.list = slices.Delete(es.list, at, at+1)
+	}
+}
+
+func (es *entries) sort() {
+	slices.SortFunc(es.list, func(a, b *Entry) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
+}
+
+func (es *entries) clone() *entries { return &entries{list: slices.Clone(es.list)} }
