@@ -81,16 +81,28 @@ func approvable(run *placement.Run, o Order) (before bool, err error) {
 		return false, refuse("the clusters of stage %s are not updated yet; its beginning waits for an approval: --before", st.Name)
 	case asks == st && !before && o.Before:
 		return false, refuse("stage %s has begun; its end waits for an approval: --after", st.Name)
-	case asks == st && slices.ContainsFunc(run.Approvals, func(a placement.Approval) bool { return a.Request == api.ApprovalName(run.Name, st.Name, before) }):
-		return false, refuse("stage %s of update run %s is approved already", st.Name, run.Name)
+	case asks == st && approvedBy(run, st.Name, before) != "":
+		return false, refuse("stage %s of update run %s is approved already, by %s", st.Name, run.Name, approvedBy(run, st.Name, before))
 	case asks == st:
 		return before, nil
 	case !st.Finished.IsZero():
 		return false, refuse("stage %s of update run %s is finished", st.Name, run.Name)
 	case i > 0 && run.Stages[i-1].Finished.IsZero():
 		return false, refuse("stage %s of update run %s has not begun: the stages before it are not finished", st.Name, run.Name)
+	case !o.After && approvedBy(run, st.Name, true) != "":
+		return false, refuse("the beginning of stage %s of update run %s is approved already, by %s, and its end is not asked for yet", st.Name, run.Name, approvedBy(run, st.Name, true))
 	}
 	return false, refuse("stage %s of update run %s waits for no approval now: gitfleet describe %s says what for", o.Stage, run.Name, o.Subject)
+}
+
+// approvedBy is who has approved a stage with a command or otherwise than in Git; empty if nobody has.
+func approvedBy(run *placement.Run, stage string, before bool) string {
+	for _, a := range run.Approvals {
+		if a.Request == api.ApprovalName(run.Name, stage, before) {
+			return a.By
+		}
+	}
+	return ""
 }
 
 // resumeContent lets content run again that was rolled back, or whose run was rejected.

@@ -49,7 +49,13 @@ func TestApprovals(t *testing.T) {
 		{"no such stage", fresh, Order{Stage: "canari"}, `error: update run web-1 has no stage "canari"; it has canary, all`, ""},
 		{"no stage", fresh, Order{}, "error: --stage is required", ""},
 		{"both", fresh, Order{Stage: "canary", Before: true, After: true}, "error: --before and --after exclude each other", ""},
-		{"twice", func(r *placement.Run) { r.Approvals = []placement.Approval{{Request: "web-1-before-canary"}} }, Order{Stage: "canary"}, "error: stage canary of update run web-1 is approved already", "web-1-before-canary"},
+		{"twice", func(r *placement.Run) {
+			r.Approvals = []placement.Approval{{Request: "web-1-before-canary", By: "ben"}}
+		}, Order{Stage: "canary"}, "error: stage canary of update run web-1 is approved already, by ben", "web-1-before-canary"},
+		{"twice, while clusters are updated", func(r *placement.Run) {
+			begun(r)
+			r.Approvals = []placement.Approval{{Request: "web-1-before-canary", By: "ben"}}
+		}, Order{Stage: "canary"}, "error: the beginning of stage canary of update run web-1 is approved already, by ben, and its end is not asked for yet", "web-1-before-canary"},
 		{"the run has finished", func(r *placement.Run) { r.Finished = c.now }, Order{Stage: "canary"}, "error: crp/web has no update run that is under way", ""},
 		{"another run is under way", fresh, Order{Stage: "canary", Run: "web-0"}, "error: update run web-0 of crp/web is not under way any more: update run web-1 is", ""},
 		{"that run", fresh, Order{Stage: "canary", Run: "web-1"}, "the beginning of stage canary of update run web-1 of crp/web is approved", "web-1-before-canary"},

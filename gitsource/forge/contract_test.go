@@ -87,6 +87,10 @@ func keepsContract(t *testing.T, h host) {
 		if got.Opened.IsZero() {
 			t.Errorf("%s: it is not known when it was opened", what)
 		}
+		if got.Author == "" || got.AuthorID == 0 {
+			t.Errorf("%s: it is not known who opened it", what)
+		}
+		got.Author, got.AuthorID = "", 0
 		got.Labels, got.Opened, got.Ended, want.Labels = nil, time.Time{}, time.Time{}, nil
 		if !strings.HasPrefix(got.URL, h.url) || got.Number == 0 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)

@@ -58,6 +58,12 @@ type Client interface {
 	// token may not ask that.
 	MayWrite(ctx context.Context, r Remark) (bool, error)
 
+	// MergedPullRequest returns the pull request whose merge into a base branch has made a commit; nil if there is none.
+	MergedPullRequest(ctx context.Context, base, commit string) (*PullRequest, error)
+	// Approvals returns who approves the head of a pull request with a review, without its author, the oldest first. A review
+	// counts if nobody has dismissed it, if its author has not changed it, and may write to the repository.
+	Approvals(ctx context.Context, pr PullRequest) ([]Remark, error)
+
 	// FindLineComments returns the bodies of the comments on lines of a pull request that have a
 	// marker in them and were written by the user of the token. It is an error if there are too
 	// many to find all of them.
@@ -112,6 +118,9 @@ type PullRequest struct {
 	// URL is its address in a browser.
 	URL         string
 	Title, Body string
+	// Author is the user name of who opened it, and AuthorID the ID.
+	Author   string
+	AuthorID int64
 	// Labels are sorted. They are empty for pull requests from forks on Gitea, where anybody
 	// can set them.
 	Labels []string

@@ -84,6 +84,9 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index), State: Open,
 	}
 	out.Labels = giteaLabels(pr.Labels)
+	if pr.Poster != nil {
+		out.Author, out.AuthorID = pr.Poster.UserName, pr.Poster.ID
+	}
 	if pr.Created != nil {
 		out.Opened = *pr.Created
 	}

@@ -81,6 +81,7 @@ func fromGitHub(pr *github.PullRequest) PullRequest {
 		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(),
 		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
+	out.Author, out.AuthorID = pr.GetUser().GetLogin(), pr.GetUser().GetID()
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
 	out.Labels, out.Opened = sortedNames(pr.Labels, (*github.Label).GetName), pr.GetCreatedAt().Time
 	switch {

@@ -83,6 +83,9 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	if mr.CreatedAt != nil {
 		out.Opened = *mr.CreatedAt
 	}
+	if mr.Author != nil {
+		out.Author, out.AuthorID = mr.Author.Username, mr.Author.ID
+	}
 	var ended *time.Time
 	switch mr.State {
 	case "merged":

@@ -17,7 +17,7 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
 
-// A Remark is a comment of somebody else than the user of the token on a pull request.
+// A Remark is a comment of somebody else than the user of the token on a pull request, or an approving review.
 type Remark struct {
 	ID     int64
 	Number int64 // of the pull request

@@ -175,10 +175,11 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 	}
 }
 
-// A stagedStrategy is a declared strategy, with its api.UnmatchedClustersAnnotation and api.OnFailureAnnotation.
+// A stagedStrategy is a declared strategy, with the values of its annotations.
 type stagedStrategy struct {
 	*api.StagedUpdateStrategySpec
 	unmatched, onFailure string
+	byReview             []string
 	gates                map[string]*api.RolloutGateSpec
 }
 
@@ -216,7 +217,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
 			continue
 		}
-		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, ByReview: strategy.byReview, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
@@ -298,7 +299,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
-			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, Gates: strategy.gates, Origin: it.origin})
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, ByReview: strategy.byReview, Gates: strategy.gates, Origin: it.origin})
 		}
 	}
 	return out

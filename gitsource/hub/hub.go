@@ -187,6 +187,8 @@ type StagedRun struct {
 	// Stages are those of its strategy, and Unmatched and OnFailure the strategy's annotations of these names.
 	Stages               []api.StageConfig
 	Unmatched, OnFailure string
+	// ByReview are the stages that a review of the pull request approves.
+	ByReview []string
 	// Gates are those that the stages name.
 	Gates map[string]*api.RolloutGateSpec
 	// Approved are the names of the approval requests for it that the commit has, sorted, and Requests their manifests.

@@ -114,7 +114,7 @@ func newStagedStrategy(r *document.Report, it *item, version string, meta *metav
 	validation.DefaultStagedUpdateStrategy(spec)
 	validation.CheckStagedUpdateStrategy(r, it.id, version, meta.Annotations, spec)
 	it.staged = newStagedManifest(it, meta, spec)
-	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation], nil}
+	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation], api.StagesApprovedByReview(meta.Annotations[api.ApprovedByReviewAnnotation]), nil}
 }
 
 // newStagedManifest returns the manifest of a validated strategy, run or approval request.

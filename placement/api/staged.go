@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,20 @@ const (
 	NewContentSupersedes           = "supersede"
 	NewContentQueues               = "queue"
 )
+
+// ApprovedByReviewAnnotation, on a staged update strategy, names the stages, separated by commas, that an approving review approves
+// of the pull request that the content of a run came from.
+const ApprovedByReviewAnnotation = "gitfleet.dev/approved-by-review"
+
+// StagesApprovedByReview returns the stages that a value of ApprovedByReviewAnnotation names.
+func StagesApprovedByReview(value string) (names []string) {
+	for _, name := range strings.Split(value, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // UnmatchedStage is the name of the last stage, of clusters that are in no other.
 const UnmatchedStage = "unmatched"

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
@@ -47,12 +48,20 @@ type Plans interface {
 	Again(number int64) bool
 }
 
+// Runs are the update runs whose stages may be approved; see the Approver of package approval.
+type Runs interface {
+	Follows() bool
+	// Comment approves a stage of the runs with the content of a pull request, as the arguments of a command say.
+	Comment(ctx context.Context, pr forge.PullRequest, author forge.Remark, by, args string) (said string, err error)
+}
+
 // Config configures a Commander.
 type Config struct {
 	Forge     Forge
 	Proposals Proposals
 	// Plans is nil if pull requests are not planned.
 	Plans Plans
+	Runs  Runs
 	// Fleet is the name of the fleet, and Base the tracked branch.
 	Fleet, Base string
 	// Record adds what people did to the history.
@@ -63,8 +72,9 @@ type Config struct {
 }
 
 const (
-	// word begins a command. It is the first word of a comment.
-	word = "/gitfleet"
+	// word begins a command. It is the first word of a comment. approve is the only command with arguments.
+	word    = "/gitfleet"
+	approve = "approve"
 	// maxAge is how old a command may be, for instance after gitfleet has not run for a while.
 	maxAge = time.Hour
 	// overlap is the time of which comments are read again, since those of one moment may not be listed in order.
@@ -136,7 +146,7 @@ func (c *Commander) Run(ctx context.Context) error {
 
 // pass executes the commands in comments that are new.
 func (c *Commander) pass(ctx context.Context, now time.Time) {
-	if c.retry.Wait(now) > 0 || !c.cfg.Proposals.Follows() && (c.cfg.Plans == nil || !c.cfg.Plans.Follows()) {
+	if c.retry.Wait(now) > 0 || !c.cfg.Proposals.Follows() && (c.cfg.Plans == nil || !c.cfg.Plans.Follows()) && !c.cfg.Runs.Follows() {
 		return
 	}
 	err := c.read(ctx, now)
@@ -329,9 +339,11 @@ func (c *Commander) execute(ctx context.Context, r forge.Remark, verb string) er
 // planned.
 func (c *Commander) concerns(x call, verb string) bool {
 	open := x.pr.State == forge.Open
-	switch {
+	switch name, _, _ := strings.Cut(verb, " "); {
 	case x.pr.Base != c.cfg.Base:
 		return false
+	case name == approve:
+		return true
 	case x.change == "":
 		return open && c.cfg.Plans != nil && !proposal.IsOfDrift(x.pr)
 	}
@@ -347,6 +359,13 @@ func (c *Commander) concerns(x call, verb string) bool {
 func (c *Commander) run(ctx context.Context, x call, verb string) (string, error) {
 	if verb == "help" {
 		return help(x), nil
+	}
+	if name, args, _ := strings.Cut(verb, " "); name == approve {
+		said, err := c.cfg.Runs.Comment(ctx, x.pr, x.remark, x.by, args)
+		if refused, ok := errors.AsType[*approval.RefusedError](err); ok {
+			return "Nothing was done: " + markdown.Code(refused.Error()), nil
+		}
+		return said, err
 	}
 	for _, command := range commands {
 		if command.verb != verb {
@@ -377,6 +396,7 @@ func help(x call) string {
 			lines = append(lines, fmt.Sprintf("- %s %s", markdown.Code(word+" "+command.verb), command.does))
 		}
 	}
+	lines = append(lines, fmt.Sprintf("- %s once it is merged, approves a stage of the update runs with its content; with `--reject --reason TEXT` it rejects them", markdown.Code(word+" "+approve+" --stage NAME")))
 	return strings.Join(lines, "\n")
 }
 

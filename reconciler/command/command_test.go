@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 )
@@ -61,6 +62,8 @@ func (w *world) PullRequest(_ context.Context, number int64) (forge.PullRequest,
 		pr.Branch, pr.Base = "feature", "other"
 	case 4:
 		pr.Branch, pr.Body = "gitfleet/drift/"+drift, "<!-- gitfleet: another-fleet "+drift+" -->"
+	case 7:
+		pr.Branch, pr.State = "feature", forge.Merged
 	case 6:
 		pr.Branch, pr.Body, pr.State = "gitfleet/drift/"+drift, "<!-- gitfleet: shop "+drift+" -->", forge.Closed
 	case 5:
@@ -105,9 +108,17 @@ func (w *world) Again(number int64) bool {
 	return number == 2
 }
 
+func (w *world) Comment(_ context.Context, pr forge.PullRequest, author forge.Remark, by, args string) (string, error) {
+	w.did = append(w.did, fmt.Sprintf("approve %s on %d %s by %s", args, pr.Number, author.Author, by))
+	if w.refuse != nil {
+		return "", w.refuse
+	}
+	return "it is approved", nil
+}
+
 func (w *world) commander() *Commander {
 	return New(Config{
-		Forge: w, Proposals: w, Plans: w, Fleet: "shop", Base: "main", Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Forge: w, Proposals: w, Plans: w, Runs: w, Fleet: "shop", Base: "main", Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Record: func(all ...history.Entry) { w.entries = append(w.entries, all...) },
 	})
 }
@@ -144,6 +155,9 @@ func TestCommands(t *testing.T) {
 		"revert of a closed one":       {6, "anna", "/gitfleet revert", "", ""},
 		"hold of a closed one":         {6, "anna", "/gitfleet hold", "", ""},
 		"unhold of a closed one":       {6, "anna", "/gitfleet unhold", "hold " + drift + " false by anna (https://git.example.com/pulls/6)", "it is so"},
+		"approval":                     {7, "anna", "/gitfleet approve --stage canary", "approve --stage canary on 7 anna by anna (https://git.example.com/pulls/7)", "it is approved"},
+		"approval by somebody else":    {7, "guest", "/gitfleet approve --stage canary", "", ""},
+		"plan of a merged one":         {7, "anna", "/gitfleet plan", "", ""},
 		"of a fork that looks like it": {5, "anna", "/gitfleet revert", "", "is only for pull requests of drift"},
 	}
 	for name, test := range tests {
@@ -186,6 +200,12 @@ func TestFailuresOfCommands(t *testing.T) {
 	w.say(1, "anna", "/gitfleet revert")
 	w.commander().pass(t.Context(), noon)
 	if len(w.answers) != 1 || !strings.Contains(w.answers[0], "Nothing was done: ") {
+		t.Errorf("answered: %q", w.answers)
+	}
+	w = &world{refuse: &approval.RefusedError{Why: "stage canary is finished"}}
+	w.say(7, "anna", "/gitfleet approve --stage canary")
+	w.commander().pass(t.Context(), noon)
+	if len(w.answers) != 1 || !strings.Contains(w.answers[0], "Nothing was done: `stage canary is finished`") {
 		t.Errorf("answered: %q", w.answers)
 	}
 	w = &world{refuse: errors.New("the forge has closed the connection")}

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -24,8 +25,12 @@ type UpdateRun struct {
 	Message string `json:"message"`
 	// Asks is the stage that waits for an approval; empty if none does. Before says that its clusters are not updated before that.
 	// AsksSince is since when it waits.
-	Asks      string        `json:"asks,omitempty"`
-	Before    bool          `json:"before,omitempty"`
+	Asks   string `json:"asks,omitempty"`
+	Before bool   `json:"before,omitempty"`
+	// ByReview says that an approving review of the pull request with the content gives that approval, too. Proven is the fingerprint
+	// of the content of the last run that has finished; empty if none has.
+	ByReview  bool          `json:"byReview,omitempty"`
+	Proven    string        `json:"-"`
 	AsksSince time.Time     `json:"asksSince,omitzero"`
 	Gates     []string      `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
 	Stages    []UpdateStage `json:"stages,omitempty"`
@@ -42,6 +47,9 @@ func (u *UpdateRun) Where(placement string) string {
 		when = "before"
 	}
 	text := fmt.Sprintf("an approval %s stage %s is missing: gitfleet approve %s --stage %s --run %s", when, u.Asks, placement, u.Asks, u.Name)
+	if u.ByReview {
+		text += ", or an approving review of the pull request of commit " + u.Commit[:min(8, len(u.Commit))]
+	}
 	return strings.Join(append([]string{text}, u.Gates...), "; ")
 }
 
@@ -116,6 +124,7 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	}
 	if asks, before := v.run.Asks(); asks != nil && v.run.Halted == "" {
 		out.Asks, out.Before, out.AsksSince = asks.Name, before, cmp.Or(asks.Requested, asks.Updated)
+		out.ByReview, out.Proven = byReview(p, v.run.Name, asks.Name), provenByRun(p.Record.Runs)
 		if before {
 			out.AsksSince = v.run.Entered(v.run.Turn())
 		}
@@ -148,6 +157,25 @@ func (v *runView) missingTasks(s *placement.RunStage) (missing []string) {
 		missing = append(missing, "the approval "+api.ApprovalName(v.run.Name, s.Name, false))
 	}
 	return append(missing, v.run.WaitsFor()...)
+}
+
+// byReview reports whether a review of the pull request approves a stage of a run.
+func byReview(p *plan.Placement, run, stage string) bool {
+	return slices.ContainsFunc(p.Runs, func(d *hub.StagedRun) bool { return d.Name == run && slices.Contains(d.ByReview, stage) })
+}
+
+// provenByRun returns the fingerprint of the content of the run that finished last; empty if none has.
+func provenByRun(runs []placement.Run) string {
+	var last *placement.Run
+	for i := range runs {
+		if r := &runs[i]; !r.Finished.IsZero() && (last == nil || r.Finished.After(last.Finished)) {
+			last = r
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Content.Hash
 }
 
 // A runView tells what is recorded of a run as KubeFleet's status.

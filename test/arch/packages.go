@@ -65,8 +65,9 @@ var mayImport = map[string][]string{
 	"gitsource/hub/tree":       {"gitsource/hub/limit"},
 	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression", "placement/overlay", "placement/window"},
 
+	"reconciler/approval":            {"gitsource/forge", "gitsource/forge/markdown", "placement/api", "reconciler/backoff", "reconciler/status"},
 	"reconciler/backoff":             {"gitsource/forge", "gitsource/remote"},
-	"reconciler/command":             {"gitsource/forge", "gitsource/forge/markdown", "reconciler/backoff", "reconciler/history", "reconciler/proposal", "reconciler/status"},
+	"reconciler/command":             {"gitsource/forge", "gitsource/forge/markdown", "reconciler/approval", "reconciler/backoff", "reconciler/history", "reconciler/proposal", "reconciler/status"},
 	"reconciler/diff":                {"placement/api", "placement/controllers"},
 	"reconciler/faults":              {},
 	"reconciler/difftext":            {"placement/api", "placement/listitem", "reconciler/diff"},

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
@@ -82,6 +83,7 @@ type daemon struct {
 	proposals *proposal.Proposer
 	reviews   *review.Reviewer   // nil if pull requests are not reviewed
 	commands  *command.Commander // nil if no forge is used
+	approvals *approval.Approver // nil if no forge is used
 	// loop runs while this replica leads.
 	loop *reconciler.Reconciler
 }
@@ -186,13 +188,14 @@ func (d *daemon) connectForge(statusFleet string) error {
 		return err
 	}
 	d.reviews = newReviewer(d.cfg, d.repo, d.remotes, shared, statusFleet, d.members.try, d.log)
-	d.commands = newCommander(d.cfg, shared, d.proposals, d.reviews, d.record.Add, d.log)
+	d.approvals = newApprover(d.cfg, d.repo, d.remotes, shared, d.decide, d.log)
+	d.commands = newCommander(d.cfg, shared, d.proposals, d.reviews, d.approvals, d.record.Add, d.log)
 	return nil
 }
 
 // buildLoop creates the loop. Its reports go to the server, the proposer and the reviewer.
 func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
-	publish := fanOut(d.publish, d.proposals.Observe)
+	publish := fanOut(fanOut(d.publish, d.proposals.Observe), d.approvals.Observe)
 	if d.reviews != nil {
 		publish = fanOut(publish, d.reviews.Observe)
 	}
@@ -272,6 +275,7 @@ func (d *daemon) runLeaderTasks(ctx context.Context) error {
 	}
 	if d.commands != nil {
 		group.Go(func() error { return d.commands.Run(ctx) })
+		group.Go(func() error { return d.approvals.Run(ctx) })
 	}
 	return group.Wait()
 }
@@ -281,11 +285,12 @@ func (d *daemon) wakePullRequests() {
 	d.proposals.Wake()
 	d.reviews.Wake()
 	d.commands.Wake()
+	d.approvals.Wake()
 }
 
 // pullRequestTroubles lists what cannot be done on the forge.
 func (d *daemon) pullRequestTroubles() []string {
-	return slices.Concat(d.proposals.Troubles(), d.reviews.Troubles())
+	return slices.Concat(d.proposals.Troubles(), d.reviews.Troubles(), d.approvals.Troubles())
 }
 
 // notifyOnFailure calls notice after each poll that fails and after the first that succeeds. A

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/server/kubeapi"
@@ -69,6 +70,17 @@ func (d *daemon) approve(ctx context.Context, a kubeapi.Decision) (refused bool,
 	_, err = reconciler.Approve(ctx, d.loop, o)
 	_, refused = errors.AsType[*reconciler.OrderError](err)
 	return refused, err
+}
+
+// decide carries out an approval, or a rejection, that was given on a pull request.
+func (d *daemon) decide(ctx context.Context, a approval.Decision) (said string, err error) {
+	said, err = reconciler.Approve(ctx, d.loop, reconciler.Order{
+		Subject: a.Placement.String(), Run: a.Run, Stage: a.Stage, Before: a.Before, After: a.After, Reject: a.Reject, By: a.By, Reason: a.Reason,
+	})
+	if refused, ok := errors.AsType[*reconciler.OrderError](err); ok {
+		return "", &approval.RefusedError{Why: refused.Why}
+	}
+	return said, err
 }
 
 // localUser is who sends an action without authentication and does not give a name.

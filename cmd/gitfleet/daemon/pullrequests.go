@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
@@ -16,11 +17,14 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
@@ -106,18 +110,48 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, remotes settings.Remot
 }
 
 // newCommander returns what executes commands in comments on pull requests; nil if no forge is used.
-func newCommander(c settings.Config, f *forge.Shared, proposals *proposal.Proposer, reviews *review.Reviewer, record func(...history.Entry), log *slog.Logger) *command.Commander {
+func newCommander(c settings.Config, f *forge.Shared, proposals *proposal.Proposer, reviews *review.Reviewer, approvals *approval.Approver, record func(...history.Entry), log *slog.Logger) *command.Commander {
 	if f == nil {
 		return nil
 	}
 	cfg := command.Config{
-		Forge: f, Proposals: proposals, Fleet: c.FleetName, Base: c.Source.Branch, Record: record,
+		Forge: f, Proposals: proposals, Runs: approvals, Fleet: c.FleetName, Base: c.Source.Branch, Record: record,
 		Interval: max(time.Second, c.Forge.Interval.Duration), Log: log,
 	}
 	if reviews != nil && c.PullRequests.Plans {
 		cfg.Plans = reviews
 	}
 	return command.New(cfg)
+}
+
+// newApprover returns what approves stages of update runs for reviews of pull requests and comments on them; nil if no forge is used.
+func newApprover(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, decide func(context.Context, approval.Decision) (string, error), log *slog.Logger) *approval.Approver {
+	if f == nil {
+		return nil
+	}
+	loader := sync.OnceValue(func() *hub.Loader { return c.Loader(remotes) })
+	return approval.New(approval.Config{
+		Forge: f, Base: c.Source.Branch, Approve: decide, Interval: max(time.Second, c.Forge.Interval.Duration), Log: log,
+		Parent: func(ctx context.Context, commit string) (string, error) {
+			found, err := repo.Commit(ctx, commit)
+			if err != nil || len(found.Parents) == 0 {
+				return "", err
+			}
+			return found.Parents[0], nil
+		},
+		Content: func(ctx context.Context, commit string, key api.PlacementKey) (string, bool, error) {
+			files, err := repo.Files(ctx, commit)
+			if err != nil {
+				return "", false, err
+			}
+			snapshot, err := loader().Load(hub.Commit{Hash: commit}, files)
+			if err != nil {
+				return "", false, err
+			}
+			source, known := plan.SourceOf(snapshot, key)
+			return source.Fingerprint, known, nil
+		},
+	})
 }
 
 // fencedForge returns the configuration of a forge to which no request is sent while mayWrite

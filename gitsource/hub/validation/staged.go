@@ -41,6 +41,26 @@ func CheckStagedUpdateStrategy(r *document.Report, id api.ID, version string, an
 	eachRepeated(names, func(i int, name string) {
 		r.Rulef(at.At(i).Child("name"), "another stage is named %q; give each stage its own name", name)
 	})
+	checkReviewed(r, annotations, spec)
+}
+
+// checkReviewed checks the stages that reviews approve.
+func checkReviewed(r *document.Report, annotations map[string]string, spec *api.StagedUpdateStrategySpec) {
+	value, written := annotations[api.ApprovedByReviewAnnotation]
+	named := api.StagesApprovedByReview(value)
+	at := r.Field("metadata", "annotations", api.ApprovedByReviewAnnotation)
+	if written && len(named) == 0 {
+		r.Rulef(at, "it names no stage; write the names of stages, separated by commas, or leave the annotation out")
+	}
+	for _, name := range named {
+		i := slices.IndexFunc(spec.Stages, func(s api.StageConfig) bool { return s.Name == name })
+		switch {
+		case i < 0:
+			r.Rulef(at, "the strategy has no stage %q; correct the name", name)
+		case !spec.Stages[i].NeedsApproval(true) && !spec.Stages[i].NeedsApproval(false):
+			r.Rulef(at, "stage %s needs no approval; add a task of type Approval, or leave it out here", name)
+		}
+	}
 }
 
 func checkStage(r *document.Report, p *document.FieldPath, s *api.StageConfig, zero bool) {
