@@ -20,7 +20,7 @@ type leadership struct {
 }
 
 // SetLeader makes the server refuse, with the error of check, what only the leader answers: all except the health checks, the
-// metrics and what is said about the process. The gauges of the fleet are exported while certain reports that no other replica
+// metrics, the discovery of the Kubernetes API and what is said about the process. The gauges of the fleet are exported while certain reports that no other replica
 // may lead. Without it the server answers everything. SetLeader must not be called after the server has started.
 func (s *Server) SetLeader(check func() error, certain func() bool) {
 	s.leader = leadership{check, certain}
@@ -33,7 +33,8 @@ var errStandsBy = errors.New("this replica stands by: another one leads")
 func (s *Server) ofLeader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		path := req.URL.Path
-		if path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, "/debug/") || s.leader.check == nil {
+		ofKubernetes, discovery := kubernetesPath(path)
+		if path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, "/debug/") || discovery || s.leader.check == nil {
 			next.ServeHTTP(w, req)
 			return
 		}
@@ -44,7 +45,7 @@ func (s *Server) ofLeader(next http.Handler) http.Handler {
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, req)
-		case ofKubernetes(path):
+		case ofKubernetes:
 			refuseKubernetes(w, err)
 		default:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -52,10 +53,19 @@ func (s *Server) ofLeader(next http.Handler) http.Handler {
 	})
 }
 
-// ofKubernetes reports whether a path is one of the Kubernetes API, whose clients show the message of a Status only.
-func ofKubernetes(path string) bool {
-	root, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return root == "api" || root == "apis" || root == "openapi" || root == "version"
+// kubernetesPath reports whether a path is one of the Kubernetes API, and whether it is one of its discovery. Clients show the message
+// of a Status only, and not that of a failed discovery, without which they do not ask for objects.
+func kubernetesPath(path string) (is, discovery bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch parts[0] {
+	case "openapi", "version":
+		return true, true
+	case "api":
+		return true, len(parts) <= 2 // with a version
+	case "apis":
+		return true, len(parts) <= 3 // with a group and a version
+	}
+	return false, false
 }
 
 func refuseKubernetes(w http.ResponseWriter, why error) {

@@ -33,12 +33,12 @@ func TestOnlyTheLeaderAnswers(t *testing.T) {
 			t.Errorf("%s: %d %s", request, code, text)
 		}
 	}
-	code, text := answer(http.MethodGet, "/apis/placement.kubernetes-fleet.io/v1")
+	code, text := answer(http.MethodGet, "/apis/placement.kubernetes-fleet.io/v1/clusterresourceplacements")
 	var said metav1.Status
 	if err := json.Unmarshal([]byte(text), &said); err != nil || code != http.StatusServiceUnavailable || said.Message != stands.Error() || said.Reason != metav1.StatusReasonServiceUnavailable {
 		t.Errorf("a Kubernetes client gets %d %s", code, text)
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/metrics": 200, "/debug/goroutines": 200, "/readyz": 503, "/webhook": 503} {
+	for path, want := range map[string]int{"/healthz": 200, "/metrics": 200, "/debug/goroutines": 200, "/apis/placement.kubernetes-fleet.io/v1": 200, "/readyz": 503, "/webhook": 503} {
 		if code, text := answer(http.MethodGet, path); code != want || strings.Contains(text, "10.0.0.5") {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
