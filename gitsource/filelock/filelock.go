@@ -21,3 +21,7 @@ func Open(path string, flag int) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Release closes a file that is locked, whoever locked it, and releases the lock also if the file is still mapped into
+// memory: closing it alone does not.
+func Release(f *os.File) error { return errors.Join(unlock(f), f.Close()) }

@@ -15,3 +15,5 @@ func lock(f *os.File) error {
 	}
 	return err
 }
+
+func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

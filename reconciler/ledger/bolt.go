@@ -52,12 +52,12 @@ var ErrInUse = filelock.ErrInUse
 
 // guard adds what is done to errors. It converts panics and memory faults of the library, which
 // occur on a damaged file, into errors. The library must not be used afterwards, not even to
-// close the file, which guard closes to release its lock.
+// close the file, which guard does to release its lock.
 func (s *boltStore) guard(what string, do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.file.Close()
+			filelock.Release(s.file)
 			err = faultOf(s.path, fault)
 		}
 		if err != nil {

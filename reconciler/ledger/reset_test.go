@@ -81,7 +81,8 @@ func damages(whole []byte) map[string][]byte {
 		at += next
 		record[at+1] = 'E'
 	}
-	return map[string][]byte{"no database": []byte("this is no database"), "cut off": whole[:len(whole)/2], "a changed record": record}
+	lost := append(bytes.Clone(whole[:2*os.Getpagesize()]), make([]byte, len(whole)-2*os.Getpagesize())...) // the library panics
+	return map[string][]byte{"no database": []byte("this is no database"), "cut off": whole[:len(whole)/2], "a changed record": record, "lost pages": lost}
 }
 
 // A damaged ledger is moved aside with its bytes, and a new one is begun. One that can be read stays,
@@ -128,7 +129,7 @@ func TestReset(t *testing.T) {
 	for n, data := range slices.Collect(maps.Values(damages(whole))) {
 		reset(data, false, "ledger.db.aside-20261128T120000Z"+names[n])
 	}
-	reset(whole, true, "ledger.db.aside-20261128T120000Z-4")
+	reset(whole, true, "ledger.db.aside-20261128T120000Z-5")
 
 	unreadable := t.TempDir()
 	if err := os.Mkdir(filepath.Join(unreadable, "ledger.db"), 0o700); err != nil {
