@@ -107,8 +107,8 @@ func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
 	return waiting
 }
 
-// hurryHooks makes objects due that waited for what was just applied.
-func (a *applier) hurryHooks(tasks []task) {
+// retryHooks makes objects due that waited for what was just applied.
+func (a *applier) retryHooks(tasks []task) {
 	applied := func(yield func(api.ID) bool) {
 		for _, t := range tasks {
 			if !yield(t.manifest.ID) {
@@ -167,7 +167,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		a.fresh[id.Name] = true
-		a.hurry(id.Name) // the watch will not report a change of it
+		a.retryNamespace(id.Name) // the watch will not report a change of it
 	}
 	if o.written != nil {
 		delete(a.suspects, id)

@@ -31,7 +31,7 @@ func (s *session) receiveFleet() {
 
 // observeOnly replaces act on a cluster that another fleet holds. It writes nothing. Once no
 // other fleet holds the cluster, everything is reconciled.
-func (s *session) observeOnly(ctx context.Context, woken waking) error {
+func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 	look := !s.store.HeldByOther() // a new membership says that the cluster is ours
 	switch woken {
 	case byLeave:
@@ -39,7 +39,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	case byWorks:
 		s.setWorks(s.last)
 	case byChanges:
-		look = len(s.store.WrittenByOthers(s.observer.absorb())) > 0 || look
+		look = len(s.store.WrittenByOthers(s.observer.recordChanges())) > 0 || look
 	case byCheck, byRetry:
 		look = true
 	case bySweep:

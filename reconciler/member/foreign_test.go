@@ -68,7 +68,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 // On a cluster that another fleet holds, a session writes nothing, and leaving the cluster
 // releases nothing. Once the other fleet is gone, everything is reconciled.
 func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
-	for _, woken := range []waking{byFleet, byWorks, byCheck, byChanges, bySweep, byRetry} {
+	for _, woken := range []wakeReason{byFleet, byWorks, byCheck, byChanges, bySweep, byRetry} {
 		at := apiserver.NewConfigMaps()
 		keeps(t, memberOf(t, another, at), held(3))
 		at.Writes = nil

@@ -62,7 +62,7 @@ func TestObjectsWaitForHooks(t *testing.T) {
 	s.observer.recordEnd(job, &ended)
 	s.processPrepared(t.Context(), map[api.ID]bool{job: true})
 	expect("after the Job", map[api.ID]bool{job: true, config1: true, after: false})
-	s.again(t.Context())
+	s.retryDue(t.Context())
 	expect("at last", map[api.ID]bool{job: true, config1: true, after: true})
 	if len(s.trouble) > 0 {
 		t.Errorf("there is trouble: %v", s.trouble)

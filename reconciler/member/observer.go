@@ -31,9 +31,9 @@ type observer struct {
 	established map[string]bool
 }
 
-// absorb records the changes that the watches reported, unless a later write of our own is
+// recordChanges records the changes that the watches reported, unless a later write of our own is
 // known. It returns the objects that have changed since the last call.
-func (o *observer) absorb() map[api.ID]bool {
+func (o *observer) recordChanges() map[api.ID]bool {
 	news := o.watch.Changes.Drain()
 	for _, k := range slices.Clone(o.watch.All()) {
 		if k.Unserved() {
@@ -164,12 +164,12 @@ func (o *observer) definitionEstablished(definition api.ID) {
 	o.established[group] = true
 }
 
-// revive makes retries due at once of objects that waited for a namespace that has changed, or
+// retryWaiting makes retries due at once of objects that waited for a namespace that has changed, or
 // for a kind whose definition was established.
-func (o *observer) revive(touched map[api.ID]bool) {
+func (o *observer) retryWaiting(touched map[api.ID]bool) {
 	for id := range touched {
 		if o.live.Of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-			for _, other := range o.hurry(id.Name) {
+			for _, other := range o.retryNamespace(id.Name) {
 				touched[other] = true
 			}
 		}
@@ -259,7 +259,7 @@ func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
 	if len(started) == 0 || !o.watch.WaitForLists(ctx, started, o.cfg.Timeout) {
 		return
 	}
-	o.unprocessed = o.absorb()
+	o.unprocessed = o.recordChanges()
 	o.watch.Changes.Nudge()
 }
 

@@ -81,7 +81,7 @@ func TestOutdatedEventsAreDropped(t *testing.T) {
 				s.live.Put(cm("x"), test.known)
 			}
 			test.event(s.watch.Changes)
-			touched := s.observer.absorb()
+			touched := s.observer.recordChanges()
 			var got uint64
 			if l := s.live.Of(cm("x")); l != nil {
 				got = l.Version
@@ -103,7 +103,7 @@ func TestEventsOfAnEndedWatchAreDropped(t *testing.T) {
 	s.watch.Changes.List(old, observed.List{Found: nil, Version: 4})
 	s.watch.Changes.Remove(old, cm("x"), &observed.Object{Version: 6})
 	s.watch.Changes.Put(old, cm("y"), &observed.Object{Version: 4})
-	if s.observer.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
+	if s.observer.recordChanges(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
 		t.Errorf("x is %v, y is %v", s.live.Of(cm("x")), s.live.Of(cm("y")))
 	}
 }
@@ -133,8 +133,8 @@ func TestEarlierVersionInANewerListShowsRestore(t *testing.T) {
 			}
 			s.watch.Changes.Put(k, cm("x"), &observed.Object{Version: test.listed})
 			s.watch.Changes.List(k, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: test.list})
-			s.observer.absorb()
-			err := s.react(t.Context())
+			s.observer.recordChanges()
+			err := s.processChanges(t.Context())
 			if got := errors.Is(err, errReconnect); got != test.restored || (s.restored != "") != test.restored {
 				t.Errorf("the session ends: %v", err)
 			}

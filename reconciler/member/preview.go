@@ -142,7 +142,7 @@ func (p *Preview) Changes(ctx context.Context, works []*work.Work) ([]Change, er
 	if err != nil {
 		return nil, err
 	}
-	return p.changes(ctx, tasks, p.look)
+	return p.changes(ctx, tasks, p.changeOf)
 }
 
 // tasks sets what the cluster is to hold, and returns a task for each object of it that is not
@@ -176,7 +176,7 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 			p.s.trouble[c.ID] = &trouble{recreate: true, hash: c.Manifest.Hash}
 		}
 	}
-	gone, err := p.gone(ctx)
+	gone, err := p.removals(ctx)
 	for i, c := range changes {
 		if b, held := p.s.brake.braked[c.ID]; held && c.Effect == Recreates {
 			changes[i].Message = (&decide.HeldError{Why: b.why}).Error()
@@ -227,8 +227,8 @@ func (c *Change) fails(t task, live *unstructured.Unstructured, err error) *Chan
 	return c
 }
 
-// look returns the change of one object; nil if there is none.
-func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
+// changeOf returns the change of one object; nil if there is none.
+func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 	c, gvk := newChange(t), t.gvk()
 	if t.res == (connection.Resource{}) {
 		if c.Effect = Adds; p.s.definition(gvk) == nil {
@@ -398,9 +398,9 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	return c, nil
 }
 
-// gone lists the objects that are no longer desired, in the order in which they would be
+// removals lists the objects that are no longer desired, in the order in which they would be
 // removed.
-func (p *Preview) gone(ctx context.Context) ([]Change, error) {
+func (p *Preview) removals(ctx context.Context) ([]Change, error) {
 	ids := p.s.inventoried()
 	var stales []stale
 	there := map[api.ID]*observed.Object{}
@@ -420,12 +420,12 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	var out []Change
 	for _, st := range stales {
-		out = append(out, p.goes(ctx, st, there[st.item.ID()]))
+		out = append(out, p.removal(ctx, st, there[st.item.ID()]))
 	}
 	return out, nil
 }
 
-func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change {
+func (p *Preview) removal(ctx context.Context, st stale, l *observed.Object) Change {
 	c := Change{ID: st.item.ID(), Placement: st.inv.Placement, Effect: Deletes}
 	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.allowed(st), Held: p.s.brake.braked[c.ID].why}
 	step, kept := decide.Delete(facts)

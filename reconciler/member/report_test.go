@@ -100,7 +100,7 @@ func TestPodsSayWhyAWorkloadIsNotAvailable(t *testing.T) {
 	for !strings.HasSuffix(message(slow), "(0 of 2 replicas updated; "+why+")") {
 		select {
 		case <-s.watch.Changes.Wake:
-			s.observer.absorb()
+			s.observer.recordChanges()
 			s.reporter.askWhy(t.Context())
 		case <-time.After(time.Minute):
 			t.Fatalf("it says %s", message(slow))

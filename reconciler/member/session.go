@@ -199,11 +199,11 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.conn.Close()
 }
 
-// A waking is what a session has to handle.
-type waking int
+// A wakeReason is what a session has to handle.
+type wakeReason int
 
 const (
-	byEnd waking = iota
+	byEnd wakeReason = iota
 	byLeave
 	byFleet
 	byWorks
@@ -217,7 +217,7 @@ const (
 
 // wait waits until there is something to do. The goroutine of a cluster spends nearly all of
 // its time here.
-func (s *session) wait(ctx context.Context) waking {
+func (s *session) wait(ctx context.Context) wakeReason {
 	leave, check := s.leave, s.check
 	if s.leaving {
 		leave = nil
@@ -249,8 +249,8 @@ func (s *session) wait(ctx context.Context) waking {
 	}
 }
 
-// handle does what one waking requires. An error ends the session.
-func (s *session) handle(ctx context.Context, woken waking) error {
+// handle does what the session was woken for. An error ends the session.
+func (s *session) handle(ctx context.Context, woken wakeReason) error {
 	defer s.handled(ctx)
 	if err := s.overBudget(); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (s *session) handle(ctx context.Context, woken waking) error {
 }
 
 // act is handle on a cluster that no other fleet holds.
-func (s *session) act(ctx context.Context, woken waking) error {
+func (s *session) act(ctx context.Context, woken wakeReason) error {
 	switch woken {
 	case byLeave:
 		s.leaving = true
@@ -279,14 +279,14 @@ func (s *session) act(ctx context.Context, woken waking) error {
 	case byCheck:
 		s.recheck(ctx)
 	case byChanges:
-		return s.react(ctx)
+		return s.processChanges(ctx)
 	case bySweep:
 		s.sweepOn(ctx)
 	case byRetry:
 		if s.leaving {
 			s.leaveCluster(ctx)
 		} else {
-			s.again(ctx)
+			s.retryDue(ctx)
 		}
 	case byProbe:
 		p := *s.found

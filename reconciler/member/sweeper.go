@@ -21,15 +21,15 @@ import (
 type sweeper struct {
 	*valueChecker
 	timer *time.Timer
-	// remaining are the kinds to be listed in this round, and doubts are objects to be checked
+	// remaining are the kinds to be listed in this round, and unreported are objects to be checked
 	// again.
-	remaining []schema.GroupVersionKind
-	doubts    map[api.ID]*observed.Object // the object as it was read; nil if it did not exist
-	busy      bool                        // a round has begun
+	remaining  []schema.GroupVersionKind
+	unreported map[api.ID]*observed.Object // the object as it was read; nil if it did not exist
+	busy       bool                        // a round has begun
 }
 
 func newSweeper(v *valueChecker) *sweeper {
-	w := &sweeper{valueChecker: v, timer: time.NewTimer(time.Hour), doubts: map[api.ID]*observed.Object{}}
+	w := &sweeper{valueChecker: v, timer: time.NewTimer(time.Hour), unreported: map[api.ID]*observed.Object{}}
 	w.timer.Stop()
 	return w
 }
@@ -95,8 +95,8 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 				if w.unprocessed[id] {
 					w.suspects[id] = true // compared when the change of the object is processed
 				}
-			case w.unheard(o):
-				w.doubts[id] = observed.Of(o)
+			case w.isNewer(o):
+				w.unreported[id] = observed.Of(o)
 			default:
 				tasks, comparisons = append(tasks, t), append(comparisons, x.compareValues(ctx, w.applier.withInputs(t), o))
 			}
@@ -107,7 +107,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 	}
 	for id, wanted := range w.wanted.all() {
 		if _, settled := w.settled(id); settled && !found[id] && wanted.gvk() == gvk {
-			w.doubts[id] = nil
+			w.unreported[id] = nil
 		}
 	}
 	return w.conclude(tasks, comparisons)
@@ -120,17 +120,17 @@ func (w *sweeper) settled(id api.ID) (task, bool) {
 	return t, asApplied && !w.unprocessed[id]
 }
 
-// unheard reports whether an object has changed since the watch last reported it.
-func (w *sweeper) unheard(o *unstructured.Unstructured) bool {
+// isNewer reports whether an object has changed since the watch last reported it.
+func (w *sweeper) isNewer(o *unstructured.Unstructured) bool {
 	l := w.live.Of(api.IDOf(o))
 	return l == nil || observed.ParseVersion(o.GetResourceVersion()) > l.Version
 }
 
-// settleDoubts checks again the objects whose state a watch had not reported when they were
+// confirmUnreported checks again the objects whose state a watch had not reported when they were
 // read. It returns those that have changed.
-func (w *sweeper) settleDoubts(ctx context.Context) (changed map[api.ID]bool) {
+func (w *sweeper) confirmUnreported(ctx context.Context) (changed map[api.ID]bool) {
 	changed = map[api.ID]bool{}
-	for id, read := range w.doubts {
+	for id, read := range w.unreported {
 		t, settled := w.settled(id)
 		known := w.live.Of(id)
 		switch {
@@ -138,7 +138,7 @@ func (w *sweeper) settleDoubts(ctx context.Context) (changed map[api.ID]bool) {
 			continue // the watch has reported it, or it is being processed
 		case read == nil:
 			live, err := w.conn.Read(ctx, t.res, id)
-			if err != nil || live != nil && !w.unheard(live) {
+			if err != nil || live != nil && !w.isNewer(live) {
 				continue
 			}
 			w.live.Drop(id)
@@ -159,6 +159,6 @@ func (w *sweeper) settleDoubts(ctx context.Context) (changed map[api.ID]bool) {
 			w.watch.End(k) // a new watch begins with a list
 		}
 	}
-	clear(w.doubts)
+	clear(w.unreported)
 	return changed
 }

@@ -126,19 +126,19 @@ func (s *session) recheck(ctx context.Context) {
 	}
 }
 
-// react processes the changes that the watches reported.
-func (s *session) react(ctx context.Context) error {
+// processChanges processes the changes that the watches reported.
+func (s *session) processChanges(ctx context.Context) error {
 	if why := s.watch.Changes.Restored(); why != "" {
 		s.restored = cmp.Or(s.restored, why)
 		return reconnect(errors.New(why))
 	}
-	touched := s.observer.absorb()
+	touched := s.observer.recordChanges()
 	if s.store.LostToOther(ctx, touched) {
 		s.observingOnly = true
 		return s.observeOnly(ctx, byCheck)
 	}
 	s.inventories.restore(ctx, touched)
-	s.observer.revive(touched)
+	s.observer.retryWaiting(touched)
 	s.brake.recheckHeld(touched)
 	s.process(ctx, touched)
 	s.checkSuspects(ctx)
@@ -147,8 +147,8 @@ func (s *session) react(ctx context.Context) error {
 	return nil
 }
 
-// again retries the failures that are due.
-func (s *session) again(ctx context.Context) {
+// retryDue retries the failures that are due.
+func (s *session) retryDue(ctx context.Context) {
 	s.reviewMissing(ctx)
 	if s.blocked {
 		s.sync(ctx)
@@ -360,7 +360,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		s.applier.fail(o)
 	}
 	s.applier.apply(ctx, tasks, touched)
-	s.applier.hurryHooks(tasks)
+	s.applier.retryHooks(tasks)
 	if s.applier.recreate(ctx, tasks, touched); s.store.HeldByOther() {
 		return
 	}
@@ -445,7 +445,7 @@ func (s *session) handleValueResults(ctx context.Context, results valueResults) 
 	}
 }
 
-// sweepOn runs one step of a sweep: it checks the doubts and lists one more kind.
+// sweepOn runs one step of a sweep: it checks what no watch has reported and lists one more kind.
 func (s *session) sweepOn(ctx context.Context) {
 	defer s.sweeper.schedule()
 	if s.conn.CutOff() || s.leaving || s.blocked {
@@ -454,14 +454,14 @@ func (s *session) sweepOn(ctx context.Context) {
 	if !s.sweeper.busy {
 		s.sweeper.busy, s.sweeper.remaining = true, s.watchedKinds()
 	}
-	s.handleValueResults(ctx, valueResults{changed: s.sweeper.settleDoubts(ctx)})
+	s.handleValueResults(ctx, valueResults{changed: s.sweeper.confirmUnreported(ctx)})
 	if gvk, more := s.sweeper.next(); more {
 		s.handleValueResults(ctx, s.sweeper.checkKind(ctx, gvk))
 	}
 }
 
 // sweepNow runs a whole sweep, because a user requested it or because very much was written.
-// Its doubts are checked in the next step.
+// What no watch has reported is checked in the next step.
 func (s *session) sweepNow(ctx context.Context) {
 	s.sweeper.busy, s.sweeper.remaining = true, nil
 	for _, gvk := range s.watchedKinds() {

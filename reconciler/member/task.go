@@ -228,7 +228,7 @@ func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKin
 	w, id, gvk := t.wanted, t.manifest.ID, t.gvk()
 	res, served := a.kinds.Of(gvk)
 	bad := a.trouble[id]
-	f.Waits = bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(served && bad.unknownKind())
+	f.Waits = bad != nil && bad.hash == w.manifest.Hash && a.retryNotDue(bad, w.manifest) && !(served && bad.unknownKind())
 	switch {
 	case f.Waits:
 		return f, awaited
@@ -254,7 +254,7 @@ func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKin
 	f.Failed, f.Rejected = bad != nil, t.rejected != ""
 	t.suspendedReason = a.works.suspendedReason(w.placement, id)
 	if f.Suspended = t.suspendedReason != ""; f.Suspended {
-		f.Changed = a.astray(*t, l) || a.suspects[id]
+		f.Changed = a.mayDiffer(*t, l) || a.suspects[id]
 		return f, awaited
 	}
 	f.Hook, f.HookFor = a.mayApply(w)
@@ -291,8 +291,8 @@ func (t *task) applied(fleet string) drift.Applied {
 	return drift.Applied{Fleet: fleet, Managed: t.item.Managed, Manifest: t.manifest.Object.Content, Altered: t.alteredBefore}
 }
 
-// astray reports whether a suspended object may differ from what is wanted.
-func (a *applier) astray(t task, l *observed.Object) bool {
+// mayDiffer reports whether a suspended object may differ from what is wanted.
+func (a *applier) mayDiffer(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
 		return a.trouble[t.manifest.ID] != nil // no watch reports it
 	}
@@ -319,11 +319,11 @@ func (a *applier) unverified(w wanted) bool {
 	return a.verifies(w) && (!ok || verified != a.live.OwnershipState(w.manifest.ID))
 }
 
-// waits reports whether a retry of an object is not due yet. If the object was not written
+// retryNotDue reports whether a retry of an object is not due yet. If the object was not written
 // because of its state, any write of others makes the retry due, at most once a second, except
 // those of an autoscaler. Some writes do not change the ownership state; see
 // observed.OwnershipState.
-func (a *applier) waits(t *trouble, m *work.Manifest) bool {
+func (a *applier) retryNotDue(t *trouble, m *work.Manifest) bool {
 	now, live := time.Now(), a.live.Of(m.ID)
 	written := a.suspects[m.ID] && !scaled(m, live)
 	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.OwnershipState(m.ID)) {
@@ -360,7 +360,7 @@ func (a *applier) fail(o outcome) {
 	t.drift = o.item != nil && o.item.Hash != ""
 	t.unknown, t.namespaceMissing = o.unknown, connection.ForbiddenByNamespace(o.err)
 	t.recreate = o.immutable && asksForRecreation(o.manifest)
-	t.pending = a.passes(o)
+	t.pending = a.isTransient(o)
 	first := firstRetry
 	if t.namespaceMissing {
 		first = 100 * time.Millisecond // the missing object is just being applied
@@ -387,10 +387,10 @@ func (a *applier) fail(o outcome) {
 	}
 }
 
-// passes reports whether the reason why an object was not applied will pass by itself: its
+// isTransient reports whether the reason why an object was not applied will pass by itself: its
 // definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
 // respond.
-func (a *applier) passes(o outcome) bool {
+func (a *applier) isTransient(o outcome) bool {
 	var coming *pendingDefinition
 	switch {
 	case o.err == nil:

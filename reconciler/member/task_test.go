@@ -197,7 +197,7 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 				}
 				s.live.Put(id, &test.live)
 				s.suspects[id] = test.suspect
-				if got := s.applier.waits(&failure, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
+				if got := s.applier.retryNotDue(&failure, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
 					t.Errorf("waits: %t", got)
 				}
 				if test.waits > 0 && failure.next.After(now.Add(test.waits)) {
@@ -294,7 +294,7 @@ func TestPendingFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			s.setWorks([]*work.Work{{Placement: web, Manifests: append(test.others, m)}})
-			if got := s.applier.passes(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
+			if got := s.applier.isTransient(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
 				t.Errorf("pending: %t, want %t", got, test.want)
 			}
 		})

@@ -73,7 +73,7 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 // try determines the change of one object. If the object does not exist, the server creates it
 // in a dry run.
 func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
-	c, err := p.look(ctx, t)
+	c, err := p.changeOf(ctx, t)
 	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
 		_, err = p.executor().merged(ctx, t, snapshot{})
 	}
@@ -84,15 +84,15 @@ func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 		c = p.untried(t, err)
 	}
 	if c != nil {
-		p.doubt(t, c)
+		p.markUnknown(t, c)
 	}
 	return c, nil
 }
 
-// doubt makes a change Unknown if the response of the server says nothing about the object: the
+// markUnknown makes a change Unknown if the response of the server says nothing about the object: the
 // server does not have what it needs to decide, or not the definition of the kind as it will
 // be.
-func (p *Preview) doubt(t task, c *Change) {
+func (p *Preview) markUnknown(t task, c *Change) {
 	gvk := t.gvk()
 	unserved := t.res == (connection.Resource{})
 	by := p.s.definition(gvk)
@@ -165,7 +165,7 @@ func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 // An object of which no dry run may be requested is compared as in Changes.
 func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t task) (*Change, error) {
 	if t.res == (connection.Resource{}) || p.s.applier.untried[t.gvk()] != "" {
-		return p.look(ctx, t)
+		return p.changeOf(ctx, t)
 	}
 	live, skip, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
 	if refusal, refused := errors.AsType[decide.Refusal](err); refused {

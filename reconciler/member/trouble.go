@@ -102,9 +102,9 @@ func (p *progress) retryAll() {
 	}
 }
 
-// hurry returns the failed objects of a namespace, which are to be retried at once. That retry
+// retryNamespace returns the failed objects of a namespace, which are to be retried at once. That retry
 // does not increase their backoff, and resets that of objects that waited for the namespace.
-func (p *progress) hurry(namespace string) (ids []api.ID) {
+func (p *progress) retryNamespace(namespace string) (ids []api.ID) {
 	for id, t := range p.trouble {
 		if id.Namespace == namespace && !t.unknownKind() {
 			if t.failures--; t.namespaceMissing || t.failures < 0 {

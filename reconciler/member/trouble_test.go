@@ -69,7 +69,7 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 func TestHurrySchedulesARetry(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.trouble[cm("x")] = &trouble{next: time.Now().Add(time.Hour)}
-	s.hurry("app")
+	s.retryNamespace("app")
 	s.reschedule()
 	select {
 	case <-s.retry.C:
@@ -90,7 +90,7 @@ func TestNamespaceEventsDoNotIncreaseTheBackoff(t *testing.T) {
 		"never counted":            {trouble{}, 0},
 	} {
 		s := &progress{trouble: map[api.ID]*trouble{cm("x"): &test.was}}
-		if s.hurry("app"); s.trouble[cm("x")].failures != test.want {
+		if s.retryNamespace("app"); s.trouble[cm("x")].failures != test.want {
 			t.Errorf("%s: %d failures are counted, want %d", name, s.trouble[cm("x")].failures, test.want)
 		}
 	}

@@ -174,16 +174,16 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 				}
 				for version := range uint64(30) {
 					seen(version+1, health.NotAvailableYet)
-					s.react(t.Context())
+					s.processChanges(t.Context())
 				}
 				established := time.After(test.established)
 				for server.applied.Load() < gadgets && time.Since(start) < time.Hour {
 					select {
 					case <-established:
 						seen(100, health.Available)
-						s.react(t.Context())
+						s.processChanges(t.Context())
 					case <-s.retry.C:
-						s.again(t.Context())
+						s.retryDue(t.Context())
 					}
 				}
 				if late := time.Since(server.serves); late > test.within {

@@ -105,7 +105,7 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 			bad.next = time.Time{}
 			s.unprocessed[id] = true
 		}
-		if err := s.react(t.Context()); err != nil {
+		if err := s.processChanges(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,7 +48,7 @@ func TestOnlyExpressionsOfManifestsAreEvaluated(t *testing.T) {
 				expressions: availability.New(&availability.Cache{}),
 			}
 			k.expressions.Replace(slices.Values(wanting(test.manifest)))
-			if _, l := k.look(object(test.live, test.phase)); l.Health.State != test.want {
+			if _, l := k.stateOf(object(test.live, test.phase)); l.Health.State != test.want {
 				t.Errorf("%+v, want %v", l.Health, test.want)
 			}
 		})

@@ -143,7 +143,7 @@ func (w *Set) follow(ctx context.Context, k *Kind) {
 		reconnected := context.Cause(request) == errReconnected
 		cancel(nil)
 		if err != nil && !reconnected {
-			w.falter(ctx, k, err)
+			w.waitAfterFailure(ctx, k, err)
 		}
 	}
 }
@@ -186,9 +186,9 @@ func (k *Kind) resumable(err error) bool {
 	return errors.Is(err, errNotStarted) && k.notStarted < maxNotStarted && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
-// falter waits after a list or watch that failed. Afterwards all objects are listed again,
+// waitAfterFailure waits after a list or watch that failed. Afterwards all objects are listed again,
 // unless the watch was merely not started.
-func (w *Set) falter(ctx context.Context, k *Kind, err error) {
+func (w *Set) waitAfterFailure(ctx context.Context, k *Kind, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -236,7 +236,7 @@ func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 			return "", err
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
-			id, l := k.look(o.(object))
+			id, l := k.stateOf(o.(object))
 			if err := at.Keep(textOf(id, l)); err != nil {
 				return err
 			}
@@ -329,10 +329,10 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 	switch what {
 	case watch.Bookmark:
 	case watch.Deleted:
-		id, l := k.look(o)
+		id, l := k.stateOf(o)
 		w.Changes.Remove(k, id, l)
 	default:
-		id, l := k.look(o)
+		id, l := k.stateOf(o)
 		w.Changes.Put(k, id, l)
 	}
 	k.resourceVersion = o.GetResourceVersion()
@@ -347,8 +347,8 @@ type object interface {
 	runtime.Object
 }
 
-// look returns what is kept of an object.
-func (k *Kind) look(o object) (api.ID, *observed.Object) {
+// stateOf returns what is kept of an object.
+func (k *Kind) stateOf(o object) (api.ID, *observed.Object) {
 	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	l := observed.Watched(o, k.GVK.Group)
 	l.Health = k.health(o, k.expressions.Of(id))

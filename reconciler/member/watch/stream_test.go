@@ -100,7 +100,7 @@ func TestEventsAreDecoded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, _ := k.look(o)
+			id, _ := k.stateOf(o)
 			if string(what) != test.what || id.Name != test.name {
 				t.Errorf("%s %s", what, id)
 			}
