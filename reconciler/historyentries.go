@@ -250,8 +250,8 @@ func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	return append(out, e)
 }
 
-// foldOne folds one observation, and records the changes in the history.
-func (r *Reconciler) foldOne(s observedSubject, o ledger.Observation) bool {
+// foldAndRecord folds one observation, and records the changes in the history.
+func (r *Reconciler) foldAndRecord(s observedSubject, o ledger.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
 		news := r.ledger.Fold(o)

@@ -110,14 +110,14 @@ func (c *chronicle) turns(n int) {
 
 func (c *chronicle) seen(cluster, trouble string) {
 	c.now = c.now.Add(time.Second)
-	c.foldOne(observedSubject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
+	c.foldAndRecord(observedSubject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
 }
 
 // says makes a member report its work as it was last sent.
 func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
-		c.foldOne(observedSubject{cluster, w.Placement}, ledger.WorkSeen{
+		c.foldAndRecord(observedSubject{cluster, w.Placement}, ledger.WorkSeen{
 			Cluster: cluster, Placement: w.Placement, At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove,
 			Total: len(w.Manifests), Exceptions: exceptions,
 		})
@@ -287,7 +287,7 @@ func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
 	c.tells("member unreachable east | connection refused\n")
 	denied := func(healthy bool, permissions ...string) {
 		c.now = c.now.Add(time.Second)
-		c.foldOne(observedSubject{cluster: "east"}, ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
+		c.foldAndRecord(observedSubject{cluster: "east"}, ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
 	}
 	denied(false, "list configmaps")
 	denied(false, "list configmaps")

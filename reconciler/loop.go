@@ -247,7 +247,7 @@ func (r *Reconciler) fold(seen map[observedSubject]ledger.Observation, now time.
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
-		if r.members[s.cluster] != nil && r.foldOne(s, seen[s]) {
+		if r.members[s.cluster] != nil && r.foldAndRecord(s, seen[s]) {
 			news = true
 		}
 	}
