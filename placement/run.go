@@ -106,20 +106,6 @@ func NewRunStage(config api.StageConfig, gates map[string]*api.RolloutGateSpec) 
 	return s
 }
 
-// A RunGate is a gate after a stage, with its last answer.
-type RunGate struct {
-	Name string
-	Spec api.RolloutGateSpec
-	// Passed is when it passed; zero if it has not. Since is when it last began to say Answer.
-	Passed time.Time `json:",omitzero"`
-	Since  time.Time `json:",omitzero"`
-	// Answer says why it passed or has not; empty if it has not been asked.
-	Answer string `json:",omitempty"`
-}
-
-// Text names the gate and says what it has answered last.
-func (g *RunGate) Text() string { return "the gate " + g.Name + ": " + g.Answer }
-
 // Clone returns a copy that shares nothing that may change.
 func (r Run) Clone() Run {
 	r.Stages = slices.Clone(r.Stages)

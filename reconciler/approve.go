@@ -105,7 +105,7 @@ func approvedBy(run *placement.Run, stage string, before bool) string {
 	return ""
 }
 
-// resumeContent lets content run again that was rolled back, or whose run was rejected.
+// resumeContent lets content run again that was rolled back, whose run was rejected, or of which a gate has failed.
 func (r *orderRun) resumeContent(o Order) (string, error) {
 	subject, err := r.subjectOf(o)
 	if err != nil {
@@ -133,6 +133,11 @@ func (r *orderRun) resumeContent(o Order) (string, error) {
 			name, run.Rejected = run.Name, nil
 			break
 		}
+		if run.Active() && run.Turn() < len(run.Stages) && slices.ContainsFunc(run.Stages[run.Turn()].Gates, placement.RunGate.HasFailed) {
+			name, *run = run.Name, run.Clone()
+			run.AskAgain()
+			break
+		}
 		if run.Automatic && run.RolledBack != "" {
 			name = run.Name
 			next.Runs = slices.Delete(next.Runs, i, i+1)
@@ -140,7 +145,7 @@ func (r *orderRun) resumeContent(o Order) (string, error) {
 		}
 	}
 	if name == "" {
-		return "", refuse("no update run of %s was rejected or rolled back by itself; commit a run to bring its content again", key)
+		return "", refuse("no update run of %s was rejected or rolled back by itself, or has a gate that failed; commit a run to bring its content again", key)
 	}
 	r.ledger.SetPlacement(key, next)
 	r.record(history.Proceeded, subject, o.By, "the content of update run "+name+" runs again: "+reason)

@@ -90,7 +90,8 @@ func TestFailedContentRunsAgain(t *testing.T) {
 	}{
 		"it was rolled back":       {[]placement.Run{{Name: "web-1", Automatic: true}, {Name: "web-2", Automatic: true, RolledBack: "no image", SupersededBy: "web-1"}}, "the registry was down", "the content of update run web-2 of crp/web runs again", 1},
 		"it was rejected":          {[]placement.Run{{Name: "web-1", Started: time.Unix(1, 0), Rejected: &placement.Approval{By: "ada"}}}, "a mistake", "the content of update run web-1 of crp/web runs again", 1},
-		"a run that was committed": {[]placement.Run{{Name: "web-1", RolledBack: "no image"}}, "why not", "error: no update run of crp/web was rejected or rolled back by itself; commit a run to bring its content again", 1},
+		"a run that was committed": {[]placement.Run{{Name: "web-1", RolledBack: "no image"}}, "why not", "error: no update run of crp/web was rejected or rolled back by itself, or has a gate that failed; commit a run to bring its content again", 1},
+		"a gate has failed":        {[]placement.Run{{Name: "web-1", Started: time.Unix(1, 0), Stages: []placement.RunStage{{Gates: []placement.RunGate{{Name: "errors", Failed: time.Unix(2, 0)}}}}}}, "a flaky probe", "the content of update run web-1 of crp/web runs again", 1},
 		"no reason":                {nil, "", "error: --reason is required: why may the content run again although it failed?", 0},
 	} {
 		c := newOrdered(t)
@@ -100,7 +101,7 @@ func TestFailedContentRunsAgain(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 		runs := c.ledger.Placement(web).Runs
-		if len(runs) != test.left || test.left > 0 && runs[0].Rejected != nil {
+		if len(runs) != test.left || test.left > 0 && (runs[0].Rejected != nil || len(runs[0].Stages) > 0 && runs[0].Stages[0].Gates[0].HasFailed()) {
 			t.Errorf("%s: %+v", name, runs)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -27,6 +28,7 @@ type eventBatch struct {
 	commits, pastCommits []loaded
 	seen                 map[observedSubject]ledger.Observation
 	orders               []queuedOrder
+	gateAnswers          []placement.GateAnswer // in order
 	// driftDecisions are the new decisions about held drift, by cluster; nil if they have not changed.
 	driftDecisions map[string]ledger.DriftDecisions
 	triggered      bool // a turn was requested for another reason
@@ -70,6 +72,11 @@ func (e *events) observe(o ledger.Observation) {
 			e.seen[s] = o
 		}
 	})
+}
+
+// addGateAnswer adds an answer, which may wait like an observation.
+func (e *events) addGateAnswer(a placement.GateAnswer) {
+	e.putTo(e.observed, func() { e.gateAnswers = append(e.gateAnswers, a) })
 }
 
 func (e *events) put(change func()) { e.putTo(e.wake, change) }

@@ -131,6 +131,9 @@ func (r *Reconciler) now() time.Time {
 func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool) {
 	happened := r.events.drain()
 	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) })
+	if foldGateAnswers(r.ledger, happened.gateAnswers) {
+		news = true
+	}
 	for _, l := range happened.pastCommits {
 		r.past.add(l, now, r.cfg.Log)
 	}
@@ -187,6 +190,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		return time.Second
 	}
 	r.recordWorks(p)
+	r.cfg.AskGates(gateQuestions(r.ledger, p), r.events.addGateAnswer)
 	r.updatePast(ctx, p, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -91,6 +92,9 @@ type Config struct {
 	Publish func(*status.Report)
 	// Record receives entries for the history, and never blocks; nil drops them.
 	Record func(...history.Entry)
+	// AskGates receives the gates that have to be asked from now on, in place of those before, and what receives their answers. Neither
+	// blocks. Nil asks none, so that those gates do not pass.
+	AskGates func([]placement.GateQuestion, func(placement.GateAnswer))
 	// Metrics are updated by the loop; nil measures nothing.
 	Metrics *Metrics
 	// Traces sends the traces of commits; nil sends none.
@@ -151,6 +155,9 @@ type Reconciler struct {
 func New(cfg Config) *Reconciler {
 	if cfg.Record == nil {
 		cfg.Record = func(...history.Entry) {}
+	}
+	if cfg.AskGates == nil {
+		cfg.AskGates = func([]placement.GateQuestion, func(placement.GateAnswer)) {}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -18,6 +18,8 @@ import (
 type assembly struct {
 	limits Limits
 	grants grant.Set
+	// gateServers are the servers that gates may ask; nil if they are not known.
+	gateServers *GateServers
 	// lockFile is the path of the lock file.
 	lockFile string
 	items    []*item

@@ -244,6 +244,27 @@ func (a *assembly) stagedRuns() []*StagedRun {
 	return out
 }
 
+// GateServers are the servers that gates may ask.
+type GateServers struct {
+	// URLs are their addresses: everything below the path of one may be asked.
+	URLs []string
+	// Refuse refuses a commit with a gate that asks another server. Otherwise that is a warning, and the gate does not pass.
+	Refuse bool
+}
+
+// check reports a gate that asks a server which is not among them.
+func (s *GateServers) check(a *assembly, it *item) {
+	field, address := "spec.prometheus.address", it.gate.Spec.Address()
+	if s == nil || address == "" || slices.ContainsFunc(s.URLs, func(allowed string) bool { return api.AddressWithin(address, allowed) }) {
+		return
+	}
+	severity := problem.Warning
+	if s.Refuse {
+		severity = problem.Error
+	}
+	a.problem(severity, it.at(field), field, "the configuration of gitfleet does not allow %s, so the gate cannot pass; add it to gates.servers there, or correct it", address)
+}
+
 // resolveGates sets the gates that strategies name, and reports those that are missing or that nothing names.
 func resolveGates(a *assembly) {
 	gates, named := map[string]*Gate{}, map[string]bool{}
@@ -274,6 +295,11 @@ func resolveGates(a *assembly) {
 	for _, it := range a.items {
 		if it.gate != nil && !named[it.id.Name] {
 			a.problem(problem.Warning, it.origin, "metadata.name", "no strategy has a task of type Gate with this name, so the gate has no effect; remove it, or add the task")
+		}
+	}
+	for _, it := range a.items {
+		if it.gate != nil {
+			a.gateServers.check(a, it)
 		}
 	}
 }

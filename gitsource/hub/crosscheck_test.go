@@ -13,7 +13,12 @@ import (
 // problemsOf loads a repository, and returns its problems.
 func problemsOf(t *testing.T, files map[string]string) []string {
 	t.Helper()
-	s, err := load(Commit{}, newMemoryTree(files), Options{})
+	return problemsWith(t, files, Options{})
+}
+
+func problemsWith(t *testing.T, files map[string]string, options Options) []string {
+	t.Helper()
+	s, err := load(Commit{}, newMemoryTree(files), options)
 	var all []string
 	if refused := (*LoadError)(nil); errors.As(err, &refused) {
 		for _, p := range refused.Problems {
@@ -185,9 +190,17 @@ func TestGates(t *testing.T) {
 		"good":             {gate(soak), strategy("", task), ""},
 		"missing":          {"", strategy("", task), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: the commit has no RolloutGate soak; add it, or correct the name"},
 		"unused":           {gate(soak), strategy("", "{type: Approval}"), "g.yaml:1: metadata.name: no strategy has a task of type Gate with this name, so the gate has no effect; remove it, or add the task (warning)"},
-		"empty":            {gate("{}"), strategy("", task), "g.yaml:4: spec: says nothing that has to pass; write soak"},
+		"empty":            {gate("{}"), strategy("", task), "g.yaml:4: spec: says nothing that has to pass; write soak or prometheus"},
 		"no duration":      {gate("{soak: {duration: soon}}"), strategy("", task), "g.yaml:4: spec.soak.duration: \"soon\" is not a duration from 1s to 366 days; write for example 30m or 24h"},
-		"unknown gate":     {gate("{soke: {duration: 1h}}"), strategy("", task), "g.yaml:4: spec.soke: unknown field; known here: soak"},
+		"prometheus":       {gate("\n  prometheus:\n    address: https://prometheus.example.com\n    query: up\n    condition: \"== 1\"\n    duration: 10m"), strategy("", task), ""},
+		"no address":       {gate("{prometheus: {query: up, condition: '== 1'}}"), strategy("", task), "g.yaml:4: spec.prometheus.address: required, and missing; add it"},
+		"no scheme":        {gate("{prometheus: {address: prometheus, query: up, condition: '== 1'}}"), strategy("", task), `g.yaml:4: spec.prometheus.address: "prometheus" is not an address such as https://prometheus.example.com`},
+		"a password":       {gate("{prometheus: {address: 'https://u:p@x', query: up, condition: '== 1'}}"), strategy("", task), "g.yaml:4: spec.prometheus.address: it has credentials; write them into the configuration of the daemon"},
+		"no condition":     {gate("{prometheus: {address: 'https://x', query: up, condition: about 1}}"), strategy("", task), `g.yaml:4: spec.prometheus.condition: "about 1" is not an operator and a number; write for example "< 0.01"`},
+		"too often":        {gate("{prometheus: {address: 'https://x', query: up, condition: '== 1', interval: 1s}}"), strategy("", task), `g.yaml:4: spec.prometheus.interval: "1s" is not a duration from 5s to 366 days`},
+		"fewer than none":  {gate("{prometheus: {address: 'https://x', query: up, condition: '== 1', toleratedFailures: -1}}"), strategy("", task), "g.yaml:4: spec.prometheus.toleratedFailures: must be 0 or more"},
+		"two at once":      {gate("{soak: {duration: 1h}, prometheus: {address: 'https://x', query: up, condition: '== 1'}}"), strategy("", task), "g.yaml:4: spec: says several things that have to pass; write a gate for each, and a task for each gate"},
+		"unknown gate":     {gate("{soke: {duration: 1h}}"), strategy("", task), "g.yaml:4: spec.soke: unknown field; known here: soak, prometheus"},
 		"no name":          {gate(soak), strategy("", "{type: Gate}"), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: must not be empty"},
 		"twice":            {gate(soak), strategy("", task+"\n    - "+task), "s.yaml:11: spec.stages[0].afterStageTasks[1]: another task waits for the gate soak; remove one"},
 		"before":           {gate(soak), strategy(task, "{type: Approval}"), "s.yaml:8: spec.stages[0].beforeStageTasks[0].type: a gate passes after a stage; make it a task after the previous stage"},
@@ -203,6 +216,32 @@ func TestGates(t *testing.T) {
 			continue
 		}
 		if test.want == "" || !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, test.want) }) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A gate may ask only the servers that the configuration allows, if that is known.
+func TestGateServers(t *testing.T) {
+	gate := "apiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: errors}\nspec:\n  prometheus:\n    query: up\n    condition: == 1\n    address: https://prometheus.example.com/eu\n"
+	strategy := "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateStrategy\nmetadata: {name: careful}\nspec:\n  stages:\n  - {name: canary, labelSelector: {}, afterStageTasks: [{type: Gate, gateName: errors}]}\n"
+	const fault = "g.yaml:8: spec.prometheus.address: the configuration of gitfleet does not allow https://prometheus.example.com/eu, so the gate cannot pass; add it to gates.servers there, or correct it"
+	for name, test := range map[string]struct {
+		servers *GateServers
+		want    string
+	}{
+		"not known":        {nil, ""},
+		"allowed":          {&GateServers{[]string{"https://other", "https://prometheus.example.com/eu"}, true}, ""},
+		"all of it":        {&GateServers{[]string{"https://PROMETHEUS.example.com:443"}, true}, ""},
+		"none":             {&GateServers{nil, true}, fault},
+		"in the daemon":    {&GateServers{nil, false}, fault + " (warning)"},
+		"another path":     {&GateServers{[]string{"https://prometheus.example.com/e"}, true}, fault},
+		"another port":     {&GateServers{[]string{"https://prometheus.example.com:8443"}, true}, fault},
+		"without security": {&GateServers{[]string{"http://prometheus.example.com"}, true}, fault},
+		"a longer host":    {&GateServers{[]string{"https://prometheus.example"}, true}, fault},
+	} {
+		got := problemsWith(t, map[string]string{"g.yaml": gate, "s.yaml": strategy}, Options{GateServers: test.servers})
+		if (test.want == "") == (len(got) > 0) || test.want != "" && !slices.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -46,6 +46,8 @@ type Options struct {
 	Charts func(chart lockfile.Chart) (fs.FS, error)
 	// Lock is used instead of the lock file of the commit; nil means that file.
 	Lock *lockfile.File
+	// GateServers are the servers that gates may ask; nil if they are not known.
+	GateServers *GateServers
 }
 
 // Validate returns an error that names the invalid field.
@@ -280,7 +282,7 @@ func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*
 		for _, c := range slices.Backward(g.Charts()) { // the first of a directory
 			o.rendered[c.Dir] = c
 		}
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, gateServers: l.opts.GateServers, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil

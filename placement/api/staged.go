@@ -315,39 +315,3 @@ const (
 	Approved         = "Approved"
 	ApprovalAccepted = "ApprovalAccepted"
 )
-
-// A RolloutGate is a check that has to pass after a stage of a staged update run. Tasks of type Gate refer to it by name. KubeFleet
-// does not have the kind.
-type RolloutGate struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Spec says what is checked.
-	Spec RolloutGateSpec `json:"spec"`
-}
-
-// A RolloutGateSpec says what is checked. Exactly one of its fields is set.
-type RolloutGateSpec struct {
-	// Soak passes when the clusters of the stage have been available for a time.
-	Soak *SoakGate `json:"soak,omitempty"`
-}
-
-// Text says what has to be so, such as "available for 1h".
-func (s *RolloutGateSpec) Text() string {
-	if s.Soak != nil {
-		return "available for " + s.Soak.Duration
-	}
-	return "nothing can pass"
-}
-
-// A SoakGate passes while all clusters of the stage have been available without an interruption for a time.
-type SoakGate struct {
-	// Duration is that time, such as 1h30m.
-	Duration string `json:"duration"`
-}
-
-// For is how long the clusters have to be available.
-func (g *SoakGate) For() time.Duration {
-	d, _ := time.ParseDuration(g.Duration) // validated when it was loaded
-	return d
-}

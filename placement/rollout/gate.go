@@ -19,11 +19,19 @@ type gateAnswer struct {
 func (w *stageWalk) check(s *placement.RunStage, members []*Binding) (missing []string) {
 	for i := range s.Gates {
 		g := &s.Gates[i]
-		if soak := g.Spec.Soak; soak != nil {
+		switch soak := g.Spec.Soak; {
+		case soak != nil:
 			record(g, w.soak(s, members, soak.For()), w.in.Now)
+		case g.Spec.Schedule() != nil && g.Passed.IsZero() && g.Failed.IsZero():
+			w.judge(g)
 		}
-		if g.Passed.IsZero() {
+		switch {
+		case !g.Failed.IsZero() && w.run.Continues(): // the strategy says that nothing waits for it
+		case g.Passed.IsZero():
 			missing = append(missing, "for "+g.Text())
+		}
+		if !g.Failed.IsZero() {
+			w.plan.Progress.FailedGates = append(w.plan.Progress.FailedGates, g.Text())
 		}
 	}
 	return missing
@@ -32,10 +40,27 @@ func (w *stageWalk) check(s *placement.RunStage, members []*Binding) (missing []
 // resetGates says of the gates of a stage that they are not asked before its clusters are updated.
 func (w *stageWalk) resetGates(s *placement.RunStage) {
 	for i := range s.Gates {
-		if g := &s.Gates[i]; g.Spec.Soak != nil && g.Answer != "" {
+		g := &s.Gates[i]
+		if !g.Failed.IsZero() {
+			continue
+		}
+		if g.Again(); g.Answer != "" {
 			record(g, gateAnswer{text: "not all clusters of the stage have been available with the content"}, w.in.Now)
 		}
 	}
+}
+
+// judge passes a gate, or lets it fail, by the answers of others.
+func (w *stageWalk) judge(g *placement.RunGate) {
+	text, passed, failed := g.Judge()
+	a := gateAnswer{text: text}
+	switch {
+	case passed:
+		a.passed = w.in.Now
+	case failed:
+		g.Failed = w.in.Now
+	}
+	record(g, a, w.in.Now)
 }
 
 // record records the answer of a gate.

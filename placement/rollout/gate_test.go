@@ -84,6 +84,122 @@ func TestSoakIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A gate that others answer passes when its answers have been good for its time, and fails when more of them are bad than it tolerates.
+// Answers about other content, from before the clusters were updated, and those that cannot be evaluated let nothing pass.
+func TestAskedGates(t *testing.T) {
+	const minute = time.Minute
+	for name, test := range map[string]struct {
+		tolerated int
+		long      string
+		events    func(f *askedFleet)
+		passes    bool
+		says      string
+	}{
+		"not asked":             {0, "", func(f *askedFleet) { f.pass(time.Hour) }, false, "it has not been answered yet"},
+		"a good answer":         {0, "", func(f *askedFleet) { f.answer(placement.GateGood) }, true, "because Good"},
+		"a good one of several": {0, "2m", func(f *askedFleet) { f.answer(placement.GateGood) }, false, "because Good, for 0s of 2m"},
+		"good for the time":     {0, "2m", func(f *askedFleet) { f.answers(3, minute, placement.GateGood) }, true, "because Good, for 2m"},
+		"good with an outage":   {0, "2m", func(f *askedFleet) { f.answers(2, 5*minute, placement.GateGood) }, false, "for 0s of 2m"},
+		"cannot be evaluated":   {0, "", func(f *askedFleet) { f.answers(3, minute, placement.GateUnknown) }, false, "cannot be evaluated since 1970-01-01T00:16:42Z: because Unknown"},
+		"unknown in between": {0, "3m", func(f *askedFleet) {
+			f.answers(2, minute, placement.GateGood)
+			f.answer(placement.GateUnknown)
+			f.answers(2, minute, placement.GateGood)
+		}, false, "for 2m of 3m"},
+		"unknown at the end":   {0, "1m", func(f *askedFleet) { f.answer(placement.GateGood); f.answer(placement.GateUnknown) }, false, "cannot be evaluated"},
+		"a bad answer":         {0, "", func(f *askedFleet) { f.answer(placement.GateBad); f.answers(9, minute, placement.GateGood) }, false, "it has failed: because Bad; bad answers: 1, tolerated: 0"},
+		"a tolerated one":      {1, "1m", func(f *askedFleet) { f.answer(placement.GateBad) }, false, "because Bad, for 0s of 60s; 1 of 1 tolerated failures"},
+		"good after it":        {1, "1m", func(f *askedFleet) { f.answer(placement.GateBad); f.answers(2, minute, placement.GateGood) }, true, "because Good"},
+		"more than tolerated":  {1, "1m", func(f *askedFleet) { f.answers(2, minute, placement.GateBad); f.answers(9, minute, placement.GateGood) }, false, "it has failed"},
+		"about other content":  {0, "", func(f *askedFleet) { f.content = "older"; f.answer(placement.GateGood) }, false, "it has not been answered yet"},
+		"about another stage":  {0, "", func(f *askedFleet) { f.stage = "prod"; f.answer(placement.GateGood) }, false, "it has not been answered yet"},
+		"from an earlier time": {0, "", func(f *askedFleet) { f.earlier = time.Second; f.answer(placement.GateGood) }, false, "it has not been answered yet"},
+		"while it is stopped":  {0, "", func(f *askedFleet) { f.halted = "it is stopped"; f.next(); f.answer(placement.GateGood) }, false, "it has not been answered yet"},
+		"the clock is set back": {0, "1m", func(f *askedFleet) {
+			f.answer(placement.GateGood)
+			f.now = f.now.Add(-time.Hour)
+			f.answer(placement.GateGood)
+		}, false, "for 0s of 60s"},
+		"a cluster joins": {0, "", func(f *askedFleet) { f.joinCanary("b"); f.answer(placement.GateGood) }, false, "not all clusters of the stage"},
+		"it has joined":   {0, "", func(f *askedFleet) { f.joinCanary("b"); f.up("b"); f.next(); f.answer(placement.GateGood) }, true, "because Good"},
+	} {
+		f := newAskedFleet(test.tolerated, test.long)
+		test.events(f)
+		f.next()
+		stage := f.run.Stages[0]
+		if got := !stage.Finished.IsZero(); got != test.passes || !strings.Contains(stage.Gates[0].Answer, test.says) {
+			t.Errorf("%s: finished %v, the gate says %q; want %v, %q", name, got, stage.Gates[0].Answer, test.passes, test.says)
+		}
+		if f.bindings["c"].Assigned.Hash == "new" != test.passes {
+			t.Errorf("%s: the next stage has the content: %v", name, !test.passes)
+		}
+	}
+}
+
+// A failed gate stays failed, and with on-failure: continue the next stage begins all the same.
+func TestAFailedGate(t *testing.T) {
+	for _, continues := range []bool{false, true} {
+		f := newAskedFleet(0, "")
+		if continues {
+			f.run.OnFailure = api.OnFailureContinue
+		}
+		f.answer(placement.GateBad)
+		p := f.next()
+		if len(p.Progress.FailedGates) != 1 && !continues {
+			t.Errorf("failed are %v", p.Progress.FailedGates)
+		}
+		if got := !f.run.Stages[0].Finished.IsZero(); got != continues || !f.run.Stages[0].Gates[0].HasFailed() {
+			t.Errorf("continues %v: the stage is finished: %v", continues, got)
+		}
+		if questions := f.run.Questions(api.PlacementKey{Name: "web"}); len(questions) > 0 {
+			t.Errorf("continues %v: it is asked again: %v", continues, questions)
+		}
+	}
+}
+
+// An askedFleet has a stage with a gate that is answered by others.
+type askedFleet struct {
+	*stagedFleet
+	content, stage string
+	earlier        time.Duration
+}
+
+func newAskedFleet(tolerated int, long string) *askedFleet {
+	canary := stageOf("canary", 2, "", "a")
+	canary.Gates = []placement.RunGate{{Name: "errors", Spec: api.RolloutGateSpec{Prometheus: &api.PrometheusGate{GateSchedule: api.GateSchedule{Duration: long, ToleratedFailures: tolerated}}}}}
+	f := &askedFleet{stagedFleet: newStagedFleet(canary, stageOf("prod", 1, "", "c")), stage: "canary"}
+	f.next()
+	f.up("a")
+	f.next()
+	return f
+}
+
+// answer gives an answer to the gate, and plans.
+func (f *askedFleet) answer(v placement.GateVerdict) { f.answers(1, 0, v) }
+
+// answers gives several answers to the gate, with this time between them, and plans after each.
+func (f *askedFleet) answers(n int, interval time.Duration, v placement.GateVerdict) {
+	key := api.PlacementKey{Name: "web"}
+	for i := range n {
+		if i > 0 {
+			f.now = f.now.Add(interval - time.Second) // that a plan takes
+		}
+		f.run = f.run.Clone()
+		f.run.RecordAnswer(key, placement.GateAnswer{
+			GateRound: placement.GateRound{Placement: key, Run: "r", Stage: f.stage, Gate: "errors", Content: f.content, Updated: f.run.Stages[0].Updated.Add(-f.earlier).UnixNano()},
+			Verdict:   v, Text: "because " + string(v), At: f.now,
+		})
+		f.next()
+	}
+}
+
+func (f *askedFleet) joinCanary(name string) {
+	f.run = f.run.Clone()
+	f.run.Stages[0].Clusters = append(f.run.Stages[0].Clusters, name)
+	f.join(name)
+	f.next()
+}
+
 // up makes clusters available from now on.
 func (f *stagedFleet) up(names ...string) {
 	for _, name := range names {

@@ -25,6 +25,8 @@ type RunProgress struct {
 	// Updated are the selected clusters that have been available with the content of the run, and Updating those that have the
 	// content and have not; both sorted. Failed are those of the stage whose turn it is on which the update has failed.
 	Updated, Updating, Failed []string
+	// FailedGates are the gates of that stage that have failed, with their answers.
+	FailedGates []string
 }
 
 // stages plans one step of a staged run. A stage begins when the one before it is finished: when all its clusters were

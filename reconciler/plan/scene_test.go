@@ -39,6 +39,7 @@ import (
 //	forget                 the ledger is lost; members that answer report
 //	                       their inventories now, the others when they answer
 //	panic web              planning a placement panics until mend
+//	answer web Good why    the gates of its runs that are asked now get this
 //	freeze [crp/web] [1h]  new content waits, for that long
 //	unfreeze [crp/web]
 //	wait 30s
@@ -148,6 +149,8 @@ func (s *scene) do(words []string) string {
 		s.except(args[0], args[1], o)
 	case "freeze", "unfreeze":
 		s.freeze(words[0] == "freeze", args)
+	case "answer":
+		s.answerGates(api.PlacementKey{Name: args[0]}, placement.GateVerdict(args[1]), strings.Join(args[2:], " "))
 	case "load":
 		s.in.Past[args[0]] = s.commits[args[0]]
 	case "lose":

@@ -469,21 +469,25 @@ func failedContent(r *ledger.Placement, fingerprint string) *FailedContent {
 	return out
 }
 
-// rollBack ends a run in which an update has failed, if its strategy asks for that: the clusters go back to the content of the last
+// rollBack ends a run in which an update or a gate has failed, if its strategy asks for that: the clusters go back to the content of the last
 // run that has finished.
 func (pl runPlanner) rollBack(p *Placement, i int) {
 	r, progress := &p.Record.Runs[i], p.Rollout.Progress
-	if r.OnFailure != api.OnFailureRollBack || !r.Active() || r.Halted != "" || progress == nil || len(progress.Failed) == 0 {
+	if r.OnFailure != api.OnFailureRollBack || !r.Active() || r.Halted != "" || progress == nil || len(progress.Failed)+len(progress.FailedGates) == 0 {
 		return
 	}
 	to := lastFinished(p.Record.Runs)
 	if to < 0 || p.Record.Runs[to].Content.Hash == r.Content.Hash {
 		return // there is nothing to go back to
 	}
-	stage, cluster := r.Stages[r.Turn()].Name, progress.Failed[0]
-	r.RolledBack = fmt.Sprintf("the update failed on %s in stage %s", strings.Join(progress.Failed, ", "), stage)
-	if f := slices.IndexFunc(p.Rollout.Failed, func(f rollout.Failure) bool { return f.Cluster == cluster }); f >= 0 {
-		r.RolledBack += ": " + p.Rollout.Failed[f].Reason
+	stage := r.Stages[r.Turn()].Name
+	if len(progress.Failed) == 0 {
+		r.RolledBack = fmt.Sprintf("stage %s has not passed %s", stage, strings.Join(progress.FailedGates, "; "))
+	} else {
+		r.RolledBack = fmt.Sprintf("the update failed on %s in stage %s", strings.Join(progress.Failed, ", "), stage)
+		if f := slices.IndexFunc(p.Rollout.Failed, func(f rollout.Failure) bool { return f.Cluster == progress.Failed[0] }); f >= 0 {
+			r.RolledBack += ": " + p.Rollout.Failed[f].Reason
+		}
 	}
 	r.SupersededBy, r.SupersededAt = p.Record.Runs[to].Name, pl.Now
 	p.Rollout.Wake = pl.Now.Add(time.Second)

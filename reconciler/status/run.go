@@ -400,7 +400,10 @@ func availableAt(c *plan.OnCluster) time.Time {
 
 // gate is the condition of a gate that was asked.
 func (v *runView) gate(g *placement.RunGate) metav1.Condition {
-	if g.Passed.IsZero() {
+	switch {
+	case g.HasFailed():
+		return v.condition(api.GatePassed, metav1.ConditionFalse, "GateFailed", g.Answer, g.Failed)
+	case g.Passed.IsZero():
 		return v.condition(api.GatePassed, metav1.ConditionFalse, "GateNotPassed", g.Answer, g.Since)
 	}
 	return v.condition(api.GatePassed, metav1.ConditionTrue, "GatePassed", g.Answer, g.Passed)

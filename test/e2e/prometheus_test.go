@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -9,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/gate"
 	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/picture"
@@ -20,6 +25,7 @@ import (
 type prometheus struct {
 	t      *testing.T
 	fleet  string
+	url    string
 	source *picture.Source
 	panels []panelQuery
 }
@@ -51,7 +57,8 @@ func startPrometheus(t *testing.T, target, fleet string) *prometheus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.source, err = picture.NewSource("http://" + address); err != nil {
+	p.url = "http://" + address
+	if p.source, err = picture.NewSource(p.url); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "prometheus.log"))
@@ -246,4 +253,37 @@ func TestDashboardsShowARollout(t *testing.T) {
 		time.Sleep(8 * time.Second) // so that the pictures show how it ends
 	}
 	p.draw(began, "crp/all", "member-2")
+}
+
+// Gates ask a real Prometheus: for a scalar, a vector, nothing, no number, and what is no query.
+func TestGatesAskPrometheus(t *testing.T) {
+	t.Parallel()
+	p := startPrometheus(t, "127.0.0.1:1", "none")
+	p.waitForSeries("a scrape", `up{job="gitfleet"}`, nil, 0)
+	answers := make(chan placement.GateAnswer, 10)
+	asker := gate.New(gate.Config{Servers: []gate.Server{{URL: p.url}}, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- asker.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	want := map[string]string{
+		`up{job="gitfleet"}`:     `Bad: the value of {__name__="up"`,
+		`1 - up{job="gitfleet"}`: "Good: the value of {",
+		`vector(1)`:              "Good: the value is 1, which is == 1",
+		`scalar(vector(1))`:      "Good: the value is 1, which is == 1",
+		`up{job="nothing"}`:      "Unknown: the result of the query is empty",
+		`vector(0) / 0`:          "Unknown: the value is not a number (NaN)",
+		`up[5m]`:                 `Unknown: the result is a "matrix"`,
+		`sum(`:                   "Unknown: the query fails: ",
+	}
+	var questions []placement.GateQuestion
+	for query := range want {
+		questions = append(questions, placement.GateQuestion{GateRound: placement.GateRound{Gate: query}, Spec: &api.RolloutGateSpec{Prometheus: &api.PrometheusGate{Address: p.url, Query: query, Condition: "== 1"}}})
+	}
+	asker.Set(questions, func(a placement.GateAnswer) { answers <- a })
+	for range want {
+		if a := <-answers; !strings.HasPrefix(string(a.Verdict)+": "+a.Text, want[a.Gate]) {
+			t.Errorf("%s: %s: %s, want %s", a.Gate, a.Verdict, a.Text, want[a.Gate])
+		}
+	}
 }

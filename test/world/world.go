@@ -32,6 +32,8 @@ import (
 //	                                        and how failures and clusters in no stage are
 //	                                        dealt with: on-failure=roll-back unmatched=last
 //	soak bake 10m                           a RolloutGate: available for that time
+//	metric errors 10m 1                     a RolloutGate that asks Prometheus: good for that
+//	                                        time, with that many tolerated failures
 //	run web-1 of web by slow [Stop [0]]     a staged update run, with the number of its content
 //	approve web-1 before|after canary
 //	evict one of web from a                 an eviction, once
@@ -75,6 +77,8 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			put(out, "window", words[1], rolloutWindow(line))
 		case "soak":
 			put(out, "gate", words[1], fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutGate, metadata: {name: %s}, spec: {soak: {duration: %s}}}", words[1], words[2]))
+		case "metric":
+			put(out, "gate", words[1], fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutGate, metadata: {name: %s}, spec: {prometheus: {address: 'https://prometheus', query: errors, condition: '< 1', duration: %s, toleratedFailures: %s}}}", words[1], words[2], words[3]))
 		case "widget":
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))

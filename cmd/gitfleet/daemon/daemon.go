@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/command"
+	"github.com/gitfleet/gitfleet/reconciler/gate"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -84,6 +85,7 @@ type daemon struct {
 	reviews   *review.Reviewer   // nil if pull requests are not reviewed
 	commands  *command.Commander // nil if no forge is used
 	approvals *approval.Approver // nil if no forge is used
+	gates     *gate.Asker
 	// loop runs while this replica leads.
 	loop *reconciler.Reconciler
 }
@@ -199,6 +201,9 @@ func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
 	if d.reviews != nil {
 		publish = fanOut(publish, d.reviews.Observe)
 	}
+	gates := d.cfg.GateConfig()
+	gates.Log = d.log
+	d.gates = gate.New(gates)
 	cfg := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
 		FetchChart:  d.remotes.FetchChart,
@@ -207,7 +212,7 @@ func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
 		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
 		RepairAfter: d.cfg.Rollout.RepairAfter.Duration,
-		Metrics:     d.metrics.loop, Traces: traces,
+		Metrics:     d.metrics.loop, Traces: traces, AskGates: d.gates.Set,
 	}
 	if d.cfg.Source.Signatures.Requirements() != nil {
 		cfg.LastChanges = d.repo.LastChanges
@@ -270,6 +275,7 @@ func (d *daemon) runLeaderTasks(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error { return d.proposals.Run(ctx) })
+	group.Go(func() error { return d.gates.Run(ctx) })
 	if d.reviews != nil {
 		group.Go(func() error { return d.reviews.Run(ctx) })
 	}

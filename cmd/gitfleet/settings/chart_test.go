@@ -73,7 +73,7 @@ func schemaOf(value any) map[string]any {
 		return map[string]any{"type": []string{"integer", "string"}}
 	case *KindModes:
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string", "enum": []string{revertDrift, proposeDrift, reportDrift}}}
-	case *[]string, *[]signedPath, *[]hostAccess:
+	case *[]string, *[]signedPath, *[]hostAccess, *[]gateServer:
 		return map[string]any{"type": "array"}
 	}
 	return map[string]any{}

@@ -49,6 +49,7 @@ type Config struct {
 	History           HistoryConfig          `key:"history"`
 	Status            StatusConfig           `key:"status"`
 	HighAvailability  HighAvailabilityConfig `key:"highAvailability"`
+	Gates             GatesConfig            `key:"gates"`
 
 	file  string         // path of the file that was read; empty if none was
 	lines map[string]int // line in the file, by key
@@ -163,16 +164,24 @@ func (h hostAccess) auth() remote.Auth {
 
 // parseHostAccess parses the form of --set.
 func parseHostAccess(text string) (h hostAccess, ok bool) {
-	var rest string
-	h.Host, rest, _ = strings.Cut(text, ";")
-	for ok = h.Host != ""; ok && rest != ""; {
+	ok = parseFields(text, "host", &h)
+	return h, ok
+}
+
+// parseFields sets the first field of a struct to the text before a semicolon, and others from NAME=VALUE after each semicolon.
+func parseFields(text, first string, all any) bool {
+	main, rest, _ := strings.Cut(text, ";")
+	to, _ := fieldOf(reflect.ValueOf(all).Elem(), first)
+	to.SetString(main)
+	ok := main != ""
+	for ok && rest != "" {
 		var field string
 		field, rest, _ = strings.Cut(rest, ";")
 		name, value, _ := strings.Cut(field, "=")
-		to, known := fieldOf(reflect.ValueOf(&h).Elem(), name)
+		to, known := fieldOf(reflect.ValueOf(all).Elem(), name)
 		switch {
-		case !known || name == "host" || value == "":
-			return h, false
+		case !known || name == first || value == "":
+			return false
 		case to.Kind() == reflect.Bool:
 			to.SetBool(value == "true")
 			ok = value == "true" || value == "false"
@@ -180,7 +189,7 @@ func parseHostAccess(text string) (h hostAccess, ok bool) {
 			to.SetString(value)
 		}
 	}
-	return h, ok
+	return ok
 }
 
 // parseSignedPath parses the form of --set.

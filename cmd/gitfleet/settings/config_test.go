@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/reconciler/gate"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -66,7 +67,7 @@ func TestEveryFieldIsASetting(t *testing.T) {
 // notSecret are the settings that mention a secret in their keys or usages, and neither are one nor
 // name one.
 var notSecret = []string{
-	"hosts", // its fields are found, which TestHosts tests
+	"hosts", "gates.servers", // their fields are found, which TestHosts and TestGateServers test
 	"source.username", "source.sshKnownHosts", "members.secretNamespace", "drift.kinds", "decryption.paths", "decryption.service", "highAvailability.lease.name", "highAvailability.lease.namespace",
 }
 
@@ -207,6 +208,56 @@ members: {kubeconfigDir: /etc/members}
 	c, err := load(t, smallest)
 	if err != nil || c.GitConfig(nil).Signatures != nil {
 		t.Errorf("nobody asked, and %+v is demanded (%v)", c.GitConfig(nil).Signatures, err)
+	}
+}
+
+// The servers that gates may ask are set in the file or on the command line, and the secrets that they name are found.
+func TestGateServers(t *testing.T) {
+	for name, way := range map[string]struct {
+		file string
+		args []string
+	}{
+		"file":  {file: smallest + "\ngates:\n  servers:\n  - {url: 'https://prom/eu', bearerFile: /keys/prom}\n  - {url: 'http://127.0.0.1:9090'}\n"},
+		"flags": {file: smallest, args: []string{"--set", "gates.servers=https://prom/eu;bearerFile=/keys/prom", "--set", "gates.servers=http://127.0.0.1:9090"}},
+	} {
+		c, err := load(t, way.file, way.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []gate.Server{{URL: "https://prom/eu", Auth: remote.Auth{Bearer: remote.SecretSource{File: "/keys/prom"}}}, {URL: "http://127.0.0.1:9090"}}
+		if got := c.GateConfig().Servers; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		if found := c.Named("File"); !slices.Contains(found, Named{"gates.servers[0].bearerFile", "/keys/prom"}) {
+			t.Errorf("%s: found %v", name, found)
+		}
+		if refuses := c.HubOptions().GateServers; refuses == nil || !refuses.Refuse || len(refuses.URLs) != 2 {
+			t.Errorf("%s: commits are checked with %+v", name, refuses)
+		}
+	}
+	if o := Default().HubOptions(); o.GateServers != nil {
+		t.Errorf("without a configuration, commits are checked with %+v", o.GateServers)
+	}
+	for text, want := range map[string]string{
+		"[{url: prometheus}]":                               `gates.servers[0].url: "prometheus" is not an address such as https://prometheus.example.com`,
+		"[{url: 'https://a'}, {url: 'https://a'}]":          "https://a is there twice",
+		"[{url: 'https://a?x=1'}]":                          "has a query",
+		"[{url: 'https://u:p@a'}]":                          "it has credentials",
+		"[{url: 'http://a', bearerFile: b}]":                "must be https://, since credentials are sent",
+		"[{url: 'https://a', bearerFile: b, bearerEnv: c}]": "set only one of passwordFile",
+		"[{url: 'https://a', passwordFile: b}]":             "gates.servers[0].username: must be set with a password",
+		"[{url: 'https://a', certFile: b}]":                 "certFile and keyFile are set together",
+		"[{url: 'http://a', caBundle: b}]":                  "must be https:// for caBundle",
+		"[{url: 'https://a', token: b}]":                    "gates.servers[0].token: unknown field",
+		"[a]":                                               "must be {url: URL, bearerFile: FILE}",
+	} {
+		c, err := load(t, smallest+"\ngates: {servers: "+text+"}\n")
+		if err == nil {
+			err = c.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
@@ -366,6 +417,7 @@ var sections = []struct{ prefix, title string }{
 	{"history.", "History"},
 	{"status.", "Status"},
 	{"rollout.", "Rollout"},
+	{"gates.", "Gates"},
 	{"drift.", "Drift"},
 	{"pullRequests.", "Pull requests"},
 	{"forge.", "Forge"},

@@ -72,6 +72,8 @@ var formsOfTypes = map[reflect.Type]string{
 	reflect.TypeFor[driftMode]():    "revert, propose or report",
 	reflect.TypeFor[[]signedPath](): "a list of {path: PATH, signers: [SIGNER], namespaces: [NAME], kinds: [KIND], placements: [NAME], sharedBases: [DIRECTORY]}",
 	reflect.TypeFor[[]hostAccess](): "a list of {host: HOST, username: NAME, passwordFile: FILE}, or with tokenFile, bearerFile or sshKeyFile, sshKnownHosts, caBundle and plainHTTP",
+	reflect.TypeFor[[]gateServer](): "a list of {url: URL, bearerFile: FILE}, or with username and passwordFile, caBundle, certFile and keyFile",
+	reflect.TypeFor[gateServer]():   "{url: URL, bearerFile: FILE}",
 	reflect.TypeFor[hostAccess]():   "{host: HOST, username: NAME, passwordFile: FILE}",
 	reflect.TypeFor[signedPath]():   "{path: PATH, signers: [SIGNER], namespaces: [NAME], kinds: [KIND], placements: [NAME], sharedBases: [DIRECTORY]}",
 }

@@ -166,6 +166,9 @@ func (c Config) HubOptions() hub.Options {
 		Objects: l.Objects, CommitSize: int64(l.CommitSize), Builds: l.Builds, BuildInput: int64(l.BuildInput),
 		BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
 	}}
+	if c.file != "" || len(c.Gates.Servers) > 0 { // otherwise it is not known what the daemon allows
+		options.GateServers = c.Gates.allowed(true)
+	}
 	c.UserRemotes().Into(&options)
 	if keys := decryption.New(c.DecryptionConfig()); keys != nil {
 		options.Keys = keys
@@ -216,6 +219,7 @@ func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.So
 // Loader returns a loader of commits with these remote bases and charts.
 func (c Config) Loader(remotes Remotes) *hub.Loader {
 	o := c.HubOptions()
+	o.GateServers = c.Gates.allowed(false) // a server that is no longer allowed must not keep the daemon from starting
 	remotes.Into(&o)
 	return hub.NewLoader(o)
 }

@@ -119,32 +119,30 @@ func (s setting) bind(f *pflag.FlagSet, name string) {
 			return nil
 		})
 	case *[]signedPath:
-		var given []signedPath
-		f.Func(name, s.usage, func(text string) error {
-			p, ok := parseSignedPath(text)
-			if !ok {
-				return fmt.Errorf("%q is not PATH=SIGNER,SIGNER, followed by ;namespaces=, ;kinds=, ;placements= and ;sharedBases= where they are needed", text)
-			}
-			given = append(given, p)
-			*v = given
-			return nil
-		})
+		bindList(f, name, s.usage, v, parseSignedPath, "PATH=SIGNER,SIGNER, followed by ;namespaces=, ;kinds=, ;placements= and ;sharedBases= where they are needed")
 	case *[]hostAccess:
-		var given []hostAccess
-		f.Func(name, s.usage, func(text string) error {
-			h, ok := parseHostAccess(text)
-			if !ok {
-				return fmt.Errorf("%q is not HOST, followed by ;username=, ;passwordFile= and so on where they are needed", text)
-			}
-			given = append(given, h)
-			*v = given
-			return nil
-		})
+		bindList(f, name, s.usage, v, parseHostAccess, "HOST, followed by ;username=, ;passwordFile= and so on where they are needed")
+	case *[]gateServer:
+		bindList(f, name, s.usage, v, parseGateServer, "URL, followed by ;bearerFile=, ;caBundle= and so on where they are needed")
 	case pflag.Value:
 		f.Var(v, name, s.usage)
 	default:
 		panic(fmt.Sprintf("setting %s: no flag can be made of a %T", s.key, v))
 	}
+}
+
+// bindList adds a flag whose values are parsed, and are the elements of a list.
+func bindList[T any](f *pflag.FlagSet, name, usage string, to *[]T, parse func(string) (T, bool), form string) {
+	var given []T
+	f.Func(name, usage, func(text string) error {
+		one, ok := parse(text)
+		if !ok {
+			return fmt.Errorf("%q is not %s", text, form)
+		}
+		given = append(given, one)
+		*to = given
+		return nil
+	})
 }
 
 // override applies the flags of a command: --set first, and then the flags of single settings.
@@ -233,10 +231,15 @@ func (c *Config) Named(suffix string) []Named {
 			all = append(all, Named{s.key, *name})
 		}
 	}
-	for i := range c.Hosts {
-		for field, value := range reflect.ValueOf(&c.Hosts[i]).Elem().Fields() {
+	return append(append(all, namedIn("hosts", c.Hosts, suffix)...), namedIn("gates.servers", c.Gates.Servers, suffix)...)
+}
+
+// namedIn returns those of the elements of a list.
+func namedIn[T any](list string, elements []T, suffix string) (all []Named) {
+	for i := range elements {
+		for field, value := range reflect.ValueOf(&elements[i]).Elem().Fields() {
 			if key := field.Tag.Get("key"); strings.HasSuffix(key, suffix) && value.Kind() == reflect.String && value.String() != "" {
-				all = append(all, Named{fmt.Sprintf("hosts[%d].%s", i, key), value.String()})
+				all = append(all, Named{fmt.Sprintf("%s[%d].%s", list, i, key), value.String()})
 			}
 		}
 	}

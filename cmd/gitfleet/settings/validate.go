@@ -59,6 +59,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.ValidateSource())
 	errs = append(errs, c.validateHosts()...)
 	errs = append(errs, c.validateDecryption()...)
+	errs = append(errs, validateGates(c)...)
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
 	errs = append(errs, c.ValidateHighAvailability())

@@ -7,18 +7,71 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// longestSoak is the longest time that a gate may ask for.
-const longestSoak = 366 * 24 * time.Hour
+// The limits of gates.
+const (
+	// longestGate is the longest time that a gate may ask for.
+	longestGate = 366 * 24 * time.Hour
+	// shortestInterval is the shortest time between two questions.
+	shortestInterval = 5 * time.Second
+	longestQuery     = 4 << 10
+)
 
 // CheckGate validates a RolloutGate.
 func CheckGate(r *document.Report, id api.ID, spec *api.RolloutGateSpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
-	if spec.Soak == nil {
-		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak")
-		return
+	kinds := 0
+	if spec.Soak != nil {
+		kinds++
+		checkGateTime(r, r.Field("spec", "soak", "duration"), spec.Soak.Duration, time.Second)
 	}
-	at := r.Field("spec", "soak", "duration")
-	if d, err := time.ParseDuration(spec.Soak.Duration); err != nil || d < time.Second || d > longestSoak {
-		r.Rulef(at, "%q is not a duration from 1s to 366 days; write for example 30m or 24h", spec.Soak.Duration)
+	if spec.Prometheus != nil {
+		kinds++
+		checkPrometheusGate(r, r.Field("spec", "prometheus"), spec.Prometheus)
+	}
+	switch kinds {
+	case 0:
+		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak or prometheus")
+	case 1:
+	default:
+		r.Rulef(r.Field("spec"), "says several things that have to pass; write a gate for each, and a task for each gate")
+	}
+}
+
+// checkGateTime validates a time that something of a gate takes.
+func checkGateTime(r *document.Report, at *document.FieldPath, text string, shortest time.Duration) {
+	if d, err := time.ParseDuration(text); err != nil || d < shortest || d > longestGate {
+		r.Rulef(at, "%q is not a duration from %s to 366 days; write for example 30m or 24h", text, shortest)
+	}
+}
+
+func checkPrometheusGate(r *document.Report, at *document.FieldPath, g *api.PrometheusGate) {
+	checkGateAddress(r, at.Child("address"), g.Address)
+	notEmpty(r, at.Child("query"), g.Query)
+	if len(g.Query) > longestQuery {
+		r.Rulef(at.Child("query"), "has %d bytes, more than %d; make it a recording rule", len(g.Query), longestQuery)
+	}
+	if _, err := api.ParseThreshold(g.Condition); err != nil {
+		r.Rulef(at.Child("condition"), "%v", err)
+	}
+	checkGateSchedule(r, at, &g.GateSchedule)
+}
+
+// checkGateAddress validates the address of a server, whose line is needed to compare it with the configuration.
+func checkGateAddress(r *document.Report, at *document.FieldPath, address string) {
+	if err := api.CheckAddress(address); err != nil {
+		r.Rulef(at, "%v", err)
+	}
+	r.RecordLine(at)
+}
+
+func checkGateSchedule(r *document.Report, at *document.FieldPath, s *api.GateSchedule) {
+	if s.Interval != "" {
+		checkGateTime(r, at.Child("interval"), s.Interval, shortestInterval)
+	}
+	if s.Duration != "" {
+		checkGateTime(r, at.Child("duration"), s.Duration, time.Second)
+	}
+	if s.ToleratedFailures < 0 {
+		r.Rulef(at.Child("toleratedFailures"), "must be 0 or more")
 	}
 }

@@ -1,0 +1,175 @@
+package placement
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A RunGate is a gate after a stage, with its last answer.
+type RunGate struct {
+	Name string
+	Spec api.RolloutGateSpec
+	// Passed is when it passed, and Failed when it failed; zero if it has not. Since is when it last began to say Answer.
+	Passed time.Time `json:",omitzero"`
+	Failed time.Time `json:",omitzero"`
+	Since  time.Time `json:",omitzero"`
+	// Answer says why it passed or has not; empty if it has not been asked.
+	Answer string `json:",omitempty"`
+	// Asked is what is known of the answers of a server, in the present round.
+	Asked GateAnswers `json:",omitzero"`
+}
+
+// Text names the gate and says what it has answered last.
+func (g *RunGate) Text() string { return "the gate " + g.Name + ": " + g.Answer }
+
+// A GateVerdict is what an answer means for a gate.
+type GateVerdict string
+
+// The verdicts. An answer that cannot be evaluated is neither good nor bad: it lets a gate neither pass nor fail.
+const (
+	GateGood    GateVerdict = "Good"
+	GateBad     GateVerdict = "Bad"
+	GateUnknown GateVerdict = "Unknown"
+)
+
+// GateAnswers are the answers of a server that a gate has got, as far as they matter.
+type GateAnswers struct {
+	// Verdict is that of the last answer, Text says why, and At is when it was given; of several unknown answers in a row, when the first
+	// one was. All are empty if there was none.
+	Verdict GateVerdict `json:",omitempty"`
+	Text    string      `json:",omitempty"`
+	At      time.Time   `json:",omitzero"`
+	// Held is for how long answers have been good. The time between two of them counts if nothing is missing in between.
+	Held time.Duration `json:",omitempty"`
+	// Bad is how many answers were bad.
+	Bad int `json:",omitempty"`
+}
+
+// A GateRound identifies what a gate is asked about: the clusters of a stage that have had the content of a run since a time. An
+// answer counts for no other one.
+type GateRound struct {
+	Placement        api.PlacementKey
+	Run, Stage, Gate string
+	// Content is the fingerprint of the content.
+	Content string
+	// Updated is when the clusters were available, in Unix nanoseconds.
+	Updated int64
+}
+
+// A GateQuestion is a gate that has to be asked now and again.
+type GateQuestion struct {
+	GateRound
+	Spec *api.RolloutGateSpec
+	// Last is when it was answered last; zero if it has to be asked at once.
+	Last time.Time
+}
+
+// A GateAnswer is one answer. Its text has no secrets.
+type GateAnswer struct {
+	GateRound
+	Verdict GateVerdict
+	Text    string
+	At      time.Time
+}
+
+// Questions are the gates of a run that have to be asked now.
+func (r *Run) Questions(key api.PlacementKey) (out []GateQuestion) {
+	i := r.Turn()
+	if !r.Active() || r.Halted != "" || i == len(r.Stages) || r.Stages[i].Updated.IsZero() {
+		return nil
+	}
+	s := &r.Stages[i]
+	for j := range s.Gates {
+		if g := &s.Gates[j]; g.Spec.Schedule() != nil && g.Passed.IsZero() && g.Failed.IsZero() {
+			q := GateQuestion{GateRound: GateRound{key, r.Name, s.Name, g.Name, r.Content.Hash, s.Updated.UnixNano()}, Spec: &g.Spec}
+			if g.Asked.Verdict != GateUnknown {
+				q.Last = g.Asked.At
+			}
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// RecordAnswer records an answer to a question of the run, which shares nothing that may change. It reports whether that changes
+// anything: an answer to an earlier question, or a repeated one that cannot be evaluated, does not.
+func (r *Run) RecordAnswer(key api.PlacementKey, a GateAnswer) bool {
+	for _, q := range r.Questions(key) {
+		if q.GateRound != a.GateRound {
+			continue
+		}
+		gates := r.Stages[r.Turn()].Gates
+		for i := range gates {
+			if gates[i].Name == a.Gate {
+				return gates[i].Asked.add(a, q.Spec.Schedule().Every())
+			}
+		}
+	}
+	return false
+}
+
+// add adds an answer, of which there is one at every interval.
+func (g *GateAnswers) add(a GateAnswer, interval time.Duration) bool {
+	before := *g
+	g.Verdict, g.Text, g.At = a.Verdict, a.Text, a.At
+	switch a.Verdict {
+	case GateBad:
+		g.Bad++
+	case GateGood:
+		// What happened between two answers that are further apart is not known, such as while gitfleet was not running.
+		if gap := a.At.Sub(before.At); before.Verdict == GateGood && gap > 0 && gap <= 2*interval {
+			g.Held += gap
+		}
+	default:
+		if g.Verdict = GateUnknown; before.Verdict == GateUnknown {
+			g.At = before.At
+		}
+		return *g != before
+	}
+	return true
+}
+
+// HasFailed reports whether the gate has failed.
+func (g RunGate) HasFailed() bool { return !g.Failed.IsZero() }
+
+// AskAgain lets the failed gates of the stage whose turn it is be asked from the beginning.
+func (r *Run) AskAgain() {
+	gates := r.Stages[r.Turn()].Gates
+	for i := range gates {
+		if gates[i].HasFailed() {
+			gates[i].Again()
+		}
+	}
+}
+
+// Again forgets the answers, so that the gate is asked from the beginning.
+func (g *RunGate) Again() { g.Passed, g.Failed, g.Asked = time.Time{}, time.Time{}, GateAnswers{} }
+
+// Judge says what the answers mean: the text of the gate's answer, and whether it has passed or failed.
+func (g *RunGate) Judge() (text string, passed, failed bool) {
+	a, s := &g.Asked, g.Spec.Schedule()
+	long := s.For()
+	held := ""
+	if long > 0 {
+		held = fmt.Sprintf(", for %s of %s", duration.HumanDuration(a.Held), duration.HumanDuration(long))
+	}
+	bad := ""
+	if a.Bad > 0 {
+		bad = fmt.Sprintf("; %d of %d tolerated failures", a.Bad, s.ToleratedFailures)
+	}
+	switch {
+	case a.Bad > s.ToleratedFailures:
+		return fmt.Sprintf("it has failed: %s; bad answers: %d, tolerated: %d", a.Text, a.Bad, s.ToleratedFailures), false, true
+	case a.Verdict == "":
+		return "it has not been answered yet", false, false
+	case a.Verdict == GateUnknown:
+		return fmt.Sprintf("cannot be evaluated since %s: %s", a.At.UTC().Format(time.RFC3339), a.Text), false, false
+	case a.Verdict == GateGood && a.Held >= long:
+		return a.Text + held, true, false
+	}
+	return a.Text + held + bad, false, false
+}

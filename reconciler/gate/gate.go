@@ -1,0 +1,279 @@
+// Package gate asks servers what gates of staged runs wait for: a query to Prometheus, or an answer over HTTP.
+//
+// Asker.Set says what has to be asked from now on, and Run asks it at the interval of each gate and hands over the answers. Only servers
+// of the configuration are asked, a few questions at a time each, and time and size of an answer are limited, so that one that is
+// slow or lies delays nothing but its own gates.
+package gate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/mask"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// The limits of one question.
+const (
+	// requestTimeout limits the time until the whole answer is there.
+	requestTimeout = 10 * time.Second
+	// mostAnswer is the maximum size of an answer, and mostHeader that of its headers.
+	mostAnswer = 1 << 20
+	mostHeader = 64 << 10
+	// mostAtOnce is how many questions one server is asked at the same time.
+	mostAtOnce = 4
+	// longestText is the maximum length of the text of an answer.
+	longestText = 300
+)
+
+// A Server is a server that gates may ask.
+type Server struct {
+	// URL is its address; everything below its path may be asked.
+	URL string
+	// Auth are the credentials, and the CAs that are trusted.
+	Auth remote.Auth
+	// CertFile and KeyFile are the files of the certificate of this client; empty if it has none.
+	CertFile, KeyFile string
+}
+
+// Config configures an Asker.
+type Config struct {
+	Servers []Server
+	// Getenv returns environment variables with secrets.
+	Getenv func(string) string
+	Log    *slog.Logger
+}
+
+// An Asker asks gates.
+type Asker struct {
+	cfg     Config
+	servers []*server
+	changed chan struct{}
+	// timeout limits the time of one question.
+	timeout time.Duration
+
+	mu        sync.Mutex
+	questions []placement.GateQuestion
+	answer    func(placement.GateAnswer)
+}
+
+// A server is asked by few at a time.
+type server struct {
+	Server
+	slots chan struct{}
+}
+
+// New returns an Asker. Run starts it.
+func New(cfg Config) *Asker {
+	a := &Asker{cfg: cfg, changed: make(chan struct{}, 1), timeout: requestTimeout}
+	for _, s := range cfg.Servers {
+		a.servers = append(a.servers, &server{s, make(chan struct{}, mostAtOnce)})
+	}
+	return a
+}
+
+// Set replaces what has to be asked, and what receives the answers, which never blocks. Set never blocks, either.
+func (a *Asker) Set(questions []placement.GateQuestion, answer func(placement.GateAnswer)) {
+	a.mu.Lock()
+	a.questions, a.answer = questions, answer
+	a.mu.Unlock()
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run asks until ctx is done, and has ended everything that it started by then.
+func (a *Asker) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	asked := map[placement.GateRound]context.CancelFunc{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.changed:
+		}
+		a.mu.Lock()
+		questions, answer := a.questions, a.answer
+		a.mu.Unlock()
+		now := map[placement.GateRound]bool{}
+		for _, q := range questions {
+			if now[q.GateRound] = true; asked[q.GateRound] != nil {
+				continue
+			}
+			each, cancel := context.WithCancel(ctx)
+			asked[q.GateRound] = cancel
+			running.Go(func() { a.repeat(each, q, answer) })
+		}
+		for round, cancel := range asked {
+			if !now[round] {
+				cancel()
+				delete(asked, round)
+			}
+		}
+	}
+}
+
+// repeat asks one question at its interval until ctx is done.
+func (a *Asker) repeat(ctx context.Context, q placement.GateQuestion, receive func(placement.GateAnswer)) {
+	interval := q.Spec.Schedule().Every()
+	timer := time.NewTimer(min(interval, max(0, time.Until(q.Last.Add(interval)))))
+	defer timer.Stop()
+	last := placement.GateVerdict("")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		answer := a.ask(ctx, q)
+		if ctx.Err() != nil {
+			return
+		}
+		if answer.Verdict != last {
+			a.cfg.Log.Info("gate answered", "placement", q.Placement.String(), "run", q.Run, "stage", q.Stage, "gate", q.Gate, "verdict", string(answer.Verdict), "answer", answer.Text)
+		}
+		last = answer.Verdict
+		receive(answer)
+		timer.Reset(interval)
+	}
+}
+
+// ask asks once. What cannot be evaluated is unknown, and the text says why.
+func (a *Asker) ask(ctx context.Context, q placement.GateQuestion) placement.GateAnswer {
+	good, text, err := a.evaluate(ctx, q.Spec)
+	answer := placement.GateAnswer{GateRound: q.GateRound, Verdict: placement.GateBad, Text: mask.Line(text, longestText), At: time.Now()}
+	switch {
+	case err != nil:
+		answer.Verdict, answer.Text = placement.GateUnknown, mask.Line(err.Error(), longestText)
+	case good:
+		answer.Verdict = placement.GateGood
+	}
+	return answer
+}
+
+func (a *Asker) evaluate(ctx context.Context, spec *api.RolloutGateSpec) (good bool, text string, err error) {
+	switch {
+	case spec.Prometheus != nil:
+		return a.queryPrometheus(ctx, spec.Prometheus)
+	}
+	return false, "", errors.New("this version of gitfleet does not know what to ask")
+}
+
+// A response is what a server has answered.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+	// credentials are those of the request, which the server may repeat.
+	credentials mask.Credentials
+}
+
+// get sends a GET request to an address of the configuration. It follows no redirect.
+func (a *Asker) get(ctx context.Context, address string, query url.Values) (*response, error) {
+	s := a.server(address)
+	if s == nil {
+		return nil, fmt.Errorf("the configuration of gitfleet does not allow %s; add it to gates.servers", address)
+	}
+	if query != nil {
+		address += "?" + query.Encode()
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "gitfleet")
+	req.Header.Set("Accept", "application/json")
+	header, err := s.Auth.Header(a.cfg.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if !header.Empty() {
+		req.Header.Set("Authorization", header.Reveal())
+	}
+	transport, err := s.transport()
+	if err != nil {
+		return nil, err
+	}
+	out := &response{credentials: mask.Of(req)}
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, out.credentials.Error(a.noAnswer(ctx, s.URL, err))
+	}
+	defer resp.Body.Close()
+	out.status, out.header = resp.StatusCode, resp.Header
+	if out.body, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1)); err != nil {
+		return nil, out.credentials.Error(a.noAnswer(ctx, s.URL, err))
+	}
+	if len(out.body) > mostAnswer {
+		return nil, fmt.Errorf("the answer of %s is larger than %d KiB", s.URL, mostAnswer>>10)
+	}
+	return out, nil
+}
+
+// noAnswer is the error of a request, without its query, in which nothing differs between two attempts.
+func (a *Asker) noAnswer(ctx context.Context, server string, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s has not answered within %s", server, a.timeout)
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return fmt.Errorf("%s does not answer: %w", server, err)
+}
+
+// server returns the server of the configuration for an address; nil if there is none. If one is below another, that is the one.
+func (a *Asker) server(address string) (found *server) {
+	for _, s := range a.servers {
+		if api.AddressWithin(address, s.URL) && (found == nil || len(s.URL) > len(found.URL)) {
+			found = s
+		}
+	}
+	return found
+}
+
+// transport returns a transport for one request, so that replaced certificates are used at once.
+func (s *Server) transport() (*http.Transport, error) {
+	t, err := s.Auth.Transport()
+	if err != nil {
+		return nil, err
+	}
+	t.DisableKeepAlives, t.MaxResponseHeaderBytes = true, mostHeader
+	if s.CertFile == "" {
+		return t, nil
+	}
+	cert, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate: %w", err)
+	}
+	t.TLSClientConfig.Certificates = []tls.Certificate{cert}
+	return t, nil
+}
+
+// refusal says what a server answers instead of what was asked for.
+func (r *response) refusal(server string) error {
+	text := r.credentials.Text(r.header.Get("Content-Type"), r.body, longestText/2)
+	return fmt.Errorf("%s answers %s", server, strings.TrimSuffix(fmt.Sprintf("%d: %s", r.status, text), ": "))
+}
