@@ -86,7 +86,8 @@ func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnota
 const offboardTimeout = 15 * time.Minute
 
 // dispatch starts and stops agents, and sends them their works if the works have changed. Before the first works are
-// sent, everything in the ledger is saved: if that fails, dispatch ends and returns false.
+// sent, everything in the ledger is saved: if that fails, dispatch ends and returns false. Clusters with entries that wait for a
+// later save get their works then.
 func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
@@ -105,6 +106,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		}
 	}
 	maps.DeleteFunc(r.removedSince, func(name string, _ time.Time) bool { return !slices.Contains(p.Left, name) })
+	r.unsent = nil
 	for _, c := range p.Members {
 		m := r.members[c.Name]
 		if m == nil {
@@ -125,8 +127,12 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		}
 		// The observations that led to these works are saved too, so that the first plan after a crash does not take
 		// the works back.
-		if r.ledger.Unsaved() && !r.save() {
+		if r.ledger.UnsavedBesides() && !r.save() {
 			return false
+		}
+		if r.ledger.Waits(c.Name) {
+			r.unsent = p
+			continue
 		}
 		m.works, m.sent = works, true
 		m.member.Set(works)

@@ -169,6 +169,37 @@ func TestNoWorksAreSentBeforeTheLedgerIsSaved(t *testing.T) {
 	})
 }
 
+// A cluster of a large fleet gets its works once its entries are saved, which may take several saves. If one fails, the next turn
+// plans again.
+func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := ledger.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		f := newDispatchedFleet(t)
+		f.cfg.Store = store
+		f.ledger.SetPlacement(web, ledger.Placement{})
+		for i := range 2000 { // which are saved before east
+			f.ledger.Bind(web, placement.Binding{Cluster: fmt.Sprintf("c%04d", i)})
+		}
+		f.ledger.Bind(web, placement.Binding{Cluster: "east", Assigned: placement.Revision{Hash: "v1"}})
+		p := fleetPlan("a", "v1")
+		f.dispatched(p, "start east a", "run east")
+		f.cfg.Store = full{}
+		if f.sendRest(f.ctx, f.now); f.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
+			t.Errorf("without a save: waits %v, due %s", f.unsent, f.due)
+		}
+		f.cfg.Store = store
+		f.dispatched(p)
+		f.sendRest(f.ctx, f.now)
+		if f.sendRest(f.ctx, f.now); !slices.Equal(f.calls, []string{"set east 1"}) || f.unsent != nil || f.ledger.Unsaved() {
+			t.Errorf("once it is saved: %q, waits %v", f.calls, f.unsent)
+		}
+	})
+}
+
 // With other credentials there is a new agent. It begins once the previous one has ended, whose
 // observations do not count any more.
 func TestNewCredentialsStartANewAgent(t *testing.T) {

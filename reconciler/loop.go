@@ -25,6 +25,9 @@ const resyncPeriod = 30 * time.Second
 // save waits for the disk.
 const saveDelay = time.Second
 
+// restDelay is the time between two parts of a plan that is saved and sent in parts.
+const restDelay = time.Millisecond
+
 func (r *Reconciler) loop(ctx context.Context) {
 	timer, rested := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
@@ -36,7 +39,7 @@ func (r *Reconciler) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			if !r.rebuilding {
-				r.save()
+				r.saveAll()
 			}
 			return
 		case <-rested.C:
@@ -49,7 +52,12 @@ func (r *Reconciler) loop(ctx context.Context) {
 		case <-timer.C:
 			if observed == nil { // the next turn is when the loop has rested
 				now := r.now()
-				if r.saveObservations(now); !r.saveBy.IsZero() {
+				r.saveObservations(now)
+				r.sendRest(ctx, now)
+				switch {
+				case r.unsent != nil:
+					timer.Reset(restDelay)
+				case !r.saveBy.IsZero():
 					timer.Reset(r.saveBy.Sub(now))
 				}
 				continue
@@ -79,6 +87,8 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 		if r.ledger.Unsaved() && !r.rebuilding && r.saveBy.IsZero() {
 			r.saveBy = now.Add(saveDelay)
 		}
+	} else {
+		r.sendRest(ctx, now)
 	}
 	r.saveObservations(now)
 	return r.untilNext(now)
@@ -86,13 +96,30 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 
 // saveObservations saves observations that have waited for saveDelay.
 func (r *Reconciler) saveObservations(now time.Time) {
-	if !r.saveBy.IsZero() && !now.Before(r.saveBy) && !r.save() {
+	if !r.saveBy.IsZero() && !now.Before(r.saveBy) && (!r.save() || r.ledger.Unsaved()) {
 		r.saveBy = now.Add(saveDelay)
+	}
+}
+
+// sendRest saves and sends more of the last plan, if a part of it is not saved yet.
+func (r *Reconciler) sendRest(ctx context.Context, now time.Time) {
+	if r.unsent == nil {
+		return
+	}
+	saved := r.save()
+	if saved {
+		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, r.unsent) })
+	}
+	if !saved {
+		r.unsent, r.due = nil, now.Add(time.Second)
 	}
 }
 
 // untilNext returns the time until the next turn or the next save.
 func (r *Reconciler) untilNext(now time.Time) time.Duration {
+	if r.unsent != nil {
+		return restDelay
+	}
 	if !r.saveBy.IsZero() && r.saveBy.Before(r.due) {
 		return r.saveBy.Sub(now)
 	}
@@ -328,7 +355,14 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
 }
 
-// save saves the ledger, and reports whether it is saved.
+// saveAll saves everything, with several saves if it is very much.
+func (r *Reconciler) saveAll() {
+	for r.save() && r.ledger.Unsaved() {
+	}
+}
+
+// save saves the ledger, and reports whether it is saved. If there is very much to save, entries that were added are left to the
+// next saves.
 func (r *Reconciler) save() bool {
 	faults.At("before save")
 	defer faults.At("after save")

@@ -134,6 +134,8 @@ type Reconciler struct {
 	// last is the time of the last turn, due the latest time of the next one, and saveBy the time at which observations
 	// are saved; zero if there are none to save.
 	last, due, saveBy time.Time
+	// unsent is the last plan, while some of its works wait until they are saved; nil otherwise.
+	unsent *plan.Plan
 	// saving is how long all saves have taken.
 	saving time.Duration
 

@@ -214,14 +214,15 @@ func (s *boltStore) Save(l *Ledger) error {
 	if !l.Unsaved() {
 		return nil
 	}
-	records, err := encode(l)
+	keys := l.batch(mostRecords)
+	records, err := encode(l, keys)
 	if err != nil {
 		return err
 	}
 	if err := s.db.Update(func(tx *bbolt.Tx) error { return write(tx.Bucket(bucket), records) }); err != nil {
 		return fmt.Errorf("save ledger: %w", err)
 	}
-	l.saved()
+	l.saved(keys)
 	return nil
 }
 

@@ -135,7 +135,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 	event := events[0]
 	cluster, record, entry, seen, revised := *c, *p, *e, *e.Seen, p.Revisions[1]
 	joined := c.Joined
-	l.saved()
+	l.allSaved()
 
 	now := ten.Add(-time.Hour)
 	l.Rebase(now)

@@ -338,7 +338,10 @@ func (l *Ledger) setEntry(p *Placement, cluster string, e *Entry) {
 func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	p := l.placements[key]
 	next := Entry{}
-	if e := p.entries.of(b.Cluster); e != nil {
+	e := p.entries.of(b.Cluster)
+	if e == nil {
+		l.add(entryKey(key, b.Cluster), b.Cluster)
+	} else {
 		next = *e
 		if e.Binding.Assigned != b.Assigned {
 			next.AvailableSince, next.UnavailableSince = time.Time{}, time.Time{}
@@ -374,6 +377,7 @@ func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims, at time.T
 func (l *Ledger) Unbind(key api.PlacementKey, cluster string) {
 	if p := l.placements[key]; p != nil {
 		l.setEntry(p, cluster, nil)
+		l.drop(entryKey(key, cluster))
 		l.markUrgent(entryKey(key, cluster))
 	}
 }
@@ -437,7 +441,12 @@ func (l *Ledger) Checkpoint() (undo func()) {
 type changes struct {
 	dirty  map[string]struct{} // keys of the records to save
 	urgent bool                // decisions are among them
-	count  uint64              // changes that affect a plan
+	// added are the clusters of entries that were added since the last save, by key; waiting are the keys of those that a
+	// batch has left to the next one, by cluster.
+	added   map[string]string
+	addedOn map[string]int // their number by cluster
+	waiting []string
+	count   uint64 // changes that affect a plan
 }
 
 // next returns a new version.
@@ -461,9 +470,3 @@ func (c *changes) markUrgent(key string) {
 }
 
 func (c *changes) markUnsaved(key string) { c.dirty[key] = struct{}{} }
-
-// saved marks everything as saved.
-func (c *changes) saved() {
-	clear(c.dirty)
-	c.urgent = false
-}

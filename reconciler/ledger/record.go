@@ -120,10 +120,10 @@ func parseKey(key string) (recordKey, error) {
 	return k, nil
 }
 
-// encode returns the dirty records of a ledger; nil for a deleted one.
-func encode(l *Ledger) (map[string][]byte, error) {
-	out := make(map[string][]byte, len(l.dirty))
-	for key := range l.dirty {
+// encode returns records of a ledger; nil for a deleted one.
+func encode(l *Ledger, keys []string) (map[string][]byte, error) {
+	out := make(map[string][]byte, len(keys))
+	for _, key := range keys {
 		if err := encodeRecord(l, key, out); err != nil {
 			return nil, err
 		}

@@ -170,7 +170,7 @@ func TestRenamedIsACopyForReading(t *testing.T) {
 	l.Fold(failing("east", 1, 1))
 	l.Suspend(Suspension{Subject: Subject{Placement: web, Cluster: "west"}, By: "alice"})
 	l.Suspend(Suspension{Subject: Subject{Placement: quay, Cluster: "west"}, By: "bob"})
-	l.saved()
+	l.allSaved()
 	before, version, seen := dump(t, l), l.PlacementsVersion(), l.Placement(web).Entry("east").Seen
 	third := api.PlacementKey{Name: "third"}
 	copied := l.Renamed([]Rename{{web, quay}, {third, web}, {quay, third}})

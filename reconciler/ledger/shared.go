@@ -163,7 +163,7 @@ func (s *Shared) Save(l *Ledger) error {
 	if err := s.save(l); err != nil {
 		return fmt.Errorf("save ledger: %w", err)
 	}
-	l.saved()
+	l.allSaved()
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (s *Shared) save(l *Ledger) error {
 		kept = 0
 		markAll(l)
 	}
-	records, err := encode(l)
+	records, err := encode(l, slices.Collect(maps.Keys(l.dirty)))
 	if err != nil {
 		return err
 	}

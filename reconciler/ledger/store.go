@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"io"
+	"maps"
+	"slices"
 )
 
 // A Store keeps a ledger across restarts. After Save has returned without error, Load returns
@@ -9,7 +11,8 @@ import (
 type Store interface {
 	// Load returns what was saved; an empty ledger if nothing was.
 	Load() (*Ledger, error)
-	// Save writes what has changed since the last Save, completely or not at all.
+	// Save writes what has changed since the last Save, completely or not at all. If very much has changed, entries that were
+	// added are left to the next calls, and so are observations if nothing is Urgent.
 	Save(*Ledger) error
 	Close() error
 }
@@ -35,7 +38,7 @@ type memoryStore struct{ records map[string][]byte }
 func (s *memoryStore) Load() (*Ledger, error) { return decode(s.records) }
 
 func (s *memoryStore) Save(l *Ledger) error {
-	records, err := encode(l)
+	records, err := encode(l, slices.Collect(maps.Keys(l.dirty)))
 	if err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func (s *memoryStore) Save(l *Ledger) error {
 			s.records[key] = value
 		}
 	}
-	l.saved()
+	l.allSaved()
 	return nil
 }
 

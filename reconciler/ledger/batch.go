@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// mostRecords is about how many records are saved at once, which takes a file 50 ms or so. The first plan of a large fleet adds
+// a hundred thousand entries.
+const mostRecords = 1000
+
+// batch returns the keys of the records to save next. These are all that are not saved, except that entries that were added may
+// wait for a later save, cluster by cluster: nothing is sent to a cluster before all of its entries are saved, so that after a
+// crash it is as if the placements had not got there yet. Observations alone may be saved in any order.
+func (c *changes) batch(most int) []string {
+	if len(c.dirty) <= most {
+		return slices.Collect(maps.Keys(c.dirty))
+	}
+	keys := make([]string, 0, most)
+	for key := range c.dirty {
+		if _, added := c.added[key]; !added && (c.urgent || len(keys) < most) {
+			keys = append(keys, key)
+		}
+	}
+	c.sortAdded()
+	last := ""
+	for len(c.waiting) > 0 {
+		key := c.waiting[0]
+		cluster, added := c.added[key]
+		if added && cluster != last && last != "" && len(keys) >= most {
+			break
+		}
+		c.waiting = c.waiting[1:]
+		if added {
+			keys, last = append(keys, key), cluster
+		}
+	}
+	return keys
+}
+
+// sortAdded sorts the entries that were added by cluster, unless some wait already.
+func (c *changes) sortAdded() {
+	if len(c.waiting) > 0 {
+		return
+	}
+	c.waiting = slices.SortedFunc(maps.Keys(c.added), func(a, b string) int {
+		if by := strings.Compare(c.added[a], c.added[b]); by != 0 {
+			return by
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// add marks an entry that was added.
+func (c *changes) add(key, cluster string) {
+	if c.added == nil {
+		c.added, c.addedOn = map[string]string{}, map[string]int{}
+	}
+	if _, known := c.added[key]; !known {
+		c.added[key] = cluster
+		c.addedOn[cluster]++
+	}
+}
+
+// drop ends the waiting of an entry.
+func (c *changes) drop(key string) {
+	if cluster, added := c.added[key]; added {
+		delete(c.added, key)
+		c.addedOn[cluster]--
+	}
+}
+
+// Waits reports whether entries of a cluster wait for a later save.
+func (c *changes) Waits(cluster string) bool { return c.addedOn[cluster] > 0 }
+
+// UnsavedBesides reports whether anything has to be saved besides entries that may wait for a later save.
+func (c *changes) UnsavedBesides() bool { return len(c.dirty) > len(c.added) }
+
+// saved marks records as saved.
+func (c *changes) saved(keys []string) {
+	for _, key := range keys {
+		delete(c.dirty, key)
+		c.drop(key)
+	}
+	c.urgent = c.urgent && len(c.added) > 0
+	if len(c.dirty) == 0 {
+		c.dirty, c.added, c.waiting, c.addedOn = map[string]struct{}{}, nil, nil, nil // a large map keeps its memory
+	}
+}
+
+// allSaved marks everything as saved.
+func (c *changes) allSaved() { c.saved(slices.Collect(maps.Keys(c.dirty))) }
