@@ -80,6 +80,14 @@ func TestFetchesAreBounded(t *testing.T) {
 			t.Errorf("%d of %d have ended", ended, fetches)
 		}
 	})
+	t.Run("deltas of a pull request", func(t *testing.T) {
+		if l := (Config{}).withDefaults().Limits.ofBranch(); l.ObjectBytes != 32*mib {
+			t.Errorf("an object may have %d bytes", l.ObjectBytes)
+		}
+		if l := (Limits{ObjectBytes: 5}).ofBranch(); l.ObjectBytes != 5 {
+			t.Errorf("an object may have %d bytes", l.ObjectBytes)
+		}
+	})
 	t.Run("pull request refused", func(t *testing.T) {
 		r := start(t, config(t, s.Dir))
 		r.wantHead(s.Head())

@@ -17,6 +17,7 @@ import (
 // The limits of a fetch by FetchRef and of a commit that is pushed.
 const (
 	branchBytes    = 32 * mib
+	branchObject   = 32 * mib
 	branchUnpacked = 2048 * mib
 	branchObjects  = 100_000
 	branchCommits  = 1000
@@ -25,7 +26,8 @@ const (
 // ofBranch returns the limits for a branch that anybody may have pushed, such as that of a pull
 // request.
 func (l Limits) ofBranch() Limits {
-	l.FetchBytes, l.Objects, l.UnpackedBytes = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects), min(l.UnpackedBytes, branchUnpacked)
+	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
+	l.ObjectBytes, l.UnpackedBytes = min(l.ObjectBytes, branchObject), min(l.UnpackedBytes, branchUnpacked)
 	return l
 }
 

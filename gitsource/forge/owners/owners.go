@@ -2,6 +2,7 @@
 package owners
 
 import (
+	"bytes"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -17,9 +18,13 @@ const limit = 3 << 20
 // which are those of the lines that name none. A "^" says that it is optional.
 var section = regexp.MustCompile(`^\^?\[([^\]]+)\](?:\[\d+\])?(.*)$`)
 
+// mostLines limits the lines of a file that has rules, each of which takes some 10 µs to read.
+const mostLines = 50_000
+
 // Of returns the users and teams that own some files of a tree, without "@" and in the order in which they are found. at
 // are the places where the CODEOWNERS file may be; the first that is there counts. Of a file's rules the last one that
-// matches counts, in each section. Owners that are e-mail addresses and lines that cannot be read are left out.
+// matches counts, in each section. Owners that are e-mail addresses and lines that cannot be read are left out. A file that is
+// larger than forges allow, or has too many lines, names nobody.
 func Of(tree fs.FS, at, files []string) []string {
 	for _, name := range at {
 		if info, err := fs.Stat(tree, name); err != nil || info.Size() > limit {
@@ -29,7 +34,10 @@ func Of(tree fs.FS, at, files []string) []string {
 		if err != nil {
 			continue
 		}
-		return owners(parse(string(text)), files)
+		if bytes.Count(text, []byte("\n")) > mostLines {
+			return nil
+		}
+		return owners(parse(string(text), files), len(files))
 	}
 	return nil
 }
@@ -38,20 +46,24 @@ func Of(tree fs.FS, at, files []string) []string {
 type group struct {
 	name     string
 	defaults []codeowners.Owner
-	rules    codeowners.Ruleset
+	// owners are those of the last rule that matches each file.
+	owners [][]codeowners.Owner
 }
 
-func parse(text string) []*group {
-	groups := []*group{{}}
+// parse returns the groups with the owners of some files. It keeps no rule, since a compiled one is a hundred times as large as its
+// line.
+func parse(text string, files []string) []*group {
+	newGroup := func(name string) *group { return &group{name: name, owners: make([][]codeowners.Owner, len(files))} }
+	groups := []*group{newGroup("")}
+	named := map[string]*group{}
 	now := groups[0]
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if found := section.FindStringSubmatch(line); found != nil {
 			name := strings.ToLower(found[1])
-			if i := slices.IndexFunc(groups, func(g *group) bool { return g.name == name }); i >= 0 {
-				now = groups[i] // sections of one name are one
-			} else {
-				now = &group{name: name}
+			if now = named[name]; now == nil { // sections of one name are one
+				now = newGroup(name)
+				named[name] = now
 				groups = append(groups, now)
 			}
 			if rule := parseLine("* " + found[2]); rule != nil && len(rule.Owners) > 0 {
@@ -59,11 +71,17 @@ func parse(text string) []*group {
 			}
 			continue
 		}
-		if rule := parseLine(line); rule != nil {
-			if len(rule.Owners) == 0 {
-				rule.Owners = now.defaults
+		rule := parseLine(line)
+		if rule == nil {
+			continue
+		}
+		if len(rule.Owners) == 0 {
+			rule.Owners = now.defaults
+		}
+		for i, file := range files {
+			if matches, err := rule.Match(file); err == nil && matches {
+				now.owners[i] = rule.Owners
 			}
-			now.rules = append(now.rules, *rule)
 		}
 	}
 	return groups
@@ -78,15 +96,11 @@ func parseLine(line string) *codeowners.Rule {
 	return &rules[0]
 }
 
-func owners(groups []*group, files []string) []string {
+func owners(groups []*group, files int) []string {
 	var out []string
-	for _, file := range files {
+	for i := range files {
 		for _, g := range groups {
-			rule, err := g.rules.Match(file)
-			if err != nil || rule == nil {
-				continue
-			}
-			for _, o := range rule.Owners {
+			for _, o := range g.owners[i] {
 				if o.Type != codeowners.EmailOwner && !slices.Contains(out, o.Value) {
 					out = append(out, o.Value)
 				}

@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -36,4 +37,37 @@ func TestOwners(t *testing.T) {
 	if got := Of(both, places, []string{"a"}); len(got) != 1 || got[0] != "first" {
 		t.Errorf("of two files: %v", got)
 	}
+}
+
+// A file with many lines takes neither much memory nor time, or names nobody.
+func TestManyRulesAreBounded(t *testing.T) {
+	of := func(text string) []string {
+		return Of(fstest.MapFS{"CODEOWNERS": {Data: []byte(text)}}, []string{"CODEOWNERS"}, []string{"apps/web.yaml"})
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	groups := parse("* @anna\n"+strings.Repeat("/other/\n", 2000), []string{"apps/web.yaml"})
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if got := owners(groups, 1); len(got) != 1 || got[0] != "anna" {
+		t.Errorf("owned by %v", got)
+	}
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 1<<20 { //nolint:gosec // a heap is smaller
+		t.Errorf("%d bytes are kept", kept)
+	}
+	if got := of("* @anna\n" + strings.Repeat("\n", mostLines-1)); len(got) != 1 {
+		t.Errorf("as many lines as are read: %v", got)
+	}
+	if got := of("* @anna\n" + strings.Repeat("\n", mostLines)); len(got) != 0 {
+		t.Errorf("more lines: %v", got)
+	}
+}
+
+// No file causes a panic.
+func FuzzOwners(f *testing.F) {
+	f.Add("* @anna\n[Apps][2] @ben\n/apps/**/*.yaml\n^[Docs]\n*.md @org/doc a@b.c\n", "apps/web.yaml")
+	f.Fuzz(func(_ *testing.T, text, file string) {
+		Of(fstest.MapFS{"CODEOWNERS": {Data: []byte(text)}}, []string{"CODEOWNERS"}, []string{file})
+	})
 }
