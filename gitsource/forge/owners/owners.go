@@ -87,10 +87,11 @@ func parse(text string, files []string) []*group {
 	return groups
 }
 
-// parseLine parses one line; nil if it has no rule that can be read.
+// parseLine parses one line; nil if it has no rule that can be read. The pattern / matches nothing, and the library panics when a
+// file is compared with it.
 func parseLine(line string) *codeowners.Rule {
 	rules, err := codeowners.ParseFile(strings.NewReader(line))
-	if err != nil || len(rules) != 1 {
+	if err != nil || len(rules) != 1 || rules[0].RawPattern() == "/" {
 		return nil
 	}
 	return &rules[0]

@@ -21,6 +21,7 @@ func TestOwners(t *testing.T) {
 		"nobody owns it":      {".github/CODEOWNERS", "* @anna\n/apps/\n", []string{"apps/web.yaml"}, ""},
 		"of several files":    {"CODEOWNERS", "/apps/ @ben\n/clusters/ @carl\n", []string{"apps/web.yaml", "clusters/a.yaml", "apps/api.yaml"}, "ben carl"},
 		"a line is wrong":     {"CODEOWNERS", "* @anna\n/apps/ someone\n!x @y\n", []string{"apps/web.yaml"}, "anna"},
+		"nothing is matched":  {"CODEOWNERS", "* @anna\n/ @ben\n/\n", []string{"apps/web.yaml"}, "anna"},
 		"sections":            {"CODEOWNERS", "* @anna\n[Apps] @ben\n/apps/\n/apps/web.yaml @carl\n^[Docs][2] @doc\n*.md\n[apps]\n/apps/api.yaml @dora\n", []string{"apps/web.yaml", "apps/api.yaml"}, "anna carl dora"},
 		"after a long line":   {"CODEOWNERS", "* @anna\n# " + strings.Repeat("x", 1<<17) + "\n/apps/ @ben\n", []string{"apps/web.yaml"}, "ben"},
 		"owners of a section": {"CODEOWNERS", "[Apps][2] @ben @org/apps\n/apps/\n", []string{"apps/web.yaml"}, "ben org/apps"},
@@ -67,6 +68,7 @@ func TestManyRulesAreBounded(t *testing.T) {
 // No file causes a panic.
 func FuzzOwners(f *testing.F) {
 	f.Add("* @anna\n[Apps][2] @ben\n/apps/**/*.yaml\n^[Docs]\n*.md @org/doc a@b.c\n", "apps/web.yaml")
+	f.Add("/ @anna\n\\/ @anna\n// @anna\n", "0")
 	f.Fuzz(func(_ *testing.T, text, file string) {
 		Of(fstest.MapFS{"CODEOWNERS": {Data: []byte(text)}}, []string{"CODEOWNERS"}, []string{file})
 	})
