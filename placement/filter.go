@@ -88,6 +88,11 @@ func tolerates(o api.Toleration, t api.Taint) bool {
 	return false
 }
 
+// Tolerates reports whether a policy tolerates a taint.
+func Tolerates(p *api.PlacementPolicy, t api.Taint) bool {
+	return p != nil && slices.ContainsFunc(p.Tolerations, func(o api.Toleration) bool { return tolerates(o, t) })
+}
+
 // affinityViolation evaluates placementAffinity and placementAntiAffinity.
 func (r *rules) affinityViolation(m *Cluster) string {
 	for _, o := range r.together {

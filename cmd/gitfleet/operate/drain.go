@@ -13,6 +13,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -32,8 +34,8 @@ tries again what a budget blocks, and says what that is. It ends when everything
 is removed, or with --timeout. The taint stays until "gitfleet uncordon".
 
 Only ClusterResourcePlacements can be evicted. What has the policy PickFixed, is
-a ResourcePlacement, or tolerates the taint stays and is named: remove it in
-Git.
+a ResourcePlacement, or tolerates the taint is not evicted and stays. It is named
+at once, with what to change in Git.
 
 Exit codes: 0 the cluster is drained; 1 something is left, and the message says
 what; 2 error.`,
@@ -55,7 +57,7 @@ what; 2 error.`,
 			d := drain{cluster: name, reason: o.Reason, client: c, evicted: map[string]bool{}, said: map[string]string{}, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
 			err := d.run(ctx)
 			if ctx.Err() != nil && cmd.Context().Err() == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "cluster/%s is not drained after %s: %s\n", name, timeout, strings.Join(slices.Sorted(maps.Keys(d.left)), ", "))
+				fmt.Fprintf(cmd.ErrOrStderr(), "cluster/%s is not drained after %s: %s\n", name, timeout, strings.Join(slices.Sorted(maps.Keys(d.said)), ", "))
 				return exit.Attention
 			}
 			return err
@@ -90,10 +92,8 @@ type drain struct {
 	cluster, reason string
 	client          *client.Client
 	// evicted are the placements whose eviction was executed, and said the last message about each.
-	evicted map[string]bool
-	said    map[string]string
-	// left are the placements that are on the cluster and leave it.
-	left        map[string]bool
+	evicted     map[string]bool
+	said        map[string]string
 	out, errOut io.Writer
 }
 
@@ -107,27 +107,35 @@ func (d *drain) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		stays := map[string]string{}
-		d.left = map[string]bool{}
+		stays, left := 0, 0
+		maps.DeleteFunc(d.said, func(placement, _ string) bool {
+			return !slices.ContainsFunc(r.Details, func(on *status.Detail) bool { return on.Placement == placement && len(on.Clusters) > 0 })
+		})
 		for _, on := range r.Details {
 			if len(on.Clusters) == 0 {
 				continue
 			}
 			switch why := d.whyItStays(r, on); {
 			case on.Clusters[0].Removing:
-				d.left[on.Placement] = true
-				d.say(on.Placement, "is being removed")
+				left++
+				d.say(on.Placement, removalText(r))
 			case why != "":
-				stays[on.Placement] = why
+				stays++
+				d.say(on.Placement, "stays: "+why)
 			default:
-				d.left[on.Placement] = true
+				left++
 				if err := d.evict(ctx, on.Placement); err != nil {
 					return err
 				}
 			}
 		}
-		if len(d.left) == 0 {
-			return d.finish(stays)
+		switch {
+		case left == 0 && stays > 0:
+			fmt.Fprintf(d.errOut, "cluster/%s is not drained: %s stay\n", d.cluster, output.Count(stays, "placement"))
+			return exit.Attention
+		case left == 0:
+			_, err := fmt.Fprintf(d.out, "cluster/%s is drained\n", d.cluster)
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -137,46 +145,48 @@ func (d *drain) run(ctx context.Context) error {
 	}
 }
 
+// removalText says that a placement is being removed, or why that takes long.
+func removalText(r *status.Report) string {
+	if len(r.Clusters) > 0 && !status.IsHealthy(r.Clusters[0]) {
+		return "is being removed, as soon as the cluster answers"
+	}
+	return "is being removed"
+}
+
 // whyItStays says why a placement on the cluster cannot be evicted; empty if it can.
 func (d *drain) whyItStays(r *status.Report, on *status.Detail) string {
 	at := slices.IndexFunc(r.Placements, func(p *api.ClusterResourcePlacement) bool { return "crp/"+p.Name == on.Placement })
+	var policy *api.PlacementPolicy
+	if at >= 0 {
+		policy = r.Placements[at].Spec.Policy
+	}
 	switch {
+	case policy != nil && policy.PlacementType == api.PickFixed:
+		return "its policy is PickFixed; remove the cluster from clusterNames in Git"
 	case !strings.HasPrefix(on.Placement, "crp/"):
-		return "it is no ClusterResourcePlacement; let its policy not select the cluster"
-	case at >= 0 && r.Placements[at].Spec.Policy != nil && r.Placements[at].Spec.Policy.PlacementType == api.PickFixed:
-		return "its policy is PickFixed; remove the cluster from clusterNames"
+		return "it is no ClusterResourcePlacement; let its policy not select the cluster, in Git"
+	case placement.Tolerates(policy, api.CordonTaint()):
+		return "it tolerates the taint of drained clusters, so that it would come back; let its policy not select the cluster, in Git"
 	case d.evicted[on.Placement]:
-		return "it was evicted and has come back, since it tolerates the taint; let its policy not select the cluster"
+		return "it was evicted and has come back; drain the cluster again, if it was uncordoned meanwhile"
 	}
 	return ""
 }
 
-func (d *drain) evict(ctx context.Context, placement string) error {
-	executed, message, err := evict(ctx, d.client, reconciler.Order{Subject: placement, Cluster: d.cluster, Reason: d.reason}, d.errOut)
+func (d *drain) evict(ctx context.Context, of string) error {
+	executed, message, err := evict(ctx, d.client, reconciler.Order{Subject: of, Cluster: d.cluster, Reason: d.reason}, d.errOut)
 	if err != nil {
 		return err
 	}
-	d.evicted[placement] = d.evicted[placement] || executed
-	d.say(placement, message)
+	d.evicted[of] = d.evicted[of] || executed
+	d.say(of, message)
 	return nil
 }
 
 // say prints a message about a placement, unless it was the last one.
-func (d *drain) say(placement, message string) {
-	if d.said[placement] != message {
-		d.said[placement] = message
-		fmt.Fprintf(d.out, "%s: %s\n", placement, message)
+func (d *drain) say(of, message string) {
+	if d.said[of] != message {
+		d.said[of] = message
+		fmt.Fprintf(d.out, "%s: %s\n", of, message)
 	}
-}
-
-// finish says whether anything stays on the cluster.
-func (d *drain) finish(stays map[string]string) error {
-	for _, placement := range slices.Sorted(maps.Keys(stays)) {
-		fmt.Fprintf(d.out, "%s stays: %s\n", placement, stays[placement])
-	}
-	if len(stays) > 0 {
-		return exit.Attention
-	}
-	_, err := fmt.Fprintf(d.out, "cluster/%s is drained\n", d.cluster)
-	return err
 }
