@@ -101,6 +101,10 @@ type Binding struct {
 	AssignedAt time.Time
 	// Index is the number of the placement's content when it was assigned, from 0.
 	Index int
+	// SameAs is the number of the newest content that gave the cluster what it had already, if that is greater than Index.
+	SameAs int `json:",omitempty"`
+	// FreeAt is when a freeze or a closed window last ended that had kept newer content from the cluster; zero if none has.
+	FreeAt time.Time `json:",omitzero"`
 	// BoundAt is when the cluster was selected; zero if it was not recorded.
 	BoundAt time.Time `json:",omitzero"`
 	// Risked says that the cluster was available when Assigned last changed, and has not been
@@ -109,6 +113,8 @@ type Binding struct {
 	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
 	// this is not known. The rollout sets and clears it.
 	WasAvailable bool
+	// Held says that a freeze or a closed window keeps newer content from the cluster.
+	Held bool `json:",omitempty"`
 }
 
 // HasRevision reports whether the rollout has assigned a revision.

@@ -52,15 +52,22 @@ func windowHold(pl *placementPlanner, p *Placement, c *OnCluster, index int) rol
 	return hold
 }
 
-// recordHolds records which clusters wait for the end of a freeze or for a window, and warns of those that wait too long.
+// recordHolds records which clusters wait for the end of a freeze or for a window, and when that has ended, and warns of those
+// that wait too long.
 func recordHolds(pl *placementPlanner, p *Placement, bindings []rollout.Binding) {
 	var overdue []string
 	for i := range bindings {
-		hold := bindings[i].Hold
-		if hold.Why == "" {
+		hold, c := bindings[i].Hold, p.near(bindings[i].Cluster, i)
+		if c.Latest.Hash == "" {
+			continue // it is not known whether it has newer content
+		}
+		held := hold.Why != "" && p.Lag(c).Commits > 0
+		if b := c.Binding; b.Held && !held {
+			b.FreeAt = pl.Now
+		}
+		if c.Binding.Held = held; !held {
 			continue
 		}
-		c := p.near(bindings[i].Cluster, i)
 		if c.Waits != hold.Why {
 			continue
 		}

@@ -57,8 +57,8 @@ func (p *Placement) missing() fulfilment.Tally {
 type Lag struct {
 	// Commits counts the changes of the placement's content that the cluster has not fully applied.
 	Commits int
-	// Since is when the first of them was seen, or when the cluster was selected, if that was later; zero if neither
-	// was recorded.
+	// Since is when the first of them was seen, when the cluster was selected, or when a freeze or a window that had kept them from
+	// it ended, whichever was last; zero if none was recorded. While they are kept from it, the last does not count.
 	Since time.Time
 }
 
@@ -67,13 +67,16 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest.Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
 		return Lag{}
 	}
-	held := c.Binding.Index
+	held := max(c.Binding.Index, c.Binding.SameAs)
 	if c.UpToDate() || !c.Binding.HasRevision() {
 		held = p.Record.Index - 1
 	}
 	out := Lag{Commits: max(1, p.Record.Index-held), Since: p.Record.RevisedAt(held + 1)}
 	if c.Binding.BoundAt.After(out.Since) {
 		out.Since = c.Binding.BoundAt
+	}
+	if !c.Binding.Held && c.Binding.FreeAt.After(out.Since) {
+		out.Since = c.Binding.FreeAt
 	}
 	return out
 }

@@ -60,6 +60,35 @@ func TestLag(t *testing.T) {
 	expect("in the end", "west", Lag{})
 
 	s.in.Now = s.in.Now.Add(time.Hour)
+	s.do([]string{"freeze"})
+	frozen := s.in.Now
+	s.commit("v3 frozen", nil, []byte(fleet+"configmap web/c\n"))
+	expect("while it is frozen,", "west", Lag{1, frozen})
+	s.in.Now = s.in.Now.Add(100 * time.Hour)
+	s.do([]string{"unfreeze"})
+	free := s.in.Now
+	expect("after a long freeze,", "west", Lag{1, free})
+	expect("still", "west", Lag{1, free})
+	s.in.Now = s.in.Now.Add(time.Hour)
+	s.commit("reverted", nil, []byte(fleet+"configmap web/b\n"))
+	expect("after a revert,", "west", Lag{})
+	for range 2 {
+		s.resolve()
+		s.do([]string{"done"})
+		s.do([]string{"wait", "1m"})
+	}
+	s.in.Now = s.in.Now.Add(100 * time.Hour)
+	again := s.in.Now
+	s.commit("v3 again", nil, []byte(fleet+"configmap web/c\n"))
+	expect("when other content comes long after a revert,", "west", Lag{1, again})
+	s.commit("reverted again", nil, []byte(fleet+"configmap web/b\n"))
+	for range 3 {
+		s.resolve()
+		s.do([]string{"done"})
+		s.do([]string{"wait", "1m"})
+	}
+
+	s.in.Now = s.in.Now.Add(time.Hour)
 	s.commit("v4", nil, []byte("clusters east north west\nnamespace web\nplace web unavailable 1\nconfigmap web/b\n"))
 	s.do([]string{"seen", "north"})
 	expect("a new cluster", "north", Lag{1, s.in.Now})

@@ -42,12 +42,15 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		c := p.near(a.Cluster, i)
 		b, latest := c.Binding, a.Revision == c.Latest
 		if a.Changed {
-			b.Assigned, b.AssignedAt, b.AllowDelete = a.Revision, pl.Now, pl.mayDelete(p, latest)
+			b.Assigned, b.AssignedAt, b.AllowDelete, b.SameAs = a.Revision, pl.Now, pl.mayDelete(p, latest), 0
 		}
 		if a.Changed && latest {
 			b.Index = p.Record.Index
 		} else if a.Changed && in.Run != nil {
 			b.Index = in.Run.Index
+		}
+		if !a.Changed && a.Hash == c.Latest.Hash && p.Record.Index > max(b.Index, b.SameAs) {
+			b.SameAs = p.Record.Index
 		}
 		b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
 	}

@@ -156,7 +156,8 @@ type ClusterDetail struct {
 	// themselves.
 	FailedObjects int `json:"failedObjects,omitempty"`
 	// Behind is the number of commits that changed the content of the placement and that the
-	// cluster does not have yet. BehindSince is when the first of them was seen.
+	// cluster does not have yet. BehindSince is when the first of them was seen, or could
+	// come after a freeze or a window.
 	Behind      int       `json:"behind,omitempty"`
 	BehindSince time.Time `json:"behindSince,omitzero"`
 	// Cause names the first object that is not applied, or else the first that is not available, and says why; empty if there
