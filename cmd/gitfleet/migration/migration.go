@@ -321,11 +321,16 @@ func (f *finder) propose() (*Proposal, error) {
 	selected := map[selection][]envelope{} // by placement
 	for _, name := range slices.Sorted(maps.Keys(f.units)) {
 		u := f.units[name]
-		text, partial, ok := f.pathOf(u)
+		texts, partial, ok := f.pathsOf(u)
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(&overlays, overlayManifest, u.name, text)
+		fmt.Fprintf(&overlays, overlayManifest, u.name)
+		if len(texts) == 1 {
+			fmt.Fprintf(&overlays, "  path: %s\n", texts[0])
+		} else {
+			overlays.WriteString("  paths:\n  - " + strings.Join(texts, "\n  - ") + "\n")
+		}
 		if partial {
 			overlays.WriteString("  whenMissing: Ignore\n")
 		}
@@ -340,7 +345,7 @@ func (f *finder) propose() (*Proposal, error) {
 		}
 		e := envelope{"ClusterOverlay", u.name}
 		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
-		if strings.Contains(text, "${") {
+		if len(texts) == 1 && strings.Contains(texts[0], "${") {
 			key.clusters = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
 		}
 		selected[key] = append(selected[key], e)
@@ -374,7 +379,6 @@ kind: ClusterOverlay
 metadata:
   name: %s
 spec:
-  path: %s
 `
 
 func memberText(c *cluster) string {

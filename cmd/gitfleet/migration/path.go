@@ -1,14 +1,71 @@
 package migration
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
-// pathOf returns the path of an overlay that means the directories of a unit, and whether it means none for some clusters.
-// It adds the label that the path needs to the clusters.
+// pathsOf returns the path of an overlay that means the directories of a unit, or paths of which the first that exists does, and whether
+// it means none for some clusters. It adds the labels that these need to the clusters.
+func (f *finder) pathsOf(u *unit) (texts []string, partial, ok bool) {
+	if text, partial, ok := f.pathOf(u); ok {
+		return []string{text}, partial, true
+	}
+	if texts = f.alternatives(u); texts == nil {
+		f.leave("%s: the directories of its clusters have no common form (%s); write an overlay for each", u.name, strings.Join(slices.Sorted(maps.Values(u.dirs)), ", "))
+	}
+	return texts, false, texts != nil
+}
+
+// mostPaths limits the paths of an overlay.
+const mostPaths = 16
+
+// alternatives returns paths of which the first that exists is the directory of each cluster of a unit, those for a single cluster first;
+// none if there are no such paths.
+func (f *finder) alternatives(u *unit) []string {
+	envs := map[string]string{}
+	for c, dir := range u.dirs {
+		segments := strings.Split(dir, "/")
+		if i := slices.IndexFunc(segments, environment.MatchString); i >= 0 {
+			envs[c] = segments[i]
+		}
+	}
+	key := ""
+	if len(envs) > 0 {
+		key = f.label(u.name, envs)
+	}
+	var texts []string
+	for _, c := range slices.Sorted(maps.Keys(u.dirs)) {
+		text, _ := replaced(u.dirs[c], c, "${cluster.name}")
+		if envs[c] != "" {
+			text, _ = replaced(text, envs[c], "${cluster.labels."+key+":-none}")
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	slices.SortStableFunc(texts, func(x, y string) int {
+		named := func(text string) int { return strings.Count(text, "${cluster.name}")*2 + strings.Count(text, "${") }
+		return cmp.Or(named(y)-named(x), strings.Compare(x, y))
+	})
+	spec := &api.OverlaySpec{Paths: texts}
+	for c, want := range u.dirs {
+		got, err := overlay.Choose(spec, ".", overlay.Cluster{Name: c, Labels: f.clusters[c].labels}, f.has, nil)
+		if err != nil || len(texts) > mostPaths || got[0] != want {
+			return nil
+		}
+	}
+	return texts
+}
+
+// pathOf returns the one path of an overlay that means the directories of a unit, if there is one, and whether it means none for some
+// clusters.
 func (f *finder) pathOf(u *unit) (text string, partial, ok bool) {
 	partial = len(u.dirs) < len(f.clusters)
 	if u.path != "" {
@@ -36,7 +93,6 @@ func (f *finder) pathOf(u *unit) (text string, partial, ok bool) {
 	}
 	i, values := differing(dirs)
 	if i < 0 {
-		f.leave("%s: the directories of its clusters have no common form (%s); write an overlay for each", u.name, strings.Join(slices.Sorted(maps.Values(u.dirs)), ", "))
 		return "", false, false
 	}
 	key := f.label(u.name, values)
