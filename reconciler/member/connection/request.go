@@ -1,13 +1,16 @@
 package connection
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,16 +63,38 @@ func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, forc
 // ApplyAs applies an object, or a part of it, under another field manager than ours, and returns
 // the result. It overrides no other manager: if one has another value, the error is Conflict.
 func (c *Conn) ApplyAs(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (*unstructured.Unstructured, error) {
-	raw, _, err := c.write(ctx, c.REST().Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", manager).Body(body))
+	raw, _, err := c.write(ctx, c.REST().Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", manager).Body(escaped(body)))
 	if err != nil {
 		return nil, err
 	}
 	return decodeObject(raw, r, id)
 }
 
+// escaped returns JSON with escapes in place of the characters that YAML does not have, or reads as line breaks: an API server reads
+// what is applied as YAML. It refuses the others ("control characters are not allowed"), and a line break in a text becomes a space.
+func escaped(body []byte) []byte {
+	forbidden := func(r rune) bool {
+		return r >= 0x7F && r <= 0x9F || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
+	}
+	if !bytes.ContainsFunc(body, forbidden) {
+		return body
+	}
+	out := make([]byte, 0, len(body)+64)
+	for rest := body; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if forbidden(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = append(out, rest[:size]...)
+		}
+		rest = rest[size:]
+	}
+	return out
+}
+
 func applyRequest(client *rest.RESTClient, r Resource, id api.ID, body []byte, force bool) *rest.Request {
 	return client.Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", api.FieldManager).
-		Param("force", strconv.FormatBool(force)).Param("fieldValidation", readOnce).Body(body)
+		Param("force", strconv.FormatBool(force)).Param("fieldValidation", readOnce).Body(escaped(body))
 }
 
 // Create creates an object and returns the metadata of the result. If an object of that name

@@ -1,12 +1,14 @@
 package connection
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -34,6 +36,22 @@ func TestWhatIsAppliedIsReadOnce(t *testing.T) {
 	}
 	if len(asked) != 2 {
 		t.Errorf("%d requests", len(asked))
+	}
+}
+
+// What is applied is read as YAML, which has fewer characters than JSON.
+func TestWhatIsAppliedIsYAML(t *testing.T) {
+	text := "a\x00\x1b\t\n\x7f\u0080\u0085\u009b\u00a0\ufeff\ufffd\ufffe\uffff\U0001F642\u2028é"
+	body, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read map[string]string
+	if err := yaml.Unmarshal(escaped(body), &read); err != nil || read["text"] != text {
+		t.Errorf("%q is read as %q: %v", text, read["text"], err)
+	}
+	if err := yaml.Unmarshal(body, &read); err == nil {
+		t.Error("YAML has all characters by now")
 	}
 }
 
