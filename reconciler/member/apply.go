@@ -326,9 +326,9 @@ func (a *applier) surveyCollection(ctx context.Context, at collection, tasks []*
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}
 	kind := tasks[0].manifest.ID
-	opts := metav1.ListOptions{Limit: limit}
+	list := connection.Listing{ListOptions: metav1.ListOptions{Limit: limit}}
 	for range 1 + len(tasks)/50 {
-		page, err := a.conn.Page(ctx, at.res.GroupVersionResource, at.namespace, &opts)
+		page, err := a.conn.Page(ctx, at.res.GroupVersionResource, at.namespace, &list.ListOptions)
 		if a.conn.RecordResult(err) != nil {
 			return
 		}
@@ -336,7 +336,11 @@ func (a *applier) surveyCollection(ctx context.Context, at collection, tasks []*
 			o := &page.Items[i]
 			there[api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}] = o
 		}
-		if opts.Continue = page.Continue; opts.Continue == "" {
+		more, err := list.Next(page, len(page.Items))
+		switch {
+		case err != nil:
+			return
+		case !more:
 			for _, t := range tasks {
 				t.found = &finding{there[t.manifest.ID]}
 			}

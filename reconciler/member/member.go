@@ -292,7 +292,7 @@ func (a *Agent) lost(ctx context.Context, err error, wait time.Duration) {
 		return
 	}
 	a.answers(err)
-	seen := ledger.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: err.Error()}
+	seen := ledger.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: connection.Cut(err.Error())}
 	// A session that gives its connection up has had answers until then: the permissions are missing all the same.
 	if _, ok := errors.AsType[*ForbiddenError](err); ok || errors.Is(err, errReconnect) {
 		seen.Forbidden = a.access.Forbidden()
@@ -308,7 +308,7 @@ func (a *Agent) answers(err error) {
 		a.silentFor = retry.LogLimiter{}
 		a.config.Log.Info("cluster answers again", "cluster", a.config.Name)
 	case err != nil && a.silentFor.Due(connection.WithoutPort(err)):
-		a.config.Log.Warn("cluster lost; trying again", "cluster", a.config.Name, "err", err)
+		a.config.Log.Warn("cluster lost; trying again", "cluster", a.config.Name, "err", connection.Cut(err.Error()))
 	}
 }
 
@@ -319,7 +319,7 @@ func (a *Agent) seen(p probe.Result) ledger.ClusterSeen {
 	case p.Err == nil:
 		seen.Forbidden = forbidden
 	case apierrors.IsForbidden(p.Err) && len(forbidden) > 0:
-		seen.Forbidden, seen.Error = forbidden, (&ForbiddenError{p.Err, forbidden}).Error()
+		seen.Forbidden, seen.Error = forbidden, connection.Cut((&ForbiddenError{p.Err, forbidden}).Error())
 	}
 	return seen
 }

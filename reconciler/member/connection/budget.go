@@ -32,6 +32,9 @@ const (
 	// that of what they decompress to, in bytes. That is read without being kept as a whole.
 	MaxInventories = 64 << 20
 	MaxUnpacked    = 256 << 20
+	// MaxPosition is the maximum length of the text that continues a list, and of a resource version, in bytes. Requests
+	// repeat them, and so do the errors of requests.
+	MaxPosition = 16 << 10
 	// MaxKinds is the maximum number of kinds in the inventories of a cluster. Each is watched.
 	MaxKinds = 1_000
 	// MaxGroupVersions is the maximum number of versions of API groups that a cluster serves, and
@@ -108,6 +111,8 @@ func (l *Listing) Next(page metav1.ListInterface, items int) (more bool, err err
 	switch {
 	case l.items > most:
 		return false, Exceeded(most, "objects in one list")
+	case len(next) > MaxPosition || len(page.GetResourceVersion()) > MaxPosition:
+		return false, Exceeded(MaxPosition, "bytes for a position in a list")
 	case next == "":
 		l.Continue = ""
 		return false, nil

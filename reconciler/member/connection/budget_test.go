@@ -22,6 +22,7 @@ func TestEndlessListsAreGivenUp(t *testing.T) {
 		"an endless list":         {false, 1, untilPage(-1), MaxPages, "10000 pages of one list"},
 		"an endless kept list":    {true, 500, untilPage(-1), MaxKeptItems/500 + 1, "200000 objects in one list"},
 		"pages without an object": {false, 0, untilPage(-1), MaxEmptyPages, "100 consecutive pages"},
+		"a long position":         {false, 1, func(int) string { return strings.Repeat("c", MaxPosition+1) }, 1, "16384 bytes for a position"},
 		"the same page again":     {false, 0, func(int) string { return "again" }, 2, "consecutive pages"},
 	}
 	for name, test := range tests {

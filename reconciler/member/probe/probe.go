@@ -179,7 +179,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 		p.observed = true
 		o, err := pr.observe(ctx)
 		if err != nil {
-			p.unread = strings.ReplaceAll(connection.WithoutPort(connection.Plain(err)), "\n", "; ")
+			p.unread = connection.Cut(strings.ReplaceAll(connection.WithoutPort(connection.Plain(err)), "\n", "; "))
 			if pr.partly.Due(p.unread) {
 				pr.cfg.Log.Warn("cluster not observed in full", "cluster", pr.cfg.Cluster, "err", p.unread)
 			}
@@ -236,7 +236,7 @@ func (p Result) Seen(cluster string) ledger.ClusterSeen {
 		Properties: p.properties, Unread: p.unread, Namespaces: p.Namespaces, Unrenewed: p.Unrenewed,
 	}
 	if p.Err != nil {
-		o.Error = p.Err.Error()
+		o.Error = connection.Cut(p.Err.Error())
 	}
 	return o
 }

@@ -26,6 +26,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
+// What a cluster makes of an error is in the ledger, the status and the events.
+func TestErrorsOfAClusterAreShort(t *testing.T) {
+	if seen := (Result{Err: errors.New(strings.Repeat("x", 1<<20))}).Seen("east"); len(seen.Error) > connection.Longest+100 {
+		t.Errorf("the error has %d bytes", len(seen.Error))
+	}
+}
+
 // Each way in which a cluster fails to answer has its own message, short enough for a status.
 // Only invalid credentials cause a request for new ones.
 func TestProbe(t *testing.T) {

@@ -105,10 +105,15 @@ func eventOf[T any](line []byte) (watch.EventType, T, error) {
 // versioned returns err, or an error if the decoded object has no version, from which the watch
 // could not be resumed.
 func versioned(o metav1.Object, err error) error {
-	if err == nil && o.GetResourceVersion() == "" {
+	switch {
+	case err != nil:
+		return err
+	case o.GetResourceVersion() == "":
 		return errors.New("decode event: an object without a resourceVersion")
+	case len(o.GetResourceVersion()) > connection.MaxPosition:
+		return errLongVersion
 	}
-	return err
+	return nil
 }
 
 // lineBuffer is the size of the read buffer of a watch.
@@ -116,6 +121,9 @@ const lineBuffer = 512
 
 // errLongLine is returned for a line that exceeds the maximum size of an object.
 var errLongLine = connection.Exceeded(connection.LargestObject>>20, "MiB in one event of a watch")
+
+// errLongVersion is returned for an object whose resource version no request could repeat.
+var errLongVersion = connection.Exceeded(connection.MaxPosition, "bytes for a resourceVersion")
 
 // A lineReader reads the lines of a stream. A line that does not fit into the buffer gets a
 // temporary one, since a watch lasts long and large events are rare.
