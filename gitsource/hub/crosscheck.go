@@ -254,7 +254,7 @@ type GateServers struct {
 
 // check reports a gate that asks a server which is not among them.
 func (s *GateServers) check(a *assembly, it *item) {
-	field, address := "spec.prometheus.address", it.gate.Spec.Address()
+	field, address := it.gate.Spec.Address()
 	if s == nil || address == "" || slices.ContainsFunc(s.URLs, func(allowed string) bool { return api.AddressWithin(address, allowed) }) {
 		return
 	}

@@ -28,6 +28,8 @@ type RolloutGateSpec struct {
 	Soak *SoakGate `json:"soak,omitempty"`
 	// Prometheus passes when the result of a query satisfies a condition.
 	Prometheus *PrometheusGate `json:"prometheus,omitempty"`
+	// HTTP passes when an endpoint answers as expected.
+	HTTP *HTTPGate `json:"http,omitempty"`
 }
 
 // Text says what has to be so, such as "available for 1h".
@@ -37,24 +39,34 @@ func (s *RolloutGateSpec) Text() string {
 		return "available for " + s.Soak.Duration
 	case s.Prometheus != nil:
 		return s.Prometheus.Query + " " + s.Prometheus.Condition + s.Prometheus.forTime()
+	case s.HTTP != nil && s.HTTP.Condition != "":
+		return fmt.Sprintf("%s answers %d and %s%s", s.HTTP.URL, s.HTTP.Expected(), s.HTTP.Condition, s.HTTP.forTime())
+	case s.HTTP != nil:
+		return fmt.Sprintf("%s answers %d%s", s.HTTP.URL, s.HTTP.Expected(), s.HTTP.forTime())
 	}
 	return "nothing can pass"
 }
 
 // Schedule says how often a gate is asked that is answered by others than gitfleet; nil for other gates.
 func (s *RolloutGateSpec) Schedule() *GateSchedule {
-	if s.Prometheus != nil {
+	switch {
+	case s.Prometheus != nil:
 		return &s.Prometheus.GateSchedule
+	case s.HTTP != nil:
+		return &s.HTTP.GateSchedule
 	}
 	return nil
 }
 
-// Address is the address that the gate asks; empty if it asks none.
-func (s *RolloutGateSpec) Address() string {
-	if s.Prometheus != nil {
-		return s.Prometheus.Address
+// Address is the address that the gate asks, and the path of the field that has it; empty if it asks none.
+func (s *RolloutGateSpec) Address() (field, address string) {
+	switch {
+	case s.Prometheus != nil:
+		return "spec.prometheus.address", s.Prometheus.Address
+	case s.HTTP != nil:
+		return "spec.http.url", s.HTTP.URL
 	}
-	return ""
+	return "", ""
 }
 
 // A SoakGate passes while all clusters of the stage have been available without an interruption for a time.
@@ -114,6 +126,27 @@ type PrometheusGate struct {
 	// Condition is an operator and a number, such as "< 0.01". The operators are <, <=, >, >=, == and !=.
 	Condition    string `json:"condition"`
 	GateSchedule `json:",inline"`
+}
+
+// An HTTPGate passes when an endpoint has answered as expected for a time.
+type HTTPGate struct {
+	// URL is what is requested with GET, such as https://checks.example.com/ready?service=web. The configuration of the daemon has to
+	// allow it.
+	URL string `json:"url"`
+	// Status is the expected status code; 200 by default.
+	Status int `json:"status,omitempty"`
+	// Condition is a CEL expression that has to be true of the answer, in which response.body is the decoded JSON, and response.status
+	// the status code.
+	Condition    string `json:"condition,omitempty"`
+	GateSchedule `json:",inline"`
+}
+
+// Expected is the expected status code.
+func (g *HTTPGate) Expected() int {
+	if g.Status == 0 {
+		return 200
+	}
+	return g.Status
 }
 
 // A Threshold is a condition on a number.

@@ -1,4 +1,4 @@
-// Package expression evaluates CEL expressions that say whether an object is available, or a cluster selected.
+// Package expression evaluates CEL expressions that say whether an object is available, a cluster selected, or an answer good.
 //
 // An expression can read only the object and change nothing. The sizes of its text, its patterns
 // and the object are limited, and so is the cost of an evaluation. Every byte that is read or
@@ -55,6 +55,11 @@ func Compile(text string) (*Expression, error) {
 // CompileSelector compiles an expression that selects clusters, in which cluster has name, labels and properties.
 func CompileSelector(text string) (*Expression, error) {
 	return compile(text, "cluster", "the cluster is selected")
+}
+
+// CompileResponse compiles an expression over the answer to a request, in which response has status and body.
+func CompileResponse(text string) (*Expression, error) {
+	return compile(text, "response", "the answer is good")
 }
 
 // compile compiles an expression over a variable. It is true if meaning holds.

@@ -168,6 +168,8 @@ func (a *Asker) evaluate(ctx context.Context, spec *api.RolloutGateSpec) (good b
 	switch {
 	case spec.Prometheus != nil:
 		return a.queryPrometheus(ctx, spec.Prometheus)
+	case spec.HTTP != nil:
+		return a.requestHTTP(ctx, spec.HTTP)
 	}
 	return false, "", errors.New("this version of gitfleet does not know what to ask")
 }

@@ -93,6 +93,48 @@ func TestAnswersOfPrometheus(t *testing.T) {
 	}
 }
 
+// An answer over HTTP is good if it has the expected status and its JSON satisfies the condition. What says nothing of that cannot be
+// evaluated.
+func TestAnswersOverHTTP(t *testing.T) {
+	const ready = "response.body.ready && response.body.errors < 3"
+	for name, test := range map[string]struct {
+		status, expected int
+		condition, body  string
+		want             placement.GateVerdict
+		text             string
+	}{
+		"good":                {200, 0, "", "fine", placement.GateGood, "/ready?service=web answers 200"},
+		"another expected":    {204, 204, "", "", placement.GateGood, "answers 204"},
+		"another status":      {503, 0, "", "overloaded, " + token, placement.GateBad, "answers 503: overloaded, ***, not 200"},
+		"a redirect":          {302, 0, "", "", placement.GateBad, "answers 302"},
+		"wrong credentials":   {401, 0, "", "who are you?", placement.GateUnknown, "answers 401: who are you?"},
+		"too often":           {429, 0, "", "", placement.GateUnknown, "answers 429"},
+		"a condition":         {200, 0, ready, `{"ready":true,"errors":2}`, placement.GateGood, "is: response.body.ready"},
+		"not satisfied":       {200, 0, ready, `{"ready":true,"errors":3}`, placement.GateBad, "is not: response.body.ready"},
+		"a missing field":     {200, 0, ready, `{"ready":true}`, placement.GateUnknown, "no such key: errors"},
+		"no bool":             {200, 0, "response.body", `"yes"`, placement.GateUnknown, "it gives a string"},
+		"no JSON":             {200, 0, ready, `<html>`, placement.GateUnknown, "is not JSON"},
+		"its status":          {418, 418, "response.status == 418", `1`, placement.GateGood, "response.status"},
+		"an expensive answer": {200, 0, "response.body.all(a, response.body.all(b, a + b > 0))", "[" + strings.Repeat("1,", 9999) + "1]", placement.GateUnknown, "costs more than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.String() != "/ready?service=web" || r.Header.Get("Authorization") != "Bearer "+token {
+					t.Errorf("it is asked for %s with %v", r.URL, r.Header)
+				}
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(test.status)
+				fmt.Fprint(w, test.body)
+			}))
+			defer srv.Close()
+			got := asks(t, trusted(t, srv, ""), api.RolloutGateSpec{HTTP: &api.HTTPGate{URL: srv.URL + "/ready?service=web", Status: test.expected, Condition: test.condition}})
+			if got.Verdict != test.want || !strings.Contains(got.Text, test.text) || strings.Contains(got.Text, token) {
+				t.Errorf("%s: %q, want %s: %q", got.Verdict, got.Text, test.want, test.text)
+			}
+		})
+	}
+}
+
 // trusted is a server with a token and a certificate that is trusted.
 func trusted(t *testing.T, srv *httptest.Server, path string) Server {
 	t.Helper()

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"reconciler/command":             {"gitsource/forge", "gitsource/forge/markdown", "reconciler/approval", "reconciler/backoff", "reconciler/history", "reconciler/proposal", "reconciler/status"},
 	"reconciler/diff":                {"placement/api", "placement/controllers"},
 	"reconciler/faults":              {},
-	"reconciler/gate":                {"gitsource/mask", "gitsource/remote", "placement", "placement/api"},
+	"reconciler/gate":                {"gitsource/mask", "gitsource/remote", "placement", "placement/api", "placement/expression"},
 	"reconciler/difftext":            {"placement/api", "placement/listitem", "reconciler/diff"},
 	"reconciler/forecast":            {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/listitem", "placement/reference", "placement/work", "reconciler/diff", "reconciler/difftext", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
 	"reconciler/fulfilment":          {},

@@ -268,7 +268,7 @@ func TestGatesAskPrometheus(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-done })
 	want := map[string]string{
 		`up{job="gitfleet"}`:     `Bad: the value of {__name__="up"`,
-		`1 - up{job="gitfleet"}`: "Good: the value of {",
+		`1 - up{job="gitfleet"}`: "Good: the value is 1, which is == 1",
 		`vector(1)`:              "Good: the value is 1, which is == 1",
 		`scalar(vector(1))`:      "Good: the value is 1, which is == 1",
 		`up{job="nothing"}`:      "Unknown: the result of the query is empty",

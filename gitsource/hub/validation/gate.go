@@ -5,6 +5,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/expression"
 )
 
 // The limits of gates.
@@ -28,9 +29,13 @@ func CheckGate(r *document.Report, id api.ID, spec *api.RolloutGateSpec) {
 		kinds++
 		checkPrometheusGate(r, r.Field("spec", "prometheus"), spec.Prometheus)
 	}
+	if spec.HTTP != nil {
+		kinds++
+		checkHTTPGate(r, r.Field("spec", "http"), spec.HTTP)
+	}
 	switch kinds {
 	case 0:
-		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak or prometheus")
+		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak, prometheus or http")
 	case 1:
 	default:
 		r.Rulef(r.Field("spec"), "says several things that have to pass; write a gate for each, and a task for each gate")
@@ -52,6 +57,19 @@ func checkPrometheusGate(r *document.Report, at *document.FieldPath, g *api.Prom
 	}
 	if _, err := api.ParseThreshold(g.Condition); err != nil {
 		r.Rulef(at.Child("condition"), "%v", err)
+	}
+	checkGateSchedule(r, at, &g.GateSchedule)
+}
+
+func checkHTTPGate(r *document.Report, at *document.FieldPath, g *api.HTTPGate) {
+	checkGateAddress(r, at.Child("url"), g.URL)
+	if g.Status != 0 && (g.Status < 200 || g.Status > 599) {
+		r.Rulef(at.Child("status"), "%d is not a status code from 200 to 599", g.Status)
+	}
+	if g.Condition != "" {
+		if _, err := expression.CompileResponse(g.Condition); err != nil {
+			r.Rulef(at.Child("condition"), "%v; write for example response.body.ready == true", err)
+		}
 	}
 	checkGateSchedule(r, at, &g.GateSchedule)
 }
