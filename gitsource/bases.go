@@ -36,7 +36,7 @@ type Bases struct {
 
 // NewBases returns the bases that are cached below a directory, which need not exist. Its repositories are accessed with the
 // limits, the CAs, the known hosts and the permissions of cfg, those on the host of cfg.URL with its credentials, and others
-// with those of cfg.Hosts. hosts limits what fetches from them take, and may be shared with what else is fetched from there.
+// with those of cfg.Hosts. Of cfg.Hooks only Fetching is called. hosts limits what fetches from them take, and may be shared with what else is fetched from there.
 func NewBases(dir string, cfg Config, hosts *hostlimit.Hosts) *Bases {
 	cfg = cfg.withDefaults()
 	return &Bases{cfg: cfg, dir: dir, hosts: hosts, open: map[plumbing.Hash]*objects.Store{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
@@ -187,6 +187,11 @@ func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func
 	if err != nil {
 		return commit, err
 	}
+	end, err := b.cfg.Hooks.fetching(want)
+	if err != nil {
+		return commit, err
+	}
+	defer end()
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return commit, err
 	}
@@ -271,15 +276,16 @@ func (b *Bases) remote(where remote.Location, limits Limits) (remote.Remote, err
 const (
 	// cacheFetches says how many times as much as one fetch all commits in the cache may take.
 	cacheFetches = 8
-	// baseObjects and baseUnpacked limit one fetch, like Limits.Objects and Limits.UnpackedBytes.
+	// baseObjects, baseObject and baseUnpacked limit one fetch, like Limits.Objects, ObjectBytes and UnpackedBytes.
 	baseObjects  = 500_000
+	baseObject   = 32 * mib
 	baseUnpacked = 4 << 30
 )
 
 // ofBase lowers the limits of a fetch to those of bases, and of the share of a host.
 func (l Limits) ofBase(share *hostlimit.Share) Limits {
 	l.FetchTime, l.FetchBytes = min(l.FetchTime, share.Time), min(l.FetchBytes, share.Bytes)
-	l.Objects, l.UnpackedBytes = min(l.Objects, baseObjects), min(l.UnpackedBytes, baseUnpacked)
+	l.Objects, l.ObjectBytes, l.UnpackedBytes = min(l.Objects, baseObjects), min(l.ObjectBytes, baseObject), min(l.UnpackedBytes, baseUnpacked)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -177,5 +178,31 @@ func TestBasesHaveTheCredentialsOfTheirHosts(t *testing.T) {
 	}
 	if _, known := b.cfg.Hosts.Of("localhost.localdomain:1"); known {
 		t.Error("an entry with a port is used for another port")
+	}
+}
+
+// A base whose fetch must not begin is not fetched, and the reason is kept.
+func TestBasesAreGuarded(t *testing.T) {
+	g := gitrepo.New(t)
+	commit := g.Commit("first", map[string]string{"a": "1"})
+	server := serveGit(t, g)
+	cfg := config(t, server.URL)
+	refuse, ended := true, 0
+	cfg.Hooks.Fetching = func(object string) (func(), error) {
+		if refuse {
+			return nil, errors.New("not again: " + object)
+		}
+		return func() { ended++ }, nil
+	}
+	b := newBases(t.TempDir(), cfg)
+	if err := b.Fetch(t.Context(), server.URL, commit); err == nil || !strings.Contains(err.Error(), "not again: "+commit) {
+		t.Errorf("it is fetched: %v", err)
+	}
+	if _, err := b.Files(server.URL, commit); err == nil || !strings.Contains(err.Error(), "not again") {
+		t.Errorf("the reason is %v", err)
+	}
+	refuse = false
+	if err := b.Fetch(t.Context(), server.URL, commit); err != nil || ended != 1 {
+		t.Errorf("it is not fetched: %v, ended %d", err, ended)
 	}
 }

@@ -165,14 +165,17 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 // sync that wait for it.
 func (d *daemon) openRepository() (err error) {
 	git := d.cfg.GitConfig(d.log)
-	d.polls = &poller{guard: reconciler.NewCrashGuard(filepath.Join(d.cfg.StateDir, "fetching.json"), d.log)}
+	guard := func(file string) *reconciler.CrashGuard {
+		return reconciler.NewCrashGuard(filepath.Join(d.cfg.StateDir, file), d.log)
+	}
+	d.polls = &poller{guard: guard("fetching.json"), bases: guard("fetching-bases.json")}
 	notify := notifyOnFailure(func() { d.loop.Notice() })
 	git.Hooks = d.metrics.git.hooks(func(took time.Duration, err error) {
 		notify(took, err)
 		d.polls.polled(took, err)
 	})
 	git.Hooks.Fetching = d.polls.fetching
-	d.remotes = d.cfg.Remotes(d.log)
+	d.remotes = d.cfg.Remotes(d.log, d.polls.fetchingBase)
 	d.repo, err = gitsource.Open(git)
 	d.polls.repo = d.repo
 	return err

@@ -140,8 +140,8 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 // A poller polls the repository on request.
 type poller struct {
 	repo *gitsource.Repo
-	// guard records fetches that ended the process.
-	guard *reconciler.CrashGuard
+	// guard records fetches that ended the process, and bases those of remote bases: a server of these delays no other fetch.
+	guard, bases *reconciler.CrashGuard
 
 	mu      sync.Mutex
 	waiting []waiter
@@ -154,8 +154,15 @@ type waiter struct {
 }
 
 // fetching records that a fetch begins. It returns the function to call when the fetch ends.
-func (p *poller) fetching(object string) (end func(), err error) {
-	if end, err = p.guard.Begin(object); err != nil {
+func (p *poller) fetching(object string) (end func(), err error) { return beginFetch(p.guard, object) }
+
+// fetchingBase is fetching for a remote base.
+func (p *poller) fetchingBase(object string) (end func(), err error) {
+	return beginFetch(p.bases, object)
+}
+
+func beginFetch(guard *reconciler.CrashGuard, object string) (end func(), err error) {
+	if end, err = guard.Begin(object); err != nil {
 		return nil, fmt.Errorf("fetching or checking %s has ended the daemon before, probably because of a lack of memory, so it is not done again; lower limits.objectBytes, or give the daemon more memory, and run gitfleet sync to retry it", object)
 	}
 	return end, nil
@@ -172,6 +179,7 @@ func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	p.waiting = append(p.waiting, w)
 	p.mu.Unlock()
 	p.guard.Reset()
+	p.bases.Reset()
 	p.repo.Nudge()
 	late := time.NewTimer(longestPoll)
 	defer late.Stop()

@@ -127,11 +127,15 @@ func (c Config) UserRemotes() Remotes {
 	if err != nil {
 		dir = os.TempDir()
 	}
-	return c.remotes(filepath.Join(dir, "gitfleet"), nil)
+	return c.remotes(filepath.Join(dir, "gitfleet"), c.GitConfig(nil))
 }
 
-// Remotes returns the remote bases and charts in the cache of the daemon.
-func (c Config) Remotes(log *slog.Logger) Remotes { return c.remotes(c.StateDir, log) }
+// Remotes returns the remote bases and charts in the cache of the daemon. fetching is called for bases, as that of gitsource.Hooks.
+func (c Config) Remotes(log *slog.Logger, fetching func(object string) (end func(), err error)) Remotes {
+	git := c.GitConfig(log)
+	git.Hooks.Fetching = fetching
+	return c.remotes(c.StateDir, git)
+}
 
 // The limits of a chart that no setting has. The time keeps a server that does not respond from holding up a commit.
 const (
@@ -141,10 +145,10 @@ const (
 	chartTime    = 2 * time.Minute
 )
 
-func (c Config) remotes(dir string, log *slog.Logger) Remotes {
+func (c Config) remotes(dir string, git gitsource.Config) Remotes {
 	hosts := hostlimit.New(int64(c.Limits.FetchBytes))
 	return Remotes{
-		Bases: gitsource.NewBases(filepath.Join(dir, "bases"), c.GitConfig(log), hosts),
+		Bases: gitsource.NewBases(filepath.Join(dir, "bases"), git, hosts),
 		Charts: charts.New(charts.Config{
 			Dir: filepath.Join(dir, "charts"), Hosts: c.hosts(), Getenv: os.Getenv, Fetches: hosts,
 			Limits: charts.Limits{
