@@ -37,12 +37,12 @@ func measured() *status.Report {
 		Details: []*status.Detail{
 			{
 				Placement: "crp/web", Selected: 3, Stopped: "east",
-				UpdateRun: &status.UpdateRun{Name: "web-1", Reason: "UpdateRunWaiting", Stages: []status.UpdateStage{{Name: "canary", Finished: time.Unix(1, 0)}, {Name: "prod"}}},
+				UpdateRun: &status.UpdateRun{Name: "web-1", Reason: "UpdateRunWaiting", Asks: "prod", AsksSince: time.Unix(1_700_000_000, 0), Stages: []status.UpdateStage{{Name: "canary", Finished: time.Unix(1, 0)}, {Name: "prod"}}},
 				Rollout:   &status.Rollout{Started: time.Unix(1_700_000_000, 0), Updated: 1, Target: 4, Unavailable: 2, MaxUnavailable: 1},
 				Clusters: []status.ClusterDetail{
 					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Commit: "fedcba9876543210", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
-					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0)},
+					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0), Hold: &status.Hold{Overdue: true}},
 					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", Braked: []string{"Namespace/web: because"}},
 				},
 			},

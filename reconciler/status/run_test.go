@@ -122,7 +122,7 @@ func TestConditionsOfRuns(t *testing.T) {
 			if u.Asks != "" {
 				asks = map[bool]string{true: "before ", false: "after "}[u.Before] + u.Asks
 			}
-			if asks != test.asks || u.Message == "" {
+			if asks != test.asks || u.Message == "" || (asks == "") != u.AsksSince.IsZero() {
 				t.Errorf("asks %q, want %q; %+v", asks, test.asks, u)
 			}
 		})

@@ -161,9 +161,22 @@ func (p *prometheus) shows(file, panel, legend, cluster string, want float64, la
 	p.t.Fatalf("%s has no panel %q with %q", file, panel, legend)
 }
 
+// yamlCareful is a strategy whose canary has to be approved.
+const yamlCareful = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: careful}
+spec:
+  stages:
+  - name: canary
+    labelSelector: {matchLabels: {number: "1"}}
+    afterStageTasks: [{type: Approval}]
+  - name: others
+    labelSelector: {matchExpressions: [{key: number, operator: NotIn, values: ["1"]}]}
+`
+
 // A real Prometheus scrapes a daemon through a rollout that is stopped by a failure, a drift,
-// the outage of a cluster, and the commit that fixes everything. Afterwards each panel of each
-// dashboard has data, and shows the right values.
+// the outage of a cluster, and the commit that fixes everything, and then through a staged update run that waits for an
+// approval. Afterwards each panel of each dashboard has data, and shows the right values.
 func TestDashboardsShowARollout(t *testing.T) {
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s", "--set", "members.probeInterval=1s")
 	p := startPrometheus(t, d.address, d.name)
@@ -237,6 +250,14 @@ func TestDashboardsShowARollout(t *testing.T) {
 	p.shows("rollout.json", "Lag", "", "", 0)
 	p.shows("rollout.json", "Rollouts of the last day, all placements", "finished", "", positive)
 	p.shows("rollout.json", "Rollouts of the last day, all placements", "stopped", "", positive)
+
+	staged := d.app("staged")
+	staged["placement.yaml"] = strings.Replace(yamlPlacement("all", d.name, pickAll+"  strategy: {type: External}\n"), "metadata:\n", "metadata:\n  annotations: {gitfleet.dev/staged-update-strategy: careful}\n", 1)
+	staged["strategy.yaml"] = yamlCareful
+	d.repo.Commit(t, "main", staged)
+	d.waitForValues("staged fixed fixed")
+	p.shows("rollout.json", "Run, stage and state", "", "", positive, "stage=canary", "reason=UpdateRunWaiting")
+	p.shows("rollout.json", "Waits for an approval", "", "", positive, "stage=canary")
 
 	for _, q := range p.panels {
 		all, err := p.source.Now(t.Context(), strings.ReplaceAll(q.expr, "$cluster", "member-2"))

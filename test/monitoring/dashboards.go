@@ -73,6 +73,11 @@ var dashboards = []dashboard{
 				{"Selected objects", stat, "none", "Explained by: gitfleet tree $placement", one(`gitfleet_placement_selected_objects{placement="$placement"}`, "objects")},
 				{"Failed objects", stat, "none", "Explained by: gitfleet describe $placement", one(`gitfleet_placement_failed_objects{placement="$placement"}`, "failed")},
 			}},
+			{"Staged update run", []panel{
+				{"Run, stage and state", stat, "none", "The run that is in force or, if none is, the newest. Explained by: gitfleet describe $placement", one(`gitfleet_rollout_update_run_info{placement="$placement"} or on (placement) label_replace(gitfleet_rollout_stopped{placement="$placement"} * 0, "run", "none", "", "")`, "{{run}} {{stage}} {{reason}}")},
+				{"Waits for an approval", stat, "s", "Approve it with: gitfleet approve $placement --stage STAGE", one(`(time() - gitfleet_rollout_approval_requested_timestamp_seconds{placement="$placement"}) or on (placement) gitfleet_rollout_stopped{placement="$placement"} * 0`, "{{stage}}")},
+				{"Past maxAge of a window", stat, "none", "Clusters for which new content has waited for a window longer than its maxAge. Explained by: gitfleet describe $placement", one(`gitfleet_placement_overdue_clusters{placement="$placement"} or on (placement) gitfleet_rollout_stopped{placement="$placement"} * 0`, "clusters")},
+			}},
 			{"Over time", []panel{
 				{"Clusters by state", timeseries, "none", "Explained by: gitfleet tree $placement", one(`gitfleet_placement_clusters{placement="$placement"}`, "{{state}}")},
 				{"Lag", timeseries, "s", "How long some cluster has been behind the commit in force. Explained by: gitfleet tree $placement", one(`gitfleet_placement_lag_seconds{placement="$placement"}`, "lag")},

@@ -3,6 +3,7 @@ package monitoring
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // schemaVersion is that of the JSON which Grafana 12 writes itself.
@@ -93,4 +94,6 @@ func (p *panel) render(id int, at object) object {
 
 // namesItself reports whether the panel shows a label of the series instead of its value,
 // which is always 1.
-func (q query) namesItself() bool { return q.legend == "{{commit}}" || q.legend == "{{version}}" }
+func (q query) namesItself() bool {
+	return slices.Contains([]string{"{{commit}}", "{{version}}", "{{run}} {{stage}} {{reason}}"}, q.legend)
+}
