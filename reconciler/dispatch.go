@@ -41,7 +41,7 @@ type runningMember struct {
 // agents are the agents of the member clusters.
 type agents struct {
 	cfg     *Config
-	events  *events
+	inbox   *inbox
 	running *sync.WaitGroup
 	members map[string]*runningMember
 	// removedSince is when the removal of a member was first seen by this process, until it has left.
@@ -55,7 +55,7 @@ func (a *agents) start(ctx context.Context, c *hub.Cluster, record ledger.Member
 	ctx, cancel := context.WithCancel(ctx)
 	report := func(o ledger.Observation) {
 		if ctx.Err() == nil {
-			a.events.observe(o)
+			a.inbox.observe(o)
 		}
 	}
 	m := &runningMember{member: a.cfg.Member(c, report), cancel: cancel, done: make(chan struct{}), credentials: credentials(c)}
@@ -162,7 +162,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 		r.running.Go(func() {
 			select {
 			case <-m.left:
-				r.events.trigger()
+				r.inbox.trigger()
 			case <-m.done:
 			}
 		})

@@ -210,11 +210,11 @@ func TestNewCredentialsStartANewAgent(t *testing.T) {
 		former := f.report
 		f.dispatched(fleetPlan("b", "v1"), "start east b", "set east 1")
 		former(ledger.ClusterSeen{Cluster: "east", At: f.now})
-		if n := len(f.events.drain().seen); n != 0 {
+		if n := len(f.inbox.drain().seen); n != 0 {
 			t.Errorf("%d observations of the former agent", n)
 		}
 		f.report(ledger.ClusterSeen{Cluster: "east", At: f.now})
-		if n := len(f.events.drain().seen); n != 1 {
+		if n := len(f.inbox.drain().seen); n != 1 {
 			t.Errorf("%d observations of the new agent", n)
 		}
 		close(f.stuck)

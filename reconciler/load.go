@@ -37,11 +37,11 @@ type loaded struct {
 	took time.Duration
 }
 
-// A loader loads commits, and adds them to the events.
+// A loader loads commits, and adds them to the inbox.
 type loader struct {
-	cfg    *Config
-	events *events
-	guard  *CrashGuard
+	cfg   *Config
+	inbox *inbox
+	guard *CrashGuard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
 }
@@ -54,8 +54,8 @@ const (
 )
 
 // newLoader returns a loader without a guard.
-func newLoader(cfg *Config, events *events, free func()) loader {
-	r := loader{cfg: cfg, events: events, free: time.AfterFunc(freeDelay, free)}
+func newLoader(cfg *Config, inbox *inbox, free func()) loader {
+	r := loader{cfg: cfg, inbox: inbox, free: time.AfterFunc(freeDelay, free)}
 	r.free.Stop()
 	return r
 }
@@ -67,7 +67,8 @@ func freeMemory() {
 	debug.FreeOSMemory()
 }
 
-func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
+// loadCommit loads the files of a commit with one of the loaders of the configuration.
+func (r *loader) loadCommit(ctx context.Context, with *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
 	l = loaded{seen: r.cfg.Now(), commit: commitOf(c)}
 	defer func() { r.cfg.Metrics.loaded(l) }()
@@ -79,7 +80,7 @@ func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commi
 	defer end()
 	files, err := r.cfg.Source.Files(ctx, c.Hash)
 	if err == nil {
-		l.snapshot, err = loader.Load(l.commit, files)
+		l.snapshot, err = with.Load(l.commit, files)
 	}
 	if err == nil {
 		r.addSigners(ctx, l.snapshot)
@@ -150,14 +151,14 @@ func (r *loader) followSource(ctx context.Context) error {
 	stop := func() {}
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
 		stop() // fetches for the commit before
-		l := r.load(ctx, r.cfg.Loader, c)
+		l := r.loadCommit(ctx, r.cfg.Loader, c)
 		if l.needs = r.missing(l); len(l.needs) > 0 {
 			l.waiting = true
 			var fetching context.Context
 			fetching, stop = context.WithCancel(ctx)
 			fetches.Go(func() { r.fetchMissing(fetching, c, l) })
 		}
-		r.events.addLoaded(l)
+		r.inbox.addLoaded(l)
 	})
 	stop()
 	fetches.Wait()
@@ -186,7 +187,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 			case <-ended:
 			case <-time.After(longestFetchWait):
 				first.waiting, first.reloaded = false, true
-				r.events.addLoaded(first)
+				r.inbox.addLoaded(first)
 			}
 		}
 		<-ended
@@ -194,11 +195,11 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 			return
 		}
 		if fetched > 0 || attempt == 0 {
-			l := r.load(ctx, r.cfg.Loader, c)
+			l := r.loadCommit(ctx, r.cfg.Loader, c)
 			l.reloaded, l.refetched = true, true
 			before := missing
 			missing = r.missing(l)
-			r.events.addLoaded(l)
+			r.inbox.addLoaded(l)
 			if !slices.Equal(missing, before) { // what was fetched may have others
 				continue
 			}
@@ -247,26 +248,26 @@ func (r *loader) loadLastInForce(ctx context.Context, hash string) {
 		r.cfg.Log.Warn("last commit in force cannot be read; waiting for the newest", "commit", hash, "err", err)
 		return
 	}
-	l := r.load(ctx, r.cfg.Loader, c)
+	l := r.loadCommit(ctx, r.cfg.Loader, c)
 	if l.err != nil {
 		r.cfg.Log.Warn("last commit in force does not load; waiting for the newest", "commit", hash, "err", l.err)
 		return
 	}
 	l.resumed = true
-	r.events.addLoaded(l)
+	r.inbox.addLoaded(l)
 }
 
 func (r *loader) loadPast(ctx context.Context, hash string) {
 	c, err := r.cfg.Source.Commit(ctx, hash)
 	l := loaded{commit: hub.Commit{Hash: hash}, err: err}
 	if err == nil {
-		l = r.load(ctx, r.cfg.Past, c)
+		l = r.loadCommit(ctx, r.cfg.Past, c)
 		if missing := r.missing(l); len(missing) > 0 && r.fetch(ctx, missing) > 0 {
-			l = r.load(ctx, r.cfg.Past, c)
+			l = r.loadCommit(ctx, r.cfg.Past, c)
 		}
 	}
 	l.past = true
-	r.events.addLoaded(l)
+	r.inbox.addLoaded(l)
 }
 
 // loadAgain loads the newest commit although loading it has crashed the process before.
@@ -276,9 +277,9 @@ func (r *Reconciler) loadAgain(ctx context.Context) {
 	r.source.LoadError, r.newestFatal = "", false
 	r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
 	r.running.Go(func() {
-		l := r.load(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
+		l := r.loadCommit(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
 		l.reloaded = true
-		r.events.addLoaded(l)
+		r.inbox.addLoaded(l)
 	})
 }
 

@@ -141,7 +141,7 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 				r.guard = NewCrashGuard("", nil)
 				for _, takes := range c.loads {
 					cfg.Source = slowSource{takes: takes}
-					r.load(t.Context(), nil, gitsource.Commit{Hash: "c1"})
+					r.loadCommit(t.Context(), nil, gitsource.Commit{Hash: "c1"})
 				}
 				time.Sleep(freeDelay / 2)
 				synctest.Wait()

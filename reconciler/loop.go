@@ -43,11 +43,11 @@ func (r *Reconciler) loop(ctx context.Context) {
 			}
 			return
 		case <-rested.C:
-			observed = r.events.observed
+			observed = r.inbox.observed
 			timer.Reset(r.untilNext(r.cfg.Now()))
 			continue
 		case <-observed:
-		case <-r.events.wake:
+		case <-r.inbox.wake:
 			woken = true
 		case <-timer.C:
 			if observed == nil { // the next turn is when the loop has rested
@@ -156,7 +156,7 @@ func (r *Reconciler) now() time.Time {
 
 // drainEvents applies all events, and reports whether the fleet must be planned again.
 func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool) {
-	happened := r.events.drain()
+	happened := r.inbox.drain()
 	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) })
 	if foldGateAnswers(r.ledger, happened.gateAnswers) {
 		news = true
@@ -217,7 +217,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		return time.Second
 	}
 	r.recordWorks(p)
-	r.cfg.AskGates(gateQuestions(r.ledger, p), r.events.addGateAnswer)
+	r.cfg.AskGates(gateQuestions(r.ledger, p), r.inbox.addGateAnswer)
 	r.updatePast(ctx, p, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {

@@ -161,18 +161,18 @@ func TestAnEmptyLedgerWaitsForInventories(t *testing.T) {
 func TestEventsAreKept(t *testing.T) {
 	c := newChronicle(t)
 	at := func(n int) time.Time { return c.now.Add(time.Duration(n) * time.Second) }
-	c.events.observe(ledger.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, Namespaces: []string{"web"}})
-	c.events.observe(ledger.ClusterSeen{Cluster: "west", At: at(1)})
-	c.events.observe(ledger.ClusterSeen{Cluster: "east", At: at(2), Healthy: true})
-	c.events.observe(ledger.WorkSeen{Cluster: "east", Placement: web, At: at(1), Deletions: []ledger.Deletion{{}}})
-	c.events.observe(ledger.WorkSeen{Cluster: "east", Placement: web, At: at(3)})
+	c.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, Namespaces: []string{"web"}})
+	c.inbox.observe(ledger.ClusterSeen{Cluster: "west", At: at(1)})
+	c.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: at(2), Healthy: true})
+	c.inbox.observe(ledger.WorkSeen{Cluster: "east", Placement: web, At: at(1), Deletions: []ledger.Deletion{{}}})
+	c.inbox.observe(ledger.WorkSeen{Cluster: "east", Placement: web, At: at(3)})
 	for i := range 3 {
-		c.events.addLoaded(loaded{commit: hub.Commit{Hash: fmt.Sprint("c", i)}, past: i == 1})
+		c.inbox.addLoaded(loaded{commit: hub.Commit{Hash: fmt.Sprint("c", i)}, past: i == 1})
 	}
 	if c.cfg.Metrics.waiting.Load() == 0 {
 		t.Error("no event waits")
 	}
-	got := c.events.drain()
+	got := c.inbox.drain()
 	if east := got.seen[observedSubject{cluster: "east"}].(ledger.ClusterSeen); len(got.seen) != 3 || !east.At.Equal(at(2)) || !slices.Equal(east.Namespaces, []string{"web"}) {
 		t.Errorf("%d observations, east %+v", len(got.seen), east)
 	}
@@ -182,7 +182,7 @@ func TestEventsAreKept(t *testing.T) {
 	if len(got.commits) != 2 || got.commits[0].commit.Hash != "c0" || got.commits[1].commit.Hash != "c2" || len(got.pastCommits) != 1 {
 		t.Errorf("commits %v, past %v", got.commits, got.pastCommits)
 	}
-	if again := c.events.drain(); len(again.seen)+len(again.commits)+len(again.pastCommits) > 0 || c.cfg.Metrics.waiting.Load() != 0 {
+	if again := c.inbox.drain(); len(again.seen)+len(again.commits)+len(again.pastCommits) > 0 || c.cfg.Metrics.waiting.Load() != 0 {
 		t.Errorf("drained twice: %+v", again)
 	}
 }
@@ -232,7 +232,7 @@ func TestWhenTheLoopSavesAndWakes(t *testing.T) {
 			}
 		}
 		probe := func() {
-			c.events.observe(ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: true, Properties: map[string]string{"p": c.now.String()}})
+			c.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: true, Properties: map[string]string{"p": c.now.String()}})
 		}
 		c.Reconciler.turn(t.Context())
 		c.save()

@@ -134,7 +134,7 @@ type answer struct {
 // order queues an order for the loop and waits for its answer.
 func (r *Reconciler) order(ctx context.Context, o Order, do func(*orderRun, Order) (string, error)) (string, error) {
 	q := queuedOrder{Order: o, do: do, done: make(chan answer, 1)}
-	r.events.put(func() { r.events.orders = append(r.events.orders, q) })
+	r.inbox.put(func() { r.inbox.orders = append(r.inbox.orders, q) })
 	select {
 	case a := <-q.done:
 		return a.said, a.err

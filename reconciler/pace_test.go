@@ -58,7 +58,7 @@ func (l timedLoop) since(do func()) int {
 // report observes something new about a cluster.
 func (l timedLoop) report() {
 	now := l.cfg.Now()
-	l.events.observe(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true, Properties: map[string]string{"p": now.String()}})
+	l.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true, Properties: map[string]string{"p": now.String()}})
 }
 
 // flood does something a hundred times a second for a minute, and returns how many turns were taken.
@@ -128,7 +128,7 @@ func TestReportsDoNotKeepTheLoopBusy(t *testing.T) {
 			if got := l.flood(do); got > pacedTurns || got < pacedTurns/2 {
 				t.Errorf("%s: %d turns of %s in %d s, want at most %d", what, got, turnTime, floodSeconds, pacedTurns)
 			}
-			if got := l.since(func() { l.events.trigger(); time.Sleep(time.Millisecond) }); got != 1 {
+			if got := l.since(func() { l.inbox.trigger(); time.Sleep(time.Millisecond) }); got != 1 {
 				t.Errorf("%s: %d turns right after something else happened, want 1", what, got)
 			}
 			time.Sleep(10 * time.Second)
@@ -143,7 +143,7 @@ func TestReportsDoNotKeepTheLoopBusy(t *testing.T) {
 func TestOrdersDoNotDelayReports(t *testing.T) {
 	runTimed(t, 0, func(t *testing.T, l timedLoop) {
 		for range 10 {
-			l.events.trigger()
+			l.inbox.trigger()
 			time.Sleep(turnTime)
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -108,7 +108,7 @@ type Reconciler struct {
 	agents
 	cfg     *Config
 	ledger  *ledger.Ledger
-	events  *events
+	inbox   *inbox
 	running sync.WaitGroup
 
 	// inForce is the commit in force: the newest commit that has loaded. It is nil until one has. inForceSeenAt is when
@@ -165,9 +165,9 @@ func New(cfg Config) *Reconciler {
 		cfg.Now = time.Now
 	}
 	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
-	r := &Reconciler{cfg: &cfg, events: newEvents(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo()}
-	r.loader = newLoader(r.cfg, r.events, freeMemory)
-	r.agents = agents{cfg: r.cfg, events: r.events, running: &r.running, members: map[string]*runningMember{}, removedSince: map[string]time.Time{}, ending: map[string]<-chan struct{}{}}
+	r := &Reconciler{cfg: &cfg, inbox: newInbox(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo()}
+	r.loader = newLoader(r.cfg, r.inbox, freeMemory)
+	r.agents = agents{cfg: r.cfg, inbox: r.inbox, running: &r.running, members: map[string]*runningMember{}, removedSince: map[string]time.Time{}, ending: map[string]<-chan struct{}{}}
 	return r
 }
 
@@ -210,8 +210,8 @@ func (r *Reconciler) setFleet() {
 // SetDriftDecisions replaces the decisions about held drift, by cluster. They take effect with the next turn, like observations.
 // It never blocks, and may be called concurrently.
 func (r *Reconciler) SetDriftDecisions(all map[string]ledger.DriftDecisions) {
-	r.events.putTo(r.events.observed, func() { r.events.driftDecisions = all })
+	r.inbox.putTo(r.inbox.observed, func() { r.inbox.driftDecisions = all })
 }
 
 // Notice causes a turn that reports the state of the source. It never blocks, and may be called concurrently.
-func (r *Reconciler) Notice() { r.events.notice() }
+func (r *Reconciler) Notice() { r.inbox.notice() }

@@ -94,7 +94,7 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					return nil
 				}
 				state := func() string {
-					for _, l := range c.events.drain().commits {
+					for _, l := range c.inbox.drain().commits {
 						c.commitLoaded(l, time.Now())
 						if waits := strings.Contains(c.source.LoadError, "waits until its remote bases and charts are fetched: "+test.waits); waits != l.waiting {
 							t.Errorf("waiting is %t: %s", l.waiting, c.source.LoadError)

@@ -84,7 +84,7 @@ func (a *agents) rename(l *ledger.Ledger, from, to string) (ended bool) {
 		a.stop(from, m)
 		a.running.Go(func() {
 			<-m.done
-			a.events.trigger()
+			a.inbox.trigger()
 		})
 	}
 	if done := a.ending[from]; done != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// events collects events until the loop drains them; adding one never blocks. Of observations, only the newest about
+// An inbox collects events until the loop drains them; adding one never blocks. Of observations, only the newest about
 // each subject is kept. Commits and orders are all kept: the newest commit may not load, and each order has somebody
 // who waits for its answer.
-type events struct {
+type inbox struct {
 	mu sync.Mutex
 	eventBatch
 	// wake asks for a turn at once, and observed for one that may wait, after an observation, a poll or a decision about drift. Their capacity is
@@ -40,52 +40,52 @@ type observedSubject struct {
 	placement api.PlacementKey
 }
 
-func newEvents(waiting *atomic.Int64) *events {
-	return &events{eventBatch: eventBatch{seen: map[observedSubject]ledger.Observation{}}, wake: make(chan struct{}, 1), observed: make(chan struct{}, 1), waiting: waiting}
+func newInbox(waiting *atomic.Int64) *inbox {
+	return &inbox{eventBatch: eventBatch{seen: map[observedSubject]ledger.Observation{}}, wake: make(chan struct{}, 1), observed: make(chan struct{}, 1), waiting: waiting}
 }
 
-func (e *events) addLoaded(l loaded) {
-	e.put(func() {
+func (in *inbox) addLoaded(l loaded) {
+	in.put(func() {
 		if l.past {
-			e.pastCommits = append(e.pastCommits, l)
+			in.pastCommits = append(in.pastCommits, l)
 		} else {
-			e.commits = append(e.commits, l)
+			in.commits = append(in.commits, l)
 		}
 	})
 }
 
 // observe keeps the newest observation about each subject, with what only an earlier one has.
-func (e *events) observe(o ledger.Observation) {
-	e.putTo(e.observed, func() {
+func (in *inbox) observe(o ledger.Observation) {
+	in.putTo(in.observed, func() {
 		switch o := o.(type) {
 		case ledger.ClusterSeen:
 			s := observedSubject{cluster: o.Cluster}
-			if earlier, waits := e.seen[s].(ledger.ClusterSeen); waits {
+			if earlier, waits := in.seen[s].(ledger.ClusterSeen); waits {
 				o = o.After(earlier)
 			}
-			e.seen[s] = o
+			in.seen[s] = o
 		case ledger.WorkSeen:
 			s := observedSubject{o.Cluster, o.Placement}
-			if earlier, waits := e.seen[s].(ledger.WorkSeen); waits {
+			if earlier, waits := in.seen[s].(ledger.WorkSeen); waits {
 				o = o.After(earlier)
 			}
-			e.seen[s] = o
+			in.seen[s] = o
 		}
 	})
 }
 
 // addGateAnswer adds an answer, which may wait like an observation.
-func (e *events) addGateAnswer(a placement.GateAnswer) {
-	e.putTo(e.observed, func() { e.gateAnswers = append(e.gateAnswers, a) })
+func (in *inbox) addGateAnswer(a placement.GateAnswer) {
+	in.putTo(in.observed, func() { in.gateAnswers = append(in.gateAnswers, a) })
 }
 
-func (e *events) put(change func()) { e.putTo(e.wake, change) }
+func (in *inbox) put(change func()) { in.putTo(in.wake, change) }
 
-func (e *events) putTo(wake chan struct{}, change func()) {
-	e.mu.Lock()
+func (in *inbox) putTo(wake chan struct{}, change func()) {
+	in.mu.Lock()
 	change()
-	e.waiting.CompareAndSwap(0, time.Now().UnixNano())
-	e.mu.Unlock()
+	in.waiting.CompareAndSwap(0, time.Now().UnixNano())
+	in.mu.Unlock()
 	select {
 	case wake <- struct{}{}:
 	default:
@@ -93,15 +93,15 @@ func (e *events) putTo(wake chan struct{}, change func()) {
 }
 
 // notice asks for a turn that may wait.
-func (e *events) notice() { e.putTo(e.observed, func() {}) }
+func (in *inbox) notice() { in.putTo(in.observed, func() {}) }
 
-func (e *events) trigger() { e.put(func() { e.triggered = true }) }
+func (in *inbox) trigger() { in.put(func() { in.triggered = true }) }
 
-func (e *events) drain() eventBatch {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := e.eventBatch
-	e.waiting.Store(0)
-	e.eventBatch = eventBatch{seen: map[observedSubject]ledger.Observation{}}
+func (in *inbox) drain() eventBatch {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	all := in.eventBatch
+	in.waiting.Store(0)
+	in.eventBatch = eventBatch{seen: map[observedSubject]ledger.Observation{}}
 	return all
 }
