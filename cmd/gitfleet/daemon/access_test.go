@@ -29,7 +29,9 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	srv, publish, record, err := newServer(t.Context(), cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry(), nil), slog.New(slog.DiscardHandler), pullRequests{})
+	srv, publish, record, err := serverSetup{
+		cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry(), nil), pullRequests{}, slog.New(slog.DiscardHandler),
+	}.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 		return fmt.Errorf("listen: %w", err)
 	}
 	pulls := pullRequests{approve: d.approve, wake: d.wakePullRequests, troubles: d.pullRequestTroubles}
-	d.srv, d.publish, d.record, err = newServer(ctx, cfg, d.repo, d.candidate.store, registry, d.metrics, log, pulls)
+	d.srv, d.publish, d.record, err = serverSetup{cfg, d.repo, d.candidate.store, registry, d.metrics, pulls, log}.open(ctx)
 	if err != nil {
 		return err
 	}

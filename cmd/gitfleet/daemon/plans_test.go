@@ -35,7 +35,9 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 		}
 		defer store.Close()
 		woken := 0
-		srv, _, record, err := newServer(t.Context(), cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry(), nil), slog.New(slog.DiscardHandler), pullRequests{wake: func() { woken++ }})
+		srv, _, record, err := serverSetup{
+			cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry(), nil), pullRequests{wake: func() { woken++ }}, slog.New(slog.DiscardHandler),
+		}.open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

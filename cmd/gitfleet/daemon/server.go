@@ -35,24 +35,31 @@ type pullRequests struct {
 	troubles func() []string
 }
 
-// newServer returns a server with access control and with all paths that need no loop, the function
+// A serverSetup has what a server needs.
+type serverSetup struct {
+	cfg      settings.Config
+	repo     *gitsource.Repo
+	ledgers  ledger.Archive
+	registry *prometheus.Registry
+	metrics  *metrics
+	pulls    pullRequests
+	log      *slog.Logger
+}
+
+// open returns a server with access control and with all paths that need no loop, the function
 // that publishes reports, and the history. Webhooks of pull requests wake the proposer and the
 // reviewer.
-func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, ledgers ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
-	srv := server.New(registry)
-	srv.Mount("GET /state", server.StateHandler(ledgers.Export))
-	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return repo.Status(), repo.Steps() }, pulls.troubles)
-	publish, err := serveKube(ctx, c, srv, pulls.approve)
-	if err != nil {
+func (s serverSetup) open(ctx context.Context) (srv *server.Server, publish func(*status.Report), record *history.Record, err error) {
+	srv = server.New(s.registry)
+	srv.Mount("GET /state", server.StateHandler(s.ledgers.Export))
+	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return s.repo.Status(), s.repo.Steps() }, s.pulls.troubles)
+	if publish, err = serveKube(ctx, s.cfg, srv, s.pulls.approve); err != nil {
 		return nil, nil, nil, err
 	}
-	if !c.AsksForge() && !c.PullRequests.Enabled() {
-		pulls.wake = nil
-	}
-	if err := mountWebhook(c.Webhook, srv, repo, c.GitConfig(log).Ref.Follows, pulls.wake, metrics.webhooks, log); err != nil {
+	if err := s.mountWebhook(srv); err != nil {
 		return nil, nil, nil, err
 	}
-	return srv, publish, openHistory(c, srv, metrics.history, log), nil
+	return srv, publish, openHistory(s.cfg, srv, s.metrics.history, s.log), nil
 }
 
 // serveKube makes the server serve the Kubernetes API too and check access, and returns the
@@ -106,23 +113,27 @@ const webhookPath = "/webhook"
 // mountWebhook makes webhooks that are signed with the secret wake the repository. Without a
 // secret nothing is mounted. The secret is read at each request. If it cannot be read at the
 // start, that is an error, since nobody would notice it later.
-func mountWebhook(w settings.WebhookConfig, srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
-	source := remote.SecretSource{File: w.SecretFile, Env: w.SecretEnv}
+func (s serverSetup) mountWebhook(srv *server.Server) error {
+	source := remote.SecretSource{File: s.cfg.Webhook.SecretFile, Env: s.cfg.Webhook.SecretEnv}
 	if source.IsZero() {
 		return nil
 	}
 	if _, err := source.Read(os.Getenv); err != nil {
 		return fmt.Errorf("read the secret of the webhook: %w", err)
 	}
+	wakePullRequests := s.pulls.wake
+	if !s.cfg.AsksForge() && !s.cfg.PullRequests.Enabled() {
+		wakePullRequests = nil
+	}
 	srv.Mount(webhookPath, webhook.New(webhook.Config{
 		Secret: func() (string, error) {
-			s, err := source.Read(os.Getenv)
-			return s.Reveal(), err
+			secret, err := source.Read(os.Getenv)
+			return secret.Reveal(), err
 		},
-		Wake: repo.Nudge, Follows: follows, WakePullRequests: wakePullRequests, FollowsIssue: proposal.IsIssueOfDrift,
+		Wake: s.repo.Nudge, Follows: s.cfg.GitConfig(s.log).Ref.Follows, WakePullRequests: wakePullRequests, FollowsIssue: proposal.IsIssueOfDrift,
 		Received: func(result string) {
-			received.WithLabelValues(result).Inc()
-			log.Debug("webhook", "result", result)
+			s.metrics.webhooks.WithLabelValues(result).Inc()
+			s.log.Debug("webhook", "result", result)
 		},
 	}))
 	return nil
