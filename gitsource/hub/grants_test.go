@@ -300,6 +300,30 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// Each field of a kustomization or a chart that names a file is a reference to it, which the path of the file has to allow.
+func TestEachReferenceIsChecked(t *testing.T) {
+	for _, field := range []string{
+		"resources: [one.yaml]", "patches: [{path: one.yaml}]", "patchesStrategicMerge: [one.yaml]", "patchesJson6902: [{path: one.yaml, target: {version: v1, kind: ConfigMap, name: b}}]",
+		"replacements: [{path: one.yaml}]", "openapi: {path: one.yaml}", "crds: [one.yaml]", "configurations: [one.yaml]", "transformers: [one.yaml]", "generators: [one.yaml]",
+		"validators: [one.yaml]", "configMapGenerator: [{name: x, envs: [one.yaml]}]", "configMapGenerator: [{name: x, env: one.yaml}]", "secretGenerator: [{name: x, files: [k=one.yaml]}]",
+		"helmGlobals: {chartHome: charts}\nhelmCharts: [{name: c, releaseName: r, valuesFile: one.yaml}]", "helmGlobals: {chartHome: charts}\nhelmCharts: [{name: c, releaseName: r, additionalValuesFiles: [one.yaml]}]",
+	} {
+		files := fstest.MapFS{
+			"apps/kustomization.yaml":        {Data: []byte("namespace: apps\n" + field + "\n")},
+			"apps/one.yaml":                  {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n")},
+			"apps/charts/c/Chart.yaml":       {Data: []byte("apiVersion: v2\nname: c\nversion: 1.0.0\n")},
+			"apps/charts/c/values.yaml":      {Data: []byte("a: b\n")},
+			"apps/charts/c/templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")},
+		}
+		_, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grant.Set{
+			{Path: "apps", Field: "paths[0]", Namespaces: []string{"*"}}, {Path: "apps/one.yaml", Field: "paths[1]", Namespaces: []string{"*"}},
+		}})
+		if err == nil || !strings.Contains(err.Error(), "apps/one.yaml is not in path apps, and its own path does not share it") {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
 // Who may not decide for the files of others may not leave them out of the hub.
 func TestRootsLeaveOutNoPathOfOthers(t *testing.T) {
 	files := fstest.MapFS{
