@@ -5,6 +5,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // recordProven records that the newest content is available on every cluster, with the first commit that had it. Empty
@@ -74,4 +75,27 @@ func (p *prepared) fingerprintOf() string {
 		p.fingerprint = p.renderer.Fingerprint()
 	}
 	return p.fingerprint
+}
+
+// A FailedContent is the content of the commit in force, which has failed in a run, and was rolled back.
+type FailedContent struct {
+	// Run is the run in which it failed, and Commit the newest commit that has brought it. Back is the last run that has finished.
+	Run, Back *placement.Run
+	Commit    string
+}
+
+// failedContent returns the newest content of a placement if it has failed; nil if it has not, or if no run has finished.
+func failedContent(r *ledger.Placement, fingerprint string) *FailedContent {
+	i := slices.IndexFunc(r.Runs, func(run placement.Run) bool { return run.RolledBack != "" && run.Content.Hash == fingerprint })
+	to := lastFinished(r.Runs)
+	if i < 0 || to < 0 {
+		return nil
+	}
+	out := &FailedContent{Run: &r.Runs[i], Back: &r.Runs[to], Commit: r.Runs[i].Content.Commit}
+	for _, revised := range r.Revisions {
+		if revised.Content.Hash == fingerprint {
+			out.Commit = revised.Content.Commit
+		}
+	}
+	return out
 }

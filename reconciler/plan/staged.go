@@ -17,7 +17,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A runPlanner plans the staged update runs of a placement.
@@ -101,7 +100,11 @@ func (pl runPlanner) named(p *Placement, declared []*hub.StagedRun) []*hub.Stage
 
 // automaticName returns the name of the run for the content in force: that of the last such run if it is for this content, or if this
 // content has to wait for it, and that of one that was rolled back for this content, which does not run again; otherwise a new one.
+// Once Git has the content again to which clusters have gone back, the run that brought it is in force, and no other is needed.
 func (pl runPlanner) automaticName(p *Placement, queues bool) string {
+	if name := finishedWith(p.Record.Runs, pl.current.prepared.fingerprintOf()); name != "" {
+		return name
+	}
 	last := true
 	for _, r := range slices.Backward(p.Record.Runs) {
 		if !r.Automatic {
@@ -114,6 +117,15 @@ func (pl runPlanner) automaticName(p *Placement, queues bool) string {
 		last = false
 	}
 	return pl.newRunName(p)
+}
+
+// finishedWith returns the name of the run in force if it was made for a content and has brought it to all clusters; empty otherwise.
+func finishedWith(runs []placement.Run, fingerprint string) string {
+	i := lastStarted(runs)
+	if i < 0 || !runs[i].Automatic || runs[i].Finished.IsZero() || runs[i].Content.Hash != fingerprint {
+		return ""
+	}
+	return runs[i].Name
 }
 
 // newRunName returns the name of a run of the placement for the commit in force.
@@ -444,29 +456,6 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 			c.Waits = "the strategy is External: the content of run " + run.Name + " is older than the commit in force, " + why
 		}
 	}
-}
-
-// A FailedContent is the content of the commit in force, which has failed in a run, and was rolled back.
-type FailedContent struct {
-	// Run is the run in which it failed, and Commit the newest commit that has brought it. Back is the last run that has finished.
-	Run, Back *placement.Run
-	Commit    string
-}
-
-// failedContent returns the newest content of a placement if it has failed; nil if it has not, or if no run has finished.
-func failedContent(r *ledger.Placement, fingerprint string) *FailedContent {
-	i := slices.IndexFunc(r.Runs, func(run placement.Run) bool { return run.RolledBack != "" && run.Content.Hash == fingerprint })
-	to := lastFinished(r.Runs)
-	if i < 0 || to < 0 {
-		return nil
-	}
-	out := &FailedContent{Run: &r.Runs[i], Back: &r.Runs[to], Commit: r.Runs[i].Content.Commit}
-	for _, revised := range r.Revisions {
-		if revised.Content.Hash == fingerprint {
-			out.Commit = revised.Content.Commit
-		}
-	}
-	return out
 }
 
 // rollBack ends a run in which an update or a gate has failed, if its strategy asks for that: the clusters go back to the content of the last

@@ -43,3 +43,30 @@ func TestFailedContent(t *testing.T) {
 		})
 	}
 }
+
+// If Git goes back to the content to which the clusters have gone back, the run that brought it is in force, so that nothing is
+// approved again.
+func TestARunThatHasFinishedIsNotMadeAgain(t *testing.T) {
+	run := func(name, content string, change func(r *placement.Run)) placement.Run {
+		r := placement.Run{Name: name, Automatic: true, Content: placement.Revision{Hash: content}, Started: time.Unix(int64(len(name)), 0), Finished: time.Unix(100, 0)}
+		change(&r)
+		return r
+	}
+	same := func(*placement.Run) {}
+	good := run("run", "one", same)
+	for name, test := range map[string]struct {
+		runs []placement.Run
+		want string
+	}{
+		"it was rolled back":   {[]placement.Run{good, run("run-2", "two", func(r *placement.Run) { r.SupersededBy, r.Finished = "run", time.Time{} })}, "run"},
+		"another is under way": {[]placement.Run{good, run("run-2", "two", func(r *placement.Run) { r.Finished = time.Time{} })}, ""},
+		"another has finished": {[]placement.Run{good, run("run-2", "two", same)}, ""},
+		"it has not finished":  {[]placement.Run{run("run", "one", func(r *placement.Run) { r.Finished = time.Time{} })}, ""},
+		"it was committed":     {[]placement.Run{run("run", "one", func(r *placement.Run) { r.Automatic = false })}, ""},
+		"there is none":        {nil, ""},
+	} {
+		if got := finishedWith(test.runs, "one"); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
