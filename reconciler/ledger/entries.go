@@ -6,21 +6,23 @@ import (
 )
 
 // entries are the entries of a placement, sorted by cluster. Records of the same placement share them. With a sorted list a plan
-// reads them in order without sorting, and looks most of them up where the last one was found.
+// reads them in order without sorting, and looks most of them up where the last one was found, or right after it.
 type entries struct {
 	list []*Entry
-	next int // after the entry that was looked up last
+	last int // the position that was looked up last
 }
 
 // position returns where the entry of a cluster is, or would be.
 func (es *entries) position(cluster string) (at int, found bool) {
-	if es.next < len(es.list) && es.list[es.next].Binding.Cluster == cluster {
-		at, found = es.next, true
-	} else {
-		at, found = slices.BinarySearchFunc(es.list, cluster, func(e *Entry, cluster string) int { return strings.Compare(e.Binding.Cluster, cluster) })
+	for at = es.last; at < min(es.last+2, len(es.list)); at++ {
+		if es.list[at].Binding.Cluster == cluster {
+			es.last = at
+			return at, true
+		}
 	}
+	at, found = slices.BinarySearchFunc(es.list, cluster, func(e *Entry, cluster string) int { return strings.Compare(e.Binding.Cluster, cluster) })
 	if found {
-		es.next = at + 1
+		es.last = at
 	}
 	return at, found
 }

@@ -17,12 +17,12 @@ import (
 // A line is what a report keeps of a placement on one cluster. All else that it says of the cluster is made from the plan when
 // somebody asks for it.
 type line struct {
-	// selected says that the scheduler has selected the cluster, and reason why; from the others the placement is removed.
-	selected bool
-	reason   string
-	statuses statuses
+	// reason is why the scheduler has selected the cluster, and selected that it has; from the others the placement is removed.
+	reason string
 	// transitions are the last changes of its conditions.
 	transitions map[string]ledger.Transition
+	statuses    statuses
+	selected    bool
 }
 
 // statuses are the statuses of the conditions of summedUp, two bits for each; zero for a condition that is missing.
@@ -88,7 +88,7 @@ func (l lineBuilder) follow() {
 		if before != nil {
 			change.was = l.b.old.statusOn(before, d.Cluster, at)
 		}
-		l.b.lines[at] = line{true, d.Reason, statusesOf(change.now.Conditions), l.transitionsOn(d.Cluster)}
+		l.b.lines[at] = line{d.Reason, l.transitionsOn(d.Cluster), statusesOf(change.now.Conditions), true}
 		l.b.changes = append(l.b.changes, change)
 	}
 }
