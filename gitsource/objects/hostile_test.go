@@ -143,6 +143,38 @@ func TestLongChainIsRefused(t *testing.T) {
 	}
 }
 
+// An object is read although its base is at the end of a long chain of another pack, since both were joined.
+func TestChainsOfJoinedPacksAreRead(t *testing.T) {
+	st := create(t)
+	limits := Limits{Objects: 10_000, ObjectBytes: 128 * mib, UnpackedBytes: 1 << 40}
+	add := func(pack []byte) {
+		t.Helper()
+		if err := st.AddPack(t.Context(), bytes.NewReader(pack), limits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(hostilePack(100, maxChain, true))
+	last := binary.BigEndian.AppendUint32(make([]byte, 100), 0)
+	for i := range maxChain { // each keeps all of the one before but its end, and lengthens it
+		last = binary.BigEndian.AppendUint32(last[:100+4*i], uint32(i)) //nolint:gosec // it is small
+	}
+	base := hashOf(plumbing.BlobObject, last)
+	out := newPack(3)
+	out.entry(plumbing.BlobObject, nil, last)
+	out.entry(plumbing.REFDeltaObject, base[:], append(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(last))), 2), 2, 'h', 'i'))
+	out.entry(plumbing.BlobObject, nil, []byte(noise(1, 4*mib))) // the larger pack comes last
+	add(out.end())
+	if _, ok := st.packs[0].index.find(base); !ok {
+		t.Fatal("the chain does not end as expected")
+	}
+	if err := st.JoinPacks(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := st.Object(plumbing.BlobObject, hashOf(plumbing.BlobObject, []byte("hi")), 2); err != nil || string(got) != "hi" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func indexOf(t *testing.T, ctx context.Context, pack []byte, limits Limits) error {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "pack"))

@@ -141,7 +141,7 @@ func (x *indexer) hasDependents(i int) bool {
 
 // dependents rebuilds the objects whose delta is based on entry i, and recursively those based
 // on them. The bases in memory and the deltas between them count against the limit together, so that it also limits what it
-// takes to read an object. depth is the number of deltas to apply, of which reading an object allows only so many.
+// takes to read an object. depth is the number of deltas to apply.
 func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte, depth int) error {
 	if depth > maxChain {
 		return fmt.Errorf("object at %d is the base of a chain of more than %d deltas", x.entries[i].offset, maxChain)

@@ -87,14 +87,14 @@ func hashOf(t plumbing.ObjectType, content []byte) plumbing.Hash {
 	return plumbing.Hash(sum.Sum(nil))
 }
 
-// maxChain is the maximum length of a chain of deltas, as in Git.
+// maxChain is the maximum length of a chain of deltas in a pack that is received, as in Git.
 const maxChain = 4095
 
 // at rebuilds the object at an offset. It fails if the object exceeds limit bytes. Of a chain of deltas it has one in memory at a
 // time, with the object before and the one after it.
 func (p *pack) at(offset, limit int64) (content, error) {
-	var deltas []int64 // the offsets of those to apply, the last one first
-	for len(deltas) <= maxChain {
+	var deltas []int64             // the offsets of those to apply, the last one first
+	for len(deltas) <= p.index.n { // in joined packs, a chain may go on in another pack
 		if o, ok := p.bases.get(baseKey{p.name, offset}); ok {
 			if len(deltas) == 0 {
 				o.bytes = bytes.Clone(o.bytes)
@@ -125,7 +125,7 @@ func (p *pack) at(offset, limit int64) (content, error) {
 			return content{}, err
 		}
 	}
-	return content{}, fmt.Errorf("object needs more than %d deltas", maxChain)
+	return content{}, errors.New("object is based on itself")
 }
 
 // apply applies the deltas at some offsets to a base, the last delta first, and caches the results that other
