@@ -87,6 +87,8 @@ const (
 var turnGoals = []goal{
 	{name: "turn/one-report", value: []figure{ns(statusPkg, "TurnOneReport/clusters=1000/placements=1000")},
 		scale: 1e-6, unit: "ms", limit: 20, why: "one member reports on one placement: fold, plan and report"},
+	{name: "turn/staged-runs", value: []figure{ns(statusPkg, "TurnStagedRuns")},
+		scale: 1e-6, unit: "ms", limit: 20, why: "the same while staged update runs of 100 placements are under way, on 100 of 1,000 clusters each"},
 	{name: "turn/one-report-allocations", value: []figure{allocated(statusPkg, "TurnOneReport/clusters=1000/placements=1000")},
 		per: []figure{allocated(statusPkg, "TurnOneReport/clusters=250/placements=250")}, unit: "x", limit: 1.5, why: "a fleet four times as large needs no more memory for the same turn"},
 	{name: "review/pull-request-to-commit", value: []figure{ns("./reconciler/review", "ChangeOfOneFile/of=pull-request")}, per: []figure{ns("./reconciler/review", "ChangeOfOneFile/of=commit")},
