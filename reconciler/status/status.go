@@ -228,8 +228,10 @@ func Build(in Input) *Report {
 		r.entries = append(r.entries, e)
 		r.add(e)
 		r.Drifts = append(r.Drifts, e.drifts...)
-		r.Transitions = append(r.Transitions, e.changed...)
-		e.changed = nil // transitions are reported once
+		if e.changed != nil { // an entry of an earlier report is read concurrently and never changed
+			r.Transitions = append(r.Transitions, e.changed...)
+			e.changed = nil // transitions are reported once
+		}
 	}
 	in.Memo.stagedObjects(in, r)
 	r.Evictions = in.Memo.evictionObjects(in)
