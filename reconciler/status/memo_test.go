@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,6 +124,23 @@ func TestUnchangedPlacementsAreNotBuiltAgain(t *testing.T) {
 	if few, many := cost(3), cost(150); many > few+10 {
 		t.Errorf("%.0f allocations for 150 placements, %.0f for 3", many, few)
 	}
+}
+
+// Clients read a report while the next one, which shares much with it, is built. The race detector fails this test if what they
+// share is written to.
+func TestReportsAreReadWhileTheNextIsBuilt(t *testing.T) {
+	s := settled(t, 3, 3)
+	before := s.build()
+	var readers sync.WaitGroup
+	readers.Go(func() {
+		for range 20 {
+			before.Whole()
+		}
+	})
+	for range 20 {
+		s.build()
+	}
+	readers.Wait()
 }
 
 // The report says which objects wait for the garbage collector; a change of that is an event.
