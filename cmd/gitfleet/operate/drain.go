@@ -34,8 +34,8 @@ tries again what a budget blocks, and says what that is. It ends when everything
 is removed, or with --timeout. The taint stays until "gitfleet uncordon".
 
 Only ClusterResourcePlacements can be evicted. What has the policy PickFixed, is
-a ResourcePlacement, or tolerates the taint is not evicted and stays. It is named
-at once, with what to change in Git.
+a ResourcePlacement, or tolerates the taint stays. It is named at once, with
+what to change in Git.
 
 Exit codes: 0 the cluster is drained; 1 something is left, and the message says
 what; 2 error.`,
