@@ -304,7 +304,7 @@ func TestAnEndlessFetchIsGivenUp(t *testing.T) {
 		return true
 	})
 	cfg := config(t, s.URL)
-	cfg.Limits.FetchTime = 300 * time.Millisecond
+	cfg.Limits.FetchTime = 2 * time.Second
 	r := start(t, cfg)
 	wantError(t, r.poll(), "fetch")
 	r.wantNoHead()
