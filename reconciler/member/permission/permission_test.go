@@ -15,7 +15,9 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -154,6 +156,9 @@ func TestReviewer(t *testing.T) {
 			}
 		}
 		r.RecordRefusal(errors.New("no answer"))
+		terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "one", nil)
+		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		r.RecordRefusal(terminating)
 		if r.Refused() || !r.NextRetry().IsZero() {
 			t.Error("refused by nobody")
 		}

@@ -65,9 +65,10 @@ type Basis struct {
 // New returns a reviewer that knows of no refused request.
 func New(cfg Config) *Reviewer { return &Reviewer{cfg: cfg} }
 
-// RecordRefusal records that the cluster has refused a request, if the error is Forbidden.
+// RecordRefusal records that the cluster has refused a request, if the error is Forbidden. A
+// terminating namespace refuses what is created in it, whoever asks: that is not recorded.
 func (r *Reviewer) RecordRefusal(err error) {
-	if apierrors.IsForbidden(err) {
+	if apierrors.IsForbidden(err) && !connection.ForbiddenByNamespace(err) {
 		r.refused.Store(true)
 	}
 }
