@@ -116,6 +116,32 @@ func TestGitea(t *testing.T) {
 		}
 	}
 
+	commit(server.Client, giteaserver.User, "reviewed")
+	opened, _, err := server.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: "reviewed", Base: "main", Title: "reviewed"})
+	must(err)
+	for _, want := range []int{0, 1} { // at first the reviewer may only read
+		_, _, err = guest.CreatePullReview(giteaserver.User, "hub", opened.Index, gitea.CreatePullReviewOptions{State: gitea.ReviewStateApproved, Body: "fine"})
+		must(err)
+		pr, err := client.PullRequest(t.Context(), opened.Index)
+		must(err)
+		if list, err := client.Approvals(t.Context(), pr); err != nil || len(list) != want || want > 0 && list[0].Author != "guest" {
+			t.Errorf("approved by %+v, %v, want %d", list, err, want)
+		}
+		_, err = server.Client.AddCollaborator(giteaserver.User, "hub", "guest", gitea.AddCollaboratorOption{Permission: new(gitea.AccessModeWrite)})
+		must(err)
+	}
+	server.Merge("hub", opened.Index)
+	pr, err := client.PullRequest(t.Context(), opened.Index)
+	must(err)
+	merged, err := client.MergedPullRequest(t.Context(), "main", pr.MergeCommit)
+	must(err)
+	if merged == nil || merged.Number != opened.Index {
+		t.Errorf("commit %s was made by %+v", pr.MergeCommit, merged)
+	}
+	if list, err := client.Approvals(t.Context(), *merged); err != nil || len(list) != 1 {
+		t.Errorf("once it is merged, it is approved by %+v, %v", list, err)
+	}
+
 	archived := true
 	_, _, err = server.Client.EditRepo(giteaserver.User, "hub", gitea.EditRepoOption{Archived: &archived})
 	must(err)
