@@ -94,13 +94,9 @@ func (l *lastChanges) entries(root plumbing.Hash, paths []string) (map[string]st
 			if e = (object.TreeEntry{}); dir.IsZero() {
 				break
 			}
-			entries, err := l.repo.trees.Read(dir, l.st.Tree)
-			if err != nil {
+			var err error
+			if e, _, err = l.repo.trees.Find(dir, name, l.st.Tree); err != nil {
 				return nil, err
-			}
-			i, has := slices.BinarySearchFunc(entries, name, func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) })
-			if has {
-				e = entries[i]
 			}
 			dir = dirHash(e)
 		}

@@ -53,13 +53,19 @@ func TestSoak(t *testing.T) {
 		f := newFleet(test.tasks)
 		test.events(f)
 		f.next()
-		stage := f.run.Stages[0]
-		if got := !stage.Finished.IsZero(); got != test.passes || !strings.Contains(stage.Gates[0].Answer, test.says) {
-			t.Errorf("%s: finished %v, the gate says %q; want %v, %q", name, got, stage.Gates[0].Answer, test.passes, test.says)
-		}
-		if f.bindings["c"].Assigned.Hash == "new" != test.passes {
-			t.Errorf("%s: the next stage has the content: %v", name, !test.passes)
-		}
+		f.checkGate(t, name, test.passes, test.says)
+	}
+}
+
+// checkGate checks what the gate of the first stage says, and whether the stage has finished and the next one begun.
+func (f *stagedFleet) checkGate(t *testing.T, name string, passes bool, says string) {
+	t.Helper()
+	stage := f.run.Stages[0]
+	if got := !stage.Finished.IsZero(); got != passes || !strings.Contains(stage.Gates[0].Answer, says) {
+		t.Errorf("%s: finished %v, the gate says %q; want %v, %q", name, got, stage.Gates[0].Answer, passes, says)
+	}
+	if f.bindings["c"].Assigned.Hash == "new" != passes {
+		t.Errorf("%s: the next stage has the content: %v", name, !passes)
 	}
 }
 
@@ -126,13 +132,7 @@ func TestAskedGates(t *testing.T) {
 		f := newAskedFleet(test.tolerated, test.long)
 		test.events(f)
 		f.next()
-		stage := f.run.Stages[0]
-		if got := !stage.Finished.IsZero(); got != test.passes || !strings.Contains(stage.Gates[0].Answer, test.says) {
-			t.Errorf("%s: finished %v, the gate says %q; want %v, %q", name, got, stage.Gates[0].Answer, test.passes, test.says)
-		}
-		if f.bindings["c"].Assigned.Hash == "new" != test.passes {
-			t.Errorf("%s: the next stage has the content: %v", name, !test.passes)
-		}
+		f.checkGate(t, name, test.passes, test.says)
 	}
 }
 
