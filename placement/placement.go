@@ -101,7 +101,7 @@ type Binding struct {
 	AssignedAt time.Time
 	// Index is the number of the placement's content when it was assigned, from 0.
 	Index int
-	// SameAs is the number of the newest content that gave the cluster what it had already, if that is greater than Index.
+	// SameAs is the number of the newest content that renders to the same objects for the cluster, if it is greater than Index.
 	SameAs int `json:",omitempty"`
 	// FreeAt is when a freeze or a closed window last ended that had kept newer content from the cluster; zero if none has.
 	FreeAt time.Time `json:",omitzero"`

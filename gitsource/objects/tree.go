@@ -94,7 +94,7 @@ type foundEntry struct {
 	exists bool
 }
 
-// foundEntries is how many entries of large directories are cached.
+// foundEntries is the maximum number of cached lookups in large directories.
 const foundEntries = 10_000
 
 // NewTreeCache returns a cache for a total of limit directory entries, and one directory of more than half of them.

@@ -58,7 +58,7 @@ func (s *RolloutGateSpec) Schedule() *GateSchedule {
 	return nil
 }
 
-// Address is the address that the gate asks, and the path of the field that has it; empty if it asks none.
+// Address returns the URL that the gate requests, and the path of its field; both are empty if the gate requests none.
 func (s *RolloutGateSpec) Address() (field, address string) {
 	switch {
 	case s.Prometheus != nil:

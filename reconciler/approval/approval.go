@@ -1,11 +1,11 @@
 // Package approval approves stages of update runs for people who have reviewed or commented on the pull request that the run
 // came from.
 //
-// An [Approver] looks at the runs that wait for an approval. If the strategy names the stage, an approving review of the merged
-// pull request counts; the forge says whose do. A review is about one change: if the content of a run has more than one that no
-// run has brought to the end, each has to come from a pull request that is approved. A comment is a command of a user, and is
-// executed at once by [Approver.Comment]. The Approver stores nothing; who approved what is in the ledger, as after
-// gitfleet approve.
+// An [Approver] checks the runs that wait for an approval. If the strategy names the stage, an approving review of the merged
+// pull request counts as the approval; the forge decides which reviews count. A review covers one change: if a run brings several
+// changes that no finished run has brought, the pull request of each of them must be approved. A comment is a command of a user,
+// which [Approver.Comment] executes at once. The Approver stores nothing: approvals are recorded in the ledger, as those of
+// gitfleet approve are.
 package approval
 
 import (

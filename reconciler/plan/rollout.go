@@ -235,8 +235,8 @@ func reachableSince(l *ledger.Ledger, c *OnCluster) (since time.Time, reported b
 	return seen.Since, true
 }
 
-// upSince returns since when a cluster is known to be available without an interruption. While gitfleet is not running, none is
-// noticed. The time begins again when the cluster becomes reachable. It is zero if the member has not reported since.
+// upSince returns the time since which a cluster has been continuously available. Interruptions while gitfleet was not running are
+// not known. The time starts again when the cluster becomes reachable, and is zero until the member has reported after that.
 func (pl *planner) upSince(c *OnCluster) time.Time {
 	reachable, reported := reachableSince(pl.Ledger, c)
 	if !reported || c.Entry.AvailableSince.IsZero() {

@@ -119,7 +119,7 @@ func (pl runPlanner) automaticName(p *Placement, queues bool) string {
 	return pl.newRunName(p)
 }
 
-// finishedWith returns the name of the run in force if it was made for a content and has brought it to all clusters; empty otherwise.
+// finishedWith returns the name of the run in force if it was created automatically for this content and has finished; otherwise "".
 func finishedWith(runs []placement.Run, fingerprint string) string {
 	i := lastStarted(runs)
 	if i < 0 || !runs[i].Automatic || runs[i].Finished.IsZero() || runs[i].Content.Hash != fingerprint {

@@ -197,8 +197,8 @@ func pointer(keys []string) string {
 	return b.String()
 }
 
-// inEnvelope converts edits of an object in an envelope into edits of the envelope. Edits
-// of an object that is not in an envelope, or that an overlay builds, are returned unchanged.
+// inEnvelope converts edits of an object in an envelope into edits of the envelope. It returns edits of other objects, and of
+// those that an overlay builds, unchanged.
 func inEnvelope(source *api.Object, m *work.Manifest, edits []FieldEdit) ([]FieldEdit, error) {
 	if m.Envelope == nil || m.Envelope.Type.IsBuilt() {
 		return edits, nil

@@ -49,8 +49,8 @@ type Config struct {
 	// Namespace and Name are those of the Lease. The Secrets of the ledger are in the same
 	// namespace, and their names begin with Name.
 	Namespace, Name string
-	// Identity identifies this process, and Address is the URL at which it answers requests; other replicas say both. Without
-	// a host in it, that of this machine is determined. Empty if it is not said.
+	// Identity identifies this process, and Address is the URL at which it serves requests. Other replicas report both. If the
+	// URL has no host, the address of this machine is used. If Address is empty, none is reported.
 	Identity, Address string
 	Log               *slog.Logger
 }

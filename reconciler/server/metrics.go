@@ -14,8 +14,8 @@ import (
 
 // A collector computes gauges from the newest report at each scrape. Values for each placement
 // on each cluster are exported only as sums and maxima, so that the number of series grows with
-// the placements plus the clusters, and not with their product. A replica that does not lead exports none: sums over the
-// replicas then count the fleet once, and an alert fires once.
+// the placements plus the clusters, and not with their product. Only the leader exports them,
+// so that sums over replicas count the fleet once and an alert fires once.
 type collector struct {
 	server *Server
 	now    func() time.Time

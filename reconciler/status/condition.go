@@ -59,8 +59,8 @@ func (s *conditionSet) add(typ string, v conditionValue) {
 	})
 }
 
-// finish returns the conditions, and records those that have changed since the last report, unless they are of a report that is
-// made.
+// finish returns the conditions. While a report is built, it also records the transitions since the last report; when conditions
+// of an existing report are made on demand, there is nothing to record.
 func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
 	changed := func(c metav1.Condition) bool {
 		was, ok := s.before[c.Type]

@@ -259,7 +259,7 @@ func (e *placementEntry) whole(cluster string) *placementEntry {
 	return &out
 }
 
-// missingSince is when the condition Scheduled became false, which missing clusters have too.
+// missingSince returns the transition time of the condition Scheduled=False, which clusters that are not found have as well.
 func (b *builder) missingSince() time.Time {
 	if b.made != nil {
 		return b.made.missingSince

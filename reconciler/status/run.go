@@ -27,8 +27,8 @@ type UpdateRun struct {
 	// AsksSince is since when it waits.
 	Asks   string `json:"asks,omitempty"`
 	Before bool   `json:"before,omitempty"`
-	// ByReview says that an approving review of the pull request with the content gives that approval, too. Proven is the fingerprint
-	// of the content of the last run that has finished; empty if none has.
+	// ByReview reports whether an approving review of the pull request with the content also counts as the approval. Proven is the
+	// fingerprint of the content of the last finished run; empty if there is none.
 	ByReview  bool          `json:"byReview,omitempty"`
 	Proven    string        `json:"-"`
 	AsksSince time.Time     `json:"asksSince,omitzero"`

@@ -39,7 +39,7 @@ spec: {soak: {duration: 30m}}
 	}
 }
 
-// Staged update runs are served in v1alpha1 without what that version does not have.
+// Staged update runs are served in v1alpha1 without the fields that only later versions have.
 func TestRunsInV1alpha1(t *testing.T) {
 	run := &api.ClusterStagedUpdateRun{Spec: api.StagedUpdateRunSpec{PlacementName: "web", State: api.RunRun}}
 	run.APIVersion, run.Kind, run.Name = api.PlacementGroup+"/v1beta1", "ClusterStagedUpdateRun", "web-1"
