@@ -33,8 +33,17 @@ var summedUp = []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized
 
 func statusesOf(conditions []metav1.Condition) (out statuses) {
 	for i, typ := range summedUp {
-		if c := meta.FindStatusCondition(conditions, typ); c != nil {
-			out |= map[metav1.ConditionStatus]statuses{metav1.ConditionTrue: 1, metav1.ConditionFalse: 2, metav1.ConditionUnknown: 3}[c.Status] << (2 * i)
+		c := meta.FindStatusCondition(conditions, typ)
+		if c == nil {
+			continue
+		}
+		switch c.Status {
+		case metav1.ConditionTrue:
+			out |= 1 << (2 * i)
+		case metav1.ConditionFalse:
+			out |= 2 << (2 * i)
+		case metav1.ConditionUnknown:
+			out |= 3 << (2 * i)
 		}
 	}
 	return out
