@@ -117,6 +117,23 @@ func (r Run) Clone() Run {
 	return r
 }
 
+// Times are the recorded times of the run, without those of approvals, on which nothing depends.
+func (r *Run) Times() []*time.Time {
+	all := []*time.Time{&r.Initialized, &r.Started, &r.Finished, &r.HaltedSince, &r.SupersededAt}
+	stage := func(s *RunStage) {
+		all = append(all, &s.ApprovedBefore, &s.ApprovedAfter, &s.Started, &s.Updated, &s.Requested, &s.Finished, &s.Reopened)
+		for i := range s.Gates {
+			g := &s.Gates[i]
+			all = append(all, &g.Passed, &g.Failed, &g.Since, &g.Asked.At)
+		}
+	}
+	for i := range r.Stages {
+		stage(&r.Stages[i])
+	}
+	stage(&r.Deletion)
+	return all
+}
+
 // Asks returns the stage that waits for an approval now, and whether that is the one before its clusters are updated; nil if
 // none does.
 func (r *Run) Asks() (stage *RunStage, before bool) {

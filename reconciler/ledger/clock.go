@@ -60,6 +60,13 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 		for i := range p.Revisions {
 			move(placementKey(key), &p.Revisions[i].At)
 		}
+		p.Runs = slices.Clone(p.Runs)
+		for i := range p.Runs {
+			p.Runs[i] = p.Runs[i].Clone()
+			for _, t := range p.Runs[i].Times() {
+				move(placementKey(key), t)
+			}
+		}
 		l.placements[key] = &p
 		for i, old := range p.entries.list {
 			e := *old

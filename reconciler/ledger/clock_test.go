@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -108,6 +109,48 @@ func TestSettingTheClockBackKeepsTheOrderOfEvents(t *testing.T) {
 			t.Errorf("%s: %+v", name, events)
 		}
 	}
+}
+
+// The times of update runs are moved as well: a run that starts after the clock was set back is newer than one from before that, and a
+// stage that waits does not wait until the old time. The runs that others read are not changed.
+func TestSettingTheClockBackKeepsTheOrderOfRuns(t *testing.T) {
+	l, key := New(), api.PlacementKey{Name: "web"}
+	stage := placement.RunStage{StageConfig: api.StageConfig{Name: "canary"}, Gates: []placement.RunGate{{Name: "bake"}}}
+	runs := []placement.Run{{Name: "one", Stages: []placement.RunStage{stage}}, {Name: "two"}}
+	if got, want := len(runs[0].Times()), timesIn(reflect.TypeFor[placement.Run]())+timesIn(reflect.TypeFor[placement.RunStage]())+timesIn(reflect.TypeFor[placement.RunGate]()); got != want {
+		t.Fatalf("a run has %d times, and %d of them are moved", want, got)
+	}
+	for i := range runs {
+		for _, at := range runs[i].Times() {
+			*at = ten.Add(time.Duration(i) * time.Minute)
+		}
+	}
+	l.SetPlacement(key, Placement{Runs: runs})
+	now := ten.Add(-time.Hour)
+	l.Rebase(now)
+	for i, r := range l.Placement(key).Runs {
+		for _, at := range r.Times() {
+			if want := now.Add(time.Duration(i - 1)); !at.Equal(want) {
+				t.Errorf("a time of run %s was moved to %s, want %s", r.Name, at, want)
+			}
+		}
+	}
+	if !runs[0].Started.Equal(ten) || !runs[0].Stages[0].Gates[0].Since.Equal(ten) {
+		t.Error("a run that others read was changed")
+	}
+}
+
+// timesIn counts the times in a type, also in the structs in it that are neither in lists nor behind pointers.
+func timesIn(t reflect.Type) (n int) {
+	for field := range t.Fields() {
+		switch {
+		case field.Type == reflect.TypeFor[time.Time]():
+			n++
+		case field.Type.Kind() == reflect.Struct:
+			n += timesIn(field.Type)
+		}
+	}
+	return n
 }
 
 // Every time on which a decision depends is moved if it is in the future: later ones stay later,
