@@ -8,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func (r *orderRun) approve(o Order) (string, error) {
@@ -47,6 +48,9 @@ func (r *orderRun) approve(o Order) (string, error) {
 	before, err := approvable(&run, o)
 	if err != nil {
 		return "", err
+	}
+	if r.cfg.ApprovalsInGit && !o.Reject {
+		return "", refuse("stages are approved by commits only, as rollout.approvals of the configuration says: %s", status.CommitApproval(key, run.Name, o.Stage, before))
 	}
 	name := api.ApprovalName(run.Name, o.Stage, before)
 	decision := placement.Approval{Request: name, By: o.By, Reason: reason, At: r.now, Code: o.Code}

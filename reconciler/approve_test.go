@@ -79,6 +79,33 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
+// If the configuration takes approvals from Git only, everything else is refused with what to commit. A rejection is not.
+func TestApprovalsInGit(t *testing.T) {
+	c := newOrdered(t)
+	c.cfg.ApprovalsInGit = true
+	approval := []api.StageTask{{Type: api.ApprovalTask}}
+	web := api.PlacementKey{Name: "web"}
+	c.ledger.SetPlacement(web, ledger.Placement{Runs: []placement.Run{{Name: "web-1", Started: c.now, Stages: []placement.RunStage{
+		{StageConfig: api.StageConfig{Name: "canary", BeforeStageTasks: approval}},
+	}}}})
+	for _, test := range []struct {
+		order Order
+		want  string
+	}{
+		{Order{Stage: "canary", By: "ada"}, "error: stages are approved by commits only, as rollout.approvals of the configuration says: commit the ClusterApprovalRequest web-1-before-canary with parentStageRollout: web-1 and targetStage: canary"},
+		{Order{Stage: "all", By: "ada"}, `error: update run web-1 has no stage "all"; it has canary`},
+		{Order{Stage: "canary", By: "ada", Reject: true}, "the beginning of stage canary of update run web-1 of crp/web is rejected"},
+	} {
+		test.order.Subject = "crp/web"
+		if got := ordered(c.orders().approve(test.order)); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+		if got := c.ledger.Placement(web).Runs[0].Approvals; len(got) > 0 {
+			t.Errorf("approved: %+v", got)
+		}
+	}
+}
+
 // Content that was rolled back, or whose run was rejected, runs again if a user says so, with a reason.
 func TestFailedContentRunsAgain(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}

@@ -86,6 +86,8 @@ type Config struct {
 	AvailableTimeout time.Duration
 	// RepairAfter is how long a cluster has to be unavailable by itself before it is updated outside of the budget.
 	RepairAfter time.Duration
+	// ApprovalsInGit says that stages of update runs are approved by commits only.
+	ApprovalsInGit bool
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 	// Publish receives each new report, which is immutable.

@@ -77,7 +77,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 // runEvents adds an event when the staged update run of the placement comes to another point, with the reason and the message of the
 // condition that says where it is, and one for each stage that is finished.
 func (h *eventBuilder) runEvents() {
-	run := updateRun(h.p, h.Now)
+	run := updateRun(h.Input, h.p)
 	if h.old == nil || h.old.detail == nil || run == nil {
 		return
 	}

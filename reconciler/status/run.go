@@ -29,15 +29,23 @@ type UpdateRun struct {
 	Before bool   `json:"before,omitempty"`
 	// ByReview reports whether an approving review of the pull request with the content also counts as the approval. Proven is the
 	// fingerprint of the content of the last finished run; empty if there is none.
-	ByReview  bool          `json:"byReview,omitempty"`
-	Proven    string        `json:"-"`
+	ByReview bool   `json:"byReview,omitempty"`
+	Proven   string `json:"-"`
+	// InGit reports whether the configuration asks for a commit as the approval.
+	InGit     bool          `json:"inGit,omitempty"`
 	AsksSince time.Time     `json:"asksSince,omitzero"`
 	Gates     []string      `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
 	Stages    []UpdateStage `json:"stages,omitempty"`
 	Finished  time.Time     `json:"finished,omitzero"`
 }
 
-// Where says where the run is. If it waits for an approval, that has the command that gives it.
+// CommitApproval says what to commit to approve a stage of a run.
+func CommitApproval(placement api.PlacementKey, run, stage string, before bool) string {
+	_, kind := stagedKinds(placement.Namespace)
+	return fmt.Sprintf("commit the %s %s with parentStageRollout: %s and targetStage: %s", kind, api.ApprovalName(run, stage, before), run, stage)
+}
+
+// Where says where the run is. If it waits for an approval, that has the command that gives it, or what to commit.
 func (u *UpdateRun) Where(placement string) string {
 	if u.Asks == "" {
 		return strings.Join(append([]string{u.Message}, u.Gates...), "; ")
@@ -46,7 +54,12 @@ func (u *UpdateRun) Where(placement string) string {
 	if u.Before {
 		when = "before"
 	}
-	text := fmt.Sprintf("an approval %s stage %s is missing: gitfleet approve %s --stage %s --run %s", when, u.Asks, placement, u.Asks, u.Name)
+	text := fmt.Sprintf("an approval %s stage %s is missing: ", when, u.Asks)
+	if key, _ := api.ParsePlacement(placement); u.InGit {
+		text += CommitApproval(key, u.Name, u.Asks, u.Before)
+	} else {
+		text += fmt.Sprintf("gitfleet approve %s --stage %s --run %s", placement, u.Asks, u.Name)
+	}
 	if u.ByReview {
 		text += ", or an approving review of the pull request of commit " + u.Commit[:min(8, len(u.Commit))]
 	}
@@ -91,7 +104,7 @@ func failedContent(p *plan.Placement) *FailedContent {
 }
 
 // updateRun returns the update run of a placement that is in force, or else the newest; nil if there is none.
-func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
+func updateRun(in Input, p *plan.Placement) *UpdateRun {
 	n := len(p.Record.Runs)
 	if n == 0 {
 		return nil
@@ -103,7 +116,7 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 			at = n - 1
 		}
 	}
-	v := newRunView(p, &p.Record.Runs[at], now)
+	v := newRunView(p, &p.Record.Runs[at], in.Now)
 	out := &UpdateRun{Name: v.run.Name, Automatic: v.run.Automatic, Commit: v.run.Content.Commit, Finished: v.run.Finished}
 	for i := range v.run.Stages {
 		s := &v.run.Stages[i]
@@ -124,7 +137,8 @@ func updateRun(p *plan.Placement, now time.Time) *UpdateRun {
 	}
 	if asks, before := v.run.Asks(); asks != nil && v.run.Halted == "" {
 		out.Asks, out.Before, out.AsksSince = asks.Name, before, cmp.Or(asks.Requested, asks.Updated)
-		out.ByReview, out.Proven = byReview(p, v.run.Name, asks.Name), provenByRun(p.Record.Runs)
+		out.InGit, out.Proven = in.ApprovalsInGit, provenByRun(p.Record.Runs)
+		out.ByReview = !out.InGit && byReview(p, v.run.Name, asks.Name)
 		if before {
 			out.AsksSince = v.run.Entered(v.run.Turn())
 		}

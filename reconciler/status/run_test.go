@@ -118,7 +118,7 @@ func TestConditionsOfRuns(t *testing.T) {
 			if canary != test.canary {
 				t.Errorf("the stage:\n%s\nwant\n%s", canary, test.canary)
 			}
-			asks, u := "", updateRun(s.Placement, s.now)
+			asks, u := "", updateRun(Input{Now: s.now}, s.Placement)
 			if u.Asks != "" {
 				asks = map[bool]string{true: "before ", false: "after "}[u.Before] + u.Asks
 			}
@@ -158,12 +158,26 @@ func TestClustersOfRuns(t *testing.T) {
 	if d := got.DeletionStageStatus; d.StageName != "kubernetes-fleet.io/deleteStage" || len(d.Clusters) != 1 || d.Conditions != nil {
 		t.Errorf("the removal: %+v", d)
 	}
-	u := updateRun(s.Placement, s.now)
+	u := updateRun(Input{Now: s.now}, s.Placement)
 	if u.Stages[0].Updated != 1 || u.Stages[0].Clusters != 2 || u.Stages[1].Clusters != 1 {
 		t.Errorf("%+v", u.Stages)
 	}
-	if got := updateRun(&plan.Placement{}, s.now); got != nil {
+	if got := updateRun(Input{Now: s.now}, &plan.Placement{}); got != nil {
 		t.Errorf("a placement without a run: %+v", got)
+	}
+}
+
+// Where approvals are commits only, the text says what to commit, and a review is not offered.
+func TestApprovalsInGit(t *testing.T) {
+	s := newRunScene()
+	s.run.Stages[0].BeforeStageTasks = []api.StageTask{{Type: api.ApprovalTask}}
+	s.Runs = []*hub.StagedRun{{Name: "web-1", ByReview: []string{"canary"}}}
+	for placement, kind := range map[string]string{"crp/web": "ClusterApprovalRequest", "rp/shop/web": "ApprovalRequest"} {
+		u := updateRun(Input{Now: s.now, ApprovalsInGit: true}, s.Placement)
+		want := "an approval before stage canary is missing: commit the " + kind + " web-1-before-canary with parentStageRollout: web-1 and targetStage: canary"
+		if got := u.Where(placement); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 
@@ -171,7 +185,7 @@ func TestClustersOfRuns(t *testing.T) {
 func TestTheRunInForceIsReported(t *testing.T) {
 	s := newRunScene()
 	s.Record.Runs = append(s.Record.Runs, placement.Run{Name: "web-2", Initialized: s.now})
-	if got := updateRun(s.Placement, s.now); got.Name != "web-1" {
+	if got := updateRun(Input{Now: s.now}, s.Placement); got.Name != "web-1" {
 		t.Errorf("%s is reported", got.Name)
 	}
 }
@@ -216,7 +230,7 @@ func TestEventsOfRuns(t *testing.T) {
 	s := newRunScene()
 	h := &eventBuilder{builder: &builder{Input: Input{Now: s.now, InForce: &hub.Snapshot{}}, p: s.Placement}}
 	at := func(change func()) string {
-		h.old, h.events = &placementEntry{detail: &Detail{UpdateRun: updateRun(s.Placement, s.now)}}, nil
+		h.old, h.events = &placementEntry{detail: &Detail{UpdateRun: updateRun(Input{Now: s.now}, s.Placement)}}, nil
 		change()
 		h.runEvents()
 		var out []string

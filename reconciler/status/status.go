@@ -29,7 +29,9 @@ type Input struct {
 	Source     Source
 	Now        time.Time
 	Conditions Conditions // the condition names to use; empty means the current ones
-	Memo       *Memo      // keeps unchanged parts between reports; nil keeps nothing
+	// ApprovalsInGit says that stages of update runs are approved by commits only.
+	ApprovalsInGit bool
+	Memo           *Memo // keeps unchanged parts between reports; nil keeps nothing
 }
 
 // A Git is the state of polling the remote.
@@ -269,7 +271,7 @@ func (b *builder) detail() *Detail {
 	if p.Spec == nil {
 		return d
 	}
-	d.UpdateRun, d.FailedContent = updateRun(p, b.Now), failedContent(p)
+	d.UpdateRun, d.FailedContent = updateRun(b.Input, p), failedContent(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		reason, _, _ := strings.Cut(a.Reason, plan.LastReceived) // which is said of the cluster

@@ -214,8 +214,8 @@ func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
-		RepairAfter: d.cfg.Rollout.RepairAfter.Duration,
-		Metrics:     d.metrics.loop, Traces: traces, AskGates: d.gates.Set,
+		RepairAfter: d.cfg.Rollout.RepairAfter.Duration, ApprovalsInGit: d.cfg.Rollout.InGit(),
+		Metrics: d.metrics.loop, Traces: traces, AskGates: d.gates.Set,
 	}
 	if d.cfg.Source.Signatures.Requirements() != nil {
 		cfg.LastChanges = d.repo.LastChanges

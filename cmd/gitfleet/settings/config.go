@@ -290,7 +290,17 @@ type RolloutConfig struct {
 	AvailableTimeout  metav1.Duration `key:"availableTimeout" zero:"off" usage:"how long a cluster may take to become available before its update counts as failed; 0 for any time"`
 	PodFailureTimeout metav1.Duration `key:"podFailureTimeout" usage:"how long the pods of a workload may be unable to start before it counts as failed"`
 	RepairAfter       metav1.Duration `key:"repairAfter" usage:"how long a cluster has to be unavailable, for no reason of gitfleet's, before it is updated outside of the budget"`
+	Approvals         string          `key:"approvals" usage:"how stages of staged update runs may be approved: any way, or by commits only, with git"`
 }
+
+// How stages of staged update runs may be approved.
+const (
+	approvalsAny = "any"
+	approvalsGit = "git"
+)
+
+// InGit reports whether only commits approve stages.
+func (c RolloutConfig) InGit() bool { return c.Approvals == approvalsGit }
 
 // DriftConfig configures how drift on members is handled.
 type DriftConfig struct {
@@ -391,6 +401,7 @@ func Default() Config {
 		},
 		Rollout: RolloutConfig{
 			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: Seconds(600), PodFailureTimeout: Seconds(30), RepairAfter: Seconds(30),
+			Approvals: approvalsAny,
 		},
 		Drift:   DriftConfig{Mode: revertDrift, Additions: string(api.AdditionsReport), MinAge: Seconds(120), MaxOpen: 10, Group: groupChange},
 		Forge:   ForgeConfig{Interval: Seconds(30)},

@@ -359,6 +359,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"path outside":            {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
 		"unknown conditions":      {file: smallest + "status: {conditions: old}", says: []string{file + `4: status.conditions: "old" is neither current nor documented`}},
 		"hardly any history":      {file: smallest + "history: {maxSize: 1Ki}", says: []string{file + "4: history.maxSize: must be at least 64Ki"}},
+		"unknown approvals":       {file: smallest + "rollout: {approvals: forge}", says: []string{file + `4: rollout.approvals: "forge" is neither any nor git`}},
 		"unknown log format":      {file: smallest + "logFormat: xml", says: []string{file + `4: logFormat: "xml" is neither text nor json`}},
 		"traces without a URL":    {file: smallest + "tracing: {endpoint: collector:4317}", says: []string{file + "4: tracing.endpoint: use the URL of a collector"}},
 		"half of a certificate":   {file: smallest + "server: {certFile: server.crt}", says: []string{file + "4: server.certFile: goes together with server.keyFile"}},

@@ -55,6 +55,7 @@ func (c Config) Validate() error {
 	conditions := status.Conditions(c.Status.Conditions)
 	require(conditions == status.CurrentConditions || conditions == status.DocumentedConditions,
 		"status.conditions", fmt.Sprintf("%q is neither current nor documented", conditions))
+	require(c.Rollout.Approvals == approvalsAny || c.Rollout.Approvals == approvalsGit, "rollout.approvals", fmt.Sprintf("%q is neither any nor git", c.Rollout.Approvals))
 	require(c.History.MaxSize <= 0 || c.History.MaxSize >= leastHistory, "history.maxSize", "must be at least 64Ki")
 	errs = append(errs, c.ValidateSource())
 	errs = append(errs, c.validateHosts()...)
