@@ -44,6 +44,8 @@ type loader struct {
 	guard *CrashGuard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
+	// forgotten says that the ledger was empty at the start, so that it is not recorded in which commits runs appeared.
+	forgotten bool
 }
 
 const (
@@ -84,6 +86,7 @@ func (r *loader) loadCommit(ctx context.Context, with *hub.Loader, c gitsource.C
 	}
 	if err == nil {
 		r.addSigners(ctx, l.snapshot)
+		r.addRunChanges(ctx, l.snapshot)
 	}
 	l.err, l.took = err, time.Since(start)
 	if l.took > longLoad {
@@ -104,21 +107,43 @@ func (r *loader) addSigners(ctx context.Context, s *hub.Snapshot) {
 			paths = append(paths, m.Origin.Path)
 		}
 	}
-	if r.cfg.LastChanges == nil || len(paths) == 0 {
+	if !r.cfg.Signed {
 		return
+	}
+	s.Signed = r.lastChanges(ctx, s, paths)
+	maps.DeleteFunc(s.Signed, func(_ string, c hub.Commit) bool { return c.Signer == "" })
+}
+
+// addRunChanges records the commits that last changed the runs of a commit, if the ledger was lost.
+func (r *loader) addRunChanges(ctx context.Context, s *hub.Snapshot) {
+	if !r.forgotten {
+		return
+	}
+	var paths []string
+	for _, run := range s.Runs {
+		if run.Manifest != nil && run.Origin.Kustomization == "" {
+			paths = append(paths, run.Origin.Path)
+		}
+	}
+	s.RunChanges = r.lastChanges(ctx, s, paths)
+}
+
+// lastChanges returns the commits that last changed files of a commit, by path; nil if they are not known.
+func (r *loader) lastChanges(ctx context.Context, s *hub.Snapshot, paths []string) map[string]hub.Commit {
+	if r.cfg.LastChanges == nil || len(paths) == 0 {
+		return nil
 	}
 	slices.Sort(paths)
 	changes, err := r.cfg.LastChanges(ctx, s.Commit.Hash, slices.Compact(paths))
 	if err != nil {
-		r.cfg.Log.Warn("the signers of approval requests are not known", "commit", s.Commit.Hash, "err", err)
-		return
+		r.cfg.Log.Warn("the commits that last changed runs or approval requests are not known", "commit", s.Commit.Hash, "err", err)
+		return nil
 	}
-	s.Signed = make(map[string]hub.Commit, len(changes))
+	out := make(map[string]hub.Commit, len(changes))
 	for path, c := range changes {
-		if c.Signer != "" {
-			s.Signed[path] = commitOf(c)
-		}
+		out[path] = commitOf(c)
 	}
+	return out
 }
 
 // A need is a remote base or a chart that a commit needs and that was not fetched.

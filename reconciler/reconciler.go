@@ -68,8 +68,10 @@ type Config struct {
 	// fetches none. They are called by several goroutines at the same time, and have to limit how many do something.
 	FetchBase  func(ctx context.Context, url, commit string) error
 	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
-	// LastChanges returns the commits that last changed files, by path, with their signers; nil if signatures are not asked for.
+	// LastChanges returns the commits that last changed files, by path, with their signers; nil if nothing is known of them.
+	// Signed says that signatures are asked for.
 	LastChanges func(ctx context.Context, head string, paths []string) (map[string]gitsource.Commit, error)
+	Signed      bool
 	Store       ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. It is
 	// read when Run starts.
@@ -181,6 +183,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	r.rebuilding = r.ledger.Empty()
+	r.forgotten = r.rebuilding
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
 	lastInForce := r.ledger.InForce()

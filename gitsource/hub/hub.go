@@ -56,6 +56,9 @@ type Snapshot struct {
 	// Signed are the commits that last changed the files of approval requests and whose signatures were verified, by path. They
 	// are set by who loads the commit; nil if signatures are not asked for.
 	Signed map[string]Commit
+	// RunChanges are the commits that last changed the files of staged update runs, by path. They are set by who loads the commit, while it
+	// is not recorded in which commit a run appeared.
+	RunChanges map[string]Commit
 	// Windows are sorted by name.
 	Windows []*Window
 	// Gates are sorted by name.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -176,6 +177,51 @@ func (pl *planner) clustersLoading() map[string]string {
 // isPaused reports whether an assignment would change on the cluster and may not.
 func (pl *planner) isPaused(c *OnCluster) bool {
 	return pl.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
+}
+
+// appearedIn returns the commit in which a run without a record has appeared. That is the commit in force, unless the ledger was lost:
+// then it is the one that last changed its file, so that neither the run nor its approvals are for content that came later.
+func (pl runPlanner) appearedIn(d *hub.StagedRun) string {
+	if c := pl.InForce.RunChanges[d.Origin.Path].Hash; c != "" && !d.Automatic {
+		return c
+	}
+	return pl.InForce.Commit.Hash
+}
+
+// loadAppeared loads the commit in which a run has appeared. It returns what it waits for; empty for nothing.
+func (pl runPlanner) loadAppeared(d *hub.StagedRun) string {
+	commit := pl.appearedIn(d)
+	if pl.stateOf(commit) != commitLoading {
+		return ""
+	}
+	pl.recordMissing(commit)
+	return "the ledger was lost, and commit " + commit + ", in which a run appeared, is being loaded"
+}
+
+// appeared returns the content of the commit in which a run has appeared, or why it is not known.
+func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement.Revision, failed string) {
+	content = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
+	commit := pl.appearedIn(d)
+	if commit == content.Commit {
+		return content, ""
+	}
+	if err := pl.Lost[commit]; err != nil {
+		return content, "the ledger was lost, and commit " + commit + ", in which it appeared, cannot be loaded: " + err.Error()
+	}
+	old := pl.memo.prepare(pl.Past[commit], p.Key)
+	if old == nil || old.renderer == nil || old.fingerprintOf() == content.Hash {
+		return content, ""
+	}
+	return placement.Revision{Commit: commit, Hash: old.fingerprintOf()}, ""
+}
+
+// inOrder sorts runs by the commits that last changed them, if the ledger was lost, so that a later one supersedes an earlier one.
+func (pl runPlanner) inOrder(declared []*hub.StagedRun) []*hub.StagedRun {
+	if pl.InForce.RunChanges == nil {
+		return declared
+	}
+	at := func(d *hub.StagedRun) time.Time { return pl.InForce.RunChanges[d.Origin.Path].Time }
+	return slices.SortedStableFunc(slices.Values(declared), func(a, b *hub.StagedRun) int { return at(a).Compare(at(b)) })
 }
 
 // setContent makes a run bring the content with the number that its manifest asks for. It returns why it cannot.

@@ -150,10 +150,10 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 	}
 	slices.Reverse(runs)
 	p.Record.Runs = runs
-	for _, d := range declared {
+	for _, d := range pl.inOrder(declared) {
 		i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == d.Name })
 		if i < 0 {
-			if p.RunPending = pl.notReady(p); p.RunPending != "" {
+			if p.RunPending = cmp.Or(p.RunPending, pl.notReady(p), pl.loadAppeared(d)); p.RunPending != "" { // as long as an earlier one waits, later ones do
 				p.warnRun(d, "is not initialised yet: "+p.RunPending)
 				continue
 			}
@@ -252,9 +252,13 @@ func (pl runPlanner) notReady(p *Placement) string {
 
 func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
 
-// newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
+// newRun initialises a run with the clusters that are selected now, and the content of the commit in which it appeared unless it asks
+// for another.
 func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, Index: p.Record.Index, Content: placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}}
+	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, Index: p.Record.Index}
+	if r.Content, r.Failed = pl.appeared(p, d); r.Failed != "" {
+		return r
+	}
 	if r.Failed = setContent(p, d, &r); r.Failed != "" {
 		return r
 	}

@@ -1,10 +1,12 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"testing/fstest"
 	"time"
@@ -18,6 +20,7 @@ type source struct {
 	mu      sync.Mutex
 	commits map[string]commit
 	lost    map[string]commit // temporarily unreadable
+	order   []string          // of the commits
 	head    string
 	news    chan struct{}
 	// end makes Run return.
@@ -36,7 +39,7 @@ func newSource() *source {
 func (s *source) push(name, message string, files fstest.MapFS) {
 	s.mu.Lock()
 	s.commits[name] = commit{gitsource.Commit{Hash: name, Subject: name, Message: message, Time: time.Now()}, files}
-	s.head = name
+	s.head, s.order = name, append(s.order, name)
 	s.mu.Unlock()
 	select {
 	case s.news <- struct{}{}:
@@ -88,6 +91,24 @@ func (s *source) Files(_ context.Context, hash string) (fs.FS, error) {
 func (s *source) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
 	c, err := s.find(hash)
 	return c.Commit, err
+}
+
+// lastChanges returns the commits that last changed files of a commit, by path.
+func (s *source) lastChanges(_ context.Context, head string, paths []string) (map[string]gitsource.Commit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]gitsource.Commit{}
+	for _, path := range paths {
+		file := s.commits[head].files[path]
+		for _, name := range slices.Backward(s.order[:slices.Index(s.order, head)+1]) {
+			c := s.commits[name]
+			if before := c.files[path]; before == nil || !bytes.Equal(before.Data, file.Data) {
+				break
+			}
+			out[path] = c.Commit
+		}
+	}
+	return out, nil
 }
 
 func (s *source) find(hash string) (commit, error) {
