@@ -50,8 +50,9 @@ const mount = "/repository"
 type builder struct {
 	Target
 	texts map[string][]byte
-	// positions are the positions of the documents in the files, and sizes the memory of the files.
+	// positions are the positions of the documents in the files, places where their objects can be marked, and sizes the memory of the files.
 	positions map[string][]sourcePosition
+	places    map[string][]place
 	sizes     map[string]int64
 	secrets   []string
 	problems  problem.List
@@ -62,6 +63,9 @@ type builder struct {
 	// chartFiles are the files in place of charts, by their names, and rendered the steps of the renderings.
 	chartFiles map[string]chartFile
 	rendered   map[string]int64
+	// marks are the origins of the objects that have the annotation markKey, by its value.
+	marks   []sourceMark
+	markKey string
 }
 
 // Built is the result of a build.
@@ -84,14 +88,18 @@ func (b *builder) fail(path, format string, args ...any) {
 	b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: path}, Severity: problem.Error, Message: fmt.Sprintf(format, args...)})
 }
 
+func newBuilder(t Target) *builder {
+	return &builder{
+		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, places: map[string][]place{}, sizes: map[string]int64{},
+		inputLeft: t.graph.limits.BuildInput, chartFiles: map[string]chartFile{}, rendered: map[string]int64{},
+	}
+}
+
 // Build reads the files of a kustomization and builds it. It calls visit with the value of each
 // object, and the report of its problems, until they take more than maxSize bytes. transient says
 // that another attempt may succeed. An error means that the files could not be read, or is ErrBusy.
 func (t Target) Build(maxSize int64, visit func(r *document.Report, object any)) (out Built, transient bool, err error) {
-	b := &builder{
-		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, sizes: map[string]int64{}, inputLeft: t.graph.limits.BuildInput,
-		chartFiles: map[string]chartFile{}, rendered: map[string]int64{},
-	}
+	b := newBuilder(t)
 	out.End.Path, out.Charts = t.File, b.rendered
 	if err := b.readAll(); err != nil {
 		return out, false, err
@@ -157,6 +165,7 @@ func (b *builder) read(f reference) error {
 			checkSchema(r, value)
 		}
 		b.recordPosition(f.path, r)
+		b.places[f.path] = append(b.places[f.path], placesOf(r)...)
 	})
 	b.use(f.path, file.Size)
 	for _, p := range file.Problems.Errors() {
@@ -224,11 +233,11 @@ func visitScalars(n *yaml.Node, visit func(string)) {
 // run runs kustomize on a file system that has only the files that the kustomization refers to. An
 // error means that the build could not start.
 func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
-	marked := b.marked()
-	built, failure, tooLong, err := b.kustomize(marked)
-	if failure != nil && len(marked) > 0 { // the message must be about what people have written
-		b.uses = nil
-		built, failure, tooLong, err = b.kustomize(nil)
+	changed, texts := b.marked(), b.markedTexts()
+	built, failure, tooLong, err := b.kustomize(changed, texts)
+	if failure != nil && (len(changed) > 0 || b.markKey != "") { // the message must be about what people have written
+		b.uses, b.marks, b.markKey = nil, nil, ""
+		built, failure, tooLong, err = b.kustomize(nil, b.texts)
 	}
 	switch {
 	case err != nil:
@@ -243,10 +252,10 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	return built, false, nil
 }
 
-// kustomize runs kustomize once, with some kustomization files that differ from those in the commit.
-func (b *builder) kustomize(changed map[string]types.Kustomization) (objects resmap.ResMap, failure error, tooLong bool, err error) {
+// kustomize runs kustomize once, with some kustomization files that differ from those in the commit, and the texts of all files.
+func (b *builder) kustomize(changed map[string]types.Kustomization, texts map[string][]byte) (objects resmap.ResMap, failure error, tooLong bool, err error) {
 	fsys := newBuildFiles()
-	for name, data := range b.texts {
+	for name, data := range texts {
 		fsys.add(path.Join(mount, name), data)
 	}
 	add := func(file string, spec types.Kustomization) error {
@@ -262,10 +271,10 @@ func (b *builder) kustomize(changed map[string]types.Kustomization) (objects res
 		if len(k.charts) > 0 {
 			spec = b.chartSpec(k, spec)
 		}
-		if k == b.root {
-			spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
+		if len(k.generators) > 0 && b.markKey != "" {
+			spec, isChanged = b.markGenerators(k, spec), true
 		}
-		if k == b.root || isChanged || k.generated || len(k.remotes)+len(k.charts) > 0 {
+		if isChanged || k.generated || len(k.remotes)+len(k.charts) > 0 {
 			err = errors.Join(err, add(k.file, spec))
 		}
 	}

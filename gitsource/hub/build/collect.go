@@ -2,19 +2,15 @@ package build
 
 import (
 	"encoding/json"
-	"path"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
-	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-const originAnnotation = "config.kubernetes.io/origin"
 
 // collect decodes the objects of a build as if they had been read from files. It visits all of
 // them, or none if they are larger than the limit.
@@ -34,7 +30,9 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 			b.problems = append(b.problems, r.Problems...)
 			continue
 		}
-		b.removeOrigin(value)
+		if b.markKey != "" {
+			removeMarks(value, b.markKey)
+		}
 		b.takeLists(value, out)
 		data, _ := json.Marshal(value)
 		if size += int64(len(data)); size > b.graph.limits.BuildOutput {
@@ -53,33 +51,17 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 // originOf finds the document from which an object was made, and the release of a chart that it belongs to, if any.
 func (b *builder) originOf(res *resource.Resource) (origin api.Origin, release string) {
 	origin = api.Origin{Path: b.File, Kustomization: b.File}
-	o, err := res.GetOrigin()
-	if err != nil || o == nil {
+	m, found := b.markOf(res.GetAnnotations(), res.GetKind(), res.GetName())
+	if !found {
 		return origin, ""
 	}
-	if o.Path == "" {
-		if o.ConfiguredIn != "" {
-			origin.Path = path.Join(b.root.dir, o.ConfiguredIn)
-			if local := b.localOrigin(origin); local != origin {
-				return local, ""
-			}
-			origin.Line = b.generatorLine(origin.Path, res.GetName())
-		}
-		return origin, ""
+	origin.Path, origin.Line, origin.Document = m.path, m.line, m.document
+	f, isChart := b.chartFiles[m.path]
+	if !isChart {
+		return b.localOrigin(origin), ""
 	}
-	origin.Path = path.Join(b.root.dir, o.Path)
-	f, isChart := b.chartFiles[origin.Path]
-	if local := b.localOrigin(origin); local != origin && !isChart {
-		return local, ""
-	}
-	if p, ok := nearest(b.positions[origin.Path], res.GetKind(), res.GetName()); ok {
-		origin.Line, origin.Document = p.line, p.document
-	}
-	if isChart {
-		origin.Path = f.source
-		return b.chartOrigin(f.in, f.chart, origin), f.in.file + ": " + f.chart.field
-	}
-	return origin, ""
+	origin.Path = f.source
+	return b.chartOrigin(f.in, f.chart, origin), f.in.file + ": " + f.chart.field
 }
 
 // nearest finds the document from which an object was probably made. It is of the same kind,
@@ -97,34 +79,4 @@ func nearest(positions []sourcePosition, kind, name string) (best sourcePosition
 		return positions[0], true
 	}
 	return best, found
-}
-
-// generatorLine finds the generator of an object.
-func (b *builder) generatorLine(file, name string) int {
-	var best sourcePosition
-	for _, k := range b.parts {
-		for _, g := range k.generators {
-			if k.file == file && strings.Contains(name, g.name) && len(g.name) > len(best.name) {
-				best = g
-			}
-		}
-	}
-	return best.line
-}
-
-// removeOrigin removes the annotation that every build adds, unless the user wants it.
-func (b *builder) removeOrigin(value any) {
-	if slices.Contains(b.root.spec.BuildMetadata, types.OriginAnnotations) {
-		return // the user wants it
-	}
-	object, _ := value.(map[string]any)
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if _, there := annotations[originAnnotation]; !there {
-		return
-	}
-	delete(annotations, originAnnotation)
-	if len(annotations) == 0 {
-		delete(metadata, "annotations")
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"pgregory.net/rapid"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
@@ -34,7 +36,7 @@ func (r sources) mapFS() fstest.MapFS {
 }
 
 // graph reads the kustomizations in all directories of the repository that have one.
-func (r sources) graph(t testing.TB, limits limit.Limits) *Graph {
+func (r sources) graph(t rapid.TB, limits limit.Limits) *Graph {
 	t.Helper()
 	var dirs []string
 	for name := range r {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
@@ -42,6 +44,7 @@ type renderedFile struct {
 	name, source string
 	text         []byte
 	positions    []sourcePosition
+	places       []place
 }
 
 // A chartFile is a file that a build reads in place of a chart.
@@ -97,7 +100,7 @@ func (b *builder) addRendering(k *kustomization, c *helmChart, r *rendering) {
 	for i := range r.files {
 		f := &r.files[i]
 		b.chartFiles[f.name] = chartFile{f, k, c}
-		b.texts[f.name], b.positions[f.name] = f.text, f.positions
+		b.texts[f.name], b.positions[f.name], b.places[f.name] = f.text, f.positions, f.places
 		b.use(f.name, int64(len(f.text)))
 	}
 	b.rendered[r.key] = r.steps
@@ -368,12 +371,24 @@ func (g *Graph) addOutput(r *rendering, o *chart.Output, policy api.HookPolicy, 
 	})
 	r.problems = append(r.problems, file.Problems...)
 	if len(f.positions) > 0 {
+		f.findPlaces(g.limits)
 		r.files = append(r.files, f)
 	}
 	if file.Cut {
 		return -1
 	}
 	return left - file.Size
+}
+
+// findPlaces finds where the objects can be marked. Their positions are those in the output of the chart.
+func (f *renderedFile) findPlaces(limits limit.Limits) {
+	document.Read(f.name, f.text, limits, math.MaxInt64, func(r *document.Report, _ any) {
+		for _, p := range placesOf(r) {
+			in := f.positions[r.Origin.Document-1]
+			p.objectLine, p.document = in.line, in.document
+			f.places = append(f.places, p)
+		}
+	})
 }
 
 // markGenerated marks an object of a chart as kustomize does, so that the field namespace leaves it alone. kustomize removes the mark.

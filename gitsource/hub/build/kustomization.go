@@ -37,9 +37,11 @@ type kustomization struct {
 	inflators []string
 	// locked says that the lock file decides what some of them are.
 	locked bool
-	// generators are the positions of its generators, and variables the names in the field vars.
-	generators []sourcePosition
-	variables  []mention
+	// generators are the positions of its generators, pluginObjects those of generators that are plugins, and variables the names in the
+	// field vars.
+	generators    []sourcePosition
+	pluginObjects []pluginObject
+	variables     []mention
 	// literals are the literal values of secret generators.
 	literals []string
 	// problems are those of the files, own of them, and those that follow from the other kustomizations.
@@ -51,11 +53,18 @@ type kustomization struct {
 	generated bool
 }
 
+// A pluginObject is an object that a plugin generates, at the position of the plugin.
+type pluginObject struct {
+	path string
+	sourcePosition
+}
+
 // A reference is a file that a kustomization reads.
 type reference struct {
 	path string
-	// data says that the file is copied and not parsed, schema that it has an OpenAPI schema, and values that it has those of a chart.
-	data, schema, values bool
+	// data says that the file is copied and not parsed, schema that it has an OpenAPI schema, values that it has those of a chart, and
+	// resource that its documents are objects of the build.
+	data, schema, values, resource bool
 }
 
 // reads returns all files that a build reads for the kustomization. The kustomization file comes
@@ -221,7 +230,7 @@ func (g *Graph) resolve(k *kustomization, m mention) error {
 	case !isBelow(k.dir, name):
 		k.fail(m, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
 	default:
-		k.files = append(k.files, reference{name, m.kind == dataFile || m.kind == valuesFile, m.kind == schemaFile, m.kind == valuesFile})
+		k.files = append(k.files, reference{name, m.kind == dataFile || m.kind == valuesFile, m.kind == schemaFile, m.kind == valuesFile, m.kind == fileOrDirectory})
 		if m.kind == pluginFile {
 			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(m, documents) })
 		}

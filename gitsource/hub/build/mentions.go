@@ -103,11 +103,11 @@ func (f *mentionFinder) find() {
 		}
 	}
 	for i, g := range k.ConfigMapGenerator {
-		f.generator(top.Child("configMapGenerator").At(i), g.GeneratorArgs)
+		f.generator(top.Child("configMapGenerator").At(i), "ConfigMap", g.GeneratorArgs)
 	}
 	for i, g := range k.SecretGenerator {
 		f.k.literals = append(f.k.literals, g.LiteralSources...)
-		f.generator(top.Child("secretGenerator").At(i), g.GeneratorArgs)
+		f.generator(top.Child("secretGenerator").At(i), "Secret", g.GeneratorArgs)
 	}
 	//lint:ignore SA1019 kustomize still reads it, and so must we
 	for i, v := range k.Vars {
@@ -154,8 +154,8 @@ func fileOf(source string) string {
 	return source
 }
 
-func (f *mentionFinder) generator(p *document.FieldPath, g types.GeneratorArgs) {
-	f.k.generators = append(f.k.generators, sourcePosition{name: g.Name, line: f.r.LineOf(p)})
+func (f *mentionFinder) generator(p *document.FieldPath, kind string, g types.GeneratorArgs) {
+	f.k.generators = append(f.k.generators, sourcePosition{kind: kind, name: g.Name, line: f.r.LineOf(p)})
 	s := g.KvPairSources
 	for i, source := range s.FileSources {
 		f.mention(p.Child("files").At(i), fileOf(source), dataFile)

@@ -75,6 +75,11 @@ func (f *mentionFinder) plugin(p *document.FieldPath, node *yaml.Node) {
 		f.r.Errorf(p, "charts are rendered only where they are listed under helmCharts or generators of a kustomization; move it there")
 		return
 	}
+	if made, is := strings.CutSuffix(kind, "Generator"); is {
+		metadata, _ := config["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		f.k.pluginObjects = append(f.k.pluginObjects, pluginObject{f.r.Origin.Path, sourcePosition{kind: made, name: name, line: f.r.LineOf(p)}})
+	}
 	f.pluginMentions(p, kind, config)
 	replacements, _ := field(config, "replacements").([]any)
 	for _, r := range replacements {

@@ -8,11 +8,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// parseJSON parses JSON values into YAML nodes with their lines, so that both formats are
+// parseJSON parses JSON values into YAML nodes with their lines, and the columns of mappings, so that both formats are
 // handled alike. After a syntax error it returns the values before it, and the line and the
 // message of the error. The YAML parser cannot be used: escaped surrogate pairs of JSON are not
 // valid YAML.
@@ -41,15 +42,20 @@ type jsonParser struct {
 	data    []byte
 	depth   int
 
-	// line is the line of offset at.
-	line int
-	at   int64
+	// line is the line of offset at, and column the number of characters before it in that line.
+	line, column int
+	at           int64
 }
 
 func (p *jsonParser) lineAt(offset int64) int {
 	offset = min(offset, int64(len(p.data)))
 	if offset > p.at {
-		p.line += bytes.Count(p.data[p.at:offset], []byte("\n"))
+		passed := p.data[p.at:offset]
+		if last := bytes.LastIndexByte(passed, '\n'); last >= 0 {
+			p.line, p.column = p.line+bytes.Count(passed, []byte("\n")), 0
+			passed = passed[last+1:]
+		}
+		p.column += utf8.RuneCount(passed)
 		p.at = offset
 	}
 	return p.line
@@ -69,7 +75,7 @@ func (p *jsonParser) next(depth int) (*yaml.Node, error) {
 	case json.Delim:
 		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 		if t == '{' {
-			n.Kind, n.Tag = yaml.MappingNode, "!!map"
+			n.Kind, n.Tag, n.Column = yaml.MappingNode, "!!map", p.column
 		}
 		for p.decoder.More() {
 			child, err := p.next(depth + 1)
