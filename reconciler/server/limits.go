@@ -38,7 +38,7 @@ func limited(guard func(http.Handler) http.Handler, next http.Handler) http.Hand
 			// ResponseWriter supports deadlines.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
-		if req.URL.Path == "/healthz" || req.URL.Path == "/readyz" {
+		if isCheck(req) {
 			guarded.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), key{}, func() {})))
 			return
 		}

@@ -41,11 +41,13 @@ type Server struct {
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
+	// mostConnections is how many connections are open at the same time.
+	mostConnections int
 }
 
 // New returns a server without a report. registry may be nil for no metrics.
 func New(registry *prometheus.Registry) *Server {
-	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), scrapes: &fleetGatherer{Gatherer: registry}}
+	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), scrapes: &fleetGatherer{Gatherer: registry}, mostConnections: MostConnections}
 	metrics := http.NotFoundHandler()
 	if registry != nil {
 		registry.MustRegister(&collector{server: s, now: time.Now})
@@ -80,6 +82,10 @@ func (s *Server) SetFleet(name, source string) {
 func (s *Server) Protect(config *tls.Config, guard func(http.Handler) http.Handler) {
 	s.tls, s.guard = config, guard
 }
+
+// LimitConnections sets how many connections are open at the same time. Those that wait for a request are closed first, the
+// longest waiting one before others. It must not be called after the server has started.
+func (s *Server) LimitConnections(most int) { s.mostConnections = most }
 
 // Publish makes a report the newest, and wakes clients that wait for it. It never blocks on a
 // client.
@@ -236,7 +242,7 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 // completed, if the clients read them.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
-		Handler: s.Guarded(), TLSConfig: s.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes,
+		Handler: perConnection(s.Guarded()), ConnContext: withConnection, TLSConfig: s.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := make(chan struct{})
@@ -252,7 +258,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.tls != nil {
 		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
 	}
-	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(limitConnections(l, s.mostConnections)); !errors.Is(err, http.ErrServerClosed) {
 		stop()
 		return err
 	}

@@ -51,6 +51,7 @@ type serverSetup struct {
 // reviewer.
 func (s serverSetup) open(ctx context.Context) (srv *server.Server, publish func(*status.Report), record *history.Record, err error) {
 	srv = server.New(s.registry)
+	srv.LimitConnections(s.cfg.Server.MaxConnections)
 	srv.Mount("GET /state", server.StateHandler(s.ledgers.Export))
 	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return s.repo.Status(), s.repo.Steps() }, s.pulls.troubles)
 	if publish, err = serveKube(ctx, s.cfg, srv, s.pulls.approve); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -72,6 +73,7 @@ type ServerConfig struct {
 	OpenMetrics     bool   `key:"openMetrics" usage:"serve /metrics without authentication"`
 	Delegated       bool   `key:"delegated" usage:"let a Kubernetes cluster authenticate and authorize requests, such as the one gitfleet runs in"`
 	Kubeconfig      string `key:"kubeconfig" usage:"kubeconfig of the cluster that authenticates and authorizes requests, if gitfleet does not run in it"`
+	MaxConnections  int    `key:"maxConnections" usage:"how many connections of clients are open at the same time; those without a request are closed first"`
 }
 
 // SourceConfig configures the repository of the hub.
@@ -389,6 +391,7 @@ func Default() Config {
 		StateDir: "/var/lib/gitfleet",
 		Listen:   "127.0.0.1:8085",
 		LogLevel: "info", LogFormat: logText,
+		Server: ServerConfig{MaxConnections: server.MostConnections},
 		Source: SourceConfig{Path: ".", Interval: Seconds(30)},
 		Limits: LimitsConfig{
 			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: Seconds(600), ListTime: Seconds(30), ObjectBytes: 128 << 20, Unpacked: 16 << 30, Packs: 50,

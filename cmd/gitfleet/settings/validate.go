@@ -23,6 +23,9 @@ import (
 // leastHistory is the minimum size, so that the history is not truncated after every few lines.
 const leastHistory = 64 << 10
 
+// leastConnections is the minimum of server.maxConnections: an eighth of them is left for checks of the kubelet.
+const leastConnections = 64
+
 // Validate returns an error that names the invalid settings, with their keys in the file and, for most
 // of them, where they were set. Of those about access it names the first.
 func (c Config) Validate() error {
@@ -56,6 +59,7 @@ func (c Config) Validate() error {
 	require(conditions == status.CurrentConditions || conditions == status.DocumentedConditions,
 		"status.conditions", fmt.Sprintf("%q is neither current nor documented", conditions))
 	require(c.Rollout.Approvals == approvalsAny || c.Rollout.Approvals == approvalsGit, "rollout.approvals", fmt.Sprintf("%q is neither any nor git", c.Rollout.Approvals))
+	require(c.Server.MaxConnections <= 0 || c.Server.MaxConnections >= leastConnections, "server.maxConnections", fmt.Sprintf("must be at least %d", leastConnections))
 	require(c.History.MaxSize <= 0 || c.History.MaxSize >= leastHistory, "history.maxSize", "must be at least 64Ki")
 	errs = append(errs, c.ValidateSource())
 	errs = append(errs, c.validateHosts()...)
