@@ -48,13 +48,12 @@ func NewRun() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := settings.Load(path, cmd.Flags())
-			if err != nil {
-				return err
-			}
 			tail := &logTail{}
 			log := cfg.Logger(io.MultiWriter(tail, cmd.ErrOrStderr()))
-			logLibraries(log)
-			err = serve(cmd.Context(), cfg, log, tail)
+			if err == nil {
+				logLibraries(log)
+				err = serve(cmd.Context(), cfg, log, tail)
+			}
 			if err != nil && cfg.LogsJSON() {
 				log.Error("the daemon has ended", "err", err)
 				return exit.Failed

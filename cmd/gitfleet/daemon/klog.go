@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
 	stdlog "log"
 	"log/slog"
 	"regexp"
@@ -18,7 +21,42 @@ import (
 func logLibraries(log *slog.Logger) {
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler(), &repeated{seen: map[string]time.Time{}}}), klog.ContextualLogger(true))
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()))
+	stdlog.SetOutput(&handshakes{next: output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()), now: time.Now})
+}
+
+// handshakes writes lines of package log, and of those about TLS handshakes that fail only the first ones of each minute: anybody
+// who reaches the server can cause them.
+type handshakes struct {
+	next io.Writer
+	now  func() time.Time
+
+	mu              sync.Mutex
+	since           time.Time // the beginning of the minute
+	logged, dropped int
+}
+
+// mostHandshakes is how many lines about TLS handshakes are written each minute.
+const mostHandshakes = 10
+
+// Write implements io.Writer for one line.
+func (h *handshakes) Write(line []byte) (int, error) {
+	if !bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
+		return h.next.Write(line)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := h.now(); now.Sub(h.since) >= time.Minute {
+		if h.dropped > 0 {
+			fmt.Fprintf(h.next, "http: %d more TLS handshakes have failed since %s\n", h.dropped, h.since.UTC().Format(time.RFC3339))
+		}
+		h.since, h.logged, h.dropped = now, 0, 0
+	}
+	if h.logged >= mostHandshakes {
+		h.dropped++
+		return len(line), nil
+	}
+	h.logged++
+	return h.next.Write(line)
 }
 
 // A klogHandler handles the logs of the Kubernetes libraries, which are useful only for developers:

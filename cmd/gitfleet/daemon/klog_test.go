@@ -5,6 +5,8 @@ import (
 	"errors"
 	stdlog "log"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
@@ -85,6 +88,48 @@ func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
 	}
 	if len(lines) != 3 {
 		t.Errorf("%d lines instead of 3:\n%s", len(lines), &out)
+	}
+}
+
+// However many TLS handshakes fail, few lines are logged, and how many there were. Other lines are all there.
+func TestFailedHandshakesAreCounted(t *testing.T) {
+	var out strings.Builder
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	l := stdlog.New(&handshakes{next: &out, now: func() time.Time { return at }}, "", 0)
+	for range 10_000 {
+		l.Print("http: TLS handshake error from 10.0.0.5:40123: EOF")
+	}
+	l.Print("http: panic serving 10.0.0.5:40124: oh")
+	at = at.Add(time.Minute)
+	l.Print("http: TLS handshake error from 10.0.0.5:40125: EOF")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != mostHandshakes+3 || !strings.Contains(out.String(), "panic serving") || !strings.Contains(out.String(), "http: 9990 more TLS handshakes have failed since 2026-03-01T12:00:00Z\n") {
+		t.Errorf("%d lines:\n%s", len(lines), &out)
+	}
+}
+
+// An error of the configuration is in the format of the log, too.
+func TestErrorsOfTheConfigurationHaveTheFormatOfTheLog(t *testing.T) {
+	for name, text := range map[string]string{
+		"an unknown setting": "logFormat: json\nnonsense: 1\n",
+		"an invalid value":   "logFormat: json\nsource: {url: \"https://git.example.com/fleet\"}\nlogLevel: loud\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "gitfleet.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			run := NewRun()
+			run.SetArgs([]string{"--config", file})
+			run.SetErr(&out)
+			run.SilenceErrors, run.SilenceUsage = true, true
+			err := run.Execute()
+			var record struct{ Level, Msg, Err string }
+			if json.Unmarshal([]byte(out.String()), &record) != nil || record.Err == "" || !errors.Is(err, exit.Failed) {
+				t.Errorf("%v: %q", err, &out)
+			}
+		})
 	}
 }
 
