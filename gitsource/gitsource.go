@@ -104,8 +104,9 @@ type Repo struct {
 	branchMu sync.Mutex
 
 	// The fields below belong to Run's goroutine.
-	last   lastPoll
-	clones cloneHistory
+	last    lastPoll
+	refused refusal
+	clones  cloneHistory
 
 	steps  steps
 	mu     sync.Mutex

@@ -64,7 +64,7 @@ func (r *Repo) acceptHead(ctx context.Context, st *objects.Store, want plumbing.
 		return nil, nil
 	}
 	base, _ := st.AcceptedRef(r.key())
-	c, err := r.accept(ctx, st, want, base)
+	c, err := acceptUnlessRefused(ctx, r, st, want, base)
 	if err != nil {
 		if objects.IsDamage(err) {
 			r.damaged(err) // the store lacks objects that a have has announced to the remote

@@ -7,6 +7,7 @@ package signature
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -79,6 +80,22 @@ func Load(keyRings []string, allowedSigners string) (*Keys, error) {
 		return nil, errors.New("no key of any signer is configured")
 	}
 	return k, nil
+}
+
+// Digest identifies the content of the files that Load reads.
+func Digest(keyRings []string, allowedSigners string) (string, error) {
+	sum := sha256.New()
+	for _, path := range append(slices.Clone(keyRings), allowedSigners) {
+		if path == "" {
+			continue
+		}
+		content, err := readFile(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%d\n%s", len(content), content)
+	}
+	return string(sum.Sum(nil)), nil
 }
 
 func readFile(path string) ([]byte, error) {

@@ -1,0 +1,77 @@
+package gitsource
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A commit that is refused is checked once, and again when the keys of signers have changed.
+func TestARefusedCommitIsCheckedOnce(t *testing.T) {
+	s := newSignedRepo(t, "ada", "bob")
+	s.sign("ada", file{"infra/x": "1"})
+	cfg := s.config(t)
+	checks := 0
+	cfg.Hooks.Fetching = func(string) (func(), error) {
+		checks++
+		return func() {}, nil
+	}
+	r := start(t, cfg)
+	r.next()
+	if err := r.poll(); err != nil {
+		t.Fatal(err)
+	}
+	s.sign("bob", file{"infra/x": "2"})
+	first := r.again()
+	wantError(t, first, "signed by bob", "may not change infra/x")
+	checked := checks
+	for range 3 {
+		if err := r.again(); err == nil || err.Error() != first.Error() {
+			t.Errorf("another time: %v", err)
+		}
+	}
+	if checks != checked {
+		t.Errorf("it was checked %d times more", checks-checked)
+	}
+	s.allow("ada" + read(t, s.allowed)[3:] + "# a comment\n")
+	wantError(t, r.again(), "signed by bob")
+	if checks == checked {
+		t.Error("it was not checked although the keys have changed")
+	}
+	s.Git("reset", "-q", "--hard", "HEAD~1")
+	good := s.sign("ada", file{"infra/x": "3"})
+	if err := r.again(); err != nil {
+		t.Fatal(err)
+	}
+	r.wantHead(good)
+}
+
+// A refusal holds for an hour, and for the same commit, keys and history only.
+func TestRefusalsEnd(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f := refusal{object: plumbing.NewHash("aa"), base: plumbing.NewHash("bb"), keys: "k", at: at, err: errors.New("not signed")}
+	for name, test := range map[string]struct {
+		change func(f *refusal)
+		want   bool
+	}{
+		"the same":            {func(*refusal) {}, true},
+		"soon after":          {func(f *refusal) { f.at = at.Add(refusalLasts - 1) }, true},
+		"an hour after":       {func(f *refusal) { f.at = at.Add(refusalLasts) }, false},
+		"the clock went back": {func(f *refusal) { f.at = at.Add(-1) }, false},
+		"another commit":      {func(f *refusal) { f.object = plumbing.ZeroHash }, false},
+		"another base":        {func(f *refusal) { f.base = plumbing.ZeroHash }, false},
+		"other keys":          {func(f *refusal) { f.keys = "l" }, false},
+	} {
+		found := f
+		found.err = nil
+		test.change(&found)
+		if got := f.holds(found); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (refusal{}).holds(refusal{}) {
+		t.Error("nothing was refused")
+	}
+}
