@@ -3,6 +3,7 @@ package gitsource
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -57,6 +58,26 @@ func TestTheCacheOfBasesIsBounded(t *testing.T) {
 	b.hosts = hostlimit.New(cfg.Limits.FetchBytes)
 	if err := b.Fetch(t.Context(), server.URL, commits[0]); err == nil || !strings.Contains(err.Error(), "all remote bases in use") {
 		t.Errorf("although all are in use: %v", err)
+	}
+	idle := time.Now().Add(-2 * baseIdle)
+	for _, base := range b.used {
+		base.last.Store(idle.UnixNano())
+	}
+	if files, err := b.Files(server.URL, commits[17]); err != nil {
+		t.Fatal(err)
+	} else if _, err := fs.ReadFile(files, "a"); err != nil {
+		t.Error(err)
+	}
+	for h, base := range b.used {
+		if open := base.store != nil; open != (h.String() == commits[17]) {
+			t.Errorf("%s is open: %t", h, open)
+		}
+	}
+	if err := b.Fetch(t.Context(), server.URL, commits[0]); err != nil {
+		t.Errorf("although others are no longer in use: %v", err)
+	}
+	if _, err := b.Files(server.URL, commits[17]); err != nil {
+		t.Errorf("one in use: %v", err)
 	}
 }
 
