@@ -124,10 +124,11 @@ func fetchTargets(refs *packp.AdvRefs, h plumbing.Hash) target {
 	if refs.Capabilities.Supports(capability.AllowReachableSHA1InWant) || refs.Capabilities.Supports("allow-any-sha1-in-want") {
 		return only(h)
 	}
-	t := target{object: h}
+	t, wanted := target{object: h}, map[plumbing.Hash]bool{} // there may be a million
 	for _, name := range slices.Sorted(maps.Keys(refs.References)) {
 		tip := refs.References[name]
-		if (strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/")) && !slices.Contains(t.wants, tip) {
+		if (strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/")) && !wanted[tip] {
+			wanted[tip] = true
 			t.wants = append(t.wants, tip)
 		}
 	}

@@ -407,7 +407,7 @@ func TestFaults(t *testing.T) {
 }
 
 // packed returns a packed chart that is packed in others, with files by their names and texts.
-func packed(t *testing.T, levels int, files ...string) string {
+func packed(t testing.TB, levels int, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer
 	zipped := gzip.NewWriter(&b)
