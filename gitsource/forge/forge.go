@@ -233,15 +233,22 @@ func New(cfg Config) (Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	var client Client
+	var err error
 	switch cfg.Type {
 	case Gitea:
-		return newGitea(cfg)
+		client, err = newGitea(cfg)
 	case GitHub:
-		return newGitHub(cfg)
+		client, err = newGitHub(cfg)
 	case GitLab:
-		return newGitLab(cfg)
+		client, err = newGitLab(cfg)
+	default:
+		err = fmt.Errorf("type: %q is not supported", cfg.Type)
 	}
-	return nil, fmt.Errorf("type: %q is not supported", cfg.Type)
+	if err != nil {
+		return nil, err
+	}
+	return recovering{client}, nil
 }
 
 const (
