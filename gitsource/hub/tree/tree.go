@@ -52,10 +52,16 @@ type Listing []fs.DirEntry
 type listings struct {
 	dirs    map[string]Listing
 	entries int
+	// read is how many entries were listed, also those that are not kept.
+	read int
 }
 
-// mostListed is the maximum number of entries in listings, which take up to 100 MiB.
-const mostListed = 1_000_000
+// mostListed is the maximum number of entries in listings, which take up to 100 MiB, and mostRead that of those that are listed:
+// files may refer to names in large directories in turns, so that these are listed again and again.
+const (
+	mostListed = 1_000_000
+	mostRead   = 20 * mostListed
+)
 
 func (l *listings) add(dir string, listing Listing) {
 	if l.entries += 1 + len(listing); l.entries > mostListed {
@@ -158,16 +164,20 @@ func (t *Tree) Done() <-chan struct{} {
 	return nil
 }
 
-// List returns the entries of a directory.
+// List returns the entries of a directory. It is an error if too many were listed before.
 func (t *Tree) List(dir string) (Listing, error) {
 	if l, ok := t.listings.dirs[dir]; ok {
 		return l, nil
+	}
+	if t.listings.read > mostRead {
+		return nil, fmt.Errorf("%s: directories with %d million entries were listed up to here, which takes too long; refer to smaller directories", dir, mostRead/1_000_000)
 	}
 	fsys, name := t.at(dir)
 	l, err := fs.ReadDir(fsys, name)
 	if err != nil {
 		return nil, err
 	}
+	t.listings.read += len(l)
 	t.listings.add(dir, l)
 	return l, nil
 }

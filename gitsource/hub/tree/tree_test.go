@@ -258,3 +258,17 @@ func TestListingsAreBounded(t *testing.T) {
 		t.Errorf("%d entries are kept", sum)
 	}
 }
+
+// Names in large directories that are looked up in turns do not take forever: the number of entries that are listed is bounded.
+func TestLookupsInLargeDirectoriesEnd(t *testing.T) {
+	files := manyNames{fstest.MapFS{}}
+	tree, lists := New(files, 1), 0
+	for ; lists < 1000; lists++ {
+		if _, err := tree.List(fmt.Sprint(lists % 6)); err != nil {
+			break
+		}
+	}
+	if want := mostRead/(mostListed/3) + 1; lists > want+1 {
+		t.Errorf("%d directories were listed, want %d", lists, want)
+	}
+}
