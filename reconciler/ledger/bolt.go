@@ -77,8 +77,24 @@ func (s *boltStore) open() error {
 	return nil
 }
 
+// noFile returns an error if something other than a file is where the ledger belongs.
+func noFile(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return errors.New("it is a directory and not a file, as when a volume is mounted there: remove it, and mount the volume at stateDir; the ledger is rebuilt from Git and the members")
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a regular file: remove it; the ledger is rebuilt from Git and the members")
+	}
+	return nil
+}
+
 // connect opens the file, and waits for its lock.
 func (s *boltStore) connect(timeout time.Duration, readOnly bool) (err error) {
+	if info, err := os.Stat(s.path); err == nil {
+		if err := noFile(info); err != nil {
+			return err
+		}
+	}
 	s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: timeout, ReadOnly: readOnly, OpenFile: func(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
 		f, err = os.OpenFile(name, flag, mode)
 		s.file = f

@@ -36,6 +36,9 @@ func Inspect(dir string) (inUse bool, err error) {
 		return false, fmt.Errorf("open ledger: %w", err)
 	}
 	err = s.guard("open", func() error {
+		if err := noFile(info); err != nil {
+			return err
+		}
 		// The rest reads only, and the daemon has to write.
 		f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 		if err != nil {
