@@ -116,7 +116,7 @@ func additions(x Extended) []addition {
 				d.By = append(d.By, actor(&writers[i]))
 			}
 		}
-		sortActors(d.By)
+		d.By = newest(d.By)
 		changes, list, pointers = append(changes, c), append(list, d), append(pointers, at)
 	})
 	exact(changes, list)

@@ -19,26 +19,44 @@ import (
 // removed, it returns everybody who wrote to the object since the last apply. The newest is
 // first. The result may be empty, since the server drops managers that own nothing.
 func Who(live *unstructured.Unstructured, manager string, since time.Time, details []api.PatchDetail) []api.Actor {
-	var owners, writers []api.Actor
+	return who(writersOf(live, manager), live, since, details)
+}
+
+// A writer has written to an object, and owns fields of it.
+type writer struct {
+	api.Actor
+	fields *fieldpath.Set
+}
+
+// writersOf returns the writers of a live object, other than manager with its applies, and without those of its status.
+func writersOf(live *unstructured.Unstructured, manager string) []writer {
+	var all []writer
 	entries := live.GetManagedFields()
 	for i := range entries {
-		e := &entries[i]
-		if applied(e, manager) || e.Subresource == "status" {
-			continue
+		if e := &entries[i]; !applied(e, manager) && e.Subresource != "status" {
+			all = append(all, writer{actor(e), fieldsOf(e)})
 		}
-		a := actor(e)
-		if ownsAny(fieldsOf(e), live.Object, details) {
-			owners = append(owners, a)
+	}
+	return all
+}
+
+// mostActors is how many actors a result names. An object may have any number of field managers.
+const mostActors = 20
+
+func who(all []writer, live *unstructured.Unstructured, since time.Time, details []api.PatchDetail) []api.Actor {
+	var owners, writers []api.Actor
+	for _, w := range all {
+		if ownsAny(w.fields, live.Object, details) {
+			owners = append(owners, w.Actor)
 		}
-		if !a.Time.Before(since.Truncate(time.Second)) {
-			writers = append(writers, a)
+		if !w.Time.Before(since.Truncate(time.Second)) {
+			writers = append(writers, w.Actor)
 		}
 	}
 	if owners == nil {
 		owners = writers
 	}
-	sortActors(owners)
-	return owners
+	return newest(owners)
 }
 
 // Differences returns the differences with the actors who made them; see Who.
@@ -47,12 +65,12 @@ func Differences(live *unstructured.Unstructured, manager string, details []api.
 	for _, d := range details {
 		list = append(list, api.Difference{PatchDetail: d})
 	}
-	if live == nil {
+	if live == nil || len(details) == 0 {
 		return list // nobody owns a missing field
 	}
-	since := AppliedAt(live.GetManagedFields(), manager)
+	since, writers := AppliedAt(live.GetManagedFields(), manager), writersOf(live, manager)
 	for i := range list {
-		list[i].By = Who(live, manager, since, details[i:i+1])
+		list[i].By = who(writers, live, since, details[i:i+1])
 	}
 	return list
 }
@@ -85,25 +103,41 @@ func Since(live *unstructured.Unstructured, manager string) []api.Actor {
 // Actors lists the actors of some differences, each once, the newest first.
 func Actors(list []api.Difference) []api.Actor {
 	var all []api.Actor
+	seen := map[api.Actor]bool{}
 	for _, d := range list {
 		for _, a := range d.By {
-			if !slices.Contains(all, a) {
+			if !seen[a] {
+				seen[a] = true
 				all = append(all, a)
 			}
 		}
 	}
-	sortActors(all)
-	return all
+	return newest(all)
 }
 
-func sortActors(list []api.Actor) {
+// newest sorts actors, the newest first, and returns the first mostActors.
+func newest(list []api.Actor) []api.Actor {
 	slices.SortFunc(list, func(a, b api.Actor) int {
 		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.String(), b.String()))
 	})
+	return list[:min(len(list), mostActors)]
+}
+
+// longestManager is the maximum length of the name of a field manager that an API server accepts, in bytes.
+const longestManager = 128
+
+// ManagerOf returns the field manager of an entry. A name that no API server accepts is cut off.
+func ManagerOf(e *metav1.ManagedFieldsEntry) string { return cutName(e.Manager) }
+
+func cutName(name string) string {
+	if len(name) <= longestManager {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longestManager], "") + "…"
 }
 
 func actor(e *metav1.ManagedFieldsEntry) api.Actor {
-	a := api.Actor{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource}
+	a := api.Actor{Manager: ManagerOf(e), Operation: cutName(string(e.Operation)), Subresource: cutName(e.Subresource)}
 	if e.Time != nil {
 		a.Time = e.Time.UTC()
 	}

@@ -38,9 +38,13 @@ const (
 	// MaxKinds is the maximum number of kinds in the inventories of a cluster. Each is watched.
 	MaxKinds = 1_000
 	// MaxGroupVersions is the maximum number of versions of API groups that a cluster serves, and
-	// MaxResources that of kinds and subresources.
+	// MaxResources that of kinds and subresources, whose names and verbs take at most MaxResourceText, in bytes.
 	MaxGroupVersions = 2_000
 	MaxResources     = 20_000
+	MaxResourceText  = 16 << 20
+	// MaxName is the maximum length of the name or the UID of an object, in bytes. Of most kinds, API servers accept no more than
+	// 253. What has a longer one is left out.
+	MaxName = 1_000
 )
 
 // An exceededError says which limit a member has exceeded.

@@ -17,19 +17,52 @@ func (c *Conn) PreferredResources(ctx context.Context) ([]*metav1.APIResourceLis
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedDiscovery{DiscoveryClient: client}
+	bounded := &boundedDiscovery{DiscoveryClient: client, asking: make(chan struct{}, askedAtOnce)}
 	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, bounded)
-	if bounded.resources.Load() > MaxResources {
-		return nil, Exceeded(MaxResources, "kinds")
+	if exceeded := bounded.exceeded(); exceeded != nil {
+		return nil, exceeded
 	}
 	return lists, err
 }
 
-// A boundedDiscovery is a discovery client for one survey of all kinds. It refuses too many: a client would
-// send a request for each group version, all at once.
+// askedAtOnce is how many group versions are asked for at the same time.
+const askedAtOnce = 4
+
+// A boundedDiscovery is a discovery client for one survey of all kinds. It refuses too many, and too long names: a client
+// would send a request for each group version, all at once, and keep all answers.
 type boundedDiscovery struct {
 	*discovery.DiscoveryClient
-	resources atomic.Int64
+	asking          chan struct{}
+	resources, text atomic.Int64
+}
+
+// count counts resources.
+func (d *boundedDiscovery) count(l *metav1.APIResourceList) {
+	d.resources.Add(int64(len(l.APIResources)))
+	for i := range l.APIResources {
+		r := &l.APIResources[i]
+		text := len(r.Name) + len(r.SingularName) + len(r.Group) + len(r.Version) + len(r.Kind) + len(r.StorageVersionHash)
+		for _, words := range [][]string{r.Verbs, r.ShortNames, r.Categories} {
+			for _, word := range words {
+				text += len(word) + wordBytes
+			}
+		}
+		d.text.Add(int64(text))
+	}
+}
+
+// wordBytes is what is kept of a word of a list besides its text.
+const wordBytes = 16
+
+// exceeded returns an error once there are too many resources.
+func (d *boundedDiscovery) exceeded() error {
+	switch {
+	case d.resources.Load() > MaxResources:
+		return Exceeded(MaxResources, "kinds")
+	case d.text.Load() > MaxResourceText:
+		return Exceeded(MaxResourceText>>20, "MiB of names of kinds")
+	}
+	return nil
 }
 
 // GroupsAndMaybeResourcesWithContext implements discovery.AggregatedDiscoveryInterfaceWithContext.
@@ -46,19 +79,31 @@ func (d *boundedDiscovery) GroupsAndMaybeResourcesWithContext(ctx context.Contex
 		return nil, nil, nil, Exceeded(MaxGroupVersions, "versions of API groups")
 	}
 	for _, l := range resources {
-		d.resources.Add(int64(len(l.APIResources)))
+		d.count(l)
+	}
+	if err := d.exceeded(); err != nil {
+		return nil, nil, nil, err
 	}
 	return groups, resources, failed, nil
 }
 
 // ServerResourcesForGroupVersionWithContext implements discovery.ServerResourcesInterfaceWithContext.
 func (d *boundedDiscovery) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
-	if d.resources.Load() > MaxResources {
-		return nil, Exceeded(MaxResources, "kinds")
+	select {
+	case d.asking <- struct{}{}:
+		defer func() { <-d.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := d.exceeded(); err != nil {
+		return nil, err
 	}
 	l, err := d.DiscoveryClient.ServerResourcesForGroupVersionWithContext(ctx, groupVersion)
-	if err == nil {
-		d.resources.Add(int64(len(l.APIResources)))
+	if err != nil {
+		return l, err
 	}
-	return l, err
+	if d.count(l); d.exceeded() != nil {
+		return nil, d.exceeded() // the list is dropped
+	}
+	return l, nil
 }

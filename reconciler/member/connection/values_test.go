@@ -2,11 +2,13 @@ package connection
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,5 +203,36 @@ func TestKindsAreBounded(t *testing.T) {
 	})}})
 	if _, err := c.PreferredResources(t.Context()); !IsExceeded(err) || asked != 2 {
 		t.Errorf("%v after %d requests", err, asked)
+	}
+}
+
+// Neither is one whose kinds have long names, which are counted together; few are asked for at the same time.
+func TestNamesOfKindsAreBounded(t *testing.T) {
+	const versions, long = 200, 1 << 20
+	var asked, asking, most atomic.Int32
+	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{quota: newQuota(nil), next: apiserver.Answer(func(r *http.Request) *http.Response {
+		text := `{"kind":"APIVersions","versions":["v1"]}`
+		switch {
+		case r.URL.Path == "/apis":
+			var groups []string
+			for i := range versions {
+				groups = append(groups, fmt.Sprintf(`{"name":"g%d.example.com","versions":[{"groupVersion":"g%d.example.com/v1","version":"v1"}]}`, i, i))
+			}
+			text = `{"kind":"APIGroupList","apiVersion":"v1","groups":[` + strings.Join(groups, ",") + `]}`
+		case r.URL.Path != "/api":
+			asked.Add(1)
+			for now := asking.Add(1); ; {
+				if before := most.Load(); now <= before || most.CompareAndSwap(before, now) {
+					break
+				}
+			}
+			defer asking.Add(-1)
+			text = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"` + strings.TrimPrefix(r.URL.Path, "/apis/") + `","resources":[{"name":"` + strings.Repeat("a", long) + `","kind":"A","verbs":["list"]}]}`
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(text))}
+	})}})
+	lists, err := c.PreferredResources(t.Context())
+	if !IsExceeded(err) || len(lists) > 0 || asked.Load() > MaxResourceText/long+2*askedAtOnce || most.Load() > askedAtOnce {
+		t.Errorf("%v: %d lists after %d requests, %d at once", err, len(lists), asked.Load(), most.Load())
 	}
 }

@@ -27,6 +27,7 @@ const (
 	mostHeld   = 1000 // objects of a placement whose drift is held
 	mostPaths  = 12   // differences of an object
 	mostValue  = 160
+	mostPath   = 1000 // bytes, as names of keys may be of any length
 )
 
 // Put records a drift. If there are too many, it drops one that has ended, or otherwise the one
@@ -131,11 +132,12 @@ func (m Memory) End(p api.PlacementKey, d ledger.Drift) {
 // State returns the recorded state of an object; empty if there is none.
 func (m Memory) State(p api.PlacementKey, id api.ID) api.DriftState { return m[p][id].State }
 
-// Shorten keeps the first of many differences, and the beginning of long values.
+// Shorten keeps the first of many differences, and the beginning of long values and paths.
 func Shorten(list []api.Difference) []api.Difference {
 	rest := len(list) - mostPaths
 	out := slices.Clone(list[:min(len(list), mostPaths)])
 	for i := range out {
+		out[i].Path = health.Cut(out[i].Path, mostPath)
 		out[i].ValueInHub, out[i].ValueInMember = health.Cut(out[i].ValueInHub, mostValue), health.Cut(out[i].ValueInMember, mostValue)
 	}
 	if rest > 0 {
@@ -156,7 +158,7 @@ func Fingerprint(list []api.Difference) string {
 // them.
 func digest(list []api.Difference) string {
 	isCut := func(d api.Difference) bool {
-		return len(d.ValueInMember) > mostValue && d.MemberJSON == nil || len(d.ValueInHub) > mostValue && d.HubJSON == nil
+		return len(d.Path) > mostPath || len(d.ValueInMember) > mostValue && d.MemberJSON == nil || len(d.ValueInHub) > mostValue && d.HubJSON == nil
 	}
 	if len(list) <= mostPaths && !slices.ContainsFunc(list, isCut) {
 		return ""

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -32,6 +34,36 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if first, last := list[0].ID.Name, list[mostDrifts-1].ID.Name; first != fmt.Sprintf("cm-%03d", mostDrifts+1) || last != "standing" {
 		t.Errorf("from %s to %s are remembered", first, last)
+	}
+}
+
+// Of a drift little is kept, however long the names of fields and of field managers are, and however many managers there are. Two
+// that differ only in what is dropped are not the same.
+func TestADriftIsShort(t *testing.T) {
+	live := func(key string) *unstructured.Unstructured {
+		var managers []any
+		for i := range 50 {
+			managers = append(managers, map[string]any{
+				"manager": strings.Repeat("m", 1<<10) + fmt.Sprint(i), "operation": "Apply", "time": "2026-11-20T12:00:00Z",
+				"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:data": map[string]any{"f:" + key: map[string]any{}}},
+			})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: "theirs"}, "metadata": map[string]any{"managedFields": managers}}}
+	}
+	var kept []ledger.Drift
+	for _, end := range []string{"a", "b"} {
+		key := strings.Repeat("k", 1<<16) + end
+		m, p, of := Memory{}, api.PlacementKey{Name: "web"}, wanting("one")
+		found := diff.Differences(live(key), api.FieldManager, []api.PatchDetail{{Path: "/data/" + key, ValueInHub: "ours", ValueInMember: "theirs"}})
+		m.Record(p, of, api.DriftHeld, ledger.Drift{Paths: found, By: diff.Actors(found)}, true)
+		d := m[p][of.ID]
+		if text, err := json.Marshal(d); err != nil || len(text) > 20<<10 || len(d.By) == 0 {
+			t.Errorf("a drift takes %d bytes, %d actors: %v", len(text), len(d.By), err)
+		}
+		kept = append(kept, d)
+	}
+	if a, b := ledger.Fingerprint(kept[0].Paths, kept[0].Digest), ledger.Fingerprint(kept[1].Paths, kept[1].Digest); a == b {
+		t.Error("two drifts of different fields count as the same")
 	}
 }
 

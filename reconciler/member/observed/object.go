@@ -115,7 +115,7 @@ func writer(entries []metav1.ManagedFieldsEntry) string {
 	if last == nil {
 		return ""
 	}
-	return last.Manager
+	return diff.ManagerOf(last)
 }
 
 // byOthers reports whether an entry in managedFields is neither from our applies nor of the status.

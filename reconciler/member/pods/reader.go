@@ -68,6 +68,9 @@ func diagnose(ctx context.Context, conn *connection.Conn, q question) (said heal
 		said.Why = "the reason is not known: " + r.refused[0].Error() + " there"
 	}
 	said.Why = Scrub(said.Why, q.secrets)
+	if len(said.Pod) > connection.MaxName {
+		said.Pod = ""
+	}
 	return said, refused, err
 }
 

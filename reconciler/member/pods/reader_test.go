@@ -108,6 +108,15 @@ func TestEventsSayWhatPodsDoNot(t *testing.T) {
 	}
 }
 
+// What a server says of a pod is short, whatever its name is.
+func TestNamesOfPodsAreShort(t *testing.T) {
+	server := &namespace{t: t, has: map[string]string{"pods a=b": "items: [{metadata: {name: " + strings.Repeat("a", 2<<20) + "}, status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ImagePullBackOff}}}]}}]"}}
+	said, _, err := diagnose(t.Context(), trackerAt(t, server).conn, question{id: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}, selector: "a=b"})
+	if err != nil || said.Why == "" || len(said.Why)+len(said.Pod) > 2*maxMessage {
+		t.Errorf("it says %d bytes about a pod whose name has %d: %v", len(said.Why), len(said.Pod), err)
+	}
+}
+
 // A workload that counts as available is read once it stays without a pod that has started, is not
 // available if something blocks its pods, and is not read again once they have started.
 func TestBlockedAlthoughItCountsAsAvailable(t *testing.T) {

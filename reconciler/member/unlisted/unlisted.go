@@ -106,7 +106,7 @@ func find(ctx context.Context, conn *connection.Conn, k kind, fleet string) ([]O
 		for i := range page.Items {
 			o := &page.Items[i]
 			p, err := api.ParsePlacement(o.GetAnnotations()[api.PlacementAnnotation])
-			if err != nil || o.Namespace == api.Namespace || diff.ApplyHash(o.ManagedFields, api.FieldManager) == "" {
+			if err != nil || o.Namespace == api.Namespace || max(len(o.Name), len(o.Namespace), len(o.UID)) > connection.MaxName || diff.ApplyHash(o.ManagedFields, api.FieldManager) == "" {
 				continue
 			}
 			if err := at.Keep(len(o.Name) + len(o.Namespace) + len(o.UID) + len(p.String())); err != nil {

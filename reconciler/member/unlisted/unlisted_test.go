@@ -40,6 +40,8 @@ func TestEndlessKindsAreLeftOut(t *testing.T) {
 					next, items := "", fmt.Sprintf(listed, fmt.Sprint("of-", kind))
 					if kind < endless {
 						next, items = "more", ""
+					} else {
+						items += "," + fmt.Sprintf(listed, strings.Repeat("a", 2<<20)) // no object has such a name
 					}
 					fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1","continue":%q},"items":[%s]}`, next, items)
 				}
