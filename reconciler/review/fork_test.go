@@ -2,6 +2,8 @@ package review
 
 import (
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,8 @@ func TestTheLabelOfAForkIsBoundToItsCommit(t *testing.T) {
 		"a restart":                      {{"1", false, false, false, false}, {"1", true, false, true, true}, {"1", true, true, true, true}},
 		"a push while it does not run":   {{"1", false, false, false, false}, {"1", true, false, true, true}, {"2", true, true, false, false}, {"2", true, false, true, true}},
 		"a label while it does not run":  {{"1", true, true, false, false}, {"1", true, false, true, true}},
+		"removed and set again":          {{"1", false, false, false, false}, {"1", true, false, true, true}, {"2", false, false, false, false}, {"2", true, false, true, true}},
+		"pushed back":                    {{"1", false, false, false, false}, {"1", true, false, true, true}, {"2", true, false, false, false}, {"1", true, false, true, true}},
 		"back to a commit that had none": {{"1", false, false, false, false}, {"2", false, false, false, false}, {"1", true, false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +64,38 @@ func TestTheLabelOfAForkIsBoundToItsCommit(t *testing.T) {
 				s.step(v) // a label that was removed is seen missing
 			}
 		})
+	}
+}
+
+// The label counts for its pull request only, also if another one, from another repository, has the same commit. Of one that was
+// to be merged elsewhere in the meantime it is not known when it was set.
+func TestTheLabelOfAForkIsOfItsPullRequest(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	fork := func(number int64, head string, labels ...string) forge.PullRequest {
+		pr := pullRequest(number, hash(head))
+		pr.Fork, pr.Labels = true, labels
+		return pr
+	}
+	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	merged := files(t, small+"configmap web/two v1\n")
+	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged}})
+	v.cfg.ForksLabel = "plan"
+	for n, step := range []struct {
+		open    []forge.PullRequest
+		planned []int64
+	}{
+		{[]forge.PullRequest{fork(1, "1")}, nil},
+		{[]forge.PullRequest{fork(1, "1", "plan"), fork(2, "1", "plan")}, []int64{1}},
+		{nil, nil}, // it is to be merged into another branch
+		{[]forge.PullRequest{fork(1, "2", "plan")}, nil},
+		{[]forge.PullRequest{fork(1, "2")}, nil},
+		{[]forge.PullRequest{fork(1, "2", "plan")}, []int64{1}},
+	} {
+		f.open = step.open
+		if s.step(v); !slices.Equal(slices.Sorted(maps.Keys(v.reviews)), step.planned) {
+			t.Errorf("step %d: %v are planned, want %v", n, slices.Sorted(maps.Keys(v.reviews)), step.planned)
+		}
 	}
 }
 
