@@ -41,6 +41,7 @@ func (k *kind) approves(subresource, verb string) bool {
 
 // decide writes the condition Approved of an approval request: the only write of this API. The authorizer has allowed it.
 func (a *API) decide(s *storage, info *request.RequestInfo, w http.ResponseWriter, req *http.Request) {
+	req = req.WithContext(request.WithNamespace(req.Context(), info.Namespace)) // as the handlers of the library do for reads
 	if err := a.decision(s, info, req); err != nil {
 		a.fail(w, req, err)
 		return

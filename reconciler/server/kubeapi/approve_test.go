@@ -30,6 +30,14 @@ func TestWrittenApprovals(t *testing.T) {
 	r.UpdateRuns = []*api.ClusterStagedUpdateRun{run}
 	approved := metav1.Condition{Type: api.Approved, Status: metav1.ConditionTrue, ObservedGeneration: 1}
 	r.ApprovalRequests = []*api.ClusterApprovalRequest{requestOf("web-1-after-canary", "canary"), requestOf("web-1-before-canary", "canary", approved), requestOf("web-1-before-prod", "prod")}
+	inShop := func(meta *metav1.ObjectMeta, kind *metav1.TypeMeta, name, of string) {
+		meta.Namespace, meta.Name, kind.Kind = "shop", name, of
+	}
+	shopRun, shopRequest := *run, *requestOf("", "canary")
+	inShop(&shopRun.ObjectMeta, &shopRun.TypeMeta, "api-1", "StagedUpdateRun")
+	inShop(&shopRequest.ObjectMeta, &shopRequest.TypeMeta, "api-1-after-canary", "ApprovalRequest")
+	shopRun.Spec.PlacementName, shopRequest.Spec.Run = "api", "api-1"
+	r.UpdateRuns, r.ApprovalRequests = append(r.UpdateRuns, &shopRun), append(r.ApprovalRequests, &shopRequest)
 	s := serve(t, r)
 	var got string
 	s.api.approve = func(_ context.Context, d Decision) (bool, error) {
@@ -79,6 +87,10 @@ func TestWrittenApprovals(t *testing.T) {
 				t.Errorf("%d %s\n%s\nwant %d %s %s", code, got, text, test.code, test.want, test.text)
 			}
 		})
+	}
+	const namespaced = "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/shop/approvalrequests/api-1-after-canary/status"
+	if code, text := s.write("PATCH", namespaced, merge, patch("True", 1)); code != http.StatusOK || got != "rp/shop/api api-1 canary before=false reject=false lgtm looks well" || !strings.Contains(text, `"namespace":"shop"`) {
+		t.Errorf("of a ResourcePlacement: %d %s\n%s", code, got, text)
 	}
 	s.api.local = func(_ *http.Request, by string) (int, string) {
 		if by != "" {
