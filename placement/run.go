@@ -207,11 +207,14 @@ func (r *Run) Continues() bool { return r.OnFailure == api.OnFailureContinue }
 // Join adds a cluster to a stage. If that was skipped since it had no clusters, and the run is under way, it is the stage's turn
 // again.
 func (r *Run) Join(s *RunStage, cluster string, now time.Time) {
-	if len(s.Clusters) == 0 && !s.Finished.IsZero() && r.Active() {
+	if s.Skipped() && r.Active() {
 		s.Updated, s.Finished, s.Reopened = time.Time{}, time.Time{}, now
 	}
 	s.Clusters = append(s.Clusters, cluster)
 }
+
+// Skipped reports whether the stage was skipped, together with its tasks, since it had no clusters.
+func (s *RunStage) Skipped() bool { return !s.Finished.IsZero() && len(s.Clusters) == 0 }
 
 // Concurrency is how many clusters of the stage are updated at once, if it has a number of them.
 func (s *RunStage) Concurrency(clusters int) int {

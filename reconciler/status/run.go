@@ -340,7 +340,7 @@ func (v *runView) stageConditions(i int, s *placement.RunStage) []metav1.Conditi
 		entered = v.run.Entered(i)
 	}
 	switch {
-	case !s.Finished.IsZero() && len(s.Clusters) == 0 && i < len(v.run.Stages):
+	case s.Skipped() && i < len(v.run.Stages):
 		const reason, message = "StageUpdatingSkippedNoClusters", "Stage skipped because it has no clusters"
 		return append(progressing(metav1.ConditionFalse, reason, message, s.Finished), v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, message, s.Finished))
 	case !s.Finished.IsZero():
@@ -441,12 +441,14 @@ func (v *runView) task(s *placement.RunStage, task api.StageTask, before bool, d
 		return out
 	}
 	if task.Type != api.ApprovalTask {
-		if ends := s.Updated.Add(s.Wait()); !s.Updated.IsZero() && (!s.Finished.IsZero() || !v.now.Before(ends)) {
+		if ends := s.Updated.Add(s.Wait()); !s.Updated.IsZero() && !s.Skipped() && (!s.Finished.IsZero() || !v.now.Before(ends)) {
 			set(api.WaitTimeElapsed, "AfterStageTaskWaitTimeElapsed", "Wait time elapsed", ends)
 		}
 		return out
 	}
-	out.ApprovalRequestName = api.ApprovalName(v.run.Name, s.Name, before)
+	if out.ApprovalRequestName = api.ApprovalName(v.run.Name, s.Name, before); s.Skipped() {
+		return out
+	}
 	accepted := s.ApprovedAfter
 	if before {
 		accepted = s.ApprovedBefore

@@ -181,6 +181,25 @@ func TestApprovalsInGit(t *testing.T) {
 	}
 }
 
+// A stage without clusters is skipped together with its tasks: nobody is asked to approve it.
+func TestSkippedStagesAskForNothing(t *testing.T) {
+	s := newRunScene()
+	stage := &s.run.Stages[0]
+	stage.Clusters, stage.Updated, stage.Finished = nil, s.now, s.now
+	stage.BeforeStageTasks, stage.AfterStageTasks = []api.StageTask{{Type: api.ApprovalTask}}, []api.StageTask{{Type: api.ApprovalTask}, {Type: api.TimedWait, WaitTime: "1m"}}
+	b := &builder{Input: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
+	runs, requests := b.runs()
+	if len(requests) > 0 {
+		t.Errorf("requests: %+v", requests)
+	}
+	got := runs[0].Status.StagesStatus[0]
+	for _, task := range append(got.BeforeStageTaskStatus, got.AfterStageTaskStatus...) {
+		if len(task.Conditions) > 0 {
+			t.Errorf("task %s: %s", task.Type, conditionText(task.Conditions))
+		}
+	}
+}
+
 // The run in force is reported, also if a later one has appeared that has not started.
 func TestTheRunInForceIsReported(t *testing.T) {
 	s := newRunScene()

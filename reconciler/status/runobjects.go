@@ -101,7 +101,7 @@ func (b *builder) requests(v *runView, d *hub.StagedRun) (out []*api.ClusterAppr
 					due = v.run.Entered(i)
 				}
 			}
-			if due = cmp.Or(due, accepted); !s.NeedsApproval(before) || due.IsZero() {
+			if due = cmp.Or(due, accepted); !s.NeedsApproval(before) || due.IsZero() || s.Skipped() {
 				continue
 			}
 			out = append(out, b.request(v.run, d, s.Name, before, due, accepted))
