@@ -20,6 +20,20 @@ func (c *cycle) absent() []Absence {
 	return all
 }
 
+// withoutNamespace returns the clusters that PickAll does not choose only because they lack the namespace, by name.
+func (c *cycle) withoutNamespace() []string {
+	if _, everywhere := c.kind.(pickAll); !everywhere || c.frozen != "" {
+		return nil
+	}
+	var all []string
+	for _, m := range c.members {
+		if !m.selected() && m.Ineligible == "" && c.lacksNamespace(m.Cluster) != "" && c.mismatch(m.Cluster) == "" && c.untolerated(m.Cluster) == "" && c.affinityViolation(m.Cluster) == "" {
+			all = append(all, m.Name)
+		}
+	}
+	return all
+}
+
 // mightMatch reports whether a cluster that cannot be used matches the required terms, as far as is known.
 func (r *rules) mightMatch(m *Cluster) bool {
 	return len(r.required) == 0 || slices.ContainsFunc(r.required, func(t requiredTerm) bool { return t.mightMatch(m) })

@@ -148,6 +148,8 @@ func (c *cycle) outcome() Outcome {
 		Wanted:    c.wanted,
 		Absent:    c.absent(),
 		Notes:     c.notes,
+
+		WithoutNamespace: c.withoutNamespace(),
 	}
 }
 

@@ -43,6 +43,8 @@ type Outcome struct {
 	// Absent are the clusters that would be chosen if they could be used, sorted by name. If a
 	// placement has no clusters and none is absent, its policy asks for none.
 	Absent []Absence
+	// WithoutNamespace are the clusters that PickAll would choose if they had the namespace of the ResourcePlacement, sorted by name.
+	WithoutNamespace []string
 	// Notes are remarks for the user that belong to no decision: a property that no cluster
 	// reports, a name that does not exist, an invalid value.
 	Notes []string

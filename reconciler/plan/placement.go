@@ -119,6 +119,23 @@ func (pl *placementPlanner) listAbsent(p *Placement) {
 	}
 }
 
+// awaitNamespace lists the clusters that PickAll will choose, since another placement is about to create the namespace there.
+func (pl *placementPlanner) awaitNamespace(p *Placement) (clusters []string) {
+	for _, name := range p.Schedule.WithoutNamespace {
+		for _, r := range pl.results {
+			o := r.placement
+			creates := func(object *api.Object) bool {
+				return object.ID == api.ID{Kind: "Namespace", Name: p.Key.Namespace}
+			}
+			if c := o.On(name); c != nil && selected(c) && slices.ContainsFunc(o.Selection.Objects, creates) {
+				clusters = append(clusters, name)
+				break
+			}
+		}
+	}
+	return clusters
+}
+
 // schedule calls the scheduler with the policy of the request, and reports the number of clusters that the placement's
 // own policy requests. If the input is the same, it returns the previous result: reports of members about content do
 // not affect scheduling, nor does what the rollout records in bindings.

@@ -89,8 +89,14 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 			c.Waits = "commit " + pl.paused[c.Binding.Cluster] + ", which the content of the cluster comes from, is still being loaded"
 		}
 	}
+	if p.RunPending != "" { // on something that may have changed without this placement
+		p.Rollout.Wake = earliest(p.Rollout.Wake, pl.Now.Add(pendingRunDelay))
+	}
 	pl.current.wake = p.Rollout.Wake
 }
+
+// pendingRunDelay is how long a run that cannot be initialised waits before that is tried again.
+const pendingRunDelay = 5 * time.Second
 
 // missingPermissions returns the missing permissions of a cluster that cannot be used because of them; empty if it can
 // be used, or cannot for another reason.

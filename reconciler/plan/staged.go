@@ -241,9 +241,12 @@ func (pl runPlanner) notReady(p *Placement) string {
 	for _, a := range p.Absent {
 		absent = append(absent, a.Cluster)
 	}
+	namespace := pl.awaitNamespace(p)
 	switch {
 	case len(absent) > 0:
 		return "it waits for clusters that the policy would choose and that cannot be used: " + strings.Join(absent, ", ")
+	case len(namespace) > 0:
+		return "it waits for the namespace " + p.Key.Namespace + ", which is about to be created on " + strings.Join(namespace, ", ")
 	case !p.Schedule.Fulfilled || !slices.ContainsFunc(p.Clusters, selected):
 		return "the policy is not fully scheduled yet"
 	}

@@ -1,11 +1,16 @@
 package plan
 
 import (
+	"slices"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/world"
 )
 
 // The content in force has failed as long as a run with the same content is recorded as rolled back. What is to be undone then
@@ -68,5 +73,46 @@ func TestARunThatHasFinishedIsNotMadeAgain(t *testing.T) {
 		if got := finishedWith(test.runs, "one"); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// A run of a ResourcePlacement begins once the namespace is on all clusters on which another placement creates it. Otherwise the
+// clusters of a later stage could have it first, and the earlier stage would be skipped as one without clusters.
+func TestRunsWaitForTheirNamespace(t *testing.T) {
+	s := newScene(t)
+	files := world.Files(t, "clusters a/stage=canary b/stage=all\nnamespace shop\nplace shop\nconfigmap shop/one\n")
+	files["api.yaml"] = &fstest.MapFile{Data: []byte(`
+{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourcePlacement, metadata: {name: api, namespace: shop}, spec: {resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: one}], strategy: {type: External}}}
+---
+{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {name: slow, namespace: shop}, spec: {stages: [{name: canary, labelSelector: {matchLabels: {stage: canary}}}, {name: all, labelSelector: {matchLabels: {stage: all}}}]}}
+---
+{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {name: api-1, namespace: shop}, spec: {placementName: api, stagedRolloutStrategyName: slow, state: Run}}
+`)}
+	snapshot, err := s.loader.Load(hub.Commit{Hash: "v1", Time: s.in.Now}, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.in.InForce = snapshot
+	run := func(on ...string) (string, []placement.Run) {
+		for _, name := range []string{"a", "b"} {
+			seen := ledger.ClusterSeen{Cluster: name, At: s.in.Now, Healthy: true, Properties: map[string]string{}, Namespaces: []string{"default"}}
+			if slices.Contains(on, name) {
+				seen.Namespaces = append(seen.Namespaces, "shop")
+			}
+			s.in.Ledger.Fold(seen)
+		}
+		s.do([]string{"plan"})
+		key := api.PlacementKey{Namespace: "shop", Name: "api"}
+		i := slices.IndexFunc(s.last.Placements, func(p *Placement) bool { return p.Key == key })
+		return s.last.Placements[i].RunPending, s.last.Placements[i].Record.Runs
+	}
+	if why, runs := run(); why != "it waits for clusters that the policy would choose and that cannot be used: a, b" || len(runs) > 0 {
+		t.Errorf("the namespace is nowhere: %q %+v", why, runs)
+	}
+	if why, runs := run("b"); why != "it waits for the namespace shop, which is about to be created on a" || len(runs) > 0 {
+		t.Errorf("the namespace is on one cluster: %q %+v", why, runs)
+	}
+	if why, runs := run("a", "b"); why != "" || len(runs) != 1 || !slices.Equal(runs[0].Stages[0].Clusters, []string{"a"}) || runs[0].Turn() != 0 {
+		t.Errorf("the namespace is on both: %q %+v", why, runs)
 	}
 }
