@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
 // Run polls until ctx is done. It calls head in the goroutine of the caller with each new commit,
@@ -130,7 +131,7 @@ func newBackoff(interval time.Duration) backoff {
 func (b backoff) next(failures int, wish time.Duration, dice float64) time.Duration {
 	wait, spread := b.interval, 0.1
 	if failures > 0 {
-		wait, spread = double(b.first, b.most, failures-1), 0.5
+		wait, spread = retryafter.Failures(failures, b.first, b.most), 0.5
 	}
 	wait += time.Duration(float64(wait) * spread * (dice - 0.5))
 	if failures > 0 {
@@ -141,18 +142,5 @@ func (b backoff) next(failures int, wish time.Duration, dice float64) time.Durat
 
 // clone returns the delay until the next clone, given the number of consecutive clones.
 func (b backoff) clone(clones int) time.Duration {
-	if clones == 0 {
-		return 0
-	}
-	return double(b.cloneFirst, b.cloneMost, clones-1)
-}
-
-func double(d, most time.Duration, times int) time.Duration {
-	for range times {
-		if d >= most {
-			break
-		}
-		d *= 2
-	}
-	return min(d, most)
+	return retryafter.Failures(clones, b.cloneFirst, b.cloneMost)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -232,7 +233,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(min(lastPastRetry, firstPastRetry<<min(attempt, 10))):
+		case <-time.After(retryafter.Failures(attempt+1, firstPastRetry, lastPastRetry)):
 		}
 	}
 }
@@ -350,7 +351,7 @@ func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
 			"commit", hash, "err", l.err)
 		p.lost[hash] = l.err
 	}
-	p.retries[hash] = pastRetry{failures + 1, now.Add(min(lastPastRetry, firstPastRetry<<min(failures, 10)))}
+	p.retries[hash] = pastRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstPastRetry, lastPastRetry))}
 }
 
 // keep drops the commits that are neither assigned to a cluster nor in force.

@@ -140,7 +140,7 @@ func TestATokenThatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.EditPullRequest(t.Context(), 1, forge.Edit{Body: "body"}); err == nil || !strings.Contains(err.Error(), "read the token of the forge: no file") {
+		if err := c.Edit(t.Context(), forge.Thread{Number: 1}, forge.Edit{Body: "body"}); err == nil || !strings.Contains(err.Error(), "read the token of the forge: no file") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Of the reviews of a pull request the last of each user counts, if it approves its head, is not dismissed, and is by somebody else
 // than the author who may write to the repository.
 func TestApprovals(t *testing.T) {
-	pr := forge.PullRequest{Number: 7, Author: "anna", AuthorID: 1, Head: "head", State: forge.Merged, Ended: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	pr := forge.PullRequest{Thread: forge.Thread{Number: 7, State: forge.Merged, Ended: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, Author: "anna", AuthorID: 1, Head: "head"}
 	for name, test := range map[string]struct {
 		kind    forge.Type
 		answers map[string]string

@@ -73,8 +73,8 @@ func keepsContract(t *testing.T, h host) {
 	opened, err := c.OpenPullRequest(ctx, forge.NewPullRequest{Base: "main", Branch: branch, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}})
 	must(err)
 	want := forge.PullRequest{
-		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"},
-		Base: "main", Branch: branch, Head: head, HeadRef: h.headRef(opened.Number), State: forge.Open,
+		Thread: forge.Thread{Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}, State: forge.Open},
+		Base:   "main", Branch: branch, Head: head, HeadRef: h.headRef(opened.Number),
 	}
 	check := func(what string, got, want forge.PullRequest) {
 		t.Helper()
@@ -104,7 +104,7 @@ func keepsContract(t *testing.T, h host) {
 	}
 
 	h.step("edit")
-	must(c.EditPullRequest(ctx, opened.Number, forge.Edit{Title: "Another drift", Body: "edited", AddLabels: []string{"placement/shop"}, RemoveLabels: []string{"placement/web", "not there"}}))
+	must(c.Edit(ctx, opened.Thread, forge.Edit{Title: "Another drift", Body: "edited", AddLabels: []string{"placement/shop"}, RemoveLabels: []string{"placement/web", "not there"}}))
 
 	h.step("read the edited")
 	edited, err := c.PullRequest(ctx, opened.Number)
@@ -130,8 +130,8 @@ func keepsContract(t *testing.T, h host) {
 	}
 	check("listed", list[0], want)
 	check("listed of a fork", list[1], forge.PullRequest{
-		Number: number, URL: list[1].URL, Title: list[1].Title, Body: "please",
-		Base: "main", Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number), State: forge.Open,
+		Thread: forge.Thread{Number: number, URL: list[1].URL, Title: list[1].Title, Body: "please", State: forge.Open},
+		Base:   "main", Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number),
 	})
 
 	h.step("list again")
@@ -231,7 +231,7 @@ func keepsContract(t *testing.T, h host) {
 	}
 
 	h.step("close")
-	must(c.ClosePullRequest(ctx, opened.Number, "it is over", "closed"))
+	must(c.Close(ctx, opened.Thread, "it is over", "closed"))
 
 	h.step("find what is closed")
 	found, err := c.FindPullRequest(ctx, "main", branch)
@@ -258,8 +258,8 @@ func keepsContract(t *testing.T, h host) {
 		t.Errorf("the merge commit is %q", found.MergeCommit)
 	}
 	check("merged", *found, forge.PullRequest{
-		Number: opened.Number, Title: "Drift", URL: opened.URL, Body: "one",
-		Base: "main", Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), State: forge.Merged, MergeCommit: found.MergeCommit,
+		Thread: forge.Thread{Number: opened.Number, Title: "Drift", URL: opened.URL, Body: "one", State: forge.Merged},
+		Base:   "main", Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), MergeCommit: found.MergeCommit,
 	})
 
 	h.step("end")

@@ -27,8 +27,8 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("the forge answered %d", e.Status)
-	if said := cmp.Or(e.reason, e.Message); said != "" {
-		text += ": " + said
+	if why := cmp.Or(e.reason, e.Message); why != "" {
+		text += ": " + why
 	}
 	hint := hints[e.Status]
 	if e.RetryAfter > 0 {
@@ -80,19 +80,19 @@ func plainReason(body []byte) string {
 	if json.Unmarshal(body, &answer) != nil {
 		return ""
 	}
-	said := texts(answer.Message)
-	if said == nil {
-		said = append(texts(answer.Error), texts(answer.Description)...)
+	reasons := texts(answer.Message)
+	if reasons == nil {
+		reasons = append(texts(answer.Error), texts(answer.Description)...)
 	}
 	var details []struct {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(answer.Errors, &details) == nil {
 		for _, d := range details {
-			said = append(said, texts(d.Message)...)
+			reasons = append(reasons, texts(d.Message)...)
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(reasons, "; ")
 }
 
 // texts are the texts of a value, of which a map has some for each field.

@@ -33,15 +33,15 @@ type Client interface {
 	// OpenPullRequest opens a pull request. Labels that the repository does not have are created.
 	// If it was opened but could not be labeled, both the pull request and the error are returned.
 	OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error)
-	// EditPullRequest changes the labels of a pull request, and then its title and its body.
-	EditPullRequest(ctx context.Context, number int64, e Edit) error
+	// Edit changes the labels of a thread, and then its title and its body.
+	Edit(ctx context.Context, t Thread, e Edit) error
+	// Close adds a comment to a thread, replaces its body and closes it.
+	Close(ctx context.Context, t Thread, comment, body string) error
 	// RequestReviewers requests reviews of a pull request by users, and by teams that are named ORGANIZATION/TEAM. It returns
 	// those that the forge refuses, since it does not know them or they may not read the repository.
 	RequestReviewers(ctx context.Context, number int64, names []string) (refused []string, err error)
 	// EnsureLabels creates the labels that the repository does not have. Others stay as they are.
 	EnsureLabels(ctx context.Context, labels []Label) error
-	// ClosePullRequest adds a comment to a pull request, replaces its body and closes it.
-	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
 
 	// FindComment returns the first comment on a pull request that contains a marker and was
 	// written by the user of the token; nil if there is none.
@@ -77,15 +77,11 @@ type Client interface {
 	// ListIssues lists the issues with a label that the user of the token has opened, the
 	// newest first. An empty state lists the issues in all states. If there are very many, only
 	// the newest are listed. The error is [ErrIssuesDisabled] if the repository has no issues.
-	ListIssues(ctx context.Context, label string, state State) ([]Issue, error)
+	ListIssues(ctx context.Context, label string, state State) ([]Thread, error)
 	// Issue returns the issue with a number; nil if it was deleted.
-	Issue(ctx context.Context, number int64) (*Issue, error)
+	Issue(ctx context.Context, number int64) (*Thread, error)
 	// OpenIssue opens an issue. The error is [ErrIssuesDisabled] if the repository has no issues.
-	OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
-	// EditIssue changes the labels of an issue, and then its title and its body.
-	EditIssue(ctx context.Context, number int64, e Edit) error
-	// CloseIssue adds a comment to an issue, replaces its body and closes it.
-	CloseIssue(ctx context.Context, number int64, comment, body string) error
+	OpenIssue(ctx context.Context, i NewIssue) (Thread, error)
 
 	// SetStatus sets the status of a commit in a context, and replaces the one before. On
 	// GitLab a status that stays pending keeps its description.
@@ -102,10 +98,37 @@ type Client interface {
 	LineURL(commit, path string, line int) string
 }
 
-// A State is the state of a pull request or issue.
+// A Kind says what a thread is.
+type Kind int
+
+// The kinds of threads. Their numbers may be counted apart.
+const (
+	KindPullRequest Kind = iota
+	KindIssue
+)
+
+// A Thread is a conversation on a forge: a pull request, or an issue of the repository.
+type Thread struct {
+	Kind   Kind
+	Number int64
+	// URL is its address in a browser.
+	URL         string
+	Title, Body string
+	// Labels are sorted. They are empty for pull requests from forks on Gitea, where anybody
+	// can set them.
+	Labels []string
+	// State is not Merged for an issue.
+	State State
+	// Opened is the time at which it was opened first.
+	Opened time.Time
+	// Ended is the time at which it was merged or closed; zero while it is open.
+	Ended time.Time
+}
+
+// A State is the state of a thread.
 type State string
 
-// The states of a pull request or issue.
+// The states of a thread.
 const (
 	Open   State = "open"
 	Merged State = "merged"
@@ -114,16 +137,10 @@ const (
 
 // A PullRequest is a pull request to a branch of the repository.
 type PullRequest struct {
-	Number int64
-	// URL is its address in a browser.
-	URL         string
-	Title, Body string
+	Thread
 	// Author is the user name of who opened it, and AuthorID the ID.
 	Author   string
 	AuthorID int64
-	// Labels are sorted. They are empty for pull requests from forks on Gitea, where anybody
-	// can set them.
-	Labels []string
 	// Base is the branch of the repository into which it is to be merged.
 	Base string
 	// Branch is the branch to merge. If Fork is set, it is a branch of another repository, or
@@ -133,14 +150,9 @@ type PullRequest struct {
 	// Head is the last commit of the branch, and HeadRef the reference under which the
 	// repository itself has it.
 	Head, HeadRef string
-	State         State
 	// MergeCommit is the commit by which it was merged into the base branch; empty unless it is
 	// merged.
 	MergeCommit string
-	// Opened is the time at which it was opened first.
-	Opened time.Time
-	// Ended is the time at which it was merged or closed; zero while it is open.
-	Ended time.Time
 }
 
 // A NewPullRequest has the fields of a pull request to open.
@@ -150,7 +162,7 @@ type NewPullRequest struct {
 	Labels       []string
 }
 
-// An Edit has the changes of a pull request or of an issue.
+// An Edit has the changes of a thread.
 type Edit struct {
 	// Title and Body are the new ones; empty if they stay.
 	Title, Body string

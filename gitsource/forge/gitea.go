@@ -80,8 +80,8 @@ func (g *giteaClient) PullRequest(ctx context.Context, number int64) (PullReques
 
 func fromGitea(pr *gitea.PullRequest) PullRequest {
 	out := PullRequest{
-		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body,
-		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index), State: Open,
+		Thread:  Thread{Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, State: Open},
+		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index),
 	}
 	out.Labels = giteaLabels(pr.Labels)
 	if pr.Poster != nil {
@@ -137,11 +137,11 @@ func (g *giteaClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (Pu
 	return fromGitea(pr), unlabeled
 }
 
-func (g *giteaClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
+func (g *giteaClient) Edit(ctx context.Context, t Thread, e Edit) error {
+	if err := g.editLabels(ctx, t.Number, e); err != nil || e.onlyLabels() {
 		return err
 	}
-	return g.edit(ctx, number, gitea.EditPullRequestOption{Title: e.Title, Body: e.text()}) // an empty title stays
+	return g.edit(ctx, t, gitea.EditIssueOption{Title: e.Title, Body: e.text()}) // an empty title stays
 }
 
 // editLabels changes labels of a pull request or of an issue one by one, since others change them as well.
@@ -174,17 +174,22 @@ func (g *giteaClient) editLabels(ctx context.Context, number int64, e Edit) erro
 	return nil
 }
 
-func (g *giteaClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
-	// A token without the scope of issues may close it nevertheless.
-	if _, err := g.AddComment(ctx, number, comment); err != nil && statusOf(err) != http.StatusForbidden {
+func (g *giteaClient) Close(ctx context.Context, t Thread, comment, body string) error {
+	// A token without the scope of issues may close a pull request nevertheless.
+	if _, err := g.AddComment(ctx, t.Number, comment); err != nil && (t.Kind == KindIssue || statusOf(err) != http.StatusForbidden) {
 		return err
 	}
-	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body, State: new(gitea.StateClosed)})
+	return g.edit(ctx, t, gitea.EditIssueOption{Body: &body, State: new(gitea.StateClosed)})
 }
 
-func (g *giteaClient) edit(ctx context.Context, number int64, change gitea.EditPullRequestOption) error {
-	_, _, err := g.api(ctx).EditPullRequest(g.owner, g.name, number, change)
-	return wrapf(err, "edit pull request %d", number)
+// edit changes a thread. A token without the scope of issues may change pull requests.
+func (g *giteaClient) edit(ctx context.Context, t Thread, change gitea.EditIssueOption) error {
+	if t.Kind == KindIssue {
+		_, _, err := g.api(ctx).EditIssue(g.owner, g.name, t.Number, change)
+		return wrapf(err, "edit issue %d", t.Number)
+	}
+	_, _, err := g.api(ctx).EditPullRequest(g.owner, g.name, t.Number, gitea.EditPullRequestOption{Title: change.Title, Body: change.Body, State: change.State})
+	return wrapf(err, "edit pull request %d", t.Number)
 }
 
 // countedPages reads a list whose responses have its length, and no links to the next page.
@@ -352,19 +357,19 @@ func (g *giteaClient) CommentOnLines(ctx context.Context, number int64, head, te
 	return wrapf(err, "comment on lines of pull request %d", number)
 }
 
-func (g *giteaClient) ListIssues(ctx context.Context, label string, state State) ([]Issue, error) {
+func (g *giteaClient) ListIssues(ctx context.Context, label string, state State) ([]Thread, error) {
 	c := g.api(ctx)
 	option := gitea.ListIssueOption{Type: gitea.IssueTypeIssue, State: gitea.StateAll, Labels: []string{label}}
 	if state != "" {
 		option.State = gitea.StateType(state)
 	}
-	return listIssues(label, func(page int) ([]Issue, bool, error) {
+	return listIssues(label, func(page int) ([]Thread, bool, error) {
 		option.ListOptions = gitea.ListOptions{Page: page, PageSize: issuesPageSize}
 		list, resp, err := c.ListRepoIssues(g.owner, g.name, option)
 		if err != nil {
 			return nil, false, g.issuesError(c, err)
 		}
-		var own []Issue
+		var own []Thread
 		for _, i := range list {
 			self, err := g.self(c)
 			if err != nil {
@@ -391,8 +396,8 @@ func (g *giteaClient) hasIssues(c *gitea.Client) (bool, error) {
 	return r.HasIssues, nil
 }
 
-func fromGiteaIssue(i *gitea.Issue) Issue {
-	out := Issue{Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open, Opened: i.Created}
+func fromGiteaIssue(i *gitea.Issue) Thread {
+	out := Thread{Kind: KindIssue, Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open, Opened: i.Created}
 	if i.State == gitea.StateClosed {
 		out.State = Closed
 		if i.Closed != nil {
@@ -402,7 +407,7 @@ func fromGiteaIssue(i *gitea.Issue) Issue {
 	return out
 }
 
-func (g *giteaClient) Issue(ctx context.Context, number int64) (*Issue, error) {
+func (g *giteaClient) Issue(ctx context.Context, number int64) (*Thread, error) {
 	c := g.api(ctx)
 	i, _, err := c.GetIssue(g.owner, g.name, number)
 	if err != nil {
@@ -415,43 +420,24 @@ func (g *giteaClient) Issue(ctx context.Context, number int64) (*Issue, error) {
 	return &found, nil
 }
 
-func (g *giteaClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
+func (g *giteaClient) OpenIssue(ctx context.Context, i NewIssue) (Thread, error) {
 	c := g.api(ctx)
 	// Gitea opens an issue even if issues are disabled, but without its labels.
 	switch enabled, err := g.hasIssues(c); {
 	case err != nil:
-		return Issue{}, err
+		return Thread{}, err
 	case !enabled:
-		return Issue{}, ErrIssuesDisabled
+		return Thread{}, ErrIssuesDisabled
 	}
 	labels, err := g.labelIDs(c, i.Labels)
 	if err != nil {
-		return Issue{}, err
+		return Thread{}, err
 	}
 	opened, _, err := c.CreateIssue(g.owner, g.name, gitea.CreateIssueOption{Title: i.Title, Body: i.Body, Labels: labels})
 	if err != nil {
-		return Issue{}, fmt.Errorf("open an issue: %w", err)
+		return Thread{}, fmt.Errorf("open an issue: %w", err)
 	}
 	return fromGiteaIssue(opened), nil
-}
-
-func (g *giteaClient) EditIssue(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
-		return err
-	}
-	return g.editIssue(ctx, number, gitea.EditIssueOption{Title: e.Title, Body: e.text()}) // an empty title stays
-}
-
-func (g *giteaClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {
-	if _, err := g.AddComment(ctx, number, comment); err != nil {
-		return err
-	}
-	return g.editIssue(ctx, number, gitea.EditIssueOption{Body: &body, State: new(gitea.StateClosed)})
-}
-
-func (g *giteaClient) editIssue(ctx context.Context, number int64, change gitea.EditIssueOption) error {
-	_, _, err := g.api(ctx).EditIssue(g.owner, g.name, number, change)
-	return wrapf(err, "edit issue %d", number)
 }
 
 func (g *giteaClient) Access(ctx context.Context) (Access, error) {

@@ -78,8 +78,8 @@ func (g *githubClient) PullRequest(ctx context.Context, number int64) (PullReque
 
 func fromGitHub(pr *github.PullRequest) PullRequest {
 	out := PullRequest{
-		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(),
-		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
+		Thread: Thread{Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), State: Open},
+		Base:   pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()),
 	}
 	out.Author, out.AuthorID = pr.GetUser().GetLogin(), pr.GetUser().GetID()
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
@@ -138,23 +138,28 @@ func (g *githubClient) editLabels(ctx context.Context, number int64, e Edit) err
 	return nil
 }
 
-func (g *githubClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
+func (g *githubClient) Edit(ctx context.Context, t Thread, e Edit) error {
+	if err := g.editLabels(ctx, t.Number, e); err != nil || e.onlyLabels() {
 		return err
 	}
-	return g.edit(ctx, number, &github.PullRequest{Title: e.titled(), Body: e.text()})
+	return g.edit(ctx, t, e.titled(), e.text(), nil)
 }
 
-func (g *githubClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
-	if _, err := g.AddComment(ctx, number, comment); err != nil {
+func (g *githubClient) Close(ctx context.Context, t Thread, comment, body string) error {
+	if _, err := g.AddComment(ctx, t.Number, comment); err != nil {
 		return err
 	}
-	return g.edit(ctx, number, &github.PullRequest{Body: &body, State: new("closed")})
+	return g.edit(ctx, t, nil, &body, new("closed"))
 }
 
-func (g *githubClient) edit(ctx context.Context, number int64, change *github.PullRequest) error {
-	_, _, err := g.api.PullRequests.Edit(ctx, g.owner, g.name, int(number), change)
-	return wrapf(err, "edit pull request %d", number)
+// edit changes a thread; nil stays. A fine-grained token without the permission for issues may change pull requests.
+func (g *githubClient) edit(ctx context.Context, t Thread, title, body, state *string) error {
+	if t.Kind == KindIssue {
+		_, _, err := g.api.Issues.Edit(ctx, g.owner, g.name, int(t.Number), &github.IssueRequest{Title: title, Body: body, State: state})
+		return wrapf(err, "edit issue %d", t.Number)
+	}
+	_, _, err := g.api.PullRequests.Edit(ctx, g.owner, g.name, int(t.Number), &github.PullRequest{Title: title, Body: body, State: state})
+	return wrapf(err, "edit pull request %d", t.Number)
 }
 
 // createLabels creates the labels that the repository does not have.
@@ -273,18 +278,18 @@ func (g *githubClient) CommentOnLines(ctx context.Context, number int64, head, t
 	return wrapf(err, "comment on lines of pull request %d", number)
 }
 
-func (g *githubClient) ListIssues(ctx context.Context, label string, state State) ([]Issue, error) {
+func (g *githubClient) ListIssues(ctx context.Context, label string, state State) ([]Thread, error) {
 	option := github.IssueListByRepoOptions{State: "all", Labels: []string{label}}
 	if state != "" {
 		option.State = string(state)
 	}
-	return listIssues(label, func(page int) ([]Issue, bool, error) {
+	return listIssues(label, func(page int) ([]Thread, bool, error) {
 		option.ListOptions = github.ListOptions{Page: page, PerPage: issuesPageSize}
 		list, resp, err := g.api.Issues.ListByRepo(ctx, g.owner, g.name, &option)
 		if err != nil {
 			return nil, false, g.issuesError(ctx, err)
 		}
-		var own []Issue
+		var own []Thread
 		for _, i := range list {
 			if i.IsPullRequest() {
 				continue
@@ -309,15 +314,15 @@ func (g *githubClient) issuesError(ctx context.Context, err error) error {
 	})
 }
 
-func fromGitHubIssue(i *github.Issue) Issue {
-	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open, Opened: i.GetCreatedAt().Time}
+func fromGitHubIssue(i *github.Issue) Thread {
+	out := Thread{Kind: KindIssue, Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open, Opened: i.GetCreatedAt().Time}
 	if i.GetState() == "closed" {
 		out.State, out.Ended = Closed, i.GetClosedAt().Time
 	}
 	return out
 }
 
-func (g *githubClient) Issue(ctx context.Context, number int64) (*Issue, error) {
+func (g *githubClient) Issue(ctx context.Context, number int64) (*Thread, error) {
 	i, _, err := g.api.Issues.Get(ctx, g.owner, g.name, int(number))
 	if err != nil {
 		// For an issue that was moved to another repository the response is a redirect.
@@ -330,34 +335,15 @@ func (g *githubClient) Issue(ctx context.Context, number int64) (*Issue, error) 
 	return &found, nil
 }
 
-func (g *githubClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
+func (g *githubClient) OpenIssue(ctx context.Context, i NewIssue) (Thread, error) {
 	if err := g.createLabels(ctx, i.Labels); err != nil {
-		return Issue{}, err
+		return Thread{}, err
 	}
 	opened, _, err := g.api.Issues.Create(ctx, g.owner, g.name, &github.IssueRequest{Title: &i.Title, Body: &i.Body, Labels: &i.Labels})
 	if err != nil {
-		return Issue{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))
+		return Thread{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))
 	}
 	return fromGitHubIssue(opened), nil
-}
-
-func (g *githubClient) EditIssue(ctx context.Context, number int64, e Edit) error {
-	if err := g.editLabels(ctx, number, e); err != nil || e.onlyLabels() {
-		return err
-	}
-	return g.editIssue(ctx, number, &github.IssueRequest{Title: e.titled(), Body: e.text()})
-}
-
-func (g *githubClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {
-	if _, err := g.AddComment(ctx, number, comment); err != nil {
-		return err
-	}
-	return g.editIssue(ctx, number, &github.IssueRequest{Body: &body, State: new("closed")})
-}
-
-func (g *githubClient) editIssue(ctx context.Context, number int64, change *github.IssueRequest) error {
-	_, _, err := g.api.Issues.Edit(ctx, g.owner, g.name, int(number), change)
-	return wrapf(err, "edit issue %d", number)
 }
 
 func (g *githubClient) Access(ctx context.Context) (Access, error) {

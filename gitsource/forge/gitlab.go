@@ -77,8 +77,8 @@ func (g *gitlabClient) PullRequest(ctx context.Context, number int64) (PullReque
 
 func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	out := PullRequest{
-		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Labels: slices.Sorted(slices.Values(mr.Labels)),
-		Base: mr.TargetBranch, Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
+		Thread: Thread{Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Labels: slices.Sorted(slices.Values(mr.Labels)), State: Open},
+		Base:   mr.TargetBranch, Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID),
 	}
 	if mr.CreatedAt != nil {
 		out.Opened = *mr.CreatedAt
@@ -115,8 +115,8 @@ func (g *gitlabClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (P
 	return fromGitLab(&mr.BasicMergeRequest), nil
 }
 
-func (g *gitlabClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
-	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{
+func (g *gitlabClient) Edit(ctx context.Context, t Thread, e Edit) error {
+	return g.edit(ctx, t, &gitlab.UpdateMergeRequestOptions{
 		Title: e.titled(), Description: e.text(), AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
 	})
 }
@@ -129,16 +129,29 @@ func gitlabLabels(names []string) *gitlab.LabelOptions {
 	return new(gitlab.LabelOptions(names))
 }
 
-func (g *gitlabClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
-	if _, err := g.AddComment(ctx, number, comment); err != nil {
+func (g *gitlabClient) Close(ctx context.Context, t Thread, comment, body string) error {
+	var err error
+	if t.Kind == KindIssue {
+		_, _, err = g.api.Notes.CreateIssueNote(g.project, t.Number, &gitlab.CreateIssueNoteOptions{Body: &comment}, gitlab.WithContext(ctx))
+		err = wrapf(err, "comment on issue %d", t.Number)
+	} else {
+		_, err = g.AddComment(ctx, t.Number, comment)
+	}
+	if err != nil {
 		return err
 	}
-	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{Description: &body, StateEvent: new("close")})
+	return g.edit(ctx, t, &gitlab.UpdateMergeRequestOptions{Description: &body, StateEvent: new("close")})
 }
 
-func (g *gitlabClient) edit(ctx context.Context, number int64, change *gitlab.UpdateMergeRequestOptions) error {
-	_, _, err := g.api.MergeRequests.UpdateMergeRequest(g.project, number, change, gitlab.WithContext(ctx))
-	return wrapf(err, "edit merge request %d", number)
+func (g *gitlabClient) edit(ctx context.Context, t Thread, change *gitlab.UpdateMergeRequestOptions) error {
+	if t.Kind == KindIssue {
+		_, _, err := g.api.Issues.UpdateIssue(g.project, t.Number, &gitlab.UpdateIssueOptions{
+			Title: change.Title, Description: change.Description, StateEvent: change.StateEvent, AddLabels: change.AddLabels, RemoveLabels: change.RemoveLabels,
+		}, gitlab.WithContext(ctx))
+		return wrapf(err, "edit issue %d", t.Number)
+	}
+	_, _, err := g.api.MergeRequests.UpdateMergeRequest(g.project, t.Number, change, gitlab.WithContext(ctx))
+	return wrapf(err, "edit merge request %d", t.Number)
 }
 
 func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
@@ -284,7 +297,7 @@ func (g *gitlabClient) CommentOnLines(ctx context.Context, number int64, head, _
 	return errors.Join(refused...)
 }
 
-func (g *gitlabClient) ListIssues(ctx context.Context, label string, state State) ([]Issue, error) {
+func (g *gitlabClient) ListIssues(ctx context.Context, label string, state State) ([]Thread, error) {
 	option := gitlab.ListProjectIssuesOptions{Scope: new("created_by_me"), Labels: &gitlab.LabelOptions{label}}
 	switch state {
 	case Open:
@@ -292,13 +305,13 @@ func (g *gitlabClient) ListIssues(ctx context.Context, label string, state State
 	case Closed:
 		option.State = new("closed")
 	}
-	return listIssues(label, func(page int) ([]Issue, bool, error) {
+	return listIssues(label, func(page int) ([]Thread, bool, error) {
 		option.ListOptions = gitlab.ListOptions{Page: int64(page), PerPage: issuesPageSize}
 		list, resp, err := g.api.Issues.ListProjectIssues(g.project, &option, gitlab.WithContext(ctx))
 		if err != nil {
 			return nil, false, g.issuesError(ctx, err)
 		}
-		var out []Issue
+		var out []Thread
 		for _, i := range list {
 			out = append(out, fromGitLabIssue(i))
 		}
@@ -317,8 +330,8 @@ func (g *gitlabClient) issuesError(ctx context.Context, err error) error {
 	})
 }
 
-func fromGitLabIssue(i *gitlab.Issue) Issue {
-	out := Issue{Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
+func fromGitLabIssue(i *gitlab.Issue) Thread {
+	out := Thread{Kind: KindIssue, Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
 	if i.CreatedAt != nil {
 		out.Opened = *i.CreatedAt
 	}
@@ -331,7 +344,7 @@ func fromGitLabIssue(i *gitlab.Issue) Issue {
 	return out
 }
 
-func (g *gitlabClient) Issue(ctx context.Context, number int64) (*Issue, error) {
+func (g *gitlabClient) Issue(ctx context.Context, number int64) (*Thread, error) {
 	i, _, err := g.api.Issues.GetIssue(g.project, number, gitlab.WithContext(ctx))
 	if err != nil {
 		if err = g.issuesError(ctx, err); isGone(err) {
@@ -343,31 +356,13 @@ func (g *gitlabClient) Issue(ctx context.Context, number int64) (*Issue, error) 
 	return &found, nil
 }
 
-func (g *gitlabClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
+func (g *gitlabClient) OpenIssue(ctx context.Context, i NewIssue) (Thread, error) {
 	options := &gitlab.CreateIssueOptions{Title: &i.Title, Description: &i.Body, Labels: new(gitlab.LabelOptions(i.Labels))} // GitLab creates missing labels
 	opened, _, err := g.api.Issues.CreateIssue(g.project, options, gitlab.WithContext(ctx))
 	if err != nil {
-		return Issue{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))
+		return Thread{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))
 	}
 	return fromGitLabIssue(opened), nil
-}
-
-func (g *gitlabClient) EditIssue(ctx context.Context, number int64, e Edit) error {
-	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{
-		Title: e.titled(), Description: e.text(), AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
-	})
-}
-
-func (g *gitlabClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {
-	if _, _, err := g.api.Notes.CreateIssueNote(g.project, number, &gitlab.CreateIssueNoteOptions{Body: &comment}, gitlab.WithContext(ctx)); err != nil {
-		return fmt.Errorf("comment on issue %d: %w", number, err)
-	}
-	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{Description: &body, StateEvent: new("close")})
-}
-
-func (g *gitlabClient) editIssue(ctx context.Context, number int64, change *gitlab.UpdateIssueOptions) error {
-	_, _, err := g.api.Issues.UpdateIssue(g.project, number, change, gitlab.WithContext(ctx))
-	return wrapf(err, "edit issue %d", number)
 }
 
 func (g *gitlabClient) Access(ctx context.Context) (Access, error) {

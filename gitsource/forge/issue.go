@@ -5,24 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 )
-
-// An Issue is an issue of the repository that is not a pull request.
-type Issue struct {
-	Number int64
-	// URL is its address in a browser.
-	URL         string
-	Title, Body string
-	// Labels are sorted.
-	Labels []string
-	// State is Open or Closed.
-	State State
-	// Opened is the time at which it was opened first.
-	Opened time.Time
-	// Ended is the time at which it was closed; zero while it is open.
-	Ended time.Time
-}
 
 // A NewIssue has the fields of an issue to open.
 type NewIssue struct {
@@ -41,11 +24,11 @@ const (
 )
 
 // listIssues reads the issues with a label page by page, the newest first.
-func listIssues(label string, read func(page int) (entries []Issue, next bool, err error)) ([]Issue, error) {
-	var list []Issue
+func listIssues(label string, read func(page int) (entries []Thread, next bool, err error)) ([]Thread, error) {
+	var list []Thread
 	next, text := true, 0
 	for page := 1; next && page <= mostIssues/issuesPageSize && len(list) < mostIssues; page++ {
-		var entries []Issue
+		var entries []Thread
 		var err error
 		if entries, next, err = read(page); err != nil {
 			return nil, fmt.Errorf("list issues: %w", err)

@@ -20,7 +20,7 @@ func keepsIssueContract(t *testing.T, h host) {
 			t.Fatal(err)
 		}
 	}
-	check := func(what string, got, want forge.Issue) {
+	check := func(what string, got, want forge.Thread) {
 		t.Helper()
 		if got.Ended.IsZero() != (want.State == forge.Open) {
 			t.Errorf("%s: ended at %s", what, got.Ended)
@@ -33,7 +33,7 @@ func keepsIssueContract(t *testing.T, h host) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
 	}
-	listed := func(state forge.State, n int) []forge.Issue {
+	listed := func(state forge.State, n int) []forge.Thread {
 		t.Helper()
 		list, err := c.ListIssues(ctx, issueLabel, state)
 		must(err)
@@ -50,11 +50,11 @@ func keepsIssueContract(t *testing.T, h host) {
 	draft := forge.NewIssue{Title: "Drift", Body: "one", Labels: []string{driftLabel, issueLabel}}
 	opened, err := c.OpenIssue(ctx, draft)
 	must(err)
-	want := forge.Issue{Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Labels: draft.Labels, State: forge.Open}
+	want := forge.Thread{Kind: forge.KindIssue, Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Labels: draft.Labels, State: forge.Open}
 	check("opened", opened, want)
 
 	h.step("edit an issue")
-	must(c.EditIssue(ctx, opened.Number, forge.Edit{Title: "Another drift", Body: "edited", AddLabels: []string{"placement/shop"}, RemoveLabels: []string{driftLabel}}))
+	must(c.Edit(ctx, opened, forge.Edit{Title: "Another drift", Body: "edited", AddLabels: []string{"placement/shop"}, RemoveLabels: []string{driftLabel}}))
 	want.Title, want.Body, want.Labels = "Another drift", "edited", []string{issueLabel, "placement/shop"}
 
 	h.step("list open issues")
@@ -75,7 +75,7 @@ func keepsIssueContract(t *testing.T, h host) {
 	}
 
 	h.step("close an issue")
-	must(c.CloseIssue(ctx, opened.Number, "it is over", "closed"))
+	must(c.Close(ctx, opened, "it is over", "closed"))
 	want.Body, want.State = "closed", forge.Closed
 
 	h.step("list all issues")

@@ -36,7 +36,7 @@ func TestAnEditOfLabelsChangesNothingElse(t *testing.T) {
 		}))
 		defer server.Close()
 		client := newClient(t, kind, server.URL, "org/fleet", "token")
-		if err := client.EditPullRequest(t.Context(), 7, forge.Edit{RemoveLabels: []string{"plan"}}); err != nil {
+		if err := client.Edit(t.Context(), forge.Thread{Number: 7}, forge.Edit{RemoveLabels: []string{"plan"}}); err != nil {
 			t.Error(kind, err)
 		}
 		if len(sent) != 1 || sent[0] != want {

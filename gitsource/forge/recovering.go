@@ -44,10 +44,10 @@ func (c recovering) OpenPullRequest(ctx context.Context, p NewPullRequest) (resu
 	return c.client.OpenPullRequest(ctx, p)
 }
 
-// EditPullRequest implements Client.
-func (c recovering) EditPullRequest(ctx context.Context, number int64, e Edit) (err error) {
+// Edit implements Client.
+func (c recovering) Edit(ctx context.Context, t Thread, e Edit) (err error) {
 	defer recovered(&err)
-	return c.client.EditPullRequest(ctx, number, e)
+	return c.client.Edit(ctx, t, e)
 }
 
 // RequestReviewers implements Client.
@@ -62,10 +62,10 @@ func (c recovering) EnsureLabels(ctx context.Context, labels []Label) (err error
 	return c.client.EnsureLabels(ctx, labels)
 }
 
-// ClosePullRequest implements Client.
-func (c recovering) ClosePullRequest(ctx context.Context, number int64, comment, body string) (err error) {
+// Close implements Client.
+func (c recovering) Close(ctx context.Context, t Thread, comment, body string) (err error) {
 	defer recovered(&err)
-	return c.client.ClosePullRequest(ctx, number, comment, body)
+	return c.client.Close(ctx, t, comment, body)
 }
 
 // FindComment implements Client.
@@ -123,33 +123,21 @@ func (c recovering) CommentOnLines(ctx context.Context, number int64, head, text
 }
 
 // ListIssues implements Client.
-func (c recovering) ListIssues(ctx context.Context, label string, state State) (result []Issue, err error) {
+func (c recovering) ListIssues(ctx context.Context, label string, state State) (result []Thread, err error) {
 	defer recovered(&err)
 	return c.client.ListIssues(ctx, label, state)
 }
 
 // Issue implements Client.
-func (c recovering) Issue(ctx context.Context, number int64) (result *Issue, err error) {
+func (c recovering) Issue(ctx context.Context, number int64) (result *Thread, err error) {
 	defer recovered(&err)
 	return c.client.Issue(ctx, number)
 }
 
 // OpenIssue implements Client.
-func (c recovering) OpenIssue(ctx context.Context, i NewIssue) (result Issue, err error) {
+func (c recovering) OpenIssue(ctx context.Context, i NewIssue) (result Thread, err error) {
 	defer recovered(&err)
 	return c.client.OpenIssue(ctx, i)
-}
-
-// EditIssue implements Client.
-func (c recovering) EditIssue(ctx context.Context, number int64, e Edit) (err error) {
-	defer recovered(&err)
-	return c.client.EditIssue(ctx, number, e)
-}
-
-// CloseIssue implements Client.
-func (c recovering) CloseIssue(ctx context.Context, number int64, comment, body string) (err error) {
-	defer recovered(&err)
-	return c.client.CloseIssue(ctx, number, comment, body)
 }
 
 // SetStatus implements Client.

@@ -24,8 +24,8 @@ var requests = map[string]func(ctx context.Context, c forge.Client) error{
 		_, err := c.OpenPullRequest(ctx, forge.NewPullRequest{Title: "x", Base: "main", Branch: "x", Labels: []string{"l"}})
 		return err
 	},
-	"EditPullRequest": func(ctx context.Context, c forge.Client) error {
-		return c.EditPullRequest(ctx, 1, forge.Edit{RemoveLabels: []string{"l"}})
+	"Edit": func(ctx context.Context, c forge.Client) error {
+		return c.Edit(ctx, forge.Thread{Number: 1}, forge.Edit{RemoveLabels: []string{"l"}})
 	},
 	"EnsureLabels": func(ctx context.Context, c forge.Client) error {
 		return c.EnsureLabels(ctx, []forge.Label{{Name: "l"}})
@@ -41,7 +41,7 @@ var requests = map[string]func(ctx context.Context, c forge.Client) error{
 		return err
 	},
 	"Approvals": func(ctx context.Context, c forge.Client) error {
-		_, err := c.Approvals(ctx, forge.PullRequest{Number: 1, Head: strings.Repeat("a", 40)})
+		_, err := c.Approvals(ctx, forge.PullRequest{Thread: forge.Thread{Number: 1}, Head: strings.Repeat("a", 40)})
 		return err
 	},
 	"FindLineComments": func(ctx context.Context, c forge.Client) error { _, err := c.FindLineComments(ctx, 1, "m"); return err },

@@ -87,5 +87,5 @@ func (g *gitlabClient) RequestReviewers(ctx context.Context, number int64, names
 			ids = append(ids, r.ID)
 		}
 	}
-	return refused, g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{ReviewerIDs: &ids})
+	return refused, g.edit(ctx, Thread{Number: number}, &gitlab.UpdateMergeRequestOptions{ReviewerIDs: &ids})
 }

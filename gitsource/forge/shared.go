@@ -55,14 +55,14 @@ func (s *Shared) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullReq
 	return s.Client.OpenPullRequest(ctx, p)
 }
 
-// EditPullRequest implements Client.
-func (s *Shared) EditPullRequest(ctx context.Context, number int64, e Edit) error {
+// Edit implements Client.
+func (s *Shared) Edit(ctx context.Context, t Thread, e Edit) error {
 	defer s.ForgetList()
-	return s.Client.EditPullRequest(ctx, number, e)
+	return s.Client.Edit(ctx, t, e)
 }
 
-// ClosePullRequest implements Client.
-func (s *Shared) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
+// Close implements Client.
+func (s *Shared) Close(ctx context.Context, t Thread, comment, body string) error {
 	defer s.ForgetList()
-	return s.Client.ClosePullRequest(ctx, number, comment, body)
+	return s.Client.Close(ctx, t, comment, body)
 }

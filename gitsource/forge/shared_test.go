@@ -25,10 +25,10 @@ func (l *listed) ListOpen(context.Context, string) ([]forge.PullRequest, error) 
 		l.meanwhile = nil
 		act()
 	}
-	return []forge.PullRequest{{Number: int64(l.lists)}}, l.fail
+	return []forge.PullRequest{{Thread: forge.Thread{Number: int64(l.lists)}}}, l.fail
 }
 
-func (l *listed) ClosePullRequest(context.Context, int64, string, string) error { return l.fail }
+func (l *listed) Close(context.Context, forge.Thread, string, string) error { return l.fail }
 
 // Two users who list once per interval cause one request per interval, whatever the time
 // between their calls.
@@ -69,7 +69,7 @@ func TestASharedListIsForgotten(t *testing.T) {
 		asks("the first", "main", true)
 		asks("the next", "main", false)
 		asks("another base", "release", true)
-		if err := s.ClosePullRequest(t.Context(), 1, "", ""); err != nil {
+		if err := s.Close(t.Context(), forge.Thread{}, "", ""); err != nil {
 			t.Error(err)
 		}
 		asks("after one was closed", "release", true)

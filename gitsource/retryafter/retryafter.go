@@ -1,4 +1,5 @@
-// Package retryafter reads the delay that an HTTP server asks its clients for.
+// Package retryafter says when a failed request is sent again: after a delay that doubles with each failure, or when the server
+// asks for it.
 package retryafter
 
 import (
@@ -26,4 +27,16 @@ func Of(h http.Header, now time.Time) time.Duration {
 		}
 	}
 	return 0
+}
+
+// Failures returns the delay after a number of consecutive failures: first, doubled with each further failure up to most. Without
+// a failure there is none.
+func Failures(n int, first, most time.Duration) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	for ; n > 1 && first < most; n-- {
+		first *= 2
+	}
+	return min(first, most)
 }

@@ -37,3 +37,12 @@ func TestRetryAfter(t *testing.T) {
 		})
 	}
 }
+
+// The delay doubles with each failure, and never exceeds its maximum.
+func TestFailures(t *testing.T) {
+	for n, want := range map[int]time.Duration{-1: 0, 0: 0, 1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second, 1000: 10 * time.Second} {
+		if got := Failures(n, time.Second, 10*time.Second); got != want {
+			t.Errorf("after %d failures %s, want %s", n, got, want)
+		}
+	}
+}

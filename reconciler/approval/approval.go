@@ -21,7 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -55,7 +55,7 @@ type Config struct {
 	// Base is the tracked branch.
 	Base string
 	// Approve carries out a decision. The error is a [*RefusedError] if that is not possible, which says why.
-	Approve func(ctx context.Context, d Decision) (said string, err error)
+	Approve func(ctx context.Context, d Decision) (answer string, err error)
 	// Parent returns the first parent of a commit; empty if it has none.
 	Parent func(ctx context.Context, commit string) (string, error)
 	// Content identifies the content of a placement at a commit; known is false if the commit does not have the placement.
@@ -65,22 +65,19 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// wakeSpacing is the minimum time between two looks at reviews, however often Wake is called.
-const wakeSpacing = 5 * time.Second
-
 // An Approver approves stages.
 type Approver struct {
 	cfg      Config
-	wake     chan struct{}
+	loop     poll.Loop
 	report   atomic.Pointer[status.Report]
-	troubles atomic.Pointer[[]string]
+	troubles poll.Troubles
 
 	// The fields below belong to Run's goroutine.
 
 	// changes are the commits that have made the content of each run, and refused says why no review approves it.
 	changes map[runKey][]string
 	refused map[runKey]string
-	retry   backoff.Backoff
+	retry   poll.Backoff
 }
 
 // A runKey identifies a run of a placement.
@@ -88,7 +85,7 @@ type runKey struct{ placement, run string }
 
 // New returns an Approver that does nothing until it runs.
 func New(cfg Config) *Approver {
-	return &Approver{cfg: cfg, wake: make(chan struct{}, 1), changes: map[runKey][]string{}, refused: map[runKey]string{}}
+	return &Approver{cfg: cfg, loop: poll.NewLoop(), changes: map[runKey][]string{}, refused: map[runKey]string{}}
 }
 
 // Observe takes a new report. It never blocks. For a nil Approver it does nothing.
@@ -100,12 +97,8 @@ func (a *Approver) Observe(r *status.Report) {
 
 // Wake causes a look at reviews soon. It never blocks, and any goroutine may call it. On a nil Approver it does nothing.
 func (a *Approver) Wake() {
-	if a == nil {
-		return
-	}
-	select {
-	case a.wake <- struct{}{}:
-	default:
+	if a != nil {
+		a.loop.Wake()
 	}
 }
 
@@ -114,57 +107,29 @@ func (a *Approver) Troubles() []string {
 	if a == nil {
 		return nil
 	}
-	if list := a.troubles.Load(); list != nil {
-		return *list
-	}
-	return nil
+	return a.troubles.List()
 }
 
 // Run works until ctx is done. An error of the forge does not end it: it is logged, and the request is tried again.
 func (a *Approver) Run(ctx context.Context) error {
-	timer := time.NewTimer(a.cfg.Interval)
-	defer timer.Stop()
-	defer a.troubles.Store(nil)
-	var last time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.wake:
-			if wait := wakeSpacing - time.Since(last); wait > 0 {
-				timer.Reset(wait)
-				continue
-			}
-		case <-timer.C:
-		}
-		last = time.Now()
-		a.pass(ctx, last)
-		timer.Reset(max(a.cfg.Interval, a.retry.Wait(time.Now())))
-	}
+	defer a.troubles.Set(nil)
+	a.loop.Run(ctx, a.cfg.Interval, a.pass)
+	return nil
 }
 
-// pass approves the stages that reviews approve.
-func (a *Approver) pass(ctx context.Context, now time.Time) {
+// pass approves the stages that reviews approve, and returns how long the next pass has to wait.
+func (a *Approver) pass(ctx context.Context, now time.Time) time.Duration {
 	r := a.report.Load()
 	if r == nil || a.retry.Wait(now) > 0 {
-		return
+		return a.retry.Wait(now)
 	}
-	err := a.approveReviewed(ctx, r)
-	switch {
-	case ctx.Err() != nil:
-		return
-	case err != nil:
-		if a.retry.Fail(err, now) {
-			a.cfg.Log.Warn("reviews are not read; trying again", "err", err)
-		}
-	case a.retry.Succeed():
-		a.cfg.Log.Info("reviews are read again")
-	}
+	a.retry.Record(ctx, a.approveReviewed(ctx, r), now, a.cfg.Log, "reviews are not read", "reviews are read again")
 	var troubles []string
 	if a.retry.Failures() > 0 {
 		troubles = append(troubles, "reviews approve no stage of an update run "+a.retry.String())
 	}
-	a.troubles.Store(&troubles)
+	a.troubles.Set(troubles)
+	return a.retry.Wait(now)
 }
 
 // approveReviewed looks at all runs that wait for an approval which reviews may give.
@@ -320,7 +285,7 @@ func (a *Approver) Follows() bool {
 
 // Comment executes the command to approve a stage that a user has written to a pull request: its arguments are those of
 // gitfleet approve, without the placement.
-func (a *Approver) Comment(ctx context.Context, pr forge.PullRequest, author forge.Remark, by, args string) (said string, err error) {
+func (a *Approver) Comment(ctx context.Context, pr forge.PullRequest, author forge.Remark, by, args string) (answer string, err error) {
 	d, err := parse(args)
 	if err != nil {
 		return "", err
@@ -340,7 +305,7 @@ func (a *Approver) Comment(ctx context.Context, pr forge.PullRequest, author for
 
 // decide carries out a decision about all runs that are under way with the content of a commit.
 func (a *Approver) decide(ctx context.Context, r *status.Report, commit string, d Decision) (string, error) {
-	var said, ended []string
+	var answers, ended []string
 	done := false
 	for _, p := range r.Plan().Placements {
 		for i := range p.Record.Runs {
@@ -366,14 +331,14 @@ func (a *Approver) decide(ctx context.Context, r *status.Report, commit string, 
 			default:
 				done, text = true, markdown.Code(text)
 			}
-			said = append(said, text)
+			answers = append(answers, text)
 		}
 	}
 	switch {
-	case done || len(said) > 1:
-		return strings.Join(said, "; ") + ".", nil
-	case len(said) == 1:
-		return "N" + strings.TrimPrefix(said[0], "n"), nil
+	case done || len(answers) > 1:
+		return strings.Join(answers, "; ") + ".", nil
+	case len(answers) == 1:
+		return "N" + strings.TrimPrefix(answers[0], "n"), nil
 	case len(ended) > 0:
 		return "", refuse("%s", strings.Join(ended, "; "))
 	}

@@ -53,7 +53,7 @@ func (w *world) MergedPullRequest(_ context.Context, _, commit string) (*forge.P
 	if _, merged := w.approvals[commit]; !merged {
 		return nil, w.fail
 	}
-	return &forge.PullRequest{Number: 7, URL: "https://git.example.com/pulls/" + commit, State: forge.Merged, MergeCommit: commit, AuthorID: 1}, w.fail
+	return &forge.PullRequest{Thread: forge.Thread{Number: 7, URL: "https://git.example.com/pulls/" + commit, State: forge.Merged}, MergeCommit: commit, AuthorID: 1}, w.fail
 }
 
 func (w *world) Approvals(_ context.Context, pr forge.PullRequest) (out []forge.Remark, err error) {
@@ -186,7 +186,7 @@ func TestComments(t *testing.T) {
 			"Nothing was done: `stage canary is finished`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, pr := newWorld(), forge.PullRequest{State: forge.Merged, MergeCommit: "c3", AuthorID: 1}
+			w, pr := newWorld(), forge.PullRequest{Thread: forge.Thread{State: forge.Merged}, MergeCommit: "c3", AuthorID: 1}
 			if test.change != nil {
 				test.change(w, &pr)
 			}

@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/approval"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -37,8 +37,8 @@ type Forge interface {
 // Proposals are the pull requests of drift; see [proposal.Proposer].
 type Proposals interface {
 	Follows() bool
-	Hold(ctx context.Context, name string, number int64, by string, on bool) (said string, err error)
-	Revert(ctx context.Context, name string, number int64, by string) (said string, err error)
+	Hold(ctx context.Context, name string, number int64, by string, on bool) (answer string, err error)
+	Revert(ctx context.Context, name string, number int64, by string) (answer string, err error)
 }
 
 // Plans are those of open pull requests; see the Reviewer of package review.
@@ -52,7 +52,7 @@ type Plans interface {
 type Runs interface {
 	Follows() bool
 	// Comment approves a stage of the runs with the content of a pull request, as the arguments of a command say.
-	Comment(ctx context.Context, pr forge.PullRequest, author forge.Remark, by, args string) (said string, err error)
+	Comment(ctx context.Context, pr forge.PullRequest, author forge.Remark, by, args string) (answer string, err error)
 }
 
 // Config configures a Commander.
@@ -85,14 +85,12 @@ const (
 	// now.
 	mostAttempts = 5
 	patience     = 30 * time.Minute
-	// wakeSpacing is the minimum time between two lists, however often Wake is called.
-	wakeSpacing = 5 * time.Second
 )
 
 // A Commander executes commands.
 type Commander struct {
 	cfg  Config
-	wake chan struct{}
+	loop poll.Loop
 
 	// The fields below belong to Run's goroutine.
 
@@ -100,65 +98,36 @@ type Commander struct {
 	since time.Time
 	// done are the comments that need nothing more, and failed has the backoff of commands that could not be executed.
 	done   map[int64]time.Time
-	failed map[int64]*backoff.Backoff
-	retry  backoff.Backoff
+	failed map[int64]*poll.Backoff
+	retry  poll.Backoff
 	// hidden says that the token may not ask who may write to the repository.
 	hidden bool
 }
 
 // New returns a Commander that does nothing until it runs.
 func New(cfg Config) *Commander {
-	return &Commander{cfg: cfg, wake: make(chan struct{}, 1), done: map[int64]time.Time{}, failed: map[int64]*backoff.Backoff{}}
+	return &Commander{cfg: cfg, loop: poll.NewLoop(), done: map[int64]time.Time{}, failed: map[int64]*poll.Backoff{}}
 }
 
 // Wake causes comments to be read soon. It never blocks, and any goroutine may call it. On a nil Commander it does nothing.
 func (c *Commander) Wake() {
-	if c == nil {
-		return
-	}
-	select {
-	case c.wake <- struct{}{}:
-	default:
+	if c != nil {
+		c.loop.Wake()
 	}
 }
 
 // Run works until ctx is done. An error of the forge does not end it: it is logged, and the request is tried again.
 func (c *Commander) Run(ctx context.Context) error {
-	timer := time.NewTimer(c.cfg.Interval)
-	defer timer.Stop()
-	var last time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.wake:
-			if wait := wakeSpacing - time.Since(last); wait > 0 {
-				timer.Reset(wait)
-				continue
-			}
-		case <-timer.C:
-		}
-		last = time.Now()
-		c.pass(ctx, last)
-		timer.Reset(max(c.cfg.Interval, c.retry.Wait(time.Now())))
-	}
+	c.loop.Run(ctx, c.cfg.Interval, c.pass)
+	return nil
 }
 
-// pass executes the commands in comments that are new.
-func (c *Commander) pass(ctx context.Context, now time.Time) {
-	if c.retry.Wait(now) > 0 || !c.cfg.Proposals.Follows() && (c.cfg.Plans == nil || !c.cfg.Plans.Follows()) && !c.cfg.Runs.Follows() {
-		return
+// pass executes the commands in comments that are new, and returns how long the next pass has to wait.
+func (c *Commander) pass(ctx context.Context, now time.Time) time.Duration {
+	if c.retry.Wait(now) <= 0 && (c.cfg.Proposals.Follows() || c.cfg.Plans != nil && c.cfg.Plans.Follows() || c.cfg.Runs.Follows()) {
+		c.retry.Record(ctx, c.read(ctx, now), now, c.cfg.Log, "commands in comments are not executed", "commands in comments are executed again")
 	}
-	err := c.read(ctx, now)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		if c.retry.Fail(err, now) {
-			c.cfg.Log.Warn("commands in comments are not executed; trying again", "err", err)
-		}
-	default:
-		c.retry.Succeed()
-	}
+	return c.retry.Wait(now)
 }
 
 // read reads the comments, and executes the commands in them. It returns only errors that every request is likely to meet.
@@ -211,7 +180,7 @@ func (c *Commander) read(ctx context.Context, now time.Time) error {
 func (c *Commander) givesUp(ctx context.Context, r forge.Remark, err error, now time.Time) bool {
 	failed := c.failed[r.ID]
 	if failed == nil {
-		failed = &backoff.Backoff{}
+		failed = &poll.Backoff{}
 		c.failed[r.ID] = failed
 	}
 	if failed.Fail(err, now) {
@@ -278,7 +247,7 @@ type call struct {
 	pr     forge.PullRequest
 	// change names the change of a pull request of drift; empty for others.
 	change string
-	// by is who said it, and where.
+	// by is who wrote it, and where.
 	by string
 }
 
@@ -288,7 +257,7 @@ var commands = []struct {
 	// drift says that it is for pull requests of drift only, and open that it is for open ones only.
 	drift, open bool
 	does        string
-	do          func(c *Commander, ctx context.Context, x call) (said string, err error)
+	do          func(c *Commander, ctx context.Context, x call) (answer string, err error)
 }{
 	{"plan", false, false, "plans the pull request again", (*Commander).plan},
 	{"hold", true, true, "keeps the object as it is, until `/gitfleet unhold`", func(c *Commander, ctx context.Context, x call) (string, error) {
@@ -361,11 +330,11 @@ func (c *Commander) run(ctx context.Context, x call, verb string) (string, error
 		return help(x), nil
 	}
 	if name, args, _ := strings.Cut(verb, " "); name == approve {
-		said, err := c.cfg.Runs.Comment(ctx, x.pr, x.remark, x.by, args)
+		text, err := c.cfg.Runs.Comment(ctx, x.pr, x.remark, x.by, args)
 		if refused, ok := errors.AsType[*approval.RefusedError](err); ok {
 			return "Nothing was done: " + markdown.Code(refused.Error()), nil
 		}
-		return said, err
+		return text, err
 	}
 	for _, command := range commands {
 		if command.verb != verb {
@@ -374,7 +343,7 @@ func (c *Commander) run(ctx context.Context, x call, verb string) (string, error
 		if command.drift && x.change == "" {
 			return fmt.Sprintf("%s is only for pull requests of drift.\n\n%s", markdown.Code(word+" "+verb), help(x)), nil
 		}
-		said, err := command.do(c, ctx, x)
+		text, err := command.do(c, ctx, x)
 		refused, _ := errors.AsType[*proposal.RefusedError](err)
 		_, unknown := errors.AsType[*status.UnknownError](err)
 		switch {
@@ -383,7 +352,7 @@ func (c *Commander) run(ctx context.Context, x call, verb string) (string, error
 		case refused != nil && !refused.Temporary:
 			return "Nothing was done: " + markdown.Code(err.Error()), nil
 		}
-		return said, err
+		return text, err
 	}
 	return fmt.Sprintf("There is no command %s.\n\n%s", markdown.Code(forge.Shorten(word+" "+verb, 100)), help(x)), nil
 }

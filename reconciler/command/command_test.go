@@ -52,7 +52,7 @@ func (w *world) MayWrite(_ context.Context, r forge.Remark) (bool, error) {
 }
 
 func (w *world) PullRequest(_ context.Context, number int64) (forge.PullRequest, error) {
-	pr := forge.PullRequest{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), Base: "main", State: forge.Open}
+	pr := forge.PullRequest{Thread: forge.Thread{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), State: forge.Open}, Base: "main"}
 	switch number {
 	case 1:
 		pr.Branch, pr.Body = "gitfleet/drift/"+drift, "<!-- gitfleet: shop "+drift+" -->"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 )
 
 // 300 changes at once on 100 clusters, which people merge and close one after the other: every
@@ -60,7 +61,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.pulls), len(decided), changes)
 	}
 	for _, c := range held {
-		if s := p.states[c.hash]; s == nil || s.state != decided[branchPrefix+c.hash] {
+		if s := p.states[c.hash]; s == nil || s.State != decided[branchPrefix+c.hash] {
 			t.Errorf("of change %s is known %+v, and it was %s", c.hash, s, decided[branchPrefix+c.hash])
 		}
 	}
@@ -93,11 +94,11 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 	before := p.forge.requests
 	for range 100 {
 		p.woken = true
-		p.forge.now = p.forge.now.Add(wakeSpacing / 10)
+		p.forge.now = p.forge.now.Add(poll.Spacing / 10)
 		p.advance(t.Context(), p.forge.now)
 	}
 	if n := p.forge.requests - before; n > 20 {
-		t.Errorf("%d requests in %s", n, 10*wakeSpacing)
+		t.Errorf("%d requests in %s", n, 10*poll.Spacing)
 	}
 	for range 3 {
 		p.Wake() // never blocks

@@ -31,14 +31,14 @@ func (p *Proposer) sendDecisions(now time.Time) {
 		switch by := p.putBack[c.hash]; {
 		case by != "":
 			putBack, message = true, putBackMessage(by)
-		case s.branch == "" && !p.canOffer(c, now) && (s.neverOffered || p.cfg.Forge == nil):
+		case s.name == "" && !p.canOffer(c, now) && (s.neverOffered || p.cfg.Forge == nil):
 			state = Inexpressible
 			putBack, message = p.decideInexpressible(c, s, now)
 		case p.cfg.Forge == nil:
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
 		all.add(c, putBack, message, now)
-		held.items = append(held.items, heldItem{change: c, state: state, url: s.url, message: message, together: offeredWith(&p.follower, c, s)})
+		held.items = append(held.items, heldItem{change: c, state: state, url: s.URL, message: message, together: offeredWith(&p.follower, c, s)})
 	}
 	p.held.Store(held)
 	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.DriftDecisions, ledger.DriftDecisions]) {
@@ -50,8 +50,8 @@ func (p *Proposer) sendDecisions(now time.Time) {
 // decideNotOffered returns the decision about a change that is not offered.
 func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
 	it = heldItem{change: n.change, state: n.state, message: n.message}
-	if s := p.states[n.change.hash]; s != nil && s.branch != "" && n.state == Unsettled && s.heldState() != Closed {
-		it.state, it.url = s.heldState(), s.url
+	if s := p.states[n.change.hash]; s != nil && s.name != "" && n.state == Unsettled && s.heldState() != Closed {
+		it.state, it.url = s.heldState(), s.URL
 		if n.message == errNotTried.Error() {
 			_, it.message = p.decideOffered(n.change, s)
 		}
@@ -66,43 +66,43 @@ func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
 // keepsObject reports whether a pull request or issue of the change keeps the object as it is until a
 // user decides: it is open, has the hold label, or has expired.
 func (s *offerState) keepsObject() bool {
-	return s.state == forge.Open || s.state == forge.Closed && (s.hold || s.expired)
+	return s.State == forge.Open || s.State == forge.Closed && (s.onHold() || s.expired())
 }
 
 // decideOffered returns the decision about a change that is offered or will be.
 func (p *Proposer) decideOffered(c *change, s *offerState) (putBack bool, message string) {
 	what, reason := "a pull request", ""
 	switch {
-	case c.reason != nil && s.branch != "" && !isIssue(s.branch):
+	case c.reason != nil && s.name != "" && !s.isIssue():
 		reason = "; the pull request is not kept up to date, since no edit of the files makes the change any more"
 	case c.reason != nil:
 		what, reason = "an issue", fmt.Sprintf("; no edit of the files makes the change: %v", c.reason)
 	}
 	problem := cmp.Or(p.retry.String(), s.retry.String())
-	if isIssue(s.branch) || s.branch == "" && c.reason != nil {
+	if s.isIssue() || s.name == "" && c.reason != nil {
 		problem = cmp.Or(problem, p.issues.String())
 	}
-	switch s.state {
+	switch s.State {
 	case forge.Open:
-		message = "offered as " + s.url
+		message = "offered as " + s.URL
 		if problem != "" {
 			message += "; not followed " + problem
 		}
 	case forge.Merged:
-		message = s.url + " was merged, and its commit is not in force here yet"
+		message = s.URL + " was merged, and its commit is not in force here yet"
 	case forge.Closed:
 		switch {
-		case s.hold:
-			message = s.url + " has the label " + holdLabel
+		case s.onHold():
+			message = s.URL + " has the label " + holdLabel
 			if problem != "" {
 				message += "; not followed " + problem
 			}
-		case s.expired:
-			message = s.url + " has expired: nobody decided about it; see gitfleet proposals"
-		case isIssue(s.branch):
-			return true, s.url + " was closed"
+		case s.expired():
+			message = s.URL + " has expired: nobody decided about it; see gitfleet proposals"
+		case s.isIssue():
+			return true, s.URL + " was closed"
 		default:
-			return true, s.url + " was closed without merging"
+			return true, s.URL + " was closed without merging"
 		}
 	default:
 		message = fmt.Sprintf("offered as %s once it has lasted for %s", what, p.cfg.MinAge)

@@ -34,18 +34,18 @@ func TestDecisionsAboutOffers(t *testing.T) {
 		"refused":                  {nil, offerState{}, "change", "held: left as it is; not offered as a pull request " + since},
 		"issues not listed":        {anchor, offerState{}, "issues", "held: left as it is; not offered as an issue " + since + noEdit},
 		"issues do not matter":     {nil, offerState{}, "issues", "held: left as it is; offered as a pull request once it has lasted for 2m0s"},
-		"open":                     {nil, offerState{branch: pull, state: forge.Open, url: "URL"}, "", "held: left as it is; offered as URL"},
-		"open, not followed":       {nil, offerState{branch: pull, state: forge.Open, url: "URL"}, "forge", "held: left as it is; offered as URL; not followed " + since},
-		"open, issues not listed":  {nil, offerState{branch: pull, state: forge.Open, url: "URL"}, "issues", "held: left as it is; offered as URL"},
-		"open, not updated":        {anchor, offerState{branch: pull, state: forge.Open, url: "URL"}, "", "held: left as it is; offered as URL" + outdated},
-		"open issue":               {anchor, offerState{branch: issue, state: forge.Open, url: "URL"}, "", "held: left as it is; offered as URL" + noEdit},
-		"open issue, not followed": {anchor, offerState{branch: issue, state: forge.Open, url: "URL"}, "issues", "held: left as it is; offered as URL; not followed " + since + noEdit},
-		"merged":                   {nil, offerState{branch: pull, state: forge.Merged, url: "URL"}, "", "held: left as it is; URL was merged, and its commit is not in force here yet"},
-		"rejected":                 {nil, offerState{branch: pull, state: forge.Closed, url: "URL"}, "", "put back: URL was closed without merging"},
-		"rejected, forge is down":  {nil, offerState{branch: pull, state: forge.Closed, url: "URL"}, "forge", "put back: URL was closed without merging"},
-		"closed issue":             {anchor, offerState{branch: issue, state: forge.Closed, url: "URL"}, "", "put back: URL was closed"},
-		"on hold":                  {nil, offerState{branch: pull, state: forge.Closed, hold: true, url: "URL"}, "", "held: left as it is; URL has the label gitfleet/hold"},
-		"on hold, not followed":    {nil, offerState{branch: pull, state: forge.Closed, hold: true, url: "URL"}, "forge", "held: left as it is; URL has the label gitfleet/hold; not followed " + since},
+		"open":                     {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Open, URL: "URL"}, name: pull}}, "", "held: left as it is; offered as URL"},
+		"open, not followed":       {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Open, URL: "URL"}, name: pull}}, "forge", "held: left as it is; offered as URL; not followed " + since},
+		"open, issues not listed":  {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Open, URL: "URL"}, name: pull}}, "issues", "held: left as it is; offered as URL"},
+		"open, not updated":        {anchor, offerState{thread: thread{Thread: forge.Thread{State: forge.Open, URL: "URL"}, name: pull}}, "", "held: left as it is; offered as URL" + outdated},
+		"open issue":               {anchor, offerState{thread: thread{Thread: forge.Thread{Kind: forge.KindIssue, State: forge.Open, URL: "URL"}, name: issue}}, "", "held: left as it is; offered as URL" + noEdit},
+		"open issue, not followed": {anchor, offerState{thread: thread{Thread: forge.Thread{Kind: forge.KindIssue, State: forge.Open, URL: "URL"}, name: issue}}, "issues", "held: left as it is; offered as URL; not followed " + since + noEdit},
+		"merged":                   {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Merged, URL: "URL"}, name: pull}}, "", "held: left as it is; URL was merged, and its commit is not in force here yet"},
+		"rejected":                 {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Closed, URL: "URL"}, name: pull}}, "", "put back: URL was closed without merging"},
+		"rejected, forge is down":  {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Closed, URL: "URL"}, name: pull}}, "forge", "put back: URL was closed without merging"},
+		"closed issue":             {anchor, offerState{thread: thread{Thread: forge.Thread{Kind: forge.KindIssue, State: forge.Closed, URL: "URL"}, name: issue}}, "", "put back: URL was closed"},
+		"on hold":                  {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Closed, Labels: []string{holdLabel}, URL: "URL"}, name: pull}}, "", "held: left as it is; URL has the label gitfleet/hold"},
+		"on hold, not followed":    {nil, offerState{thread: thread{Thread: forge.Thread{State: forge.Closed, Labels: []string{holdLabel}, URL: "URL"}, name: pull}}, "forge", "held: left as it is; URL has the label gitfleet/hold; not followed " + since},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
@@ -73,8 +73,11 @@ func TestDecisionsAboutOffers(t *testing.T) {
 
 // Each state of the forge has one state in the list of proposals.
 func TestTheStateOfAnOffer(t *testing.T) {
+	in := func(s forge.State, labels ...string) offerState {
+		return offerState{thread: thread{Thread: forge.Thread{State: s, Labels: labels}}}
+	}
 	for want, s := range map[State]offerState{
-		Waiting: {}, Open: {state: forge.Open, hold: true}, Merged: {state: forge.Merged}, Closed: {state: forge.Closed}, OnHold: {state: forge.Closed, hold: true},
+		Waiting: {}, Open: in(forge.Open, holdLabel), Merged: in(forge.Merged), Closed: in(forge.Closed), OnHold: in(forge.Closed, holdLabel),
 	} {
 		if got := s.heldState(); got != want {
 			t.Errorf("%+v is %s, want %s", s, got, want)

@@ -12,14 +12,14 @@ import (
 func TestWhatAnEarlierRequestDecides(t *testing.T) {
 	seen := time.Unix(1_800_000_000, 0)
 	for name, test := range map[string]struct {
-		pr   forge.PullRequest
+		pr   thread
 		over bool
 	}{
-		"open":                         {forge.PullRequest{State: forge.Open}, false},
-		"merged before":                {forge.PullRequest{State: forge.Merged, Ended: seen.Add(-time.Second)}, true},
-		"merged since":                 {forge.PullRequest{State: forge.Merged, Ended: seen.Add(time.Second)}, false},
-		"closed by people long before": {forge.PullRequest{State: forge.Closed, Ended: seen.Add(-1000 * time.Hour), Body: "text"}, false},
-		"closed by gitfleet":           {forge.PullRequest{State: forge.Closed, Ended: seen.Add(time.Second), Body: markEnded("text")}, true},
+		"open":                         {thread{Thread: forge.Thread{State: forge.Open}}, false},
+		"merged before":                {thread{Thread: forge.Thread{State: forge.Merged, Ended: seen.Add(-time.Second)}}, true},
+		"merged since":                 {thread{Thread: forge.Thread{State: forge.Merged, Ended: seen.Add(time.Second)}}, false},
+		"closed by people long before": {thread{Thread: forge.Thread{State: forge.Closed, Ended: seen.Add(-1000 * time.Hour), Body: "text"}}, false},
+		"closed by gitfleet":           {thread{Thread: forge.Thread{State: forge.Closed, Ended: seen.Add(time.Second), Body: markEnded("text")}}, true},
 	} {
 		if got := isOver(&test.pr, seen); got != test.over {
 			t.Errorf("%s: over %v, want %v", name, got, test.over)
@@ -31,25 +31,25 @@ func TestWhatAnEarlierRequestDecides(t *testing.T) {
 // gitfleet has closed a newer one.
 func TestWhichIssueOfAChangeCounts(t *testing.T) {
 	body := marker("shop", manualChange(7).hash)
-	rejected, over := forge.Issue{State: forge.Closed, Body: body}, forge.Issue{State: forge.Closed, Body: markEnded(body)}
-	open := forge.Issue{State: forge.Open, Body: body}
-	other := forge.Issue{State: forge.Open, Body: marker("other", manualChange(7).hash)}
+	rejected, over := forge.Thread{State: forge.Closed, Body: body}, forge.Thread{State: forge.Closed, Body: markEnded(body)}
+	open := forge.Thread{State: forge.Open, Body: body}
+	other := forge.Thread{State: forge.Open, Body: marker("other", manualChange(7).hash)}
 	for name, test := range map[string]struct {
-		issues []forge.Issue // the oldest first
+		issues []forge.Thread // the oldest first
 		want   string
 	}{
 		"none":                        {nil, "held: left as it is; offered as https://git.example.com/issues/1; no edit"},
-		"of another fleet":            {[]forge.Issue{other}, "held: left as it is; offered as https://git.example.com/issues/2; no edit"},
-		"one that is over":            {[]forge.Issue{over}, "held: left as it is; offered as https://git.example.com/issues/2; no edit"},
-		"rejected, then over":         {[]forge.Issue{rejected, over}, "put back: https://git.example.com/issues/1 was closed"},
-		"over, then rejected":         {[]forge.Issue{over, rejected}, "put back: https://git.example.com/issues/2 was closed"},
-		"open, then one that is over": {[]forge.Issue{open, over}, "held: left as it is; offered as https://git.example.com/issues/1; no edit"},
-		"rejected, then open":         {[]forge.Issue{rejected, open}, "held: left as it is; offered as https://git.example.com/issues/2; no edit"},
+		"of another fleet":            {[]forge.Thread{other}, "held: left as it is; offered as https://git.example.com/issues/2; no edit"},
+		"one that is over":            {[]forge.Thread{over}, "held: left as it is; offered as https://git.example.com/issues/2; no edit"},
+		"rejected, then over":         {[]forge.Thread{rejected, over}, "put back: https://git.example.com/issues/1 was closed"},
+		"over, then rejected":         {[]forge.Thread{over, rejected}, "put back: https://git.example.com/issues/2 was closed"},
+		"open, then one that is over": {[]forge.Thread{open, over}, "held: left as it is; offered as https://git.example.com/issues/1; no edit"},
+		"rejected, then open":         {[]forge.Thread{rejected, open}, "held: left as it is; offered as https://git.example.com/issues/2; no edit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
 			for i := range test.issues {
-				test.issues[i].Number, test.issues[i].Labels = int64(i+1), []string{issueLabel}
+				test.issues[i].Kind, test.issues[i].Number, test.issues[i].Labels = forge.KindIssue, int64(i+1), []string{issueLabel}
 				test.issues[i].URL = "https://git.example.com/issues/" + string(rune('1'+i))
 				p.forge.issues = append(p.forge.issues, &test.issues[i])
 			}

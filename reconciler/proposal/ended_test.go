@@ -92,7 +92,7 @@ func TestBranchesThatAreLeftOverAreDeleted(t *testing.T) {
 	p.forge.others[branchPrefix+heldChange(9).hash] = true
 	p.forge.branches[left[0]] = gitsource.BranchCommit{Branch: left[0], Message: trailer("000000000000000b")}
 	p.forge.branches[left[3]] = gitsource.BranchCommit{Branch: left[3], Message: trailer("foreign")}
-	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Number: 5, Branch: left[3], State: forge.Closed, Body: marker("other-fleet", "0123456789abcdef")})
+	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Thread: forge.Thread{Number: 5, State: forge.Closed, Body: marker("other-fleet", "0123456789abcdef")}, Branch: left[3]})
 	p.restart(10)
 	p.after(t, time.Minute, heldChange(10, "east"))
 	if got := slices.Sorted(maps.Keys(p.forge.branches)); !slices.Equal(got, slices.Sorted(slices.Values(left))) {

@@ -109,14 +109,23 @@ func TestFaultsOfOneChange(t *testing.T) {
 	}
 }
 
-func (f *fakeForge) ClosePullRequest(_ context.Context, number int64, comment, body string) error {
+func (f *fakeForge) Close(_ context.Context, t forge.Thread, comment, body string) error {
+	if t.Kind == forge.KindIssue {
+		if err := f.ask(); err != nil {
+			return err
+		}
+		f.comments = append(f.comments, comment)
+		f.issues[t.Number-1].Body = body
+		f.endIssue(t.Number)
+		return f.lost()
+	}
 	if f.refuseClose != nil {
 		f.requests++
 		return f.refuseClose
 	}
 	f.comments = append(f.comments, comment)
-	f.pulls[number-1].Body = body
-	f.end(number, forge.Closed)
+	f.pulls[t.Number-1].Body = body
+	f.end(t.Number, forge.Closed)
 	return f.ask()
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 )
 
 // A follower offers the held changes, and follows what becomes of their pull requests and issues.
@@ -22,7 +22,7 @@ type follower struct {
 	known  collected
 	states map[string]*offerState
 	// open are the open pull requests and issues of the fleet as last listed, by branch.
-	open   map[string]forge.PullRequest
+	open   map[string]thread
 	listed time.Time
 	// listedIssues says that only issues were listed last.
 	listedIssues bool
@@ -32,11 +32,11 @@ type follower struct {
 	// leftoversAt is the time at which the forge was last asked about some.
 	leftovers     []string
 	leftoversAt   time.Time
-	leftoverRetry backoff.Backoff
+	leftoverRetry poll.Backoff
 	// missing has the time since when an open pull request has had no drift, by branch.
 	missing map[string]time.Time
 	// ending has the backoff of pull requests and issues that are to be closed and could not be, by branch.
-	ending map[string]*backoff.Backoff
+	ending map[string]*poll.Backoff
 	// rejected are the changes whose pull request was closed without being merged, by hash.
 	rejected map[string]*offerState
 	// written is what the open pull requests have, by branch.
@@ -62,15 +62,10 @@ type written struct {
 // An offerState is how far the offer of a change is, kept while the drift lasts.
 type offerState struct {
 	since time.Time
-	// branch is the branch of the pull request, or stands for the issue; it is empty until the
-	// forge was asked about the change. number is the number of the pull request or issue.
-	branch string
-	number int64
-	state  forge.State
-	url    string
-	// merge is the merge commit. lacksMerge is the commit in force that was last found not to
-	// have it in its history.
-	merge, lacksMerge string
+	// thread offers the change. It is zero until the forge was asked about the change.
+	thread
+	// lacksMerge is the commit in force that was last found not to have the merge in its history.
+	lacksMerge string
 	// asked says that a user requested the pull request without the minimum age. askedBy is that
 	// user, and is empty again once the pull request is open.
 	asked   bool
@@ -84,16 +79,12 @@ type offerState struct {
 	// manualSince is the time since when no edit of the files has been able to express the
 	// change; zero if one can.
 	manualSince time.Time
-	// hold is set while the pull request or issue has the label that keeps the object as it is.
-	hold bool
-	// expired is set once the pull request or issue was closed since nobody decided about it.
-	expired bool
 	// recheck requests one more query about a pull request or issue that is closed.
 	recheck bool
 	// waits is the reason why no pull request was opened yet.
 	waits string
 	// retry is the backoff of a change whose pull request could not be opened or updated.
-	retry backoff.Backoff
+	retry poll.Backoff
 }
 
 // due is the time at which the change has lasted long enough for a pull request.
@@ -105,13 +96,7 @@ func (s *offerState) due(minAge time.Duration) time.Time {
 }
 
 // found records the state of the pull request or issue on the forge.
-func (s *offerState) found(pr forge.PullRequest) {
-	s.number = pr.Number
-	s.branch, s.state, s.url, s.waits, s.recheck = pr.Branch, pr.State, pr.URL, "", false
-	s.merge = pr.MergeCommit
-	s.hold = slices.Contains(pr.Labels, holdLabel)
-	s.expired = pr.State == forge.Closed && strings.HasSuffix(strings.TrimSpace(pr.Body), expiredMarker)
-}
+func (s *offerState) found(pr thread) { s.thread, s.waits, s.recheck = pr, "", false }
 
 // offerAnew makes the change be offered again after gitfleet has closed its pull request or issue.
 func (s *offerState) offerAnew() { *s = offerState{since: s.since, asked: s.asked, askedBy: s.askedBy} }
@@ -160,8 +145,10 @@ func (f *follower) track(now time.Time) {
 		}
 	}
 	for hash, s := range last {
-		if s.state == forge.Closed && f.states[hash] == nil && len(f.rejected) < mostRejected {
-			f.rejected[hash] = s
+		if s.State == forge.Closed && f.states[hash] == nil && len(f.rejected) < mostRejected {
+			if f.rejected[hash] = s; !s.expired() {
+				s.Body = "" // it may be long
+			}
 		}
 	}
 }
@@ -208,12 +195,12 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 			case isGeneral(err):
 				return err
 			case s.retry.Fail(err, now):
-				f.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", s.url, "err", err)
+				f.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", s.URL, "err", err)
 			}
 		}
 	}
 	for _, c := range changes {
-		if s := f.states[c.hash]; s.branch != "" && s.retry.Wait(now) <= 0 {
+		if s := f.states[c.hash]; s.name != "" && s.retry.Wait(now) <= 0 {
 			s.retry.Succeed() // also if nothing is left to be tried again
 		}
 	}
@@ -244,48 +231,49 @@ var steps = []struct {
 
 // isMerged reports whether it is to be found out if the merge of a pull request has its change.
 func (f *follower) isMerged(_ *change, s *offerState, _ time.Time) bool {
-	return s.state == forge.Merged && s.lacksMerge != f.known.commit
+	return s.State == forge.Merged && s.lacksMerge != f.known.commit
 }
 
 // isOpen reports whether a pull request or an issue of the kind that the change needs is open.
 func (f *follower) isOpen(c *change, s *offerState, _ time.Time) bool {
-	_, listed := f.open[s.branch]
-	return listed && s.state == forge.Open && isIssue(s.branch) == (c.reason != nil)
+	_, listed := f.open[s.name]
+	return listed && s.State == forge.Open && s.isIssue() == (c.reason != nil)
 }
 
 // isUnanswered reports whether an open pull request or issue has waited too long for a decision. One that somebody has
 // opened again is not closed once more.
 func (f *follower) isUnanswered(c *change, s *offerState, now time.Time) bool {
-	pr, listed := f.open[s.branch]
-	return f.cfg.ExpireAfter > 0 && c.rollback == nil && listed && s.state == forge.Open && !s.hold && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.cfg.ExpireAfter &&
+	pr, listed := f.open[s.name]
+	return f.cfg.ExpireAfter > 0 && c.rollback == nil && listed && s.State == forge.Open && !s.onHold() && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.cfg.ExpireAfter &&
 		!strings.Contains(pr.Body, expiredMarker)
 }
 
 // expire closes a pull request or an issue about which nobody has decided. The object stays as it is.
 func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.Time) error {
-	current, err := f.current(ctx, s.branch, s.number) // it may have been closed since the last list
-	if err != nil || current == nil || current.State != forge.Open || slices.Contains(current.Labels, holdLabel) {
+	current, err := f.current(ctx, s.thread) // it may have been closed since the last list
+	if err != nil || current == nil || current.State != forge.Open || current.onHold() {
 		return err
 	}
 	comment := "Nobody has decided about this within " + f.cfg.ExpireAfter.String() + ", so it is closed. The object stays as it is on the clusters, and is reported. " +
 		"To decide, "
-	if isIssue(s.branch) {
+	if s.isIssue() {
 		comment += "open this again, or "
 	}
-	name := branchHash(s.branch)
+	name := branchHash(s.name)
 	comment += fmt.Sprintf("use `gitfleet proposals open %s`, which offers it again, or `gitfleet proposals close %s`, which reverts it.", name, name)
 	body := strings.TrimSpace(current.Body) + "\n" + expiredMarker + "\n"
 	if err := f.end(ctx, *current, comment, body); err != nil {
 		return err
 	}
 	f.cfg.Log.Info("a proposal of a drift is closed, since nobody decided about it", "url", current.URL)
-	f.removeBranch(ctx, s.branch)
-	delete(f.open, s.branch)
-	delete(f.written, s.branch)
-	delete(f.ended, s.branch)
+	f.removeBranch(ctx, s.name)
+	delete(f.open, s.name)
+	delete(f.written, s.name)
+	delete(f.ended, s.name)
+	current.State, current.Body = forge.Closed, body
 	for _, each := range f.states {
-		if each.branch == s.branch {
-			each.state, each.expired = forge.Closed, true
+		if each.name == current.name {
+			each.thread = *current
 		}
 	}
 	return nil
@@ -293,7 +281,7 @@ func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.
 
 // isDue reports whether the forge is to be asked about a change now.
 func (f *follower) isDue(c *change, s *offerState, now time.Time) bool {
-	if s.branch != "" || f.putBack[c.hash] != "" {
+	if s.name != "" || f.putBack[c.hash] != "" {
 		return false
 	}
 	if f.canOffer(c, now) && !(s.neverOffered && groupOf(f, c) != "") {
@@ -306,9 +294,9 @@ func (f *follower) isDue(c *change, s *offerState, now time.Time) bool {
 // request but not the change: people have removed it from the branch, or reverted it at once.
 func (f *follower) checkMerged(ctx context.Context, _ *change, s *offerState, now time.Time) error {
 	merged := false
-	if s.merge != "" {
+	if s.mergeCommit != "" {
 		var err error
-		if merged, err = f.cfg.Contains(ctx, f.known.commit, s.merge); err != nil {
+		if merged, err = f.cfg.Contains(ctx, f.known.commit, s.mergeCommit); err != nil {
 			return err
 		}
 	}
@@ -316,7 +304,7 @@ func (f *follower) checkMerged(ctx context.Context, _ *change, s *offerState, no
 		s.lacksMerge = f.known.commit
 		return nil
 	}
-	f.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", s.url)
+	f.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", s.URL)
 	*s = offerState{since: now}
 	return nil
 }
@@ -343,7 +331,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		if now.Sub(since) < recoveryGrace {
 			continue
 		}
-		retry := cmp.Or(f.ending[branch], &backoff.Backoff{})
+		retry := cmp.Or(f.ending[branch], &poll.Backoff{})
 		if retry.Wait(now) > 0 {
 			continue
 		}
@@ -365,8 +353,8 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 }
 
 // closeOver closes a pull request or an issue whose drift is over, unless it is closed by now.
-func closeOver(ctx context.Context, f *follower, pr forge.PullRequest) error {
-	current, err := f.current(ctx, pr.Branch, pr.Number)
+func closeOver(ctx context.Context, f *follower, pr thread) error {
+	current, err := f.current(ctx, pr)
 	if err != nil || current == nil || current.State != forge.Open {
 		return err
 	}
@@ -374,13 +362,13 @@ func closeOver(ctx context.Context, f *follower, pr forge.PullRequest) error {
 		return err
 	}
 	f.cfg.Log.Info("a proposal is closed, since it is over", "url", pr.URL)
-	f.removeBranch(ctx, pr.Branch)
+	f.removeBranch(ctx, pr.name)
 	return nil
 }
 
 // isOver reports whether a pull request or issue no longer counts for a change that has lasted since a
 // time: it was merged before, or gitfleet itself has closed it.
-func isOver(pr *forge.PullRequest, since time.Time) bool {
+func isOver(pr *thread, since time.Time) bool {
 	switch pr.State {
 	case forge.Merged:
 		return pr.Ended.Before(since)
@@ -391,6 +379,6 @@ func isOver(pr *forge.PullRequest, since time.Time) bool {
 }
 
 // closedByGitfleet reports whether nobody decided about a pull request or an issue that is closed.
-func closedByGitfleet(pr *forge.PullRequest) bool {
+func closedByGitfleet(pr *thread) bool {
 	return pr.State == forge.Closed && endedByGitfleet(pr.Body)
 }

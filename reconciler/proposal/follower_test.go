@@ -150,7 +150,7 @@ func TestAChangeIsNotOfferedEndlessly(t *testing.T) {
 		if n > 0 {
 			branch += fmt.Sprintf("-%d", n+1)
 		}
-		p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Number: int64(n + 1), Branch: branch, State: forge.Closed, Body: markEnded(marker("shop", hash))})
+		p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Thread: forge.Thread{Number: int64(n + 1), State: forge.Closed, Body: markEnded(marker("shop", hash))}, Branch: branch})
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; the same change was offered 100 times, and is not offered again")
@@ -232,7 +232,7 @@ func TestTheHashOfABranch(t *testing.T) {
 		}
 	}
 	p := newProposing(10)
-	p.forge.pulls = []*forge.PullRequest{{Number: 1, Branch: branchPrefix + heldChange(7).hash, State: forge.Closed, Body: markEnded(marker("shop", heldChange(7).hash))}}
+	p.forge.pulls = []*forge.PullRequest{{Thread: forge.Thread{Number: 1, State: forge.Closed, Body: markEnded(marker("shop", heldChange(7).hash))}, Branch: branchPrefix + heldChange(7).hash}}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.restart(10)
 	p.forge.pulls[1].Body = "edited by hand" + "\n" + marker("shop", heldChange(7).hash)

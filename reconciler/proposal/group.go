@@ -232,7 +232,7 @@ func groupHash(fleet, placement string) string { return hashOf(fleet, "placement
 
 // findInGroups returns the pull request that has ended and in which a change was offered with the others of its placement, as
 // far as it still counts; nil if there is none.
-func findInGroups(f *follower, ctx context.Context, placement, hash string, since time.Time) (*forge.PullRequest, error) {
+func findInGroups(f *follower, ctx context.Context, placement, hash string, since time.Time) (*thread, error) {
 	group := groupHash(f.cfg.Fleet, placement)
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
 		branch := branchOf(branchPrefix, group, attempt)
@@ -244,7 +244,7 @@ func findInGroups(f *follower, ctx context.Context, placement, hash string, sinc
 			if f.free[group] == branch {
 				return nil, nil
 			}
-			pr, err := f.cfg.Forge.FindPullRequest(ctx, f.cfg.Base, branch)
+			pr, err := f.find(ctx, branch)
 			if err != nil {
 				return nil, err
 			}
@@ -258,7 +258,7 @@ func findInGroups(f *follower, ctx context.Context, placement, hash string, sinc
 		if !slices.Contains(hashes, hash) {
 			continue
 		}
-		pr, err := f.cfg.Forge.FindPullRequest(ctx, f.cfg.Base, branch)
+		pr, err := f.find(ctx, branch)
 		if err != nil || pr != nil && !isOver(pr, since) && stillOffers(pr, hash) {
 			return pr, err
 		}
@@ -269,19 +269,19 @@ func findInGroups(f *follower, ctx context.Context, placement, hash string, sinc
 
 // stillOffers reports whether a pull request decides about a change. People may have closed it before it had the change, and
 // may have removed the line that says so.
-func stillOffers(pr *forge.PullRequest, hash string) bool {
+func stillOffers(pr *thread, hash string) bool {
 	hashes, grouped := offeredIn(pr.Body)
-	return !grouped || slices.Contains(hashes, hash) || branchHash(pr.Branch) == hash
+	return !grouped || slices.Contains(hashes, hash) || branchHash(pr.name) == hash
 }
 
 // mayStay reports whether a change can be in an open pull request: its own, or one that it shares.
-func mayStay(f *follower, c *change, pr *forge.PullRequest) bool {
-	return isIssue(pr.Branch) || !c.isIn(pr.Branch) || c.reason == nil && f.putBack[c.hash] == "" && f.alone[c.hash] != f.known.commit
+func mayStay(f *follower, c *change, pr *thread) bool {
+	return pr.isIssue() || !c.isIn(pr.name) || c.reason == nil && f.putBack[c.hash] == "" && f.alone[c.hash] != f.known.commit
 }
 
 // isJoining reports whether a change is to be offered with others, and nothing was decided about it before.
 func isJoining(f *follower, c *change, s *offerState, now time.Time) bool {
-	return s.branch == "" && s.neverOffered && f.putBack[c.hash] == "" && groupOf(f, c) != "" && (s.asked || !s.due(f.cfg.MinAge).After(now))
+	return s.name == "" && s.neverOffered && f.putBack[c.hash] == "" && groupOf(f, c) != "" && (s.asked || !s.due(f.cfg.MinAge).After(now))
 }
 
 // join opens the pull request of a placement with all changes that are due, or adds them to it.
@@ -298,7 +298,7 @@ func join(f *follower, ctx context.Context, c *change, s *offerState, now time.T
 			s.waits = "not all clusters with changes in " + pr.URL + " have answered yet"
 			return nil
 		}
-		changes = offeredBy(f, pr.Branch)
+		changes = offeredBy(f, pr.name)
 	}
 	for _, other := range f.changesByAge() {
 		if groupOf(f, other) == placement && isJoining(f, other, f.states[other.hash], now) {
@@ -329,7 +329,7 @@ func join(f *follower, ctx context.Context, c *change, s *offerState, now time.T
 		s := f.states[c.hash]
 		s.found(*pr)
 		if s.askedBy != "" {
-			f.record(history.ProposalOpened, heldItem{change: c}, s.askedBy, s.url)
+			f.record(history.ProposalOpened, heldItem{change: c}, s.askedBy, s.URL)
 			s.askedBy = ""
 		}
 	}
@@ -341,7 +341,7 @@ func offeredBy(f *follower, branch string) []*change {
 	hashes, _ := offeredIn(f.open[branch].Body)
 	var out []*change
 	for _, c := range f.changesByAge() {
-		if s := f.states[c.hash]; s.branch == branch && s.state == forge.Open && c.reason == nil && f.putBack[c.hash] == "" {
+		if s := f.states[c.hash]; s.name == branch && s.State == forge.Open && c.reason == nil && f.putBack[c.hash] == "" {
 			out = append(out, c)
 		}
 	}
@@ -402,7 +402,7 @@ func combine(f *follower, placement string, changes []*change) (*group, error) {
 
 // leavesGroup reports whether a change cannot be part of its pull request any more, since no edit makes it or a user wants it back.
 func leavesGroup(f *follower, c *change, s *offerState, _ time.Time) bool {
-	return c.isIn(s.branch) && s.state == forge.Open && (c.reason != nil || f.putBack[c.hash] != "")
+	return c.isIn(s.name) && s.State == forge.Open && (c.reason != nil || f.putBack[c.hash] != "")
 }
 
 // leaveGroup makes a change leave its pull request, which is updated afterwards.
@@ -414,35 +414,35 @@ func leaveGroup(f *follower, _ context.Context, _ *change, s *offerState, _ time
 // currentOffer returns what the pull request or issue of a change has to have now; nil if that is not known yet, or if this
 // pass has updated the group.
 func currentOffer(f *follower, c *change, s *offerState) (offer, error) {
-	if !c.isIn(s.branch) {
+	if !c.isIn(s.name) {
 		return c, nil
 	}
-	if f.updated[s.branch] {
+	if f.updated[s.name] {
 		return nil, nil
 	}
-	f.updated[s.branch] = true
-	pr := f.open[s.branch]
-	changes := offeredBy(f, s.branch)
+	f.updated[s.name] = true
+	pr := f.open[s.name]
+	changes := offeredBy(f, s.name)
 	changes = changes[:min(len(changes), mostGrouped)]
-	if len(changes) == 0 || f.known.lost || mayListAny(pr.Body, f.known.unheard) || hasUndecided(f, s.branch) {
+	if len(changes) == 0 || f.known.lost || mayListAny(pr.Body, f.known.unheard) || hasUndecided(f, s.name) {
 		return nil, nil
 	}
 	g, err := combine(f, changes[0].drifts[0].Placement, changes)
 	if err != nil || g == nil {
 		return nil, err
 	}
-	g.hash = branchHash(s.branch)
+	g.hash = branchHash(s.name)
 	return g, nil
 }
 
 // offeredWith returns the names of the other changes in the pull request of one.
 func offeredWith(f *follower, c *change, s *offerState) []string {
-	if !c.isIn(s.branch) {
+	if !c.isIn(s.name) {
 		return nil
 	}
 	var out []string
 	for hash, other := range f.states {
-		if hash != c.hash && other.branch == s.branch {
+		if hash != c.hash && other.name == s.name {
 			out = append(out, hash)
 		}
 	}
@@ -453,7 +453,7 @@ func offeredWith(f *follower, c *change, s *offerState) []string {
 // hasUndecided reports whether a pull request has a change about which not enough is known yet.
 func hasUndecided(f *follower, branch string) bool {
 	for hash := range f.known.undecided() {
-		if s := f.states[hash]; s != nil && s.branch == branch {
+		if s := f.states[hash]; s != nil && s.name == branch {
 			return true
 		}
 	}
@@ -461,20 +461,20 @@ func hasUndecided(f *follower, branch string) bool {
 }
 
 // isNeeded reports whether a pull request or an issue offers a change that is held, or may be.
-func isNeeded(f *follower, pr forge.PullRequest, undecided map[string]bool) bool {
+func isNeeded(f *follower, pr thread, undecided map[string]bool) bool {
 	hashes, _ := offeredIn(pr.Body)
 	for _, hash := range hashes {
-		if s := f.states[hash]; s != nil && s.branch == "" || undecided[hash] {
+		if s := f.states[hash]; s != nil && s.name == "" || undecided[hash] {
 			return true
 		}
 	}
-	if hash := branchHash(pr.Branch); f.states[hash] != nil || undecided[hash] {
+	if hash := branchHash(pr.name); f.states[hash] != nil || undecided[hash] {
 		return true
 	}
 	for _, s := range f.states {
-		if s.branch == pr.Branch {
+		if s.name == pr.name {
 			return true
 		}
 	}
-	return !isRollback(pr.Branch) && !slices.Contains(pr.Labels, rollback.Label) && mayListAny(pr.Body, f.known.unheard)
+	return !isRollback(pr.name) && !slices.Contains(pr.Labels, rollback.Label) && mayListAny(pr.Body, f.known.unheard)
 }

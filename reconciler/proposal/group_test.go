@@ -280,7 +280,7 @@ func TestRequestsAboutAGroup(t *testing.T) {
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
-		return r.said
+		return r.text
 	}
 	hold := func(on bool) func(string) request {
 		return func(name string) request {

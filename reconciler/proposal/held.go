@@ -209,15 +209,15 @@ func (h *heldChanges) describe() *HeldList {
 // heldState returns the state of a change that is offered or will be.
 func (s *offerState) heldState() State {
 	switch {
-	case s.state == forge.Open:
+	case s.State == forge.Open:
 		return Open
-	case s.state == forge.Merged:
+	case s.State == forge.Merged:
 		return Merged
-	case s.state == forge.Closed && s.hold:
+	case s.State == forge.Closed && s.onHold():
 		return OnHold
-	case s.state == forge.Closed && s.expired:
+	case s.State == forge.Closed && s.expired():
 		return Expired
-	case s.state == forge.Closed:
+	case s.State == forge.Closed:
 		return Closed
 	}
 	return Waiting

@@ -11,21 +11,47 @@ import (
 )
 
 // A change that no edit of the files in Git can express is offered as an issue; if the issue is
-// closed, the change is reverted. Otherwise issues are handled like pull requests: an issue
-// becomes a [forge.PullRequest] whose branch is issuePrefix followed by the hash of the change.
+// closed, the change is reverted. Otherwise issues are handled like pull requests.
 
 const (
-	// issuePrefix is the prefix of the branch names of issues. Such branches do not exist.
+	// issuePrefix is the prefix of the names of issues. No branch of gitfleet has it.
 	issuePrefix = "issue/"
 	// disabledRecheck is the time between two checks whether a repository without issues has
 	// enabled them.
 	disabledRecheck = time.Hour
 )
 
-func isIssue(branch string) bool { return strings.HasPrefix(branch, issuePrefix) }
+// A thread is the pull request or the issue that offers a change, or several of one placement.
+type thread struct {
+	forge.Thread
+	// name identifies it: the branch of a pull request, or issuePrefix followed by the hash of the change.
+	name string
+	// mergeCommit is the commit by which it was merged; empty unless it is.
+	mergeCommit string
+}
 
-func isPullRequest(branch string) bool {
-	return strings.HasPrefix(branch, branchPrefix) || isRollback(branch)
+func (t *thread) isIssue() bool { return t.Kind == forge.KindIssue }
+
+// onHold reports whether it has the label that keeps the object as it is.
+func (t *thread) onHold() bool { return slices.Contains(t.Labels, holdLabel) }
+
+// expired reports whether it was closed since nobody decided about it.
+func (t *thread) expired() bool {
+	return t.State == forge.Closed && strings.HasSuffix(strings.TrimSpace(t.Body), expiredMarker)
+}
+
+func isIssue(name string) bool { return strings.HasPrefix(name, issuePrefix) }
+
+func isPullRequest(name string) bool {
+	return strings.HasPrefix(name, branchPrefix) || isRollback(name)
+}
+
+// fromPullRequest returns the thread of a pull request; nil if there is none.
+func fromPullRequest(pr *forge.PullRequest, err error) (*thread, error) {
+	if pr == nil {
+		return nil, err
+	}
+	return &thread{pr.Thread, pr.Branch, pr.MergeCommit}, err
 }
 
 // IsIssueOfDrift reports whether a webhook may be about an issue that a Proposer has opened.
@@ -34,18 +60,18 @@ func IsIssueOfDrift(labels []string, body string) bool {
 }
 
 // fromIssue returns the issue of a change.
-func fromIssue(i forge.Issue, hash string) forge.PullRequest {
-	return forge.PullRequest{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Labels: i.Labels, Branch: issuePrefix + hash, State: i.State, Opened: i.Opened, Ended: i.Ended}
+func fromIssue(i forge.Thread, hash string) thread {
+	return thread{Thread: i, name: issuePrefix + hash}
 }
 
 // openIssues lists the open issues of the fleet by their branches; listed is false if they cannot be
 // listed now. An error is one that every request is likely to meet.
-func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[string]forge.PullRequest, listed bool, err error) {
-	open = map[string]forge.PullRequest{}
+func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[string]thread, listed bool, err error) {
+	open = map[string]thread{}
 	numbers := map[int64]string{} // the known ones, whatever people made of the body
 	for _, s := range f.states {
-		if isIssue(s.branch) {
-			numbers[s.number] = s.branch
+		if s.isIssue() {
+			numbers[s.Number] = s.name
 		}
 	}
 	for branch, pr := range f.open {
@@ -91,7 +117,7 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 // issues could not be listed when the pull request was opened.
 func (f *follower) hasOtherIssue(c *change, s *offerState, _ time.Time) bool {
 	_, open := f.open[issuePrefix+c.hash]
-	return isPullRequest(s.branch) && s.state == forge.Open && (open || s.issueUnknown && !s.asked)
+	return isPullRequest(s.name) && s.State == forge.Open && (open || s.issueUnknown && !s.asked)
 }
 
 // followIssue makes a change follow its issue instead of its pull request. An issue without a
@@ -104,10 +130,10 @@ func (f *follower) followIssue(ctx context.Context, c *change, s *offerState, no
 			return err
 		}
 		if issue = *found; issue.State == forge.Open {
-			f.open[issue.Branch] = issue
+			f.open[issue.name] = issue
 		}
 	}
-	if c.reason == nil || slices.Contains(issue.Labels, holdLabel) {
+	if c.reason == nil || issue.onHold() {
 		s.found(issue)
 	}
 	return nil
@@ -116,24 +142,24 @@ func (f *follower) followIssue(ctx context.Context, c *change, s *offerState, no
 // hasReplaceableIssue reports whether an open issue is of a change that an edit can now express. An
 // issue with the hold label stays.
 func (f *follower) hasReplaceableIssue(c *change, s *offerState, _ time.Time) bool {
-	_, open := f.open[s.branch]
-	return c.reason == nil && isIssue(s.branch) && s.state == forge.Open && open && !s.hold
+	_, open := f.open[s.name]
+	return c.reason == nil && s.isIssue() && s.State == forge.Open && open && !s.onHold()
 }
 
 // replaceIssue closes the issue of a change, so that it is offered as a pull request.
 func (f *follower) replaceIssue(ctx context.Context, _ *change, s *offerState, _ time.Time) error {
-	current, err := f.current(ctx, s.branch, s.number) // it may have been closed since the last list
+	current, err := f.current(ctx, s.thread) // it may have been closed since the last list
 	switch {
 	case err != nil || current == nil:
 		return err
 	case closedByGitfleet(current):
-		delete(f.open, s.branch)
+		delete(f.open, s.name)
 		s.offerAnew()
 		return nil
-	case current.State != forge.Open || slices.Contains(current.Labels, holdLabel):
+	case current.State != forge.Open || current.onHold():
 		s.found(*current)
-		if delete(f.open, s.branch); current.State == forge.Open {
-			f.open[s.branch] = *current
+		if delete(f.open, s.name); current.State == forge.Open {
+			f.open[s.name] = *current
 		}
 		return nil
 	}
@@ -142,7 +168,7 @@ func (f *follower) replaceIssue(ctx context.Context, _ *change, s *offerState, _
 		return err
 	}
 	f.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", current.URL)
-	delete(f.open, s.branch)
+	delete(f.open, s.name)
 	s.offerAnew()
 	return nil
 }

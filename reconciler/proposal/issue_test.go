@@ -1,7 +1,6 @@
 package proposal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +15,12 @@ import (
 // deleted is the state of an issue that was deleted.
 const deleted forge.State = "deleted"
 
-func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.State) ([]forge.Issue, error) {
+func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.State) ([]forge.Thread, error) {
 	f.issueLists++
 	if err := f.ask(); err != nil || f.refuseIssues != nil {
 		return nil, errors.Join(err, f.refuseIssues)
 	}
-	var out []forge.Issue
+	var out []forge.Thread
 	for _, i := range slices.Backward(f.issues) {
 		if i.State != deleted && (state == "" || i.State == state) && slices.Contains(i.Labels, label) {
 			out = append(out, *i)
@@ -30,7 +29,7 @@ func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.Stat
 	return out, nil
 }
 
-func (f *fakeForge) Issue(_ context.Context, number int64) (*forge.Issue, error) {
+func (f *fakeForge) Issue(_ context.Context, number int64) (*forge.Thread, error) {
 	if f.refuseIssues != nil {
 		return nil, f.refuseIssues
 	}
@@ -43,34 +42,18 @@ func (f *fakeForge) Issue(_ context.Context, number int64) (*forge.Issue, error)
 	return nil, f.ask()
 }
 
-func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Issue, error) {
+func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Thread, error) {
 	if act := f.meanwhile; act != nil {
 		f.meanwhile = nil
 		act()
 	}
 	if f.refuseIssues != nil {
-		return forge.Issue{}, f.refuseIssues
+		return forge.Thread{}, f.refuseIssues
 	}
-	i := &forge.Issue{Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open, Opened: f.now}
+	i := &forge.Thread{Kind: forge.KindIssue, Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open, Opened: f.now}
 	i.URL = fmt.Sprint("https://git.example.com/issues/", i.Number)
 	f.issues, f.titles = append(f.issues, i), append(f.titles, n.Title)
 	return *i, errors.Join(f.ask(), f.lost())
-}
-
-func (f *fakeForge) EditIssue(_ context.Context, number int64, e forge.Edit) error {
-	i := f.issues[number-1]
-	i.Title, i.Body, i.Labels = cmp.Or(e.Title, i.Title), cmp.Or(e.Body, i.Body), editedLabels(i.Labels, e)
-	return f.ask()
-}
-
-func (f *fakeForge) CloseIssue(_ context.Context, number int64, comment, body string) error {
-	if err := f.ask(); err != nil {
-		return err
-	}
-	f.comments = append(f.comments, comment)
-	f.issues[number-1].Body = body
-	f.endIssue(number)
-	return f.lost()
 }
 
 // lost returns loseAnswer once.
@@ -269,7 +252,7 @@ func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
 // of other fleets are not touched.
 func TestADriftThatIsOverClosesItsIssue(t *testing.T) {
 	p := newProposing(10)
-	p.forge.issues = []*forge.Issue{{Number: 1, State: forge.Open, Labels: []string{issueLabel}, Body: marker("other-fleet", "0123456789abcdef")}}
+	p.forge.issues = []*forge.Thread{{Kind: forge.KindIssue, Number: 1, State: forge.Open, Labels: []string{issueLabel}, Body: marker("other-fleet", "0123456789abcdef")}}
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.after(t, 30*time.Second)
 	p.restart(10)
@@ -413,9 +396,9 @@ func TestAnIssueIsReplacedAfterARestart(t *testing.T) {
 
 // An issue that was closed or got the hold label since the last list is not replaced.
 func TestADecisionAboutAnIssueCounts(t *testing.T) {
-	for name, decide := range map[string]func(*forge.Issue){
-		"closed": func(i *forge.Issue) { i.State = forge.Closed },
-		"held":   func(i *forge.Issue) { i.Labels = append(i.Labels, holdLabel) },
+	for name, decide := range map[string]func(*forge.Thread){
+		"closed": func(i *forge.Thread) { i.State = forge.Closed },
+		"held":   func(i *forge.Thread) { i.Labels = append(i.Labels, holdLabel) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)

@@ -148,7 +148,7 @@ func TestHoldOnRequest(t *testing.T) {
 		answer := p.handle(t.Context(), request{name: heldChange(7).hash, by: "anna", do: func(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
 			return p.hold(ctx, it, by, on, now)
 		}}, p.forge.now)
-		return fmt.Sprint(answer.said, answer.err)
+		return fmt.Sprint(answer.text, answer.err)
 	}
 	p.after(t, time.Minute, heldChange(7, "east"))
 	if got := hold(true); !strings.Contains(got, "it has no pull request or issue yet") || p.Follows() {

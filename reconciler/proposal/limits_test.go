@@ -9,7 +9,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -111,10 +110,10 @@ func TestTheLimitOfOpenRequests(t *testing.T) {
 		"on request":         {2, 1, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &follower{open: map[string]forge.PullRequest{}, states: map[string]*offerState{}}
+			f := &follower{open: map[string]thread{}, states: map[string]*offerState{}}
 			f.cfg.MaxOpen = 2
 			for i := range test.open {
-				f.open[fmt.Sprint(branchPrefix, i)] = forge.PullRequest{}
+				f.open[fmt.Sprint(branchPrefix, i)] = thread{}
 			}
 			for i := range test.retried {
 				s := &offerState{}

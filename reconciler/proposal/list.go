@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 )
 
 // dueLists says whether the open pull requests and the open issues are to be listed now. While both are
 // followed, they take turns, so that a forge on which nothing happens is asked one thing in an interval.
 func (f *follower) dueLists(now time.Time) (pulls, issues bool) {
 	since := now.Sub(f.listed)
-	all := f.listed.IsZero() || f.woken && since >= min(wakeSpacing, f.cfg.Interval)
+	all := f.listed.IsZero() || f.woken && since >= min(poll.Spacing, f.cfg.Interval)
 	if !all && since < f.cfg.Interval {
 		return false, false
 	}
@@ -35,7 +36,7 @@ func (f *follower) follows(form func(branch string) bool) bool {
 		}
 	}
 	for _, s := range f.states {
-		if form(s.branch) && (s.state == forge.Open || s.expired || s.asksAgain()) {
+		if form(s.name) && (s.State == forge.Open || s.expired() || s.asksAgain()) {
 			return true
 		}
 	}
@@ -44,12 +45,12 @@ func (f *follower) follows(form func(branch string) bool) bool {
 
 // asksAgain reports whether a pull request that is closed may still keep an object as it
 // is.
-func (s *offerState) asksAgain() bool { return s.state == forge.Closed && (s.hold || s.recheck) }
+func (s *offerState) asksAgain() bool { return s.State == forge.Closed && (s.onHold() || s.recheck) }
 
 // list lists the open pull requests, or issues, or both, and finds out what became of those that are
 // open no more.
 func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) error {
-	open := map[string]forge.PullRequest{}
+	open := map[string]thread{}
 	if issues {
 		var err error
 		if open, issues, err = f.openIssues(ctx, now); err != nil {
@@ -73,23 +74,23 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 		switch {
 		case still:
 		case isListed(branch):
-			gone[branch] = goneProposal{pr.Number, true}
+			gone[branch] = goneProposal{pr, true}
 		default:
 			open[branch] = pr
 		}
 	}
 	for _, s := range f.states {
-		if !isListed(s.branch) {
+		if !isListed(s.name) {
 			continue
 		}
-		if pr, open := f.open[s.branch]; open {
+		if pr, open := f.open[s.name]; open {
 			s.found(pr) // also one that was opened again
-		} else if _, listed := gone[s.branch]; !listed && (s.state == forge.Open || s.asksAgain()) {
-			gone[s.branch] = goneProposal{number: s.number}
+		} else if _, listed := gone[s.name]; !listed && (s.State == forge.Open || s.asksAgain()) {
+			gone[s.name] = goneProposal{thread: s.thread}
 		}
 	}
 	for _, branch := range slices.Sorted(maps.Keys(gone)) {
-		if err := f.followEnded(ctx, branch, gone[branch]); err != nil {
+		if err := f.followEnded(ctx, gone[branch]); err != nil {
 			f.open, f.listed = before, time.Time{} // what has ended is found the next time
 			return err
 		}
@@ -98,14 +99,14 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 }
 
 // addOurs adds those of a list of pull requests that are of the fleet.
-func (f *follower) addOurs(open map[string]forge.PullRequest, list []forge.PullRequest) {
+func (f *follower) addOurs(open map[string]thread, list []forge.PullRequest) {
 	known := map[string]bool{} // the branches of known changes, whatever people made of the body
 	for _, s := range f.states {
-		known[s.branch] = true
+		known[s.name] = true
 	}
 	for _, pr := range list {
 		if !pr.Fork && isPullRequest(pr.Branch) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
-			open[pr.Branch] = pr
+			open[pr.Branch] = thread{pr.Thread, pr.Branch, pr.MergeCommit}
 		}
 	}
 }
@@ -122,7 +123,7 @@ func branchHash(branch string) string {
 
 // A goneProposal is a pull request or an issue that is not listed as open any more.
 type goneProposal struct {
-	number int64
+	thread
 	// wasOpen says that it was among the open ones, so that its branch is to be deleted.
 	wasOpen bool
 }
@@ -130,28 +131,29 @@ type goneProposal struct {
 // followEnded finds out what became of a pull request or an issue that is not listed as open any
 // more. The branch is deleted if it is done and was open before. If there is none to this base
 // any more, as when it got another one, the change is offered anew.
-func (f *follower) followEnded(ctx context.Context, branch string, gone goneProposal) error {
-	pr, err := f.current(ctx, branch, gone.number)
+func (f *follower) followEnded(ctx context.Context, gone goneProposal) error {
+	pr, err := f.current(ctx, gone.thread)
 	if err != nil {
 		return err
 	}
+	branch := gone.name
 	delete(f.missing, branch)
 	delete(f.ending, branch)
 	delete(f.written, branch)
 	delete(f.ended, branch)
-	if isIssue(branch) {
+	if gone.isIssue() {
 		f.allIssues = nil
 	}
 	for hash, s := range f.states {
 		switch {
-		case s.branch != branch:
+		case s.name != branch:
 		case pr != nil && closedByGitfleet(pr): // the answer was lost, or another daemon did
 			s.offerAnew()
 		case pr != nil && pr.State != forge.Open && !stillOffers(pr, hash): // it had not got the change yet
 			s.offerAnew()
 		case pr != nil:
 			s.found(*pr)
-		case s.state == forge.Open && !s.hold, !isIssue(branch), f.disabled.IsZero(): // deleted, or of another base
+		case s.State == forge.Open && !s.onHold(), !gone.isIssue(), f.disabled.IsZero(): // deleted, or of another base
 			*s = offerState{since: s.since}
 		}
 	}
@@ -209,7 +211,7 @@ func (f *follower) tryLeftovers(ctx context.Context) error {
 	for range min(len(f.leftovers), mostLeftovers) {
 		branch := f.leftovers[0]
 		if _, open := f.open[branch]; !open {
-			pr, err := f.cfg.Forge.FindPullRequest(ctx, f.cfg.Base, branch)
+			pr, err := f.find(ctx, branch)
 			if err != nil {
 				return err
 			}

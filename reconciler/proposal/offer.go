@@ -17,16 +17,16 @@ import (
 // newest is the branch of the pull request that was opened last; that of the issue if no pull
 // request is open. Numbers of issues and of pull requests may be counted apart.
 func (f *follower) newest() string {
-	var last forge.PullRequest
+	var last thread
 	for _, pr := range f.open {
-		if isRollback(pr.Branch) {
+		if isRollback(pr.name) {
 			continue // does not list what waits
 		}
-		if last.Branch == "" || isIssue(last.Branch) && !isIssue(pr.Branch) || isIssue(last.Branch) == isIssue(pr.Branch) && pr.Number > last.Number {
+		if last.name == "" || last.isIssue() && !pr.isIssue() || last.isIssue() == pr.isIssue() && pr.Number > last.Number {
 			last = pr
 		}
 	}
-	return last.Branch
+	return last.name
 }
 
 // listWaiting returns the changes that wait because enough are open. The list is updated once in an
@@ -35,7 +35,7 @@ func (f *follower) listWaiting(now time.Time) []*change {
 	if now.Sub(f.waitingListed) >= f.cfg.Interval {
 		f.waitingList, f.waitingListed = nil, now
 		for _, c := range f.changesByAge() {
-			if s := f.states[c.hash]; s.branch == "" && s.waits != "" {
+			if s := f.states[c.hash]; s.name == "" && s.waits != "" {
 				f.waitingList = append(f.waitingList, c)
 			}
 		}
@@ -62,9 +62,9 @@ func (f *follower) offer(ctx context.Context, c *change, s *offerState, now time
 	if found.State != forge.Open {
 		return nil
 	}
-	f.open[found.Branch] = *found
+	f.open[found.name] = *found
 	if s.askedBy != "" {
-		f.record(history.ProposalOpened, heldItem{change: c}, s.askedBy, s.url)
+		f.record(history.ProposalOpened, heldItem{change: c}, s.askedBy, s.URL)
 		s.askedBy = ""
 	}
 	return nil
@@ -73,7 +73,7 @@ func (f *follower) offer(ctx context.Context, c *change, s *offerState, now time
 // findOrOpen returns the pull request or issue of a change, also of the other kind, since it may have
 // changed whether an edit can express the change; nil if there is none and none may be opened. One
 // that exists is also found if the change cannot be offered any more.
-func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now time.Time) (*forge.PullRequest, error) {
+func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now time.Time) (*thread, error) {
 	if found := f.findOpen(c.hash); found != nil && mayStay(f, c, found) {
 		return found, nil
 	}
@@ -104,7 +104,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 }
 
 // findOpen returns the open pull request or issue of a change or a group; nil if there is none.
-func (f *follower) findOpen(hash string) (found *forge.PullRequest) {
+func (f *follower) findOpen(hash string) (found *thread) {
 	for branch, pr := range f.open {
 		if branchHash(branch) == hash {
 			return &pr
@@ -142,7 +142,7 @@ func (f *follower) atLimit(s *offerState) bool {
 func (f *follower) countRetried(but *offerState) int {
 	n := 0
 	for _, s := range f.states {
-		if s != but && s.branch == "" && s.retry.Failures() > 0 {
+		if s != but && s.name == "" && s.retry.Failures() > 0 {
 			n++
 		}
 	}
@@ -151,7 +151,7 @@ func (f *follower) countRetried(but *offerState) int {
 
 // create makes the branch and the pull request of a change or a group. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
-func (f *follower) create(ctx context.Context, o offer, branch string, now time.Time) (*forge.PullRequest, error) {
+func (f *follower) create(ctx context.Context, o offer, branch string, now time.Time) (*thread, error) {
 	setLinks(f, o, "")
 	faults.At("before branch")
 	state, err := f.cfg.Branches.Publish(ctx, f.commit(o, branch, now))
@@ -179,7 +179,7 @@ func (f *follower) create(ctx context.Context, o offer, branch string, now time.
 	if f.cfg.Opened != nil {
 		f.cfg.Opened()
 	}
-	return &pr, nil
+	return fromPullRequest(&pr, nil)
 }
 
 // commit returns the commit for the branch of a change or a group.
@@ -218,17 +218,17 @@ func sameText(a, b string) bool {
 // far as nobody has edited them.
 func (f *follower) update(ctx context.Context, c *change, s *offerState, now time.Time) error {
 	o, err := currentOffer(f, c, s)
-	if err != nil || o == nil || s.branch == "" {
+	if err != nil || o == nil || s.name == "" {
 		return err
 	}
-	pr := f.open[s.branch]
-	if !isIssue(s.branch) {
+	pr := f.open[s.name]
+	if !s.isIssue() {
 		if err := f.updateBranch(ctx, o, pr, now); err != nil {
 			return err
 		}
 	}
 	var waiting []*change
-	if s.branch == f.newest() {
+	if s.name == f.newest() {
 		waiting = f.listWaiting(now)
 	}
 	setLinks(f, o, pr.Body)
@@ -236,7 +236,7 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	if strings.Contains(pr.Body, expiredMarker) {
 		body += expiredMarker + "\n"
 	}
-	if !isIssue(s.branch) && f.requestsReviews() {
+	if !s.isIssue() && f.requestsReviews() {
 		asked, err := f.askReviewers(ctx, o, pr)
 		if err != nil {
 			return err
@@ -247,10 +247,10 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	if !needed {
 		return nil
 	}
-	if err := f.edit(ctx, pr, edit); err != nil {
+	if err := f.cfg.Forge.Edit(ctx, pr.Thread, edit); err != nil {
 		return err
 	}
-	f.open[s.branch] = after
+	f.open[s.name] = after
 	return nil
 }
 
@@ -267,12 +267,12 @@ func (f *follower) noReviewers() string {
 
 // askReviewers requests the reviews of an open pull request that are not requested yet. Their list is made again if the commit in
 // force or the changed files are others.
-func (f *follower) askReviewers(ctx context.Context, o offer, pr forge.PullRequest) (askedReviewers, error) {
+func (f *follower) askReviewers(ctx context.Context, o offer, pr thread) (askedReviewers, error) {
 	key := f.known.commit
 	for _, file := range o.edit() {
 		key += " " + file.Path
 	}
-	w := f.written[pr.Branch]
+	w := f.written[pr.name]
 	if w.reviewersOf != key {
 		names, err := f.reviewersOf(ctx, o.edit(), f.known.commit)
 		if err != nil {
@@ -281,15 +281,15 @@ func (f *follower) askReviewers(ctx context.Context, o offer, pr forge.PullReque
 			return asked, nil
 		}
 		w.reviewersOf, w.reviewers = key, names
-		f.written[pr.Branch] = w
+		f.written[pr.name] = w
 	}
 	return f.requestReviewers(ctx, pr, w.reviewers)
 }
 
 // updateBranch updates the branch of an open pull request, unless it has the files and the message that it has to have.
-func (f *follower) updateBranch(ctx context.Context, o offer, pr forge.PullRequest, now time.Time) error {
-	commit := f.commit(o, pr.Branch, now)
-	w := f.written[pr.Branch]
+func (f *follower) updateBranch(ctx context.Context, o offer, pr thread, now time.Time) error {
+	commit := f.commit(o, pr.name, now)
+	w := f.written[pr.name]
 	if w.message == commit.Message && reflect.DeepEqual(w.files, o.edit()) {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (f *follower) updateBranch(ctx context.Context, o offer, pr forge.PullReque
 	}
 	if err == nil {
 		w.files, w.message = o.edit(), commit.Message
-		f.written[pr.Branch] = w
+		f.written[pr.name] = w
 	}
 	return err
 }

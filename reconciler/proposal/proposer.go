@@ -34,9 +34,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -46,13 +46,11 @@ type Forge interface {
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error)
 	OpenPullRequest(ctx context.Context, p forge.NewPullRequest) (forge.PullRequest, error)
-	EditPullRequest(ctx context.Context, number int64, e forge.Edit) error
-	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
-	ListIssues(ctx context.Context, label string, state forge.State) ([]forge.Issue, error)
-	Issue(ctx context.Context, number int64) (*forge.Issue, error)
-	OpenIssue(ctx context.Context, i forge.NewIssue) (forge.Issue, error)
-	EditIssue(ctx context.Context, number int64, e forge.Edit) error
-	CloseIssue(ctx context.Context, number int64, comment, body string) error
+	Edit(ctx context.Context, t forge.Thread, e forge.Edit) error
+	Close(ctx context.Context, t forge.Thread, comment, body string) error
+	ListIssues(ctx context.Context, label string, state forge.State) ([]forge.Thread, error)
+	Issue(ctx context.Context, number int64) (*forge.Thread, error)
+	OpenIssue(ctx context.Context, i forge.NewIssue) (forge.Thread, error)
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	RequestReviewers(ctx context.Context, number int64, names []string) (refused []string, err error)
@@ -123,9 +121,6 @@ const (
 	// mostRejected is the maximum number of rejected changes in memory. For others the forge is
 	// asked again.
 	mostRejected = 1000
-	// wakeSpacing is the minimum time between two checks of the open pull requests, however
-	// often Wake is called.
-	wakeSpacing = 5 * time.Second
 	// editPause is the time between two passes while edits remain to be computed.
 	editPause = 100 * time.Millisecond
 )
@@ -134,8 +129,8 @@ const (
 // has the change; if it is closed, the change is reverted on the clusters.
 type Proposer struct {
 	reports  chan *status.Report
-	wake     chan struct{}
-	troubles atomic.Pointer[[]string]
+	wake     poll.Loop
+	troubles poll.Troubles
 
 	requests chan request
 	// held is the result of Held.
@@ -168,8 +163,8 @@ type collected struct {
 // New returns a Proposer that does nothing until it runs.
 func New(cfg Config) *Proposer {
 	return &Proposer{
-		reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), requests: make(chan request), collector: collector{fleet: cfg.Fleet, load: cfg.Load},
-		follower: follower{tracker: tracker{cfg: cfg}, grouper: newGrouper(), written: map[string]written{}, states: map[string]*offerState{}, missing: map[string]time.Time{}, ending: map[string]*backoff.Backoff{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
+		reports: make(chan *status.Report, 1), wake: poll.NewLoop(), requests: make(chan request), collector: collector{fleet: cfg.Fleet, load: cfg.Load},
+		follower: follower{tracker: tracker{cfg: cfg}, grouper: newGrouper(), written: map[string]written{}, states: map[string]*offerState{}, missing: map[string]time.Time{}, ending: map[string]*poll.Backoff{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
 	}
 }
 
@@ -184,28 +179,18 @@ func (p *Proposer) Observe(r *status.Report) {
 
 // Wake causes a check of the open pull requests soon. It never blocks, and any goroutine may
 // call it.
-func (p *Proposer) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
+func (p *Proposer) Wake() { p.wake.Wake() }
 
 // Troubles lists what cannot be done on the forge, since when and why. Any goroutine may call
 // it.
-func (p *Proposer) Troubles() []string {
-	if list := p.troubles.Load(); list != nil {
-		return *list
-	}
-	return nil
-}
+func (p *Proposer) Troubles() []string { return p.troubles.List() }
 
 // Run works until ctx is done. An error of the forge does not end it: the error is logged,
 // reported with each drift, and the request is tried again.
 func (p *Proposer) Run(ctx context.Context) error {
 	timer := time.NewTimer(p.cfg.Interval)
 	defer timer.Stop()
-	defer p.troubles.Store(nil)
+	defer p.troubles.Set(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -230,25 +215,21 @@ func (p *Proposer) Run(ctx context.Context) error {
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.track(now)
 	if p.cfg.Forge != nil && p.retry.Wait(now) <= 0 {
-		err := p.sync(ctx, now)
-		if ctx.Err() == nil {
-			p.recordForgeResult(err, now)
-		}
+		p.recordForgeResult(ctx, p.sync(ctx, now), now)
 	}
 	p.sendDecisions(now)
-	troubles := p.findTroubles()
-	p.troubles.Store(&troubles)
+	p.troubles.Set(p.findTroubles())
 	next := p.cfg.Interval
 	waits := []time.Duration{p.retry.Wait(now)}
 	if p.collector.next != "" && !p.collector.unreadable || p.unfinished {
 		waits = append(waits, editPause)
 	}
 	if p.woken {
-		waits = append(waits, p.listed.Add(wakeSpacing).Sub(now))
+		waits = append(waits, p.listed.Add(poll.Spacing).Sub(now))
 	}
 	for _, s := range p.states {
 		waits = append(waits, s.retry.Wait(now))
-		if s.branch == "" {
+		if s.name == "" {
 			waits = append(waits, s.due(p.cfg.MinAge).Sub(now))
 		}
 	}
@@ -282,15 +263,8 @@ func (p *Proposer) findTroubles() []string {
 }
 
 // recordForgeResult records the result of a request to the forge.
-func (p *Proposer) recordForgeResult(err error, now time.Time) {
-	switch {
-	case err != nil:
-		if p.retry.Fail(err, now) {
-			p.cfg.Log.Warn("drift is not offered as pull requests; trying again", "err", err)
-		}
-	case p.retry.Succeed():
-		p.cfg.Log.Info("the forge answers again")
-	}
+func (p *Proposer) recordForgeResult(ctx context.Context, err error, now time.Time) {
+	p.retry.Record(ctx, err, now, p.cfg.Log, "drift is not offered as pull requests", "the forge answers again")
 }
 
 // group groups the held drifts, unless they are the same as before.

@@ -28,7 +28,7 @@ type fakeForge struct {
 	// refuseClose is the error by which pull requests are not closed.
 	refuseClose error
 	pulls       []*forge.PullRequest
-	issues      []*forge.Issue
+	issues      []*forge.Thread
 	titles      []string // of issues
 	comments    []string
 	requests    int
@@ -125,15 +125,20 @@ func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (
 			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
 		}
 	}
-	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Title: p.Title, Body: p.Body, Labels: p.Labels, State: forge.Open, Opened: f.now}
+	pr := &forge.PullRequest{Thread: forge.Thread{Number: int64(len(f.pulls) + 1), Title: p.Title, Body: p.Body, Labels: p.Labels, State: forge.Open, Opened: f.now}, Branch: p.Branch}
 	pr.URL = fmt.Sprint("https://git.example.com/pulls/", pr.Number)
 	f.pulls = append(f.pulls, pr)
 	return *pr, f.ask()
 }
 
-func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edit) error {
-	pr := f.pulls[number-1]
-	pr.Title, pr.Body, pr.Labels = cmp.Or(e.Title, pr.Title), cmp.Or(e.Body, pr.Body), editedLabels(pr.Labels, e)
+func (f *fakeForge) Edit(_ context.Context, of forge.Thread, e forge.Edit) error {
+	var t *forge.Thread
+	if of.Kind == forge.KindIssue {
+		t = f.issues[of.Number-1]
+	} else {
+		t = &f.pulls[of.Number-1].Thread
+	}
+	t.Title, t.Body, t.Labels = cmp.Or(e.Title, t.Title), cmp.Or(e.Body, t.Body), editedLabels(t.Labels, e)
 	return f.ask()
 }
 
@@ -318,9 +323,9 @@ func TestAMergedChangeWaitsForItsCommit(t *testing.T) {
 func TestADriftThatIsOverClosesItsPullRequest(t *testing.T) {
 	p := newProposing(10)
 	p.forge.pulls = []*forge.PullRequest{
-		{Number: 1, Branch: branchPrefix + "other", State: forge.Open, Body: marker("other-fleet", "0123456789abcdef")},
-		{Number: 2, Branch: branchPrefix + "person", State: forge.Open, Body: "by hand"},
-		{Number: 3, Branch: branchPrefix + "fork", State: forge.Open, Body: marker("shop", "0123456789abcdef"), Fork: true},
+		{Thread: forge.Thread{Number: 1, State: forge.Open, Body: marker("other-fleet", "0123456789abcdef")}, Branch: branchPrefix + "other"},
+		{Thread: forge.Thread{Number: 2, State: forge.Open, Body: "by hand"}, Branch: branchPrefix + "person"},
+		{Thread: forge.Thread{Number: 3, State: forge.Open, Body: marker("shop", "0123456789abcdef")}, Branch: branchPrefix + "fork", Fork: true},
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.after(t, 30*time.Second)

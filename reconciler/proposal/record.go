@@ -91,7 +91,7 @@ func (a askedReviewers) String() string {
 
 // editTo returns the edit that makes a pull request or an issue have a title, labels and a body, as far as people have
 // not edited the title and the labels, and the result. It is not needed if nothing differs.
-func editTo(pr forge.PullRequest, title string, labels []string, body string) (e forge.Edit, after forge.PullRequest, needed bool) {
+func editTo(pr thread, title string, labels []string, body string) (e forge.Edit, after thread, needed bool) {
 	wrote, known := recordIn(pr.Body)
 	if !known { // it was opened before there were records
 		if wrote = recordOf(title, labels); isTitleOf(pr.Title, title) {

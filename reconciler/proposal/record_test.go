@@ -15,12 +15,11 @@ func TestTitlesAndLabelsStayTrue(t *testing.T) {
 	for name, make := range map[string]func(n int, clusters ...string) *change{"pull request": heldChange, "issue": manualChange} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
-			shown := func() *forge.PullRequest {
+			shown := func() *forge.Thread {
 				if len(p.forge.issues) > 0 {
-					pr := fromIssue(*p.forge.issues[0], "")
-					return &pr
+					return p.forge.issues[0]
 				}
-				return p.forge.pulls[0]
+				return &p.forge.pulls[0].Thread
 			}
 			set := func(title string, labels ...string) {
 				if len(p.forge.issues) > 0 {
@@ -99,7 +98,7 @@ func TestTitlesWithoutARecord(t *testing.T) {
 		"Drift: Deployment shop/api: image changed on 1 of 3 clusters": "",
 		now: "",
 	} {
-		e, _, _ := editTo(forge.PullRequest{Title: title, Body: "x"}, now, nil, "x\n")
+		e, _, _ := editTo(thread{Thread: forge.Thread{Title: title, Body: "x"}}, now, nil, "x\n")
 		if e.Title != want {
 			t.Errorf("%s becomes %q, want %q", title, e.Title, want)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -44,33 +44,33 @@ type request struct {
 
 // A response is the result of a request.
 type response struct {
-	said string
+	text string
 	err  error
 }
 
 // Close closes the pull request of a held change without merging it, or its issue, so that the
 // change is reverted. If there is neither, it is reverted at once. The beginning of the
 // name is enough if it is unique; by is the user.
-func (p *Proposer) Close(ctx context.Context, name, by string) (said string, err error) {
+func (p *Proposer) Close(ctx context.Context, name, by string) (answer string, err error) {
 	return p.ask(ctx, request{do: p.close, name: name, by: by, done: make(chan response, 1)})
 }
 
 // Open opens the pull request or issue of a held change now, even if it has not lasted long
 // enough, enough are open, or an earlier one was closed without being merged. The arguments are
 // those of Close.
-func (p *Proposer) Open(ctx context.Context, name, by string) (said string, err error) {
+func (p *Proposer) Open(ctx context.Context, name, by string) (answer string, err error) {
 	return p.ask(ctx, request{do: p.openNow, name: name, by: by, done: make(chan response, 1)})
 }
 
 // Revert does what Close does, for a user who asks for it on a pull request. It is refused if the change is offered
 // elsewhere by now: so a request that is repeated never ends the offer of the same change when somebody makes it again.
-func (p *Proposer) Revert(ctx context.Context, name string, number int64, by string) (said string, err error) {
+func (p *Proposer) Revert(ctx context.Context, name string, number int64, by string) (answer string, err error) {
 	return p.ask(ctx, request{do: p.close, name: name, by: by, done: make(chan response, 1), number: number})
 }
 
 // Hold adds the label that keeps the object of a held change as it is to its pull request, or removes it. The other
 // arguments are those of Revert.
-func (p *Proposer) Hold(ctx context.Context, name string, number int64, by string, on bool) (said string, err error) {
+func (p *Proposer) Hold(ctx context.Context, name string, number int64, by string, on bool) (answer string, err error) {
 	do := func(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
 		return p.hold(ctx, it, by, on, now)
 	}
@@ -92,7 +92,7 @@ func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
 	}
 	select {
 	case answer := <-r.done:
-		return answer.said, answer.err
+		return answer.text, answer.err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
@@ -112,25 +112,25 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 	done, err := r.do(ctx, it, r.by, now)
 	if err != nil {
 		if isGeneral(err) {
-			p.recordForgeResult(err, now)
+			p.recordForgeResult(ctx, err, now)
 		}
 		return response{err: &forgeError{err}}
 	}
 	p.advance(ctx, now)
-	return response{said: done()}
+	return response{text: done()}
 }
 
 // isOfferedBy refuses a request on a pull request that does not offer the change, as far as is known.
 func (p *Proposer) isOfferedBy(hash string, number int64) error {
 	s := p.states[hash]
 	switch pr := p.findOpen(hash); {
-	case pr != nil && (isIssue(pr.Branch) || pr.Number != number):
+	case pr != nil && (pr.isIssue() || pr.Number != number):
 		return refuse("this change is offered by %s now", pr.URL)
 	case pr != nil:
 		return nil
-	case s != nil && s.branch != "" && (isIssue(s.branch) || s.number != number):
-		return refuse("this change is offered by %s now", s.url)
-	case s != nil && s.branch != "":
+	case s != nil && s.name != "" && (s.isIssue() || s.Number != number):
+		return refuse("this change is offered by %s now", s.URL)
+	case s != nil && s.name != "":
 		return nil
 	case s != nil && s.neverOffered:
 		return refuse("the change that is held now is a later one, which is not offered yet")
@@ -156,8 +156,8 @@ func (p *Proposer) find(name string, number int64) (heldItem, error) {
 		names = append(names, it.hash)
 	}
 	for _, it := range held.items {
-		if s := p.states[it.hash]; s != nil && it.isIn(s.branch) && branchHash(s.branch) == name && (number == 0 || s.number == number) {
-			it.whole = countOffered(&p.follower, s.branch)
+		if s := p.states[it.hash]; s != nil && it.isIn(s.name) && branchHash(s.name) == name && (number == 0 || s.Number == number) {
+			it.whole = countOffered(&p.follower, s.name)
 			return it, nil
 		}
 	}
@@ -174,15 +174,15 @@ func (p *Proposer) find(name string, number int64) (heldItem, error) {
 // countOffered counts the changes that a pull request offers.
 func countOffered(f *follower, branch string) (n int) {
 	for _, s := range f.states {
-		if s.branch == branch {
+		if s.name == branch {
 			n++
 		}
 	}
 	return n
 }
 
-// said names the object, or all of those that a request is about.
-func (it heldItem) said() string {
+// subject names the object, or all of those that a request is about.
+func (it heldItem) subject() string {
 	if it.whole > 1 {
 		return markdown.Count(it.whole, "change") + " of " + it.drifts[0].Placement
 	}
@@ -224,31 +224,31 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 	switch it.state {
 	case Open:
 		s := p.states[it.hash]
-		if others := countOffered(&p.follower, s.branch) - 1; it.isIn(s.branch) && it.whole == 0 && others > 0 && !s.hold {
+		if others := countOffered(&p.follower, s.name) - 1; it.isIn(s.name) && it.whole == 0 && others > 0 && !s.onHold() {
 			p.putBack[it.hash] = by
-			p.cfg.Log.Info("a held drift is put back on request, without the others of its pull request", "url", s.url, "object", it.id.String(), "by", by)
-			p.record(history.ProposalClosed, it, by, "put back without the others in "+s.url)
+			p.cfg.Log.Info("a held drift is put back on request, without the others of its pull request", "url", s.URL, "object", it.id.String(), "by", by)
+			p.record(history.ProposalClosed, it, by, "put back without the others in "+s.URL)
 			return func() string {
-				return fmt.Sprintf("%s will be put back on %s, and leaves %s, which keeps %s", it.id, where, s.url, markdown.Count(others, "other change"))
+				return fmt.Sprintf("%s will be put back on %s, and leaves %s, which keeps %s", it.id, where, s.URL, markdown.Count(others, "other change"))
 			}, nil
 		}
-		pr, listed := p.open[s.branch]
+		pr, listed := p.open[s.name]
 		if !listed {
-			return nil, refuseForNow("%s is not listed as open; try again in a moment", s.url)
+			return nil, refuseForNow("%s is not listed as open; try again in a moment", s.URL)
 		}
-		if s.hold {
-			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", s.url, holdLabel)
+		if s.onHold() {
+			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", s.URL, holdLabel)
 		}
 		if err := p.checkRetryAfter(now); err != nil {
 			return nil, err
 		}
-		current, err := p.current(ctx, s.branch, pr.Number)
+		current, err := p.current(ctx, s.thread)
 		if err != nil {
 			return nil, err
 		}
-		if current == nil || current.State != forge.Open || slices.Contains(current.Labels, holdLabel) {
+		if current == nil || current.State != forge.Open || current.onHold() {
 			p.listed = time.Time{} // reads its new state at once
-			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", s.url, holdLabel)
+			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", s.URL, holdLabel)
 		}
 		comment := "Closed by " + markdown.Code(by) + ": the object is put back to what is in Git."
 		if it.whole > 1 {
@@ -257,14 +257,14 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
-		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", s.url, "object", it.id.String(), "by", by)
-		p.record(history.ProposalClosed, it, by, s.url)
+		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", s.URL, "object", it.id.String(), "by", by)
+		p.record(history.ProposalClosed, it, by, s.URL)
 		p.listed = time.Time{} // reads its new state at once
 		on := " on " + where
 		if it.whole > 1 {
 			on = ""
 		}
-		return func() string { return fmt.Sprintf("%s is closed; %s will be put back%s", s.url, it.said(), on) }, nil
+		return func() string { return fmt.Sprintf("%s is closed; %s will be put back%s", s.URL, it.subject(), on) }, nil
 	case Waiting, Reported, Inexpressible, Expired:
 		p.putBack[it.hash] = by
 		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
@@ -279,36 +279,36 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 // hold implements Hold.
 func (p *Proposer) hold(ctx context.Context, it heldItem, by string, on bool, now time.Time) (func() string, error) {
 	s := p.states[it.hash]
-	if s == nil || s.branch == "" {
+	if s == nil || s.name == "" {
 		return nil, refuse("it has no pull request or issue yet: %s", it.message)
 	}
 	if err := p.checkRetryAfter(now); err != nil {
 		return nil, err
 	}
-	pr, err := p.current(ctx, s.branch, s.number)
+	pr, err := p.current(ctx, s.thread)
 	if err != nil {
 		return nil, err
 	}
-	has := pr != nil && slices.Contains(pr.Labels, holdLabel)
+	has := pr != nil && pr.onHold()
 	switch {
 	case pr == nil || pr.State == forge.Merged || closedByGitfleet(pr):
-		return nil, refuse("nothing is held any more by %s", s.url)
+		return nil, refuse("nothing is held any more by %s", s.URL)
 	case has == on && on:
-		return nil, refuse("%s has the label %s already", s.url, holdLabel)
+		return nil, refuse("%s has the label %s already", s.URL, holdLabel)
 	case has == on:
-		return nil, refuse("%s does not have the label %s", s.url, holdLabel)
+		return nil, refuse("%s does not have the label %s", s.URL, holdLabel)
 	}
-	edit, event, said := forge.Edit{AddLabels: []string{holdLabel}}, history.ProposalHeld, "%s has the label %s now, which keeps %s as it is"
+	edit, event, text := forge.Edit{AddLabels: []string{holdLabel}}, history.ProposalHeld, "%s has the label %s now, which keeps %s as it is"
 	if !on {
-		edit, event, said = forge.Edit{RemoveLabels: []string{holdLabel}}, history.ProposalReleased, "%s does not have the label %s any more, which kept %s as it is"
+		edit, event, text = forge.Edit{RemoveLabels: []string{holdLabel}}, history.ProposalReleased, "%s does not have the label %s any more, which kept %s as it is"
 	}
-	if err := p.edit(ctx, *pr, edit); err != nil {
+	if err := p.cfg.Forge.Edit(ctx, pr.Thread, edit); err != nil {
 		return nil, err
 	}
-	p.cfg.Log.Info("the label that keeps an object as it is was set or removed on request", "url", s.url, "object", it.id.String(), "held", on, "by", by)
-	p.record(event, it, by, s.url)
+	p.cfg.Log.Info("the label that keeps an object as it is was set or removed on request", "url", s.URL, "object", it.id.String(), "held", on, "by", by)
+	p.record(event, it, by, s.URL)
 	p.listed = time.Time{} // reads its new state at once
-	return func() string { return fmt.Sprintf(said, s.url, holdLabel, it.said()) }, nil
+	return func() string { return fmt.Sprintf(text, s.URL, holdLabel, it.subject()) }, nil
 }
 
 // openNow implements Open.
@@ -333,11 +333,11 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 		}
 	}
 	p.cfg.Log.Info("a drift is to be offered on request", "object", it.id.String(), "by", by)
-	s.asked, s.askedBy, s.retry = true, by, backoff.Backoff{}
+	s.asked, s.askedBy, s.retry = true, by, poll.Backoff{}
 	delete(p.putBack, it.hash)
 	return func() string {
-		if s.state == forge.Open {
-			return "offered as " + s.url
+		if s.State == forge.Open {
+			return "offered as " + s.URL
 		}
 		_, message := p.decideOffered(it.change, s)
 		return message
@@ -347,7 +347,7 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 // supersede records on a closed pull request or issue that its rejection does not count any
 // more, so that another one is opened for the change, also after a restart.
 func (p *Proposer) supersede(ctx context.Context, hash string, s *offerState) error {
-	pr, err := p.current(ctx, s.branch, s.number)
+	pr, err := p.current(ctx, s.thread)
 	if err != nil {
 		return err
 	}
@@ -357,10 +357,10 @@ func (p *Proposer) supersede(ctx context.Context, hash string, s *offerState) er
 		if _, grouped := offeredIn(pr.Body); grouped { // the others stay rejected
 			body = withoutOffer(pr.Body, hash)
 		}
-		if err := p.edit(ctx, *pr, forge.Edit{Body: body}); err != nil {
+		if err := p.cfg.Forge.Edit(ctx, pr.Thread, forge.Edit{Body: body}); err != nil {
 			return err
 		}
-		delete(p.ended, s.branch)
+		delete(p.ended, s.name)
 	}
 	*s = offerState{since: s.since, manualSince: s.manualSince}
 	return nil

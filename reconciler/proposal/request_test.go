@@ -30,7 +30,7 @@ func (p *proposing) open(t *testing.T, name string) (string, error) {
 func (p *proposing) handled(t *testing.T, do func(context.Context, heldItem, string, time.Time) (func() string, error), name string) (string, error) {
 	t.Helper()
 	r := p.handle(t.Context(), request{do: do, name: name, by: "alice"}, p.forge.now)
-	return r.said, r.err
+	return r.text, r.err
 }
 
 func refused(t *testing.T, err error, want string) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -118,7 +117,7 @@ func waitsFor(c *change, s *offerState, minAge time.Duration) time.Time {
 }
 
 // countDrift counts the pull requests and issues of drift among those that are open.
-func countDrift(open map[string]forge.PullRequest) (n int) {
+func countDrift(open map[string]thread) (n int) {
 	for branch, pr := range open {
 		if !isRollback(branch) && !slices.Contains(pr.Labels, rollback.Label) {
 			n++
@@ -128,8 +127,8 @@ func countDrift(open map[string]forge.PullRequest) (n int) {
 }
 
 // overComment is the comment on a pull request or an issue of a change that is over.
-func overComment(pr forge.PullRequest) string {
-	if isRollback(pr.Branch) || slices.Contains(pr.Labels, rollback.Label) {
+func overComment(pr thread) string {
+	if isRollback(pr.name) || slices.Contains(pr.Labels, rollback.Label) {
 		return "The content of the placement is another one by now, or runs again."
 	}
 	return "The drift has ended: no cluster has this value any more, or Git has changed. If a cluster has another value now, that is a change of its own."

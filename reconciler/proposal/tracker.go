@@ -10,8 +10,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/owners"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 )
 
 // A tracker finds and writes the pull requests and issues of the fleet.
@@ -22,7 +22,7 @@ type tracker struct {
 	allIssues *issueList
 	// retry is the backoff of a forge that does not answer, and issues that of the list of
 	// issues.
-	retry, issues backoff.Backoff
+	retry, issues poll.Backoff
 	// disabled is the time at which the repository was last found to have issues disabled; zero
 	// if they are enabled. missed says that a change was reverted because no issue could be
 	// opened for it.
@@ -89,7 +89,7 @@ func (t *tracker) reviewersOf(ctx context.Context, edit []FileChange, commit str
 
 // requestReviewers requests the reviews of a pull request that were not requested before, and returns the line of its body
 // that says which were. Whoever cannot be requested is left out.
-func (t *tracker) requestReviewers(ctx context.Context, pr forge.PullRequest, names []string) (asked askedReviewers, err error) {
+func (t *tracker) requestReviewers(ctx context.Context, pr thread, names []string) (asked askedReviewers, err error) {
 	asked, known := askedIn(pr.Body)
 	missing := asked.missing(names)
 	if !known { // it was opened by a version that has asked all of them
@@ -110,37 +110,32 @@ func (t *tracker) requestReviewers(ctx context.Context, pr forge.PullRequest, na
 	return asked.with(missing), nil
 }
 
-// current returns the pull request of a branch, or the issue with a number; nil if there is none.
-func (t *tracker) current(ctx context.Context, branch string, number int64) (*forge.PullRequest, error) {
-	if !isIssue(branch) {
-		return t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
+// find returns the pull request of a branch; nil if there is none.
+func (t *tracker) find(ctx context.Context, branch string) (*thread, error) {
+	return fromPullRequest(t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch))
+}
+
+// current returns what a pull request or an issue is now; nil if it is gone.
+func (t *tracker) current(ctx context.Context, known thread) (*thread, error) {
+	if !known.isIssue() {
+		return t.find(ctx, known.name)
 	}
-	i, err := t.cfg.Forge.Issue(ctx, number)
+	i, err := t.cfg.Forge.Issue(ctx, known.Number)
 	if errors.Is(err, forge.ErrIssuesDisabled) {
 		return nil, nil
 	}
 	if err != nil || i == nil {
 		return nil, err
 	}
-	found := fromIssue(*i, strings.TrimPrefix(branch, issuePrefix))
-	return &found, nil
-}
-
-// edit edits a pull request or an issue.
-func (t *tracker) edit(ctx context.Context, pr forge.PullRequest, e forge.Edit) error {
-	if isIssue(pr.Branch) {
-		return t.cfg.Forge.EditIssue(ctx, pr.Number, e)
-	}
-	return t.cfg.Forge.EditPullRequest(ctx, pr.Number, e)
+	return &thread{Thread: *i, name: known.name}, nil
 }
 
 // end closes a pull request or an issue.
-func (t *tracker) end(ctx context.Context, pr forge.PullRequest, comment, body string) error {
-	if isIssue(pr.Branch) {
+func (t *tracker) end(ctx context.Context, pr thread, comment, body string) error {
+	if pr.isIssue() {
 		t.allIssues = nil
-		return t.cfg.Forge.CloseIssue(ctx, pr.Number, comment, body)
 	}
-	return t.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, body)
+	return t.cfg.Forge.Close(ctx, pr.Thread, comment, body)
 }
 
 // offersIssues reports whether changes without an edit can be offered.
@@ -172,7 +167,7 @@ func (t *tracker) noteDisabled(err error, now time.Time) error {
 
 // findIssue returns the issue of a change that still counts; nil if there is none. The issues are
 // listed once in an interval: a burst of changes is due over many passes.
-func (t *tracker) findIssue(ctx context.Context, hash string, since, now time.Time) (found *forge.PullRequest, err error) {
+func (t *tracker) findIssue(ctx context.Context, hash string, since, now time.Time) (found *thread, err error) {
 	if t.allIssues == nil {
 		t.allIssues = &issueList{at: now}
 		t.allIssues.list, t.allIssues.err = t.cfg.Forge.ListIssues(ctx, issueLabel, "")
@@ -195,7 +190,7 @@ func (t *tracker) findIssue(ctx context.Context, hash string, since, now time.Ti
 
 // findIssueIfListed is findIssue for a change that can be offered without issues. While they cannot
 // be listed it finds none, and the change is marked.
-func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerState, now time.Time) (*forge.PullRequest, error) {
+func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerState, now time.Time) (*thread, error) {
 	s.issueUnknown = true
 	if t.issues.Wait(now) > 0 || !t.offersIssues(now) {
 		return nil, nil
@@ -209,7 +204,7 @@ func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerSt
 	return found, err
 }
 
-func (t *tracker) createIssue(ctx context.Context, c *change) (*forge.PullRequest, error) {
+func (t *tracker) createIssue(ctx context.Context, c *change) (*thread, error) {
 	faults.At("before issue")
 	t.ensureLabels(ctx, c.labels())
 	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: c.title(), Body: c.body(t.cfg.Fleet, nil) + recordOf(c.title(), c.labels()).String(), Labels: c.labels()})
@@ -239,14 +234,14 @@ func (t *tracker) logOffered(c *change, how, url string) {
 // An issueList is what listing issues came to at a time.
 type issueList struct {
 	at   time.Time
-	list []forge.Issue
+	list []forge.Thread
 	err  error
 }
 
 // findEarlier returns the pull request or the issue that offered a change before and still counts;
 // nil if there is none. Then branch is the first one of the change without a pull request, and empty
 // if there are too many.
-func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now time.Time) (found *forge.PullRequest, branch string, err error) {
+func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now time.Time) (found *thread, branch string, err error) {
 	if c.reason != nil { // it cannot be offered without issues
 		if t.offersIssues(now) {
 			found, err = t.findIssue(ctx, c.hash, s.since, now)
@@ -265,14 +260,14 @@ func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now
 
 // findPullRequest returns the pull request of a change that still counts; nil if there is none. The
 // branch is that of findEarlier.
-func (t *tracker) findPullRequest(ctx context.Context, c *change, since time.Time) (*forge.PullRequest, string, error) {
+func (t *tracker) findPullRequest(ctx context.Context, c *change, since time.Time) (*thread, string, error) {
 	prefix := branchPrefix
 	if c.rollback != nil {
 		prefix = rollbackPrefix
 	}
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
 		branch := branchOf(prefix, c.hash, attempt)
-		found, err := t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
+		found, err := t.find(ctx, branch)
 		if err != nil || found == nil || !isOver(found, since) {
 			return found, branch, err
 		}
@@ -289,7 +284,7 @@ func branchOf(prefix, hash string, attempt int) string {
 }
 
 // commentOnce adds a comment to a pull request, unless it already has it.
-func (t *tracker) commentOnce(ctx context.Context, pr forge.PullRequest, marker, text string) error {
+func (t *tracker) commentOnce(ctx context.Context, pr thread, marker, text string) error {
 	found, err := t.cfg.Forge.FindComment(ctx, pr.Number, marker)
 	if err != nil || found != nil {
 		return err

@@ -70,7 +70,7 @@ func (v *Reviewer) observeFork(ctx context.Context, pr forge.PullRequest, known 
 			return fork{allowed: pr.Head}, nil
 		}
 	}
-	err = v.cfg.Forge.EditPullRequest(ctx, pr.Number, forge.Edit{RemoveLabels: []string{v.cfg.ForksLabel}})
+	err = v.cfg.Forge.Edit(ctx, pr.Thread, forge.Edit{RemoveLabels: []string{v.cfg.ForksLabel}})
 	if err == nil {
 		err = v.cfg.Forge.SetStatus(ctx, forge.Status{
 			Commit: pr.Head, Context: v.cfg.statusName("plan"), State: forge.StatusPending, URL: pr.URL,

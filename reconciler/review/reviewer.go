@@ -15,15 +15,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -39,7 +38,7 @@ type Forge interface {
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, number, id int64, body string) error
-	EditPullRequest(ctx context.Context, number int64, e forge.Edit) error
+	Edit(ctx context.Context, t forge.Thread, e forge.Edit) error
 	// EnsureLabels creates the labels that the repository does not have.
 	EnsureLabels(ctx context.Context, labels []forge.Label) error
 	// FindLineComments returns the bodies of the comments on lines of that user with a marker.
@@ -99,13 +98,8 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-const (
-	// ownBranches is the prefix of the branches from which gitfleet itself opens pull requests.
-	ownBranches = "gitfleet/"
-	// wakeSpacing is the minimum time between two lists of open pull requests, however often
-	// Wake is called.
-	wakeSpacing = 5 * time.Second
-)
+// ownBranches is the prefix of the branches from which gitfleet itself opens pull requests.
+const ownBranches = "gitfleet/"
 
 // A Reviewer writes plans and statuses to a forge. All state is on the forge: the comment with
 // a plan identifies the plan.
@@ -113,13 +107,13 @@ type Reviewer struct {
 	cfg      Config
 	reports  chan *status.Report
 	previews chan previewRequest
-	wakes    chan struct{}
+	wakes    poll.Loop
 	// tried receives plans with the results of their trials. trials are the running ones, at
 	// most one at a time, and slots are those for previews.
 	tried    chan trialResult
 	trials   sync.WaitGroup
 	slots    chan struct{}
-	troubles atomic.Pointer[[]string]
+	troubles poll.Troubles
 	replanner
 
 	// The fields below belong to Run's goroutine.
@@ -141,7 +135,7 @@ type Reviewer struct {
 	// trying says that trials are running.
 	trying bool
 	// forge is the backoff of requests about pull requests.
-	forge backoff.Backoff
+	forge poll.Backoff
 	label forksLabel
 	// linesRefused says that the last comments on lines were refused.
 	linesRefused bool
@@ -163,17 +157,17 @@ type review struct {
 	// nil until they have finished.
 	trialsRunning bool
 	answered      *Result
-	retry         backoff.Backoff
+	retry         poll.Backoff
 }
 
 // planned records that a plan was written.
 func (r *review) planned(key string) {
-	r.key, r.marked, r.trialsRunning, r.answered, r.retry = key, false, false, nil, backoff.Backoff{}
+	r.key, r.marked, r.trialsRunning, r.answered, r.retry = key, false, false, nil, poll.Backoff{}
 }
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), replanner: replanner{again: map[int64]bool{}, asked: make(chan struct{}, 1)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: poll.NewLoop(), replanner: replanner{again: map[int64]bool{}, asked: make(chan struct{}, 1)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 	v.rollout.cfg = &v.cfg
 	return v
 }
@@ -190,12 +184,8 @@ func (v *Reviewer) Observe(r *status.Report) {
 // Wake causes a list of the open pull requests now. It never blocks, and any goroutine may call
 // it. On a nil Reviewer it does nothing.
 func (v *Reviewer) Wake() {
-	if v == nil {
-		return
-	}
-	select {
-	case v.wakes <- struct{}{}:
-	default:
+	if v != nil {
+		v.wakes.Wake()
 	}
 }
 
@@ -205,10 +195,7 @@ func (v *Reviewer) Troubles() []string {
 	if v == nil {
 		return nil
 	}
-	if list := v.troubles.Load(); list != nil {
-		return *list
-	}
-	return nil
+	return v.troubles.List()
 }
 
 // Run works until ctx is done. An error of the forge does not end it: the error is logged and
@@ -217,7 +204,7 @@ func (v *Reviewer) Run(ctx context.Context) error {
 	timer := time.NewTimer(v.cfg.Interval)
 	defer timer.Stop()
 	defer v.endTrials()
-	defer v.troubles.Store(nil)
+	defer v.troubles.Set(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -232,7 +219,7 @@ func (v *Reviewer) Run(ctx context.Context) error {
 		case <-v.asked:
 			for number := range v.takeAgain() {
 				if r := v.reviews[number]; r != nil {
-					r.key, r.marked, r.retry = "", true, backoff.Backoff{} // the plan that is shown is not known to be stale
+					r.key, r.marked, r.retry = "", true, poll.Backoff{} // the plan that is shown is not known to be stale
 				}
 			}
 		case <-timer.C:
@@ -260,7 +247,7 @@ func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
 	if v.rollout.retry.Failures() > 0 {
 		troubles = append(troubles, "the rollout is not shown on commits "+v.rollout.retry.String())
 	}
-	v.troubles.Store(&troubles)
+	v.troubles.Set(troubles)
 	return next
 }
 
@@ -276,16 +263,12 @@ func (v *Reviewer) update(ctx context.Context, now time.Time) time.Duration {
 		return min(next, wait)
 	}
 	wait, err := v.advance(ctx, now)
+	v.forge.Record(ctx, err, now, v.cfg.Log, "plans not written to the forge", "the forge answers again")
 	switch {
 	case ctx.Err() != nil:
 		return next
 	case err != nil:
-		if v.forge.Fail(err, now) {
-			v.cfg.Log.Warn("plans not written to the forge; trying again", "err", err)
-		}
 		return min(next, v.forge.Wait(now))
-	case v.forge.Succeed():
-		v.cfg.Log.Info("the forge answers again")
 	}
 	return min(next, wait)
 }
@@ -295,12 +278,12 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	v.woken = v.updateFleet(now) || v.woken
 	since := now.Sub(v.listed)
 	switch {
-	case v.listed.IsZero(), since >= v.cfg.Interval, v.woken && since >= wakeSpacing:
+	case v.listed.IsZero(), since >= v.cfg.Interval, v.woken && since >= poll.Spacing:
 		if err := v.list(ctx, now); err != nil {
 			return 0, err
 		}
 	case v.woken:
-		return min(v.cfg.Interval, wakeSpacing) - since, nil
+		return min(v.cfg.Interval, poll.Spacing) - since, nil
 	}
 	if err := v.writeAnswers(ctx, now); err != nil {
 		return 0, err

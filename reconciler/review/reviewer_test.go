@@ -15,7 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -166,14 +166,14 @@ func TestAForgeThatFails(t *testing.T) {
 	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}, err: &forge.StatusError{Status: 503}}
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
 	v.report = s.report
-	if wait := v.pass(t.Context(), s.now); wait != backoff.First {
+	if wait := v.pass(t.Context(), s.now); wait != poll.First {
 		t.Errorf("tried again in %s", wait)
 	}
 	f.err = nil
-	if v.pass(t.Context(), s.now.Add(backoff.First/2)); len(f.statuses) > 0 {
+	if v.pass(t.Context(), s.now.Add(poll.First/2)); len(f.statuses) > 0 {
 		t.Error("the forge was asked too early")
 	}
-	v.pass(t.Context(), s.now.Add(backoff.First))
+	v.pass(t.Context(), s.now.Add(poll.First))
 	if len(f.comments[1]) != 1 {
 		t.Errorf("statuses are %v", f.statuses)
 	}
@@ -377,7 +377,7 @@ func TestWakeListsPullRequests(t *testing.T) {
 		v.Wake()
 		synctest.Wait()
 		woken := time.Now()
-		time.Sleep(wakeSpacing)
+		time.Sleep(poll.Spacing)
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil || f.writes != 1 {
@@ -387,7 +387,7 @@ func TestWakeListsPullRequests(t *testing.T) {
 			t.Errorf("%d lists as new as the request, want that of the first fleet and that of the webhook", f.forgotten)
 		}
 		if !v.planned.After(woken) {
-			t.Error("listed twice in less than wakeSpacing")
+			t.Error("listed twice in less than poll.Spacing")
 		}
 	})
 }

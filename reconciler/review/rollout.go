@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
+	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -33,7 +33,7 @@ type rollout struct {
 	// resumed says that the statuses from before a restart were read.
 	resumed bool
 	// retry is the backoff of setting a status.
-	retry backoff.Backoff
+	retry poll.Backoff
 }
 
 // pass updates the statuses, and returns the time of the next update. Errors do not
@@ -43,15 +43,9 @@ func (r *rollout) pass(ctx context.Context, report *status.Report, now time.Time
 		return wait
 	}
 	wait, err := r.update(ctx, report, now)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		if r.retry.Fail(err, now) {
-			r.cfg.Log.Warn("rollout not shown on the forge; trying again", "err", err)
-		}
+	r.retry.Record(ctx, err, now, r.cfg.Log, "rollout not shown on the forge", "rollout shown on the forge again")
+	if err != nil && ctx.Err() == nil {
 		return r.retry.Wait(now)
-	case r.retry.Succeed():
-		r.cfg.Log.Info("rollout shown on the forge again")
 	}
 	return wait
 }

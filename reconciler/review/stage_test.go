@@ -155,9 +155,9 @@ func (f *fakeForge) EditComment(_ context.Context, number, id int64, body string
 	return fmt.Errorf("there is no comment %d", id)
 }
 
-func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edit) error {
+func (f *fakeForge) Edit(_ context.Context, t forge.Thread, e forge.Edit) error {
 	for i, pr := range f.open {
-		if pr.Number == number {
+		if pr.Number == t.Number {
 			f.open[i].Labels = slices.DeleteFunc(slices.Clone(pr.Labels), func(label string) bool { return slices.Contains(e.RemoveLabels, label) })
 		}
 	}
@@ -261,7 +261,7 @@ func newReviewer(f Forge, s Source) *Reviewer {
 }
 
 func pullRequest(number int64, head string) forge.PullRequest {
-	return forge.PullRequest{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), Base: "main", Branch: "topic", Head: head, HeadRef: fmt.Sprintf("refs/pull/%d/head", number), State: forge.Open}
+	return forge.PullRequest{Thread: forge.Thread{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), State: forge.Open}, Base: "main", Branch: "topic", Head: head, HeadRef: fmt.Sprintf("refs/pull/%d/head", number)}
 }
 
 // step makes the reviewer process the report once.

@@ -73,14 +73,14 @@ func (d *daemon) approve(ctx context.Context, a kubeapi.Decision) (refused bool,
 }
 
 // decide carries out an approval, or a rejection, that was given on a pull request.
-func (d *daemon) decide(ctx context.Context, a approval.Decision) (said string, err error) {
-	said, err = reconciler.Approve(ctx, d.loop, reconciler.Order{
+func (d *daemon) decide(ctx context.Context, a approval.Decision) (answer string, err error) {
+	answer, err = reconciler.Approve(ctx, d.loop, reconciler.Order{
 		Subject: a.Placement.String(), Run: a.Run, Stage: a.Stage, Before: a.Before, After: a.After, Reject: a.Reject, By: a.By, Reason: a.Reason,
 	})
 	if refused, ok := errors.AsType[*reconciler.OrderError](err); ok {
 		return "", &approval.RefusedError{Why: refused.Why}
 	}
-	return said, err
+	return answer, err
 }
 
 // localUser is who sends an action without authentication and does not give a name.
@@ -93,8 +93,8 @@ func orderAction(do func(context.Context, reconciler.Order) (string, error)) ser
 		if err != nil {
 			return nil, err
 		}
-		said, err := do(ctx, order)
-		return server.ActionResult{Message: said}, refusal(err)
+		answer, err := do(ctx, order)
+		return server.ActionResult{Message: answer}, refusal(err)
 	}
 }
 
@@ -133,8 +133,8 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	said, err := o.loop.Check(ctx, order)
-	return server.ActionResult{Message: said, Commit: commit, PollError: trouble}, refusal(err)
+	answer, err := o.loop.Check(ctx, order)
+	return server.ActionResult{Message: answer, Commit: commit, PollError: trouble}, refusal(err)
 }
 
 // A poller polls the repository on request.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
 // A Backoff counts consecutive failures.
@@ -13,11 +15,8 @@ type Backoff int
 // Next counts a failure and returns the delay after it: first, doubled with each failure up to
 // most, less a random part of up to a quarter so that retries are spread.
 func (b *Backoff) Next(first, most time.Duration) time.Duration {
-	d := min(first<<min(int(*b), 30), most)
-	if d <= 0 {
-		d = most
-	}
 	*b++
+	d := retryafter.Failures(int(*b), first, most)
 	return d - rand.N(d/4+1)
 }
 

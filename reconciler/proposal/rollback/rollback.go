@@ -75,7 +75,7 @@ func (t *Tree) Find(undone map[string][]byte, conflicts []string) (paths []strin
 	}
 	f.want = after.Fingerprint
 	if len(near) < len(all) {
-		switch same, err := f.same(near); {
+		switch same, err := f.suffices(near); {
 		case err != nil:
 			return nil, err
 		case same:
@@ -140,8 +140,8 @@ func (f *finder) loadWith(files map[string][]byte) (plan.PlacementSource, error)
 	return source, nil
 }
 
-// same reports whether undoing some files is enough.
-func (f *finder) same(paths []string) (bool, error) {
+// suffices reports whether undoing some files is enough.
+func (f *finder) suffices(paths []string) (bool, error) {
 	source, err := f.load(paths)
 	if broken(err) {
 		return false, nil
@@ -154,7 +154,7 @@ func (f *finder) reduce(others, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	same, err := f.same(others)
+	same, err := f.suffices(others)
 	switch {
 	case err != nil:
 		return nil, err

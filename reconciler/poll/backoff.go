@@ -1,12 +1,14 @@
-// Package backoff schedules the retries of failed requests to a forge or a Git server.
-package backoff
+package poll
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
 // First and Last are the shortest and longest delay before a retry. The delay doubles with each
@@ -34,9 +36,23 @@ func (b *Backoff) Fail(err error, now time.Time) (changed bool) {
 	changed = b.problem != problem
 	b.problem = problem
 	wait := retryAfter(err)
-	b.serverUntil, b.retry = now.Add(wait), now.Add(max(wait, min(Last, First<<min(b.failures, 10))))
+	b.serverUntil, b.retry = now.Add(wait), now.Add(max(wait, retryafter.Failures(b.failures+1, First, Last)))
 	b.failures++
 	return changed
+}
+
+// Record records the result of requests, and logs when they begin to fail, fail for another reason, or succeed again. The end of
+// ctx is no failure.
+func (b *Backoff) Record(ctx context.Context, err error, now time.Time, log *slog.Logger, failing, succeeding string) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		if b.Fail(err, now) {
+			log.Warn(failing+"; trying again", "err", err)
+		}
+	case b.Succeed():
+		log.Info(succeeding)
+	}
 }
 
 // Succeed forgets the errors, and reports whether there were any.

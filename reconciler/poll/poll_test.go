@@ -1,10 +1,15 @@
-package backoff
+package poll
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -61,5 +66,56 @@ func TestServersAreLeftAlone(t *testing.T) {
 		if b.Fail(errors.New("connection refused"), noon); b.ServerDelay(noon) > 0 {
 			t.Errorf("left alone for %s after another error", b.ServerDelay(noon))
 		}
+	}
+}
+
+// A loop makes a pass in each interval and when it is woken, but not one after the other, and waits as long as a pass asks.
+func TestPassesAreSpacedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began, loop := time.Now(), NewLoop()
+		var passes []time.Duration
+		go loop.Run(ctx, time.Minute, func(_ context.Context, now time.Time) time.Duration {
+			passes = append(passes, now.Sub(began))
+			if len(passes) == 3 {
+				return time.Hour
+			}
+			return 0
+		})
+		loop.Wake()
+		loop.Wake()
+		time.Sleep(time.Second)
+		loop.Wake()
+		time.Sleep(3 * time.Hour / 2)
+		cancel()
+		synctest.Wait()
+		want := []time.Duration{0, Spacing, Spacing + time.Minute, Spacing + time.Minute + time.Hour}
+		if !slices.Equal(passes[:min(4, len(passes))], want) {
+			t.Errorf("passes after %v, want %v", passes, want)
+		}
+	})
+}
+
+// The log says once that requests fail, and once that they succeed again.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	var b Backoff
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	b.Record(ended, context.Canceled, noon, log, "down", "up")
+	for range 2 {
+		b.Record(t.Context(), errors.New("connection refused"), noon, log, "down", "up")
+	}
+	for range 2 {
+		b.Record(t.Context(), nil, noon, log, "down", "up")
+	}
+	if want := "level=WARN msg=\"down; trying again\" err=\"connection refused\"\nlevel=INFO msg=up\n"; text.String() != want {
+		t.Errorf("logged %q, want %q", text.String(), want)
 	}
 }
