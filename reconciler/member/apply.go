@@ -15,26 +15,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
-	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// An applier finds out which objects have to be applied, applies them, and records the outcomes.
+// An applier finds out which objects have to be applied, and applies them. Its recorder records the outcomes.
 type applier struct {
 	*cluster
 	*ownership
 	*progress
 	brake   *deletionBrake
 	drifts  *driftRecorder
-	history *recorder
-	// fresh are the namespaces that this pass has created.
-	fresh map[string]bool
-	// written are the placements of which something was written since their last report; see Agent.
-	written map[api.PlacementKey]bool
+	history *journal
+	record  *recorder
 	// untried maps each kind for which no dry runs are requested to the reason. It is empty
 	// except in a Preview.
 	untried map[schema.GroupVersionKind]string
@@ -82,7 +77,7 @@ func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.Pla
 			if o.err != nil && ctx.Err() != nil {
 				return // the session has ended, which is no failure of the object
 			}
-			a.recordOutcome(o, touched)
+			a.record.outcome(o, touched)
 			faults.At("applied")
 		},
 	})
@@ -99,7 +94,7 @@ func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
 			continue
 		}
 		for _, other := range a.hooks.Others(w.placement, id) {
-			if t := a.trouble[other]; t != nil && t.cond.Reason == api.HookPending {
+			if t := a.failed[other]; t != nil && t.cond.Reason == api.HookPending {
 				waiting = append(waiting, other)
 			}
 		}
@@ -119,7 +114,7 @@ func (a *applier) retryHooks(tasks []task) {
 	for _, id := range a.waitingForHooks(applied) {
 		w, _ := a.wanted.of(id)
 		if state, _ := a.mayApply(w); state == hooks.Ready {
-			a.trouble[id].next = time.Now() // not zero, since the timer has to be set
+			a.failed[id].next = time.Now() // not zero, since the timer has to be set
 		}
 	}
 }
@@ -156,95 +151,6 @@ func (a *applier) withInputs(t task) task {
 		t.decision = &r
 	}
 	return t
-}
-
-// recordOutcome records the outcome of a task.
-func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
-	id := o.manifest.ID
-	a.history.addOutcome(o, a.drifts.flips[id].By)
-	if old := a.live.Of(id); o.written != nil && (old == nil || old.Version != o.written.Version) || o.err != nil && o.do != diff.NeedRead {
-		a.written[o.placement] = true
-	}
-	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-		a.fresh[id.Name] = true
-		a.retryNamespace(id.Name) // the watch will not report a change of it
-	}
-	if o.written != nil {
-		delete(a.suspects, id)
-		delete(a.replaced, id)
-		delete(a.superseded.manifests, id)
-		l := o.written
-		l.Health = a.healthAfter(id, o, l)
-		a.live.Put(id, l)
-		it := o.item
-		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
-			touched[o.placement] = true
-		}
-		if it.Hash != o.manifest.Hash || it.UID != l.UID {
-			it.End = ""
-		}
-		delete(a.cutShort, id)
-		if it.Hash != o.manifest.Hash {
-			it.Commit = a.works.of(o.placement).Revision.Commit
-		}
-		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
-		a.inv[o.placement].Items.Put(*it)
-	}
-	if k := a.watch.Of(o.gvk()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
-		l := observed.Of(o.snapshot.live) // no watch will report it
-		l.Health = k.HealthOf(o.snapshot.live)
-		a.live.Put(id, l)
-	}
-	if o.left != nil && o.item.Left != *o.left {
-		o.item.Left = *o.left
-		a.inv[o.placement].Items.Put(*o.item)
-		touched[o.placement] = true
-	}
-	if o.accepted != nil {
-		a.recordAccepted(&o, touched)
-	}
-	if connection.Unserved(o.err) {
-		a.forgetKind(a.cluster, a.ownership, o.gvk())
-	}
-	if t := a.trouble[id]; o.written != nil && t != nil && t.recreate {
-		delete(a.brake.braked, id) // the object no longer has to be recreated
-	}
-	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && a.verifies(o.wanted) {
-		a.verified[id] = a.live.OwnershipState(id)
-	}
-	a.drifts.recordOutcome(&o)
-	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && o.unremoved == nil && !a.works.onlyCompares(o.placement) {
-		delete(a.trouble, id)
-		return
-	}
-	a.fail(o)
-}
-
-// recordAccepted records in the inventory that an object already equals its new version.
-func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) {
-	it := *o.item
-	it.Hash, it.Managed, it.OthersState = o.manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
-	it.Version, it.Commit = o.res.Version, a.works.of(o.placement).Revision.Commit
-	a.inv[o.placement].Items.Put(it)
-	touched[o.placement] = true
-	if d, known := a.drifts.memory[o.placement][o.manifest.ID]; known { // otherwise only something added was offered
-		a.drifts.memory.End(o.placement, d)
-	}
-}
-
-// healthAfter returns the health of an object that has just been written. For kinds that take
-// time to become available, it is unknown until the watch reports it.
-func (a *applier) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
-	if !needsStatus(o.manifest) {
-		return health.OfKind(o.gvk())
-	}
-	if k := a.watch.Of(o.gvk()); k.Refused() && o.stored != nil {
-		return k.HealthOf(o.stored)
-	}
-	if old := a.live.Of(id); old != nil && old.Version == l.Version {
-		return old.Health
-	}
-	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
 }
 
 // unfollowed yields the objects that were not available when they were last written or read, and whose
@@ -316,7 +222,7 @@ func (a *applier) cannotBeThere(t *task) bool {
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return a.health.Namespaces != nil && !slices.Contains(a.health.Namespaces, id.Name)
 	default:
-		return t.res.Namespaced && a.fresh[id.Namespace] && !content.CreatedByKubernetes(id.GroupKind(), id.Name)
+		return t.res.Namespaced && a.record.fresh[id.Namespace] && !content.CreatedByKubernetes(id.GroupKind(), id.Name)
 	}
 }
 

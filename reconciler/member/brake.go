@@ -51,21 +51,20 @@ type deletionBrake struct {
 // decide decides before a full pass which objects are not deleted: those that the works hold
 // and, if the others and the objects to be recreated are too many, all of these. deletes
 // reports whether a stale object would be deleted without a user's consent.
-func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(stale) bool) {
+func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(stale) bool, recreated []api.ID) {
 	before := d.braked
 	d.braked = map[api.ID]braked{}
 	going, held, total := d.deletionsOf(ids, deletes)
 	for id, why := range held {
 		d.braked[id] = braked{why: why}
 	}
-	d.holdIfTooMany(going, total)
+	d.holdIfTooMany(going, recreated, total)
 	d.logBraked(before)
 }
 
 // holdIfTooMany holds some deletions and all recreations if both together are too many at once.
 // total is the number of objects that inventories list.
-func (d *deletionBrake) holdIfTooMany(going []stale, total int) {
-	recreated := d.recreations()
+func (d *deletionBrake) holdIfTooMany(going []stale, recreated []api.ID, total int) {
 	why := d.cfg.Brake.TooMuch(len(going)+len(recreated), total)
 	if why == "" {
 		return
@@ -172,7 +171,7 @@ func (d *deletionBrake) releases(st stale, l *observed.Object) bool { return l.K
 // recreations returns the objects that are to be recreated, except those of placements whose
 // deletions a commit allows.
 func (d *deletionBrake) recreations() (ids []api.ID) {
-	for id, t := range d.trouble {
+	for id, t := range d.failed {
 		w, isWanted := d.wanted.of(id)
 		if t.recreate && isWanted && t.hash == w.manifest.Hash && !d.works.of(w.placement).AllowDelete {
 			ids = append(ids, id)
@@ -186,10 +185,11 @@ func (d *deletionBrake) recreations() (ids []api.ID) {
 func (d *deletionBrake) brakeRecreations() {
 	before := maps.Clone(d.braked)
 	going, _, total := d.deletionsOf(d.inventoried(), d.deletes)
-	for _, id := range d.recreations() {
+	recreated := d.recreations()
+	for _, id := range recreated {
 		delete(d.braked, id)
 	}
-	d.holdIfTooMany(going, total)
+	d.holdIfTooMany(going, recreated, total)
 	d.logBraked(before)
 }
 
@@ -229,7 +229,7 @@ func (d *deletionBrake) recheckHeld(touched map[api.ID]bool) {
 			b.next, touched[namespace] = now, true
 			d.braked[namespace] = b
 		}
-		if t := d.trouble[namespace]; t != nil {
+		if t := d.failed[namespace]; t != nil {
 			t.next, touched[namespace] = now, true
 		}
 	}

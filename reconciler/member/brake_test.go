@@ -46,7 +46,7 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 			s.inv[key].Abandon = test.work.Abandon
 			test.work.Placement = key
 			s.setWorks([]*work.Work{&test.work})
-			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes)
+			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes, nil)
 			got := map[api.ID]string{}
 			for id, b := range s.brake.braked {
 				got[id] = b.why

@@ -298,7 +298,7 @@ func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
 // again and again does not help.
 func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 	id := t.manifest.ID
-	old := dr.trouble[id]
+	old := dr.failed[id]
 	if old != nil && old.next.Equal(f.Due()) {
 		return
 	}
@@ -311,7 +311,7 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 	}
 	dr.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
 		"cluster", dr.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", who, "times", f.Total)
-	c := &trouble{
+	c := &failure{
 		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
 			who, reverted, f.Due().UTC().Format(time.RFC3339))),
 		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
@@ -319,7 +319,7 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 	if l != nil {
 		c.gen = l.Generation
 	}
-	dr.trouble[id] = c
+	dr.failed[id] = c
 	dr.record(t, api.DriftContested, ledger.Drift{Message: c.cond.Message()}, false)
 }
 
@@ -349,7 +349,7 @@ func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 	for id, d := range dr.memory[p] {
 		w, isWanted := dr.wanted.of(id)
 		switch {
-		case !isWanted || w.placement != p || dr.trouble[id] != nil || dr.live.Of(id) == nil || dr.suspects[id]:
+		case !isWanted || w.placement != p || dr.failed[id] != nil || dr.live.Of(id) == nil || dr.suspects[id]:
 			continue
 		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
 			continue

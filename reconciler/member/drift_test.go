@@ -190,7 +190,7 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	if s.drifts.countUndone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9}) {
 		t.Fatal("a contested object is reverted at once")
 	}
-	bad := s.trouble[m.ID]
+	bad := s.failed[m.ID]
 	if bad == nil || bad.cond.Reason != api.Contested || !strings.Contains(bad.cond.Message(), "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.next.After(time.Now()) || bad.gen != 9 {
 		t.Errorf("the object has %+v", bad)
 	}

@@ -58,7 +58,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 	case look:
 		// Everything is read and reported again, as if the cluster were new.
 		clear(s.verified)
-		clear(s.trouble)
+		clear(s.failed)
 		clear(s.done)
 		if err := s.inventories.load(ctx); err != nil {
 			return reconnect(err)

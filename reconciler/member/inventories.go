@@ -156,7 +156,7 @@ func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err
 // complete reports whether every object that a placement wants here is applied.
 func (i *inventories) complete(p api.PlacementKey) bool {
 	for _, m := range i.works.of(p).Manifests {
-		if w, _ := i.wanted.of(m.ID); w.placement != p || i.trouble[m.ID] != nil {
+		if w, _ := i.wanted.of(m.ID); w.placement != p || i.failed[m.ID] != nil {
 			return false
 		}
 	}

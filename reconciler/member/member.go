@@ -1,17 +1,24 @@
 // Package member reconciles one member cluster.
 //
-// An Agent gets the desired state of its cluster. It applies what is new or has changed,
-// without a request for what has not. It watches what it has applied, reverts drift, and
-// removes objects in its inventories that are no longer desired. It reports the complete
-// observed state.
+// An [Agent] gets the desired state of its cluster (Set), and reports the observed state. Run connects (session.go) and runs the
+// session until its connection is lost. A session waits until something happens: new works, a change that a watch reports, a
+// probe, a retry that is due. It then makes a pass (process in sync.go) over the objects that this concerns, in four steps:
 //
-// Each package below has one task: connection sends all requests to the cluster, discovery
-// determines how the cluster serves kinds, watch lists and watches objects, probe checks
-// whether the cluster answers, pods finds out why a workload is not available, permission which
-// permissions are missing, content what a namespace or definition still holds, autoscaler which
-// autoscaler sets replicas, inventory stores on the cluster which objects are owned, and drift
-// and observed store what is known. A session is a connection to the cluster. One goroutine runs
-// it and its parts, such as the applier, the pruner and the reporter.
+//   - It observes. Packages watch, probe, discovery and pods read the cluster, and observed keeps what matters of objects. The
+//     observer takes what watches have reported (recordChanges), and notes objects whose values have to be compared.
+//   - It decides. For each object facts (task.go) gathers what is known, and decide.Apply says what is done, or why nothing is.
+//     Whether it has drifted says drift.Of; what is done about drift says the driftRecorder (drift.go). For an object that nobody
+//     wants any more decide.Delete decides (prune.go), after the brake has looked at all deletions together (brake.go).
+//   - It acts. An executor (executor.go) carries out the task of one object with as few requests as possible, and returns an
+//     outcome. It changes no state, so that several run at a time. The pruner deletes, and recreate.go replaces.
+//   - It records. The recorder (record.go) takes the outcome: what is known of the object, its entry in the inventory, drift, the
+//     history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
+//
+// At the end of a pass inventories are written, and the reporter (report.go) reports each placement that was touched to the loop
+// as a ledger.WorkSeen. Objects that are as they should be cost no request, and are not in the report.
+//
+// One goroutine, that of Run, owns all state. The parts of a session share three structs: the cluster as it was observed
+// (cluster), what placements should have and own there (ownership), and what remains to be done (progress).
 package member
 
 import (

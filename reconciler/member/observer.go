@@ -178,7 +178,7 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 		return
 	}
 	o.kinds.LookAgain(o.established)
-	for id, t := range o.trouble {
+	for id, t := range o.failed {
 		if t.unknownKind() && o.established[id.Group] {
 			t.next = time.Time{}
 			touched[id] = true
@@ -233,7 +233,7 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 // whole objects they need. If the kind is known now, they are processed too. One that waits for another object is of
 // another kind.
 func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
-	for id, t := range o.trouble {
+	for id, t := range o.failed {
 		if !gvks[t.unknown] || ids[id] {
 			continue
 		}

@@ -232,7 +232,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.inv[web] = was
 			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
-			s.applier.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
+			s.record.accepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {
 				t.Fatal(err)
 			}

@@ -171,12 +171,13 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 	if err != nil {
 		return nil, err
 	}
+	var recreated []api.ID
 	for _, c := range changes {
-		if c.Effect == Recreates { // a recreation counts as a deletion
-			p.s.trouble[c.ID] = &trouble{recreate: true, hash: c.Manifest.Hash}
+		if c.Effect == Recreates && !p.s.works.of(c.Placement).AllowDelete {
+			recreated = append(recreated, c.ID)
 		}
 	}
-	gone, err := p.removals(ctx)
+	gone, err := p.removals(ctx, recreated)
 	for i, c := range changes {
 		if b, held := p.s.brake.braked[c.ID]; held && c.Effect == Recreates {
 			changes[i].Message = (&decide.HeldError{Why: b.why}).Error()
@@ -399,8 +400,8 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 }
 
 // removals lists the objects that are no longer desired, in the order in which they would be
-// removed.
-func (p *Preview) removals(ctx context.Context) ([]Change, error) {
+// removed, and decides which of these, and of the objects that would be recreated, are kept.
+func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, error) {
 	ids := p.s.inventoried()
 	var stales []stale
 	there := map[api.ID]*observed.Object{}
@@ -416,7 +417,7 @@ func (p *Preview) removals(ctx context.Context) ([]Change, error) {
 			}
 		}
 	}
-	p.s.brake.decide(ids, func(st stale) bool { return p.s.brake.deletesLive(st, there[st.item.ID()]) })
+	p.s.brake.decide(ids, func(st stale) bool { return p.s.brake.deletesLive(st, there[st.item.ID()]) }, recreated)
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	var out []Change
 	for _, st := range stales {

@@ -31,7 +31,7 @@ type pruner struct {
 	*ownership
 	*progress
 	brake       *deletionBrake
-	history     *recorder
+	history     *journal
 	inventories *inventories
 	content     *content.Checker
 	// pruned are the placements that have removed something, or failed to, since their last
@@ -65,13 +65,13 @@ func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.Plac
 		if !st.passesOn() && p.brake.stillHeld(st.item) {
 			continue
 		}
-		if t := p.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) && p.mayExist(st.item) {
+		if t := p.failed[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) && p.mayExist(st.item) {
 			continue
 		}
 		if p.removed(ctx, st) {
 			st.inv.Items.Drop(id)
 			if !st.passesOn() {
-				delete(p.trouble, id)
+				delete(p.failed, id)
 				delete(p.brake.braked, id)
 			}
 			touched[st.inv.Placement] = true
@@ -271,13 +271,13 @@ func (p *pruner) linger(ctx context.Context, res connection.Resource, st stale) 
 	id, now := st.item.ID(), time.Now()
 	explains := deletion.Explains(id.GroupKind())
 	if !explains && p.watch.Of(st.item.GroupVersionKind()).Complete() {
-		delete(p.trouble, id)
+		delete(p.failed, id)
 		return
 	}
-	t := p.trouble[id]
+	t := p.failed[id]
 	if t == nil || t.notDeleted != "" {
-		t = &trouble{since: now}
-		p.trouble[id] = t
+		t = &failure{since: now}
+		p.failed[id] = t
 	} else if explains {
 		if why, err := deletion.Stays(ctx, p.conn, res, id); err == nil {
 			t.stays = connection.Cut(p.secrets().Scrub(why))
@@ -363,10 +363,10 @@ func (p *pruner) succeeded(ctx context.Context, st stale, err error) bool {
 		p.forgetKind(p.cluster, p.ownership, st.item.GroupVersionKind()) // the retry finds another version
 	}
 	id := st.item.ID()
-	t := p.trouble[id]
+	t := p.failed[id]
 	if t == nil {
-		t = &trouble{since: time.Now()}
-		p.trouble[id] = t
+		t = &failure{since: time.Now()}
+		p.failed[id] = t
 	}
 	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), connection.RetryAfter(err)))
 	shown := p.scrubRemoval(ctx, st, err)

@@ -178,7 +178,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 					json.NewEncoder(w).Encode(a)
 				}
 			}))
-			s.works, s.trouble, s.brake.braked = map[api.PlacementKey]*work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*trouble{}, map[api.ID]braked{}
+			s.works, s.failed, s.brake.braked = map[api.PlacementKey]*work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*failure{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
@@ -187,7 +187,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list the kind when the session began
 			s.finder = discovery.NewFinder(s.conn, s.kinds)
 			for range passingFailures {
-				for _, bad := range s.trouble {
+				for _, bad := range s.failed {
 					bad.next = bad.since
 				}
 				s.pruner.prune(t.Context(), s.stales(it.ID()), map[api.PlacementKey]bool{})
@@ -199,7 +199,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 				t.Errorf("deleted %q, want %q", deleted, want)
 			}
 			says := ""
-			if t := s.trouble[it.ID()]; t != nil {
+			if t := s.failed[it.ID()]; t != nil {
 				says = t.notDeleted
 			}
 			if (says == "") != (test.says == "") || !strings.Contains(says, test.says) {

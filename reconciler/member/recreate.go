@@ -97,7 +97,7 @@ func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 // are applied once the watch reports their deletion.
 func (a *applier) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	due := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool {
-		refused := a.trouble[t.manifest.ID]
+		refused := a.failed[t.manifest.ID]
 		return refused == nil || !refused.recreate
 	})
 	if len(due) == 0 {
@@ -142,7 +142,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 	if err != nil {
 		reason := cmp.Or(connection.RefusalReason(err), connection.WithoutPort(err))
 		a.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)
-		if refused := a.trouble[id]; refused.logged.Due("not recreated: " + reason) {
+		if refused := a.failed[id]; refused.logged.Due("not recreated: " + reason) {
 			a.cfg.Log.Warn("object not recreated", "cluster", a.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message())
 		}
 		return t, false
@@ -162,7 +162,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 		terminating.Terminating = true
 		a.live.Put(id, &terminating)
 	}
-	a.fail(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(live.GetFinalizers(), ",")}).Condition(), leaving: true})
+	a.record.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(live.GetFinalizers(), ",")}).Condition(), leaving: true})
 	return t, false
 }
 
@@ -188,7 +188,7 @@ func (a *applier) announceRecreation(t task) *inventory.Item {
 // recordNotRecreated adds to the message of an object why it is not recreated. It adds the message
 // to the history if the reason has changed.
 func (a *applier) recordNotRecreated(t task, why, reason string) {
-	refused := a.trouble[t.manifest.ID]
+	refused := a.failed[t.manifest.ID]
 	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
 	if a.cfg.Record != nil && refused.notRecreated != reason {
 		e := a.history.entry(t.placement, t.manifest.ID)

@@ -152,7 +152,7 @@ func changedOne(asks bool) *work.Manifest {
 func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, events *[]history.Entry) {
 	t.Helper()
 	s, events = sessionAt(t, h), &[]history.Entry{}
-	s.cfg.Encoder, s.cfg.Brake, s.applier.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
+	s.cfg.Encoder, s.cfg.Brake, s.record.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
 	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	s.holding(oneManifest(), web)
 	it := *s.inv[web].Items.Of(oneManifest().ID)
@@ -244,7 +244,7 @@ func TestRecreation(t *testing.T) {
 			if deleted := want[0] == history.Deleted; deleted != (len(reported) == 1) || deleted && reported[0].Objects[0] != id {
 				t.Errorf("reported as deleted: %v", reported)
 			}
-			if t := s.trouble[id]; t != nil {
+			if t := s.failed[id]; t != nil {
 				t.next = time.Time{}
 			}
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
@@ -310,7 +310,7 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	cancel()
 	m := changedOne(true)
 	task, _ := s.applier.task(m.ID, wanted{web, m})
-	s.trouble[m.ID] = &trouble{recreate: true}
+	s.failed[m.ID] = &failure{recreate: true}
 	if _, gone := s.applier.deletedForRecreation(ctx, task, map[api.PlacementKey]bool{}); gone || len(*entries) > 0 || len(shelf.Writes) > 0 {
 		t.Errorf("gone: %t, history: %+v, writes: %q", gone, *entries, shelf.Writes)
 	}
@@ -400,7 +400,7 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	s.cfg.Brake = Brake{10, 0}
 	s.setWorks([]*work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
-	s.brake.decide(ids, s.brake.deletes)
+	s.brake.decide(ids, s.brake.deletes, s.brake.recreations())
 	if s.brake.braked[m.ID].why == "" {
 		t.Fatal("the deletion is not held")
 	}

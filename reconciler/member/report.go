@@ -216,7 +216,7 @@ func (r *reporter) terminating(lingering []api.ID) (out []ledger.Terminating) {
 			continue
 		}
 		t := ledger.Terminating{ID: id, Since: time.Unix(l.Deleted, 0).UTC()}
-		if known := r.trouble[id]; known != nil {
+		if known := r.failed[id]; known != nil {
 			t.Why = known.stays
 		}
 		out = append(out, t)
@@ -246,7 +246,7 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []ledger.DeletionWait {
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.
 func (r *reporter) deletionErrors(inv *inventory.Inventory) []ledger.DeletionError {
 	var out []ledger.DeletionError
-	for id, t := range r.trouble {
+	for id, t := range r.failed {
 		if _, held := r.brake.braked[id]; t.notDeleted != "" && !held && inv.Items.Has(id) {
 			out = append(out, ledger.DeletionError{ID: id, Message: t.notDeleted})
 		}
@@ -263,7 +263,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 			Cause: "another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster"}
 		return out, true
 	}
-	t := r.trouble[id]
+	t := r.failed[id]
 	if t != nil {
 		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Cause: t.cond.Cause, Sentence: t.cond.Sentence, Since: t.since}
 		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen

@@ -163,7 +163,7 @@ func TestStateOfAnObject(t *testing.T) {
 	tests := map[string]struct {
 		work      work.Work
 		live      *observed.Object
-		trouble   *trouble
+		failing   *failure
 		held      bool // its deletion by others is held
 		exception bool
 		applied   bool
@@ -177,12 +177,12 @@ func TestStateOfAnObject(t *testing.T) {
 		"not seen yet":           {exception: true, applied: true, reason: api.ManifestApplied, message: "not seen on the cluster yet"},
 		"not available yet":      {live: slow, exception: true, applied: true, reason: api.ManifestApplied, message: "(0 of 2 replicas updated)"},
 		"will not be available":  {live: stuck, exception: true, applied: true, reason: api.ManifestApplied, failure: "quota exceeded"},
-		"not applied":            {live: available, trouble: &trouble{cond: failed}, exception: true, reason: api.ManifestApplyFailed},
-		"not applied, passes":    {live: available, trouble: &trouble{cond: failed, pending: true}, exception: true, reason: api.ManifestApplyFailed, pending: true},
-		"applied, and differs":   {live: available, trouble: &trouble{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
+		"not applied":            {live: available, failing: &failure{cond: failed}, exception: true, reason: api.ManifestApplyFailed},
+		"not applied, passes":    {live: available, failing: &failure{cond: failed, pending: true}, exception: true, reason: api.ManifestApplyFailed, pending: true},
+		"applied, and differs":   {live: available, failing: &failure{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
 		"only compared":          {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, applied: true, reason: api.ManifestApplied, available: true},
-		"compared, and differs":  {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, trouble: &trouble{cond: diff.Reported(1, false)}, exception: true, applied: true, reason: api.FoundDiff, available: true},
-		"a held deletion":        {held: true, trouble: &trouble{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
+		"compared, and differs":  {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, failing: &failure{cond: diff.Reported(1, false)}, exception: true, applied: true, reason: api.FoundDiff, available: true},
+		"a held deletion":        {held: true, failing: &failure{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
 		"suspended, unavailable": {work: work.Work{Suspended: "by hand"}, live: slow, exception: true, applied: true, reason: api.Suspended, message: "(0 of 2 replicas updated)"},
 		"suspended, available":   {work: work.Work{Suspended: "by hand"}, live: available, applied: true, reason: api.ManifestApplied, available: true},
 	}
@@ -194,8 +194,8 @@ func TestStateOfAnObject(t *testing.T) {
 			if test.live != nil {
 				s.live.Put(m.ID, test.live)
 			}
-			if test.trouble != nil {
-				s.trouble[m.ID] = test.trouble
+			if test.failing != nil {
+				s.failed[m.ID] = test.failing
 			}
 			if test.held {
 				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
@@ -217,9 +217,9 @@ func TestReportedDeletionErrors(t *testing.T) {
 	s.inv[web] = held(4)
 	names := []string{"cm-2", "cm-0", "cm-1", "elsewhere"}
 	for _, name := range names {
-		s.trouble[cm(name)] = &trouble{notDeleted: "denied"}
+		s.failed[cm(name)] = &failure{notDeleted: "denied"}
 	}
-	s.trouble[cm("cm-3")] = &trouble{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
+	s.failed[cm("cm-3")] = &failure{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
 	s.brake.braked[cm("cm-1")] = braked{why: "too many"}
 	want := []ledger.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
 	if got := s.reporter.deletionErrors(s.inv[web]); !slices.Equal(got, want) {

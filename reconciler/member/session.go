@@ -31,9 +31,10 @@ type session struct {
 
 	observer    *observer
 	inventories *inventories
-	history     *recorder
+	history     *journal
 	drifts      *driftRecorder
 	brake       *deletionBrake
+	record      *recorder
 	applier     *applier
 	pruner      *pruner
 	values      *valueChecker
@@ -115,7 +116,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: &c.live, Serials: a.known.Inventories, Log: cfg.Log,
 	})
 	p := &progress{
-		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.OwnershipState{},
+		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
 		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{}, done: map[api.PlacementKey]bool{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{},
 	}
@@ -123,12 +124,13 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.retry.Stop()
 	s.observer = &observer{cluster: c, ownership: o, progress: p}
 	s.inventories = &inventories{cluster: c, ownership: o, progress: p}
-	s.history = &recorder{cluster: c, ownership: o, progress: p, deletions: a.deletions}
+	s.history = &journal{cluster: c, ownership: o, progress: p, deletions: a.deletions}
 	s.drifts = &driftRecorder{cluster: c, ownership: o, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, ownership: o, progress: p, braked: map[api.ID]braked{}}
-	s.applier = &applier{
+	s.record = &recorder{
 		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, fresh: map[string]bool{}, written: a.written,
 	}
+	s.applier = &applier{cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, record: s.record}
 	s.pruner = &pruner{
 		cluster: c, ownership: o, progress: p, brake: s.brake, history: s.history, inventories: s.inventories, pruned: map[api.PlacementKey]bool{}, waiting: waitingDeletions{},
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},

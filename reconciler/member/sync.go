@@ -35,10 +35,10 @@ func (s *session) setWorks(works []*work.Work) {
 	}
 	s.ownership.setWorks(works)
 	s.expressions.Replace(s.wanted.manifests())
-	for id := range s.trouble {
+	for id := range s.failed {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
-			delete(s.trouble, id) // that was the trouble of another placement
+			delete(s.failed, id) // that was the failure of another placement
 		}
 	}
 	s.drifts.memory.Forget(s.works)
@@ -67,7 +67,7 @@ func (s *session) sync(ctx context.Context) {
 		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
 		s.reschedule()
 	} else if s.prepared(ctx, ids) {
-		s.brake.decide(ids, s.brake.deletes) // the brake needs the state from the watches
+		s.brake.decide(ids, s.brake.deletes, s.brake.recreations()) // the brake needs the state from the watches
 		s.processPrepared(ctx, ids)
 		if s.store.HeldByOther() {
 			return
@@ -156,7 +156,7 @@ func (s *session) retryDue(ctx context.Context) {
 	}
 	due := map[api.ID]bool{}
 	now := time.Now()
-	for id, t := range s.trouble {
+	for id, t := range s.failed {
 		if !t.next.After(now) {
 			due[id] = true
 		}
@@ -212,7 +212,7 @@ func (s *session) reschedule() {
 		return
 	}
 	var first time.Time
-	for _, t := range s.trouble {
+	for _, t := range s.failed {
 		first = retry.Earlier(first, t.next)
 	}
 	for _, b := range s.brake.braked {
@@ -345,9 +345,9 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 
 // processPrepared is process for objects whose live state is known.
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
-	clear(s.applier.fresh)
+	clear(s.record.fresh)
 	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
-		s.trouble[id].next, ids[id] = time.Time{}, true
+		s.failed[id].next, ids[id] = time.Time{}, true
 	}
 	tasks, prune := s.applier.findTasks(ids)
 	touched := maps.Clone(s.ended)
@@ -357,7 +357,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		return // checkForeign follows
 	}
 	for _, o := range failed {
-		s.applier.fail(o)
+		s.record.failure(o)
 	}
 	s.applier.apply(ctx, tasks, touched)
 	s.applier.retryHooks(tasks)
@@ -390,7 +390,7 @@ func (s *session) resolve(ctx context.Context) {
 		switch {
 		case !known:
 		case r.PutBack, r.Again:
-			delete(s.trouble, key.ID)
+			delete(s.failed, key.ID)
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
 			d.Message = connection.Cut(r.Message)

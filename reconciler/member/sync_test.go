@@ -36,11 +36,11 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 func TestReturnedClusterIsRetriedAtOnce(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		s := sessionAt(t, apiserver.NewConfigMaps())
-		s.trouble = map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}
+		s.failed = map[api.ID]*failure{cm("x"): {next: time.Now().Add(time.Hour)}}
 		if err := s.probed(t.Context(), probe.Result{Returned: returned}); err != nil {
 			t.Fatal(err)
 		}
-		if again := s.trouble[cm("x")].next.IsZero(); again != returned {
+		if again := s.failed[cm("x")].next.IsZero(); again != returned {
 			t.Errorf("returned: %t, tried again: %t", returned, again)
 		}
 	}

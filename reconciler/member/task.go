@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +19,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
-	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -110,7 +108,7 @@ type outcome struct {
 	accepted *observed.Object
 	// immutable says that the server refused it because of immutable fields only.
 	immutable bool
-	// unknown is the kind because of which it was not tried; see trouble.
+	// unknown is the kind because of which it was not tried; see failure.
 	unknown schema.GroupVersionKind
 	// leaving says that the object is being deleted, and is created anew once it is gone.
 	leaving bool
@@ -176,9 +174,7 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 		w, isWanted := a.wanted.of(id)
 		if !isWanted {
 			if len(stales) == 0 {
-				delete(a.trouble, id)
-				delete(a.verified, id)
-				delete(a.replaced, id)
+				a.record.forget(id)
 			}
 			continue
 		}
@@ -199,10 +195,10 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	case decide.Leave:
 		return t, false
 	case decide.Finish:
-		delete(a.trouble, id)
+		a.record.settled(id)
 		return t, false
 	case decide.Refuse:
-		a.fail(refused(t, refusal, awaited))
+		a.record.failure(refused(t, refusal, awaited))
 		return t, false
 	case decide.Restore:
 		return t, a.drifts.countUndone(t, a.live.Of(id))
@@ -227,7 +223,7 @@ func refused(t task, why decide.Refusal, awaited schema.GroupVersionKind) outcom
 func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKind) {
 	w, id, gvk := t.wanted, t.manifest.ID, t.gvk()
 	res, served := a.kinds.Of(gvk)
-	bad := a.trouble[id]
+	bad := a.failed[id]
 	f.Waits = bad != nil && bad.hash == w.manifest.Hash && a.retryNotDue(bad, w.manifest) && !(served && bad.unknownKind())
 	switch {
 	case f.Waits:
@@ -294,9 +290,9 @@ func (t *task) applied(fleet string) drift.Applied {
 // mayDiffer reports whether a suspended object may differ from what is wanted.
 func (a *applier) mayDiffer(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
-		return a.trouble[t.manifest.ID] != nil // no watch reports it
+		return a.failed[t.manifest.ID] != nil // no watch reports it
 	}
-	return t.item == nil || t.item.Hash != t.manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.trouble[t.manifest.ID] != nil
+	return t.item == nil || t.item.Hash != t.manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.failed[t.manifest.ID] != nil
 }
 
 // scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does
@@ -305,111 +301,24 @@ func scaled(m *work.Manifest, known *observed.Object) bool {
 	return known != nil && known.Scaled && autoscaler.SetsReplicas(m.Object.Content)
 }
 
-// verifies reports whether an object must be read to know its state, because it is compared in
-// full, an autoscaler may scale it, or it had fields that Git has removed.
-func (a *applier) verifies(w wanted) bool {
-	it := a.item(w.placement, w.manifest.ID)
-	return diff.CompareAfter(a.works.of(w.placement).Strategy) || scaled(w.manifest, a.live.Of(w.manifest.ID)) || it != nil && it.Left != ""
-}
-
 // unverified reports whether an object must be read, and was not read since others last changed
 // it.
 func (a *applier) unverified(w wanted) bool {
 	verified, ok := a.verified[w.manifest.ID]
-	return a.verifies(w) && (!ok || verified != a.live.OwnershipState(w.manifest.ID))
+	return a.record.verifies(w) && (!ok || verified != a.live.OwnershipState(w.manifest.ID))
 }
 
 // retryNotDue reports whether a retry of an object is not due yet. If the object was not written
 // because of its state, any write of others makes the retry due, at most once a second, except
 // those of an autoscaler. Some writes do not change the ownership state; see
 // observed.OwnershipState.
-func (a *applier) retryNotDue(t *trouble, m *work.Manifest) bool {
+func (a *applier) retryNotDue(t *failure, m *work.Manifest) bool {
 	now, live := time.Now(), a.live.Of(m.ID)
 	written := a.suspects[m.ID] && !scaled(m, live)
 	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.OwnershipState(m.ID)) {
 		t.next = retry.Earlier(t.next, t.last.Add(firstRetry))
 	}
 	return now.Before(t.next)
-}
-
-// fail records why an object is not as desired, and schedules its retry with backoff. The
-// backoff ends when its content changes, or something happens that it waited for.
-func (a *applier) fail(o outcome) {
-	o.cond.Cause = connection.Cut(o.cond.Cause)
-	id, now := o.manifest.ID, time.Now()
-	t := a.trouble[id]
-	if t == nil || t.hash != o.manifest.Hash {
-		t = &trouble{hash: o.manifest.Hash}
-		a.trouble[id] = t
-	}
-	if t.cond.Reason != o.cond.Reason || t.since.IsZero() {
-		t.since = now
-	}
-	switch {
-	case len(o.diffs) == 0:
-		t.first = time.Time{}
-	case t.first.IsZero():
-		t.first = now
-	}
-	state := a.live.OwnershipState(id)
-	confirmed := t.refused != nil && *t.refused == state
-	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
-	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
-		t.refused = &state
-	}
-	t.drift = o.item != nil && o.item.Hash != ""
-	t.unknown, t.namespaceMissing = o.unknown, connection.ForbiddenByNamespace(o.err)
-	t.recreate = o.immutable && asksForRecreation(o.manifest)
-	t.pending = a.isTransient(o)
-	first := firstRetry
-	if t.namespaceMissing {
-		first = 100 * time.Millisecond // the missing object is just being applied
-	}
-	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
-	switch {
-	case o.leaving && deletion.Explains(id.GroupKind()):
-		t.next = now.Add(t.failures.Next(firstLook, lastLook)) // why it still exists may change
-	case t.unknownKind():
-		t.next = a.kinds.NextLookup(o.unknown) // one lookup serves all objects of a kind
-	case o.suspendedReason != "" && o.err == nil && !a.watched(id):
-		t.next = now.Add(reportInterval)
-	case t.refused != nil && a.watched(id) && !confirmed:
-		t.next = now.Add(confirmation)
-	case t.refused != nil && a.watched(id):
-		t.next = now.Add(watchedRetry) // the watch reports any change of it
-	}
-	if a.works.onlyCompares(o.placement) && o.err == nil {
-		t.next = a.compared.Add(reportInterval)
-	}
-	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
-		a.cfg.Log.Warn("object not applied", "cluster", a.cfg.Name, "placement", o.placement.String(),
-			"object", id.String(), "err", o.cond.Message())
-	}
-}
-
-// isTransient reports whether the reason why an object was not applied will pass by itself: its
-// definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
-// respond.
-func (a *applier) isTransient(o outcome) bool {
-	var coming *pendingDefinition
-	switch {
-	case o.err == nil:
-		return o.leaving
-	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
-		return true
-	case connection.ForbiddenByNamespace(o.err):
-		_, placed := a.wanted.of(api.ID{Kind: "Namespace", Name: o.manifest.ID.Namespace})
-		return placed
-	}
-	return connection.IsUnreachable(o.err) ||
-		apierrors.IsTooManyRequests(o.err) || apierrors.IsInternalError(o.err) || apierrors.IsServiceUnavailable(o.err) ||
-		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
-}
-
-// watched reports whether the watch reports every change of an object.
-func (a *applier) watched(id api.ID) bool {
-	w, isWanted := a.wanted.of(id)
-	return isWanted && a.live.Of(id) != nil && a.watch.Of(w.gvk()).Complete()
 }
 
 // unknownKind returns why a kind is not known. If its definition is placed here too, the kind
@@ -421,7 +330,7 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	if by := a.definition(gvk); by != nil {
-		if t := a.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.suspendedReason(by.placement, by.manifest.ID) != "" {
+		if t := a.failed[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.suspendedReason(by.placement, by.manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
 		}
 		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}

@@ -39,7 +39,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 		work  work.Work
 		item  *inventory.Item  // nil if the inventory does not list it
 		live  *observed.Object // nil if the watch does not report it
-		fails *trouble
+		fails *failure
 		need  bool
 		drift bool
 	}{
@@ -53,9 +53,9 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 		"fields of others":                  {item: &applied, live: &owned},
 		"terminating":                       {item: &applied, live: &terminating, need: true},
 		"terminating and not applied":       {item: &announced, live: &terminating},
-		"failed, and the retry is due":      {item: &applied, live: &ours, fails: &trouble{hash: "h"}, need: true},
-		"failed, and the retry is not due":  {item: &applied, live: &edited, fails: &trouble{hash: "h", next: time.Now().Add(time.Hour)}},
-		"failed with other content":         {item: &older, live: &ours, fails: &trouble{hash: "old", next: time.Now().Add(time.Hour)}, need: true},
+		"failed, and the retry is due":      {item: &applied, live: &ours, fails: &failure{hash: "h"}, need: true},
+		"failed, and the retry is not due":  {item: &applied, live: &edited, fails: &failure{hash: "h", next: time.Now().Add(time.Hour)}},
+		"failed with other content":         {item: &older, live: &ours, fails: &failure{hash: "old", next: time.Now().Add(time.Hour)}, need: true},
 		"suspended and as it was applied":   {work: work.Work{Suspended: "by hand"}, item: &applied, live: &ours},
 		"suspended and edited":              {work: work.Work{Suspended: "by hand"}, item: &applied, live: &edited, need: true},
 		"suspended and new":                 {work: work.Work{Suspended: "by hand"}, need: true},
@@ -78,7 +78,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 				s.live.Put(m.ID, test.live)
 			}
 			if test.fails != nil {
-				s.trouble[m.ID] = test.fails
+				s.failed[m.ID] = test.fails
 			}
 			got, need := s.applier.task(m.ID, wanted{web, m})
 			if need != test.need || need && got.drift != test.drift {
@@ -101,7 +101,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
 		}
-		if bad := s.trouble[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {
+		if bad := s.failed[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {
 			t.Errorf("%s: the failure is %+v", strategy, bad)
 		}
 	}
@@ -168,7 +168,7 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 	scaledAgain.Scaled = true
 	scaledManifest.Object.Content.Object["spec"] = map[string]any{"replicas": int64(2)}
 	tests := map[string]struct {
-		next, last time.Duration // of the trouble, from now
+		next, last time.Duration // of the failure, from now
 		refused    bool          // it was left because of its state
 		live       observed.Object
 		suspect    bool // others have written it
@@ -191,7 +191,7 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s.live.Put(id, &left)
 				now := time.Now()
-				failure := trouble{next: now.Add(test.next), last: now.Add(test.last)}
+				failure := failure{next: now.Add(test.next), last: now.Add(test.last)}
 				if state := s.live.OwnershipState(id); test.refused {
 					failure.refused = &state
 				}
@@ -246,17 +246,17 @@ func TestNextRetry(t *testing.T) {
 				s.live.Put(m.ID, &observed.Object{UID: "1"})
 			}
 			if test.failures > 0 {
-				s.trouble[m.ID] = &trouble{hash: m.Hash, failures: test.failures}
+				s.failed[m.ID] = &failure{hash: m.Hash, failures: test.failures}
 			}
 			o := test.outcome
 			o.wanted = wanted{web, m}
 			if test.again {
-				s.applier.fail(o)
+				s.record.failure(o)
 			}
 			began := time.Now()
 			s.compared = began
-			s.applier.fail(o)
-			next := s.trouble[m.ID].next // the backoff is shorter by up to a quarter
+			s.record.failure(o)
+			next := s.failed[m.ID].next // the backoff is shorter by up to a quarter
 			if next.Before(began.Add(test.from*3/4)) || next.After(time.Now().Add(test.to)) {
 				t.Errorf("retried after %s, want %s to %s", next.Sub(began), test.from, test.to)
 			}
@@ -294,7 +294,7 @@ func TestPendingFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			s.setWorks([]*work.Work{{Placement: web, Manifests: append(test.others, m)}})
-			if got := s.applier.isTransient(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
+			if got := s.record.isTransient(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
 				t.Errorf("pending: %t, want %t", got, test.want)
 			}
 		})

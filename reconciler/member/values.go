@@ -90,7 +90,7 @@ const manySuspects = 100
 // applied, and nothing failed or remains to be done.
 func (v *valueChecker) asApplied(id api.ID) (task, bool) {
 	w, isWanted := v.wanted.of(id)
-	if !isWanted || v.trouble[id] != nil || v.works.onlyCompares(w.placement) || v.works.suspendedReason(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
+	if !isWanted || v.failed[id] != nil || v.works.onlyCompares(w.placement) || v.works.suspendedReason(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
 		return task{}, false
 	}
 	t := v.applier.newTask(w)

@@ -10,6 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -17,8 +19,8 @@ import (
 
 // A progress is what remains to be done about objects.
 type progress struct {
-	// trouble is why an object is not as wanted.
-	trouble map[api.ID]*trouble
+	// failed has why an object is not as wanted, and when it is tried again.
+	failed map[api.ID]*failure
 	// verified are the ownership states of objects when they were last verified.
 	verified map[api.ID]observed.OwnershipState
 	// suspects are objects that others have written, and whose values were not compared since.
@@ -38,9 +40,9 @@ type progress struct {
 	compared time.Time
 }
 
-// A trouble is the reason why one object is not as desired, and the time of its next retry. Objects
+// A failure is the reason why one object is not as desired, and the time of its next retry. Objects
 // whose drift is left have one too; their condition may say that they are applied.
-type trouble struct {
+type failure struct {
 	cond        diff.Condition
 	diffs       []api.Difference
 	drift       bool
@@ -74,7 +76,60 @@ type trouble struct {
 	logged   retry.LogLimiter
 }
 
-func (t *trouble) unknownKind() bool { return !t.unknown.Empty() }
+func (f *failure) unknownKind() bool { return !f.unknown.Empty() }
+
+// A situation is what matters of an object for its next attempt.
+type situation struct {
+	// state is its ownership state, and watched says that its watch reports every change of it.
+	state   observed.OwnershipState
+	watched bool
+	// transient says that the reason of the failure will pass by itself.
+	transient bool
+	// due is when the next attempt is due because of something else: a lookup of its kind, which serves all objects of the kind, or
+	// a comparison of its placement. It is zero if nothing else decides.
+	due time.Time
+}
+
+// again returns the failure of an object after another attempt. Retries have a backoff, which ends when the content changes, or
+// something happens that the object waited for.
+func (f failure) again(o *outcome, s situation, now time.Time) failure {
+	if f.cond.Reason != o.cond.Reason || f.since.IsZero() {
+		f.since = now
+	}
+	switch {
+	case len(o.diffs) == 0:
+		f.first = time.Time{}
+	case f.first.IsZero():
+		f.first = now
+	}
+	confirmed := f.refused != nil && *f.refused == s.state
+	f.cond, f.diffs, f.gen, f.last, f.refused = o.cond, o.diffs, o.gen, now, nil
+	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
+		f.refused = &s.state
+	}
+	f.drift = o.item != nil && o.item.Hash != ""
+	f.unknown, f.namespaceMissing = o.unknown, connection.ForbiddenByNamespace(o.err)
+	f.recreate = o.immutable && asksForRecreation(o.manifest)
+	f.pending = s.transient
+	first := firstRetry
+	if f.namespaceMissing {
+		first = 100 * time.Millisecond // the missing object is just being applied
+	}
+	f.next = now.Add(max(f.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
+	switch {
+	case o.leaving && deletion.Explains(o.manifest.ID.GroupKind()):
+		f.next = now.Add(f.failures.Next(firstLook, lastLook)) // why it still exists may change
+	case !s.due.IsZero():
+		f.next = s.due
+	case o.suspendedReason != "" && o.err == nil && !s.watched:
+		f.next = now.Add(reportInterval)
+	case f.refused != nil && s.watched && !confirmed:
+		f.next = now.Add(confirmation)
+	case f.refused != nil && s.watched:
+		f.next = now.Add(watchedRetry) // the watch reports any change of it
+	}
+	return f
+}
 
 // The shortest and longest time between two retries of one object.
 const (
@@ -97,7 +152,7 @@ func (p *progress) hasRun(m *work.Manifest, it *inventory.Item) bool {
 
 // retryAll makes the retries of all objects due.
 func (p *progress) retryAll() {
-	for _, t := range p.trouble {
+	for _, t := range p.failed {
 		t.next = time.Time{}
 	}
 }
@@ -105,7 +160,7 @@ func (p *progress) retryAll() {
 // retryNamespace returns the failed objects of a namespace, which are to be retried at once. That retry
 // does not increase their backoff, and resets that of objects that waited for the namespace.
 func (p *progress) retryNamespace(namespace string) (ids []api.ID) {
-	for id, t := range p.trouble {
+	for id, t := range p.failed {
 		if id.Namespace == namespace && !t.unknownKind() {
 			if t.failures--; t.namespaceMissing || t.failures < 0 {
 				t.failures = 0
@@ -122,7 +177,7 @@ func (p *progress) retryNamespace(namespace string) (ids []api.ID) {
 func (p *progress) reconsider(was, now *work.Work) {
 	otherStrategy := !reflect.DeepEqual(was.Strategy, now.Strategy)
 	for _, m := range now.Manifests {
-		if t := p.trouble[m.ID]; t != nil && t.recreate && now.AllowDelete && !was.AllowDelete {
+		if t := p.failed[m.ID]; t != nil && t.recreate && now.AllowDelete && !was.AllowDelete {
 			t.next = time.Time{} // it may be recreated now
 		}
 		reason := now.SuspendedReason(m.ID)
@@ -131,7 +186,7 @@ func (p *progress) reconsider(was, now *work.Work) {
 		} else if !suspensionChanged && !otherStrategy {
 			continue
 		}
-		delete(p.trouble, m.ID)
+		delete(p.failed, m.ID)
 		delete(p.verified, m.ID)
 	}
 }

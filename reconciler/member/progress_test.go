@@ -47,19 +47,19 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 			w.WriteHeader(code)
 			json.NewEncoder(w).Encode(made) //nolint:errcheck // the test would see it
 		}))
-		s.cfg.Encoder, s.applier.fresh = NewEncoder("prod", ""), map[string]bool{}
+		s.cfg.Encoder, s.record.fresh = NewEncoder("prod", ""), map[string]bool{}
 		s.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}}
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
-		s.trouble = map[api.ID]*trouble{there: {next: later}, elsewhere: {next: later}}
+		s.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.inventory(web).Items.Put(it)
 		s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
-			t.Fatalf("%d: the namespace is not made: %+v", code, s.trouble[app])
+			t.Fatalf("%d: the namespace is not made: %+v", code, s.failed[app])
 		}
-		if next := s.trouble[there].next; next.Before(later) != revived || !s.trouble[elsewhere].next.Equal(later) {
-			t.Errorf("answered %d, what is in it is tried at %s, and not at %s; elsewhere at %s", code, next, later, s.trouble[elsewhere].next)
+		if next := s.failed[there].next; next.Before(later) != revived || !s.failed[elsewhere].next.Equal(later) {
+			t.Errorf("answered %d, what is in it is tried at %s, and not at %s; elsewhere at %s", code, next, later, s.failed[elsewhere].next)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 // it.
 func TestHurrySchedulesARetry(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	s.trouble[cm("x")] = &trouble{next: time.Now().Add(time.Hour)}
+	s.failed[cm("x")] = &failure{next: time.Now().Add(time.Hour)}
 	s.retryNamespace("app")
 	s.reschedule()
 	select {
@@ -82,16 +82,16 @@ func TestHurrySchedulesARetry(t *testing.T) {
 // retries.
 func TestNamespaceEventsDoNotIncreaseTheBackoff(t *testing.T) {
 	for name, test := range map[string]struct {
-		was  trouble
+		was  failure
 		want retry.Backoff
 	}{
-		"waited for the namespace": {trouble{namespaceMissing: true, failures: 7}, 0},
-		"failed otherwise":         {trouble{failures: 7}, 6},
-		"never counted":            {trouble{}, 0},
+		"waited for the namespace": {failure{namespaceMissing: true, failures: 7}, 0},
+		"failed otherwise":         {failure{failures: 7}, 6},
+		"never counted":            {failure{}, 0},
 	} {
-		s := &progress{trouble: map[api.ID]*trouble{cm("x"): &test.was}}
-		if s.retryNamespace("app"); s.trouble[cm("x")].failures != test.want {
-			t.Errorf("%s: %d failures are counted, want %d", name, s.trouble[cm("x")].failures, test.want)
+		s := &progress{failed: map[api.ID]*failure{cm("x"): &test.was}}
+		if s.retryNamespace("app"); s.failed[cm("x")].failures != test.want {
+			t.Errorf("%s: %d failures are counted, want %d", name, s.failed[cm("x")].failures, test.want)
 		}
 	}
 }
@@ -146,13 +146,13 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 	inv := s.inventory(web)
 	for name, again := range map[string]func(error){
 		"object not applied": func(err error) {
-			s.applier.fail(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
+			s.record.failure(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
 			s.pruner.succeeded(t.Context(), stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
 		},
 	} {
-		clear(s.trouble)
+		clear(s.failed)
 		for i, f := range fails {
 			logged.Reset()
 			if again(f.err); strings.Contains(logged.String(), name) != f.log {
@@ -191,11 +191,11 @@ func TestReconsideredObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			later := time.Now().Add(time.Hour)
 			p := &progress{
-				trouble: map[api.ID]*trouble{m.ID: {next: later, recreate: test.recreate}}, verified: map[api.ID]observed.OwnershipState{m.ID: {}}, suspects: map[api.ID]bool{},
+				failed: map[api.ID]*failure{m.ID: {next: later, recreate: test.recreate}}, verified: map[api.ID]observed.OwnershipState{m.ID: {}}, suspects: map[api.ID]bool{},
 			}
 			test.now.Manifests = []*work.Manifest{m}
 			p.reconsider(&test.was, &test.now)
-			bad := p.trouble[m.ID]
+			bad := p.failed[m.ID]
 			if _, verified := p.verified[m.ID]; (bad == nil) != test.forgotten || verified == test.forgotten {
 				t.Errorf("forgotten: %t, verified: %t", bad == nil, verified)
 			}

@@ -161,7 +161,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		outcome outcome
 		known   *observed.Object // the object before, as the watch knows it
-		trouble *trouble         // of the object before
+		before  *failure         // of the object before
 		work    work.Work
 		want    string // event, by and message
 	}{
@@ -175,9 +175,9 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(7), snapshot: snapshot{live: live}}},
 		"as in Git":                     {outcome: outcome{task: task{item: applied}, do: diff.Nothing, cond: diff.Applied()}},
 		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message()},
-		"failed as before":              {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: failed}},
-		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
-		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
+		"failed as before":              {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "hash", cond: failed}},
+		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
+		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
 		"differs, and is only compared": {outcome: outcome{task: task{item: applied}, do: diff.Report, cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
 		"to be recreated":               {outcome: outcome{task: task{item: applied, wanted: wanted{web, asking}}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}},
 		"immutable, and not recreated":  {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}, want: "failed: " + failed.Message()},
@@ -206,8 +206,8 @@ func TestHistoryOfOutcomes(t *testing.T) {
 			if test.known != nil {
 				s.live.Put(m.ID, test.known)
 			}
-			if test.trouble != nil {
-				s.trouble[m.ID] = test.trouble
+			if test.before != nil {
+				s.failed[m.ID] = test.before
 			}
 			if test.outcome.manifest == nil {
 				test.outcome.wanted = wanted{web, m}
