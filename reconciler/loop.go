@@ -202,8 +202,9 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	p := r.makePlan(now)
 	r.traceCommit(start)
 	r.logPanics(p)
-	r.cfg.Metrics.planned(p, r.ledger)
-	r.planned = append(r.planned, planEntries(p, r.ledger, r.inForce.Commit)...)
+	all := planOccurrences(p, r.ledger, r.inForce.Commit)
+	r.cfg.Metrics.count(all)
+	r.planned = append(r.planned, entriesOf(all)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt = false
 	saved := !r.ledger.Urgent() || r.save()

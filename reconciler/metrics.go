@@ -6,8 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
@@ -113,53 +112,27 @@ func (m *Metrics) loaded(l loaded) {
 	m.Loads.WithLabelValues(result).Observe(l.took.Seconds())
 }
 
-// planned counts the rollouts that a plan starts, finishes or stops. The ledger is the one before the plan.
-func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
-	if len(p.Renames) > 0 {
-		l = l.Renamed(p.Renames) // the rollout of a renamed placement continues
-	}
-	for _, pl := range p.Placements {
-		if !pl.RecordChanged {
-			continue
-		}
-		was, is := ledger.Placement{}, pl.Record
-		if record := l.Placement(pl.Key); record != nil {
-			was = *record
-		}
-		started := !is.RolloutStarted.Equal(was.RolloutStarted)
-		finished := !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero())
-		nothing := finished && pl.Assigned == 0 // the policy asks for no cluster
-		if started && !nothing {
+// count counts the rollouts that have begun, finished or stopped, and measures how long it took until content was applied on a
+// cluster, and until it was available. Content without a recorded time of detection is left out.
+func (m *Metrics) count(all []occurrence) {
+	for i := range all {
+		o := &all[i]
+		switch o.rollout {
+		case rolloutStarted:
 			m.RolloutsStarted.Inc()
-		}
-		if finished && !nothing {
+		case rolloutFinished:
 			m.RolloutsFinished.Inc()
-			m.RolloutSeconds.Observe(max(0, is.RolloutFinished.Sub(is.RolloutStarted).Seconds()))
-		}
-		if len(is.Stops) > 0 && len(was.Stops) == 0 {
+			m.RolloutSeconds.Observe(o.took.Seconds())
+		case rolloutStopped:
 			m.RolloutsStopped.Inc()
 		}
-	}
-}
-
-// propagated measures how long it took until the content assigned to a cluster was applied, and until it was available.
-// was and is are the entry before and after a change. Content without a recorded time of detection is left out.
-func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
-	if was == nil || is == nil || is.Binding.Removing {
-		return
-	}
-	seen := p.RevisedAt(is.Binding.Index)
-	if seen.IsZero() {
-		return
-	}
-	if is.Binding.BoundAt.After(seen) {
-		seen = is.Binding.BoundAt
-	}
-	for _, reached := range milestones(was, is) {
-		labels := prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster}
-		if id := tracing.TraceID(is.Binding.Assigned.Commit); m.Traced && id != "" {
-			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // with all three labels the exemplar would be too long
+		if o.stage == "" || o.Event == history.Failed || o.detected.IsZero() {
+			continue
 		}
-		m.Propagation.WithLabelValues(reached.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, reached.at.Sub(seen).Seconds()), labels)
+		labels := prometheus.Labels{"commit": o.Commit, "cluster": o.Cluster}
+		if id := tracing.TraceID(o.Commit); m.Traced && id != "" {
+			labels = prometheus.Labels{"trace_id": id, "cluster": o.Cluster} // with all three labels the exemplar would be too long
+		}
+		m.Propagation.WithLabelValues(o.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, o.Time.Sub(o.detected).Seconds()), labels)
 	}
 }

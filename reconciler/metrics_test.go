@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -21,7 +22,7 @@ func TestStoppedRolloutsAreCounted(t *testing.T) {
 			record.Stops = append(record.Stops, placement.Stop{Cluster: c})
 		}
 		p := &plan.Plan{Placements: []*plan.Placement{{Key: key, Record: record, RecordChanged: true}}}
-		m.planned(p, l)
+		m.count(planOccurrences(p, l, hub.Commit{}))
 		p.UpdateLedger(l)
 	}
 	for _, step := range []struct {

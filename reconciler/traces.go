@@ -1,13 +1,11 @@
 package reconciler
 
 import (
-	"cmp"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
@@ -19,23 +17,6 @@ const (
 	spanApply     = "apply"
 	spanAvailable = "available"
 )
-
-// A milestone is a stage that the content assigned to a cluster has reached.
-type milestone struct {
-	stage, span string
-	since, at   time.Time // since is the end of the previous stage
-}
-
-// milestones returns the stages that a cluster has reached between two states of its entry.
-func milestones(was, is *ledger.Entry) (all []milestone) {
-	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
-		all = append(all, milestone{stageApplied, spanApply, is.Binding.AssignedAt, is.AppliedAt})
-	}
-	if was.AvailableAt.IsZero() && !is.AvailableAt.IsZero() {
-		all = append(all, milestone{stageAvailable, spanAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt})
-	}
-	return all
-}
 
 func (r *Reconciler) refused(l loaded, now time.Time, why string) {
 	r.cfg.Record(commitEntry(history.Refused, l.commit, why))
@@ -62,27 +43,20 @@ func (r *Reconciler) traceCommit(start time.Time) {
 	r.untraced = time.Time{}
 }
 
-// traceCluster sends the stages that a placement has reached on a cluster between two states of its entry. The entries
-// of the history have the failures in between.
-func (r *Reconciler) traceCluster(s observedSubject, was, is *ledger.Entry, entries []history.Entry) {
-	if r.cfg.Traces == nil || was == nil || is == nil || is == was || is.Binding.Removing {
+// spans are the spans of the stages of a commit on a cluster.
+var spans = map[string]string{stageApplied: spanApply, stageAvailable: spanAvailable}
+
+// traceProgress sends the stages that a placement has reached on a cluster, or could not reach.
+func traceProgress(traces *tracing.Tracer, all []occurrence) {
+	if traces == nil {
 		return
 	}
-	commit := is.Binding.Assigned.Commit
-	attributes := []attribute.KeyValue{
-		attribute.String("gitfleet.placement", s.placement.String()), attribute.String("gitfleet.cluster", s.cluster),
-	}
-	for _, m := range milestones(was, is) {
-		r.cfg.Traces.Step(commit, tracing.Span{Name: m.span, Start: m.since, End: m.at, Attributes: attributes})
-	}
-	for _, e := range entries {
-		if e.Event != history.Failed {
+	for _, o := range all {
+		if o.stage == "" {
 			continue
 		}
-		name, start := spanApply, is.Binding.AssignedAt
-		if !is.AppliedAt.IsZero() {
-			name, start = spanAvailable, is.AppliedAt
-		}
-		r.cfg.Traces.Step(commit, tracing.Span{Name: name, Start: start, End: e.Time, Attributes: attributes, Err: e.Message})
+		traces.Step(o.Commit, tracing.Span{Name: spans[o.stage], Start: o.since, End: o.Time, Err: o.Message, Attributes: []attribute.KeyValue{
+			attribute.String("gitfleet.placement", o.Placement), attribute.String("gitfleet.cluster", o.Cluster),
+		}})
 	}
 }

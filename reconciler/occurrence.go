@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -14,43 +15,102 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Entries of the history are derived from the ledger before and after a change, so that no change is recorded twice,
-// also after a restart.
+// An occurrence is something that has happened to a placement, or to a placement on a cluster. Occurrences are derived from the
+// ledger before and after a plan or an observation, so that nothing is recorded twice, also after a restart. The history, the
+// metrics of rollouts and the traces of commits are written from them.
+type occurrence struct {
+	// Entry is what the history has of it. Without an event, the history does not have it.
+	history.Entry
+	// rollout is what has become of the rollout of the placement; empty if nothing has. A finished one took so long.
+	rollout rolloutStep
+	took    time.Duration
+	// stage is the stage that the content assigned to the cluster has reached at Time, or, if the event is Failed, could not
+	// reach; empty if it is none of both. since is the end of the stage before, and detected when the content was detected, or
+	// the cluster was selected if that was later; zero if it is not known.
+	stage           string
+	since, detected time.Time
+}
+
+// A rolloutStep is what becomes of a rollout.
+type rolloutStep string
+
+// The steps.
+const (
+	rolloutStarted  rolloutStep = "started"
+	rolloutFinished rolloutStep = "finished"
+	rolloutStopped  rolloutStep = "stopped"
+)
+
+// entriesOf returns what the history has of occurrences.
+func entriesOf(all []occurrence) []history.Entry {
+	var entries []history.Entry
+	for _, o := range all {
+		if o.Event != "" {
+			entries = append(entries, o.Entry)
+		}
+	}
+	return entries
+}
 
 func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Message: message}
 }
 
-// planEntries returns the entries of a plan that is not yet in the ledger.
-func planEntries(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []history.Entry {
-	var all []history.Entry
+// planOccurrences returns what happens by a plan that is not yet in the ledger.
+func planOccurrences(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []occurrence {
+	var all []occurrence
 	for _, r := range p.Renames {
 		e := commitEntry(history.Renamed, inForce, "")
 		e.Kind, e.From, e.To = history.Placement, r.From.String(), r.To.String()
 		was, is := e, e
 		was.Placement, was.Message = e.From, "it is "+e.To+" from now on"
 		is.Placement, is.Message = e.To, "it was "+e.From+" until now"
-		all = append(all, was, is)
+		all = append(all, occurrence{Entry: was}, occurrence{Entry: is})
 	}
 	if len(p.Renames) > 0 {
-		l = l.Renamed(p.Renames)
+		l = l.Renamed(p.Renames) // the rollout of a renamed placement continues
 	}
 	for _, pl := range p.Placements {
+		record := l.Placement(pl.Key)
+		all = append(all, rolloutOccurrences(pl, record)...)
 		if pl.Record.Into != (api.PlacementKey{}) {
 			continue // a renamed placement, whose members only hand over its objects
 		}
 		if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
 			continue
 		}
-		record := l.Placement(pl.Key)
 		entries := append(approvalEntries(pl, record), assignmentEntries(pl, record)...)
 		if e := placementEntry(pl, record, inForce); e.Event != "" {
 			entries = append([]history.Entry{e}, entries...)
 		}
 		for _, e := range append(entries, runEntries(pl, record)...) {
 			e.Placement = pl.Key.String()
-			all = append(all, e)
+			all = append(all, occurrence{Entry: e})
 		}
+	}
+	return all
+}
+
+// rolloutOccurrences returns what becomes of the rollout of a placement. The record is nil if the placement is new.
+func rolloutOccurrences(pl *plan.Placement, record *ledger.Placement) (all []occurrence) {
+	if !pl.RecordChanged {
+		return nil
+	}
+	was, is := ledger.Placement{}, pl.Record
+	if record != nil {
+		was = *record
+	}
+	started := !is.RolloutStarted.Equal(was.RolloutStarted)
+	finished := !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero())
+	nothing := finished && pl.Assigned == 0 // the policy asks for no cluster
+	if started && !nothing {
+		all = append(all, occurrence{rollout: rolloutStarted})
+	}
+	if finished && !nothing {
+		all = append(all, occurrence{rollout: rolloutFinished, took: max(0, is.RolloutFinished.Sub(is.RolloutStarted))})
+	}
+	if len(is.Stops) > 0 && len(was.Stops) == 0 {
+		all = append(all, occurrence{rollout: rolloutStopped})
 	}
 	return all
 }
@@ -172,23 +232,41 @@ func contentIndex(p ledger.Placement) string {
 	return strconv.Itoa(p.Index)
 }
 
-// progressEntries returns the progress of a placement on a cluster, from its entries before and after an observation.
-func progressEntries(key api.PlacementKey, index string, was, is *ledger.Entry) []history.Entry {
+// progress returns the progress of a placement on a cluster, from its entries before and after an observation.
+func progress(key api.PlacementKey, record *ledger.Placement, was, is *ledger.Entry) (all []occurrence) {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return nil
 	}
+	o := occurrence{Entry: history.Entry{Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
+	if o.detected = record.RevisedAt(is.Binding.Index); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
+		o.detected = is.Binding.BoundAt
+	}
+	reach := func(stage string, since, at time.Time) {
+		reached := o
+		reached.stage, reached.since, reached.Time = stage, since, at
+		all = append(all, reached)
+	}
+	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
+		reach(stageApplied, is.Binding.AssignedAt, is.AppliedAt)
+	}
+	if was.AvailableAt.IsZero() && !is.AvailableAt.IsZero() {
+		reach(stageAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt)
+	}
+	o.Revision = contentIndex(*record)
 	before, after := stagesOf(was), stagesOf(is)
-	e := history.Entry{Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit, Revision: index}
-	var all []history.Entry
 	add := func(event history.Event, message string) {
-		e.Event, e.Message = event, message
-		all = append(all, e)
+		o.Event, o.Message = event, message
+		all = append(all, o)
 	}
 	if after.applied && !before.applied {
 		add(history.Applied, "")
 	}
 	switch {
 	case after.failure != "" && after.failed != before.failed:
+		o.stage, o.since = stageApplied, is.Binding.AssignedAt
+		if !is.AppliedAt.IsZero() {
+			o.stage, o.since = stageAvailable, is.AppliedAt
+		}
 		add(history.Failed, after.failure)
 	case after.available && !before.available:
 		add(history.Available, "")
@@ -268,10 +346,10 @@ func (r *Reconciler) foldAndRecord(s observedSubject, o ledger.Observation) bool
 	was := record.Entry(s.cluster)
 	news := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
-	r.cfg.Metrics.propagated(record, was, is)
-	entries := progressEntries(s.placement, contentIndex(*record), was, is)
-	r.traceCluster(s, was, is, entries)
-	r.cfg.Record(entries...)
+	all := progress(s.placement, record, was, is)
+	r.cfg.Metrics.count(all)
+	traceProgress(r.cfg.Traces, all)
+	r.cfg.Record(entriesOf(all)...)
 	if is != was {
 		for _, d := range is.Seen.Deleted(was.Seen) {
 			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
