@@ -31,7 +31,7 @@ func mergeLines(base, one, other []byte, deadline time.Time) (merged []byte, ok 
 	if !ok {
 		return nil, false
 	}
-	a, b := &side{texts[1], ours, reaches(texts[0], texts[1], ours)}, &side{texts[2], theirs, reaches(texts[0], texts[2], theirs)}
+	a, b := &side{texts[1], ours, rangesOf(texts[0], texts[1], ours)}, &side{texts[2], theirs, rangesOf(texts[0], texts[2], theirs)}
 	var out strings.Builder
 	at := 0
 	for len(a.changes)+len(b.changes) > 0 {
@@ -40,8 +40,8 @@ func mergeLines(base, one, other []byte, deadline time.Time) (merged []byte, ok 
 		case len(a.changes) == 0:
 			next = b
 		case len(b.changes) == 0:
-		case a.reaches[0].touches(b.reaches[0]):
-			if !a.same(b) {
+		case a.ranges[0].touches(b.ranges[0]):
+			if !a.equals(b) {
 				return nil, false
 			}
 			b.drop()
@@ -65,27 +65,27 @@ func mergeLines(base, one, other []byte, deadline time.Time) (merged []byte, ok 
 type side struct {
 	lines   []string
 	changes []lineChange
-	reaches []reach
+	ranges  []lineRange
 }
 
-func (s *side) drop() { s.changes, s.reaches = s.changes[1:], s.reaches[1:] }
+func (s *side) drop() { s.changes, s.ranges = s.changes[1:], s.ranges[1:] }
 
-// same reports whether the next changes of two sides are the same.
-func (s *side) same(other *side) bool {
+// equals reports whether the next changes of two sides are the same.
+func (s *side) equals(other *side) bool {
 	a, b := s.changes[0], other.changes[0]
 	return a.from == b.from && a.to == b.to && slices.Equal(s.lines[a.newFrom:a.newTo], other.lines[b.newFrom:b.newTo])
 }
 
-// A reach is the part of the base in which a change can be made with the same result: a line that
+// A lineRange is the part of the base in which a change can be made with the same result: a line that
 // is added beside equal lines may as well be added below them. Two changes are merged only where
 // it does not matter which of these a diff has chosen.
-type reach struct{ from, to int }
+type lineRange struct{ from, to int }
 
-func (r reach) touches(other reach) bool { return r.from <= other.to && other.from <= r.to }
+func (r lineRange) touches(other lineRange) bool { return r.from <= other.to && other.from <= r.to }
 
-// reaches returns the reach of each change, which ends at the changes beside it.
-func reaches(base, text []string, changes []lineChange) []reach {
-	var out []reach
+// rangesOf returns the range of each change, which ends at the changes beside it.
+func rangesOf(base, text []string, changes []lineChange) []lineRange {
+	var out []lineRange
 	for i, c := range changes {
 		low, high := 0, len(base)
 		if i > 0 {
@@ -111,7 +111,7 @@ func reaches(base, text []string, changes []lineChange) []reach {
 				down++
 			}
 		}
-		out = append(out, reach{c.from - up, c.to + down})
+		out = append(out, lineRange{c.from - up, c.to + down})
 	}
 	return out
 }

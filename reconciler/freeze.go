@@ -16,11 +16,11 @@ func (r *orderRun) freeze(o Order) (string, error) {
 			return "", err
 		}
 	}
-	said, err := r.recordSuspension(subject, o, history.Frozen)
+	answer, err := r.recordSuspension(subject, o, history.Frozen)
 	if err != nil {
 		return "", err
 	}
-	return said + "; repairs, rollbacks and removals go on", nil
+	return answer + "; repairs, rollbacks and removals go on", nil
 }
 
 // unfreeze ends a freeze; the placement may no longer exist.

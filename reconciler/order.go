@@ -62,57 +62,57 @@ var errFresh = errors.New("the ledger is empty, and gitfleet waits, for half a m
 
 // Suspend suspends a subject: it is watched and reported, but nothing is written to it. When Suspend returns without
 // error, the suspension is saved and the members have received it.
-func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err error) {
+func (r *Reconciler) Suspend(ctx context.Context, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).suspend)
 }
 
 // Resume ends a suspension, or makes a placement stop waiting for clusters that have not answered since the ledger was
 // lost. It resumes a rollout that a failed update has stopped only if Stopped is set.
-func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
+func (r *Reconciler) Resume(ctx context.Context, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).resume)
 }
 
 // Freeze keeps new content from all clusters, of a placement or, with an empty subject, of every placement. Everything
 // else goes on.
-func Freeze(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+func Freeze(ctx context.Context, r *Reconciler, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).freeze)
 }
 
 // Unfreeze ends a freeze. The subject has to be that of the freeze.
-func Unfreeze(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+func Unfreeze(ctx context.Context, r *Reconciler, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).unfreeze)
 }
 
 // Approve approves, or rejects, a stage of the active update run of a placement, which has to wait for that. The decision is for this
 // run only. A rejected run updates no further cluster.
-func Approve(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+func Approve(ctx context.Context, r *Reconciler, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).approve)
 }
 
 // Evict removes a placement from a cluster if its disruption budget allows it, which the next plan decides.
-func Evict(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+func Evict(ctx context.Context, r *Reconciler, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).evict)
 }
 
 // Cordon keeps placements from being scheduled to a cluster, as a taint does.
-func Cordon(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+func Cordon(ctx context.Context, r *Reconciler, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).cordon)
 }
 
 // Uncordon ends what Cordon has begun.
-func Uncordon(ctx context.Context, r *Reconciler, o Order) (said string, err error) {
+func Uncordon(ctx context.Context, r *Reconciler, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).uncordon)
 }
 
 // Check makes members check all of their objects, or those of one placement on all clusters, and retry failures at once.
-func (r *Reconciler) Check(ctx context.Context, o Order) (said string, err error) {
+func (r *Reconciler) Check(ctx context.Context, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).check)
 }
 
 // AdoptFleet makes this fleet the owner of inventories that another fleet of the same name has on its clusters. The
 // subject of the order is the other fleet's ID, or at least its first eight digits; [ledger.NoID] stands for
 // inventories without an ID. Without a cluster, it adopts the inventories of all clusters that the other fleet holds.
-func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err error) {
+func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).adoptFleet)
 }
 
@@ -120,14 +120,14 @@ func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err 
 type queuedOrder struct {
 	Order
 	// do carries the order out in the ledger, and returns the answer.
-	do     func(*orderRun, Order) (said string, err error)
+	do     func(*orderRun, Order) (answer string, err error)
 	answer answer
 	done   chan answer // capacity one
 }
 
 // An answer is the result of an order.
 type answer struct {
-	said string
+	text string
 	err  error
 }
 
@@ -137,7 +137,7 @@ func (r *Reconciler) order(ctx context.Context, o Order, do func(*orderRun, Orde
 	r.inbox.put(func() { r.inbox.orders = append(r.inbox.orders, q) })
 	select {
 	case a := <-q.done:
-		return a.said, a.err
+		return a.text, a.err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
@@ -164,7 +164,7 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 		if r.rebuilding && r.inForce != nil {
 			q.answer.err = errFresh
 		} else {
-			q.answer.said, q.answer.err = q.do(run, q.Order)
+			q.answer.text, q.answer.err = q.do(run, q.Order)
 		}
 		done = done || q.answer.err == nil
 		r.answered = append(r.answered, q)

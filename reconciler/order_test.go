@@ -13,11 +13,11 @@ import (
 )
 
 // ordered returns the result of an order in words: the answer, or "error: " and the error.
-func ordered(said string, err error) string {
+func ordered(answer string, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
-	return said
+	return answer
 }
 
 // newOrdered returns a settled chronicle whose works orders can name.
@@ -295,7 +295,7 @@ func TestOrdersNeedASavedLedger(t *testing.T) {
 			}
 			c.sendAnswers()
 			if got := <-done; !errors.Is(got.err, test.want) {
-				t.Errorf("answer %q, %v; want %v", got.said, got.err, test.want)
+				t.Errorf("answer %q, %v; want %v", got.text, got.err, test.want)
 			}
 			if _, suspended := c.ledger.Suspension(ledger.Subject{Placement: web}); suspended != test.suspended {
 				t.Errorf("suspended: %t", suspended)

@@ -80,14 +80,14 @@ func (r *orderRun) resume(o Order) (string, error) {
 		return r.resumeContent(o)
 	}
 	if subject, found := r.suspended(o); found {
-		said, err := r.endSuspension(subject, o, history.Resumed, "resumed")
+		answer, err := r.endSuspension(subject, o, history.Resumed, "resumed")
 		if err != nil {
 			return "", err
 		}
 		if stops := r.stops(subject.Placement); len(stops) > 0 {
-			said += "; " + stillStopped(subject.Placement, stops)
+			answer += "; " + stillStopped(subject.Placement, stops)
 		}
-		return said, nil
+		return answer, nil
 	}
 	subject, err := r.subjectOf(o)
 	if err != nil {

@@ -150,7 +150,7 @@ func compareObjects(before, after []Object, abandoned map[string]bool) ClusterCh
 	}
 	c := ClusterChange{Gained: without(after, before, Object.held)}
 	for _, o := range without(before, after, Object.held) {
-		at := slices.IndexFunc(c.Gained, func(g Object) bool { return g.same(o) })
+		at := slices.IndexFunc(c.Gained, func(g Object) bool { return g.equals(o) })
 		switch {
 		case at >= 0:
 			c.Passed = append(c.Passed, PassedObject{c.Gained[at], o.Placement})
@@ -164,8 +164,8 @@ func compareObjects(before, after []Object, abandoned map[string]bool) ClusterCh
 	return c
 }
 
-// same reports whether two values are the same object, whatever placement they belong to.
-func (o Object) same(p Object) bool {
+// equals reports whether two values are the same object, whatever placement they belong to.
+func (o Object) equals(p Object) bool {
 	o.Placement = p.Placement
 	return o.held() == p.held()
 }

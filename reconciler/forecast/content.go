@@ -77,7 +77,7 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	}
 	var out []ContentChange
 	for _, p := range o.Plan.Placements {
-		if o.same[p] {
+		if o.unchanged[p] {
 			continue
 		}
 		if old := o.earlier.Placement(o.earlierKey(p.Key)); old != nil && p.Spec != nil {

@@ -52,7 +52,7 @@ type Brake interface {
 // leave out placements that do not differ.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.document == nil {
-		described := o.describe(o.same)
+		described := o.describe(o.unchanged)
 		o.document = &described
 	}
 	d := *o.document

@@ -64,7 +64,7 @@ type Forecast struct {
 	Moved problem.List
 	// before is the earlier plan, with renamed placements under their new keys; nil if there is none.
 	before *Document
-	// compared is before without the placements in same.
+	// compared is before without the placements in unchanged.
 	compared *Document
 	// earlier is the earlier plan with its contents; nil if they are not known.
 	earlier *plan.Plan
@@ -74,9 +74,9 @@ type Forecast struct {
 	Rollouts []Rollout
 	// running is the fleet of the forecast; nil if no daemon runs it.
 	running *Running
-	// same are placements that are known not to differ from the earlier plan. They are not compared.
-	same map[*plan.Placement]bool
-	// document describes Plan without the placements in same; nil until it is needed.
+	// unchanged are placements that are known not to differ from the earlier plan. They are not compared.
+	unchanged map[*plan.Placement]bool
+	// document describes Plan without the placements in unchanged; nil until it is needed.
 	document *Document
 	// contentChanges caches the result of ContentChanges; nil until it is called.
 	contentChanges *[]ContentChange

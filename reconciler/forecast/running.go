@@ -32,9 +32,9 @@ type Running struct {
 	ledger *ledger.Ledger
 	lost   map[string]error
 	memo   *plan.Memo
-	// same are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
+	// unchanged are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
 	// again.
-	same map[*plan.Placement]bool
+	unchanged map[*plan.Placement]bool
 	// problems are those that the fleet has already, without their lines; nil until they are asked for.
 	problems map[problem.Problem]bool
 }
@@ -127,21 +127,21 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
 	o.before = r.document.renamed(o.Renames)
 	if in.Memo == r.memo && len(o.Renames) == 0 && len(unclearGone(o.Plan)) == 0 {
-		o.same = map[*plan.Placement]bool{}
+		o.unchanged = map[*plan.Placement]bool{}
 		for _, p := range o.Plan.Placements {
-			if r.same[p] {
-				o.same[p] = true
+			if r.unchanged[p] {
+				o.unchanged[p] = true
 			}
 		}
 	}
-	d := o.describe(o.same)
-	o.document, o.compared = &d, o.before.without(o.same)
+	d := o.describe(o.unchanged)
+	o.document, o.compared = &d, o.before.without(o.unchanged)
 	changes := compare(o.compared, d)
 	switch {
-	case o.same != nil:
-		r.same = o.withoutChanges(changes)
+	case o.unchanged != nil:
+		r.unchanged = o.withoutChanges(changes)
 	case len(o.Renames) > 0: // the memo cannot tell two renames to the same key apart
-		r.memo, r.same = plan.NewMemo(), nil
+		r.memo, r.unchanged = plan.NewMemo(), nil
 	}
 	if !slices.ContainsFunc(changes.Clusters, func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
 		return o, nil
@@ -150,7 +150,7 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	in.Ledger, in.Lost = r.newLedger(s)
 	o.before.settle(in.Ledger, o.Plan)
 	in.Memo = plan.NewMemo()
-	o.Plan, o.same, o.document, o.compared, o.contentChanges = plan.Resolve(in), nil, nil, o.before, nil
+	o.Plan, o.unchanged, o.document, o.compared, o.contentChanges = plan.Resolve(in), nil, nil, o.before, nil
 	return o, internal(o.Plan)
 }
 

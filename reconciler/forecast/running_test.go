@@ -343,7 +343,7 @@ func everything(t *testing.T, r *Running, s *hub.Snapshot) (text string, same in
 	}
 	d, c := o.Compared(limit(2))
 	c.Contents = nil // pointers; describeChanges has them
-	return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c), len(o.same)
+	return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c), len(o.unchanged)
 }
 
 // Two pull requests rename different placements to the same key. Each plan has the clusters of the

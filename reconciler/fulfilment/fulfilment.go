@@ -19,14 +19,14 @@ const (
 	Blocked            // nothing more happens until a user acts
 )
 
-// A Reach says whether a member cluster can be used.
-type Reach int
+// A Usability says whether a member cluster can be used.
+type Usability int
 
 // The states of a member.
 const (
-	Usable     Reach = iota
-	Unanswered       // it does not answer
-	Refused          // it cannot be used until a user acts: permissions are missing, or another fleet holds it
+	Usable     Usability = iota
+	Unanswered           // it does not answer
+	Refused              // it cannot be used until a user acts: permissions are missing, or another fleet holds it
 )
 
 // A Reason is what keeps a placement on a cluster from being fulfilled; empty if nothing does.
@@ -48,7 +48,7 @@ const (
 
 // A Cluster is a placement on one cluster.
 type Cluster struct {
-	Reach Reach
+	Usability Usability
 	// Done says that what was assigned is there, as far as the cluster was last seen.
 	Done                                                                   bool
 	Suspended, Held, Undeleted, Failed, Deleting, Waits, Removing, Lingers bool
@@ -73,7 +73,7 @@ var rules = []struct {
 	{func(c *Cluster) bool { return c.Removing }, Removing, Progressing},
 	{func(c *Cluster) bool { return c.Lingers }, Lingering, Progressing},
 	{func(c *Cluster) bool { return !c.Done }, Incomplete, Progressing},
-	{func(c *Cluster) bool { return c.Reach != Usable }, Unconfirmed, Progressing},
+	{func(c *Cluster) bool { return c.Usability != Usable }, Unconfirmed, Progressing},
 }
 
 // Of returns how far a placement is fulfilled on a cluster, and the reason why it is not.
@@ -83,9 +83,9 @@ func (c Cluster) Of() (Degree, Reason) {
 			continue
 		}
 		switch {
-		case c.Reach == Refused:
+		case c.Usability == Refused:
 			return Blocked, r.Reason
-		case c.Reach == Unanswered && r.Degree == Progressing:
+		case c.Usability == Unanswered && r.Degree == Progressing:
 			return Unknown, r.Reason
 		}
 		return r.Degree, r.Reason
@@ -100,7 +100,7 @@ type Placement struct {
 	// Short is how many clusters of the number that the policy asks for are not selected.
 	Short int
 	// Absent are the members that the policy asks for and that cannot be chosen.
-	Absent []Reach
+	Absent []Usability
 	// NoMembers says that the commit declares no member clusters at all.
 	NoMembers bool
 	// Clusters are the degrees on the clusters that it holds.
@@ -114,15 +114,15 @@ func (p Placement) Of() Tally {
 		t.Add(d)
 	}
 	mayCome := 0
-	for _, reach := range p.Absent {
-		if reach != Refused {
+	for _, usability := range p.Absent {
+		if usability != Refused {
 			mayCome++
 		}
 	}
 	// Too few are left to come: those that do change nothing.
 	never := p.Unscheduled && mayCome < max(1, p.Short)
-	for _, reach := range p.Absent {
-		if reach == Refused || never {
+	for _, usability := range p.Absent {
+		if usability == Refused || never {
 			t.Add(Blocked)
 		} else {
 			t.Add(Unknown)

@@ -58,7 +58,7 @@ func (o ClusterSeen) fold(l *Ledger) bool {
 	if next.UID != "" && (old == nil || old.UID != next.UID) {
 		next.Identified = o.At
 	}
-	news := old == nil || !next.same(old)
+	news := old == nil || !next.equals(old)
 	if news {
 		next.version = l.next()
 	}
@@ -83,8 +83,8 @@ func (c *Cluster) carryOver(old *Cluster) {
 	c.ClusterSeen = c.After(old.ClusterSeen)
 }
 
-// same reports whether two records of a cluster are equal except for the time of observation.
-func (c *Cluster) same(o *Cluster) bool {
+// equals reports whether two records of a cluster are equal except for the time of observation.
+func (c *Cluster) equals(o *Cluster) bool {
 	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && c.Unread == o.Unread && slices.Equal(c.Forbidden, o.Forbidden) &&
 		c.UID == o.UID && c.Claimant == o.Claimant && c.Joined.Equal(o.Joined) && maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) && c.Restored.Equal(o.Restored) &&
 		slices.Equal(c.Rivals, o.Rivals) && (c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
@@ -154,7 +154,7 @@ func (o WorkSeen) fold(l *Ledger) bool {
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
-	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && next.Seen.same(e.Seen) {
+	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && next.Seen.equals(e.Seen) {
 		p.entries.put(&next) // a repeated report without a visible change
 		return false
 	}
@@ -237,9 +237,9 @@ func (w *WorkSeen) exception(id api.ID) ObjectState {
 	return ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
 }
 
-// same reports whether two observations of a work are equal except for their times, deletions and
+// equals reports whether two observations of a work are equal except for their times, deletions and
 // writes.
-func (w WorkSeen) same(o *WorkSeen) bool {
+func (w WorkSeen) equals(o *WorkSeen) bool {
 	w.At, w.Deletions, w.Wrote = o.At, o.Deletions, o.Wrote
 	return equalities.DeepEqual(w, *o)
 }

@@ -47,7 +47,7 @@ func (pl *planner) settled(p *Placement) bool {
 func (p *Placement) missing() fulfilment.Tally {
 	f := fulfilment.Placement{Unscheduled: !p.Schedule.Fulfilled, Short: p.Schedule.Wanted - p.Schedule.Found, NoMembers: p.NoMembers}
 	for _, a := range p.Absent {
-		f.Absent = append(f.Absent, a.Reach)
+		f.Absent = append(f.Absent, a.Usability)
 	}
 	return f.Of()
 }

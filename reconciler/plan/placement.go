@@ -111,11 +111,11 @@ func changedRevisions(all []rollout.Assignment) []rollout.Assignment {
 func (pl *placementPlanner) listAbsent(p *Placement) {
 	p.NoMembers = len(pl.memo.fleet.list) == 0
 	for _, a := range p.Schedule.Absent {
-		reach := fulfilment.Unanswered
+		usability := fulfilment.Unanswered
 		if pl.Ledger.Refusal(a.Cluster) != "" || pl.Ledger.Cluster(a.Cluster).Denied() != "" {
-			reach = fulfilment.Refused
+			usability = fulfilment.Refused
 		}
-		p.Absent = append(p.Absent, Absence{a, reach})
+		p.Absent = append(p.Absent, Absence{a, usability})
 	}
 }
 

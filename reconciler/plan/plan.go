@@ -143,7 +143,7 @@ type Placement struct {
 // An Absence is an absent cluster of a placement, with whether it becomes usable by itself.
 type Absence struct {
 	placement.Absence
-	Reach fulfilment.Reach
+	Usability fulfilment.Usability
 }
 
 // Placement returns the plan for a placement; nil if there is none.

@@ -269,7 +269,7 @@ func TestRolloutTimes(t *testing.T) {
 	}
 	p.Rollout.Settled, p.Schedule.Fulfilled = true, true
 	for why, missing := range map[string]func(){
-		"a member has not answered": func() { p.Absent = []Absence{{Reach: fulfilment.Unanswered}} },
+		"a member has not answered": func() { p.Absent = []Absence{{Usability: fulfilment.Unanswered}} },
 		"there are no members":      func() { p.NoMembers = true },
 		"too few are found":         func() { p.Schedule.Fulfilled = false },
 	} {

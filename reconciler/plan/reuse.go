@@ -19,7 +19,7 @@ func (p *Placement) reuseClusters(old *Placement, spare []*OnCluster) []*OnClust
 		if at < 0 {
 			continue
 		}
-		if was := old.Clusters[at]; c.same(was) {
+		if was := old.Clusters[at]; c.equals(was) {
 			p.Clusters[i] = was
 			spare = append(spare, c)
 		} else if sameWork(c.work, was.work) {
@@ -60,9 +60,9 @@ func (m *Memo) newCluster(c OnCluster) *OnCluster {
 	return &fresh
 }
 
-// same reports whether two plans for a cluster, with the same record in the ledger, are equal. Plans with rare content are
+// equals reports whether two plans for a cluster, with the same record in the ledger, are equal. Plans with rare content are
 // never the same.
-func (c *OnCluster) same(o *OnCluster) bool {
+func (c *OnCluster) equals(o *OnCluster) bool {
 	rare := func(c *OnCluster) bool {
 		return c.Entry == nil || c.work == nil || c.Err != nil || c.provenContent != nil || c.leftover != nil || len(c.Yielded) > 0
 	}

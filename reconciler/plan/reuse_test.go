@@ -48,7 +48,7 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 	fresh := func() *OnCluster {
 		return &OnCluster{Entry: entry, Binding: &placement.Binding{Cluster: "east"}, Latest: placement.Revision{Hash: "a"}, work: &work.Work{}, PreviousContent: &work.Rendered{Hash: "a"}}
 	}
-	if !fresh().same(fresh()) {
+	if !fresh().equals(fresh()) {
 		t.Error("two equal plans are not the same")
 	}
 	for field := range reflect.TypeFor[OnCluster]().Fields() {
@@ -58,7 +58,7 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 			continue
 		}
 		c := fresh()
-		if change(c); c.same(fresh()) || fresh().same(c) {
+		if change(c); c.equals(fresh()) || fresh().equals(c) {
 			t.Errorf("plans with another %s are the same", field.Name)
 		}
 	}

@@ -246,7 +246,7 @@ func (p *scrape) rollout(d *status.Detail, stoppedAt string) {
 // outstanding exports the next condition that each placement has to reach, and what keeps it from
 // being scheduled.
 func (p *scrape) outstanding() {
-	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
+	export := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
 		if m.DeletionTimestamp != nil {
 			return // the placement is being deleted
 		}
@@ -259,10 +259,10 @@ func (p *scrape) outstanding() {
 		p.gauge(outstanding, float64(p.report.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
 	}
 	for _, c := range p.report.Placements {
-		reach(&c.ObjectMeta, &c.Spec, &c.Status)
+		export(&c.ObjectMeta, &c.Spec, &c.Status)
 	}
 	for _, c := range p.report.ResourcePlacements {
-		reach(&c.ObjectMeta, &c.Spec, &c.Status)
+		export(&c.ObjectMeta, &c.Spec, &c.Status)
 	}
 }
 

@@ -298,7 +298,7 @@ func TestRepositoryEvents(t *testing.T) {
 func TestReachOfAMember(t *testing.T) {
 	for name, test := range map[string]struct {
 		conditions []metav1.Condition
-		want       fulfilment.Reach
+		want       fulfilment.Usability
 	}{
 		"it answers":               {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionTrue}}, fulfilment.Usable},
 		"another fleet holds it":   {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterForeign}}, fulfilment.Refused},
@@ -309,7 +309,7 @@ func TestReachOfAMember(t *testing.T) {
 		c := &api.MemberCluster{}
 		c.Status.Conditions = test.conditions
 		c.Status.AgentStatus = []api.AgentStatus{{Type: api.MemberAgent, Conditions: []metav1.Condition{{Type: api.Healthy, Status: metav1.ConditionTrue}}}}
-		if got := ReachOf(c); got != test.want {
+		if got := UsabilityOf(c); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}

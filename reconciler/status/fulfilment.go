@@ -31,21 +31,21 @@ const (
 
 // A Judge says how far the placements of a report are fulfilled.
 type Judge struct {
-	members map[string]fulfilment.Reach
+	members map[string]fulfilment.Usability
 	goal    Goal
 }
 
 // NewJudge returns the judge of a report.
 func NewJudge(r *Report, goal Goal) *Judge {
-	j := &Judge{members: make(map[string]fulfilment.Reach, len(r.Clusters)), goal: goal}
+	j := &Judge{members: make(map[string]fulfilment.Usability, len(r.Clusters)), goal: goal}
 	for _, c := range r.Clusters {
-		j.members[c.Name] = ReachOf(c)
+		j.members[c.Name] = UsabilityOf(c)
 	}
 	return j
 }
 
-// ReachOf returns whether a member can be used.
-func ReachOf(c *api.MemberCluster) fulfilment.Reach {
+// UsabilityOf returns whether a member can be used.
+func UsabilityOf(c *api.MemberCluster) fulfilment.Usability {
 	switch {
 	case IsHeldByOthers(c), MissingPermissions(c) != nil:
 		return fulfilment.Refused
@@ -85,11 +85,11 @@ func (j *Judge) Placement(d *Detail, s *api.PlacementStatus) (fulfilment.Tally, 
 		f.Undecided, f.Unscheduled = c.Status == metav1.ConditionUnknown, c.Status == metav1.ConditionFalse
 	}
 	for _, a := range d.Absent {
-		reach := fulfilment.Unanswered
+		usability := fulfilment.Unanswered
 		if a.Refused {
-			reach = fulfilment.Refused
+			usability = fulfilment.Refused
 		}
-		f.Absent = append(f.Absent, reach)
+		f.Absent = append(f.Absent, usability)
 	}
 	on := PerCluster(s)
 	verdicts := make([]Verdict, 0, len(d.Clusters))
@@ -102,12 +102,12 @@ func (j *Judge) Placement(d *Detail, s *api.PlacementStatus) (fulfilment.Tally, 
 }
 
 func (j *Judge) cluster(d *Detail, c *ClusterDetail, s *api.PerClusterPlacementStatus) Verdict {
-	reach, known := j.members[c.Cluster]
+	usability, known := j.members[c.Cluster]
 	if !known {
-		reach = fulfilment.Unanswered // it leaves the fleet
+		usability = fulfilment.Unanswered // it leaves the fleet
 	}
 	f := fulfilment.Cluster{
-		Reach: reach, Done: c.Available || compared(s) || j.goal == ToBeApplied && c.Applied,
+		Usability: usability, Done: c.Available || compared(s) || j.goal == ToBeApplied && c.Applied,
 		Suspended: c.Suspended != "", Held: len(c.Braked) > 0, Undeleted: len(c.DeletionErrors) > 0,
 		Failed: j.failed(c, s), Deleting: c.Deleting > 0, Waits: c.Waits != "", Removing: c.Removing, Lingers: len(c.Lingering) > 0, Stopped: d.Stopped != "",
 	}

@@ -275,7 +275,7 @@ func (b *builder) detail() *Detail {
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		reason, _, _ := strings.Cut(a.Reason, plan.LastReceived) // which is said of the cluster
-		d.Absent = append(d.Absent, Absence{a.Cluster, reason, a.Reach == fulfilment.Refused})
+		d.Absent = append(d.Absent, Absence{a.Cluster, reason, a.Usability == fulfilment.Refused})
 	}
 	budget := p.Rollout.Budget
 	nothing := len(p.Clusters) == 0 && budget.Target == 0 && !p.Record.RollingOut()

@@ -54,10 +54,10 @@ what; 2 error.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			d := drain{cluster: name, reason: o.Reason, client: c, evicted: map[string]bool{}, said: map[string]string{}, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
+			d := drain{cluster: name, reason: o.Reason, client: c, evicted: map[string]bool{}, messages: map[string]string{}, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
 			err := d.run(ctx)
 			if ctx.Err() != nil && cmd.Context().Err() == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "cluster/%s is not drained after %s: %s\n", name, timeout, strings.Join(slices.Sorted(maps.Keys(d.said)), ", "))
+				fmt.Fprintf(cmd.ErrOrStderr(), "cluster/%s is not drained after %s: %s\n", name, timeout, strings.Join(slices.Sorted(maps.Keys(d.messages)), ", "))
 				return exit.Attention
 			}
 			return err
@@ -91,9 +91,9 @@ func NewUncordon() *cobra.Command {
 type drain struct {
 	cluster, reason string
 	client          *client.Client
-	// evicted are the placements whose eviction was executed, and said the last message about each.
+	// evicted are the placements whose eviction was executed, and messages has the last one about each.
 	evicted     map[string]bool
-	said        map[string]string
+	messages    map[string]string
 	out, errOut io.Writer
 }
 
@@ -108,7 +108,7 @@ func (d *drain) run(ctx context.Context) error {
 			return err
 		}
 		stays, left := 0, 0
-		maps.DeleteFunc(d.said, func(placement, _ string) bool {
+		maps.DeleteFunc(d.messages, func(placement, _ string) bool {
 			return !slices.ContainsFunc(r.Details, func(on *status.Detail) bool { return on.Placement == placement && len(on.Clusters) > 0 })
 		})
 		for _, on := range r.Details {
@@ -185,8 +185,8 @@ func (d *drain) evict(ctx context.Context, of string) error {
 
 // say prints a message about a placement, unless it was the last one.
 func (d *drain) say(of, message string) {
-	if d.said[of] != message {
-		d.said[of] = message
+	if d.messages[of] != message {
+		d.messages[of] = message
 		fmt.Fprintf(d.out, "%s: %s\n", of, message)
 	}
 }

@@ -56,8 +56,8 @@ func (c *chance) draw(function string) (other bool, err error) {
 
 var documentStart = regexp.MustCompile(`(?m)^---(?:[ \t].*)?$`)
 
-// same reports whether two outputs mean the same objects.
-func (in *Inputs) same(x, y map[string][]byte) bool {
+// equivalent reports whether two outputs mean the same objects.
+func (in *Inputs) equivalent(x, y map[string][]byte) bool {
 	for name, text := range x {
 		if !strings.HasSuffix(name, notes) && !bytes.Equal(text, y[name]) && in.placed(text) != in.placed(y[name]) {
 			return false

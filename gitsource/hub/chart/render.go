@@ -177,7 +177,7 @@ func (c *Chart) checkChance(in Inputs, calls []string, output map[string][]byte)
 		if fault, is := errors.AsType[*Fault](err); err != nil && (!is || fault.Transient) {
 			ended = err
 		}
-		same := err == nil && in.same(out, output)
+		same := err == nil && in.equivalent(out, output)
 		if d := in.difference(output, out); err == nil && !same && d != nil {
 			object = fmt.Sprintf("%s %s (%s: %s)", d.kind, d.name, c.source(d.template), strings.Join(d.fields, ", "))
 		}

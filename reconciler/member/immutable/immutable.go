@@ -24,12 +24,12 @@ func Says(err error) bool { return caused(err, func(metav1.StatusCause) bool { r
 // Broken reports whether a refusal has no other reason than that something is immutable, some of it
 // by the rules.
 func Broken(err error, rules []Rule) bool {
-	said := func(text string, by func(Rule) bool) bool {
+	has := func(text string, by func(Rule) bool) bool {
 		return slices.ContainsFunc(rules, func(r Rule) bool { return by(r) && strings.HasSuffix(text, r.Message) })
 	}
 	return caused(err, func(c metav1.StatusCause) bool {
-		return said(c.Message, func(r Rule) bool { return r.Old && r.Message != "" }) ||
-			said(c.Message, func(r Rule) bool { return r.Old && r.Message == "" }) && !said(c.Message, func(r Rule) bool { return !r.Old && r.Message != "" })
+		return has(c.Message, func(r Rule) bool { return r.Old && r.Message != "" }) ||
+			has(c.Message, func(r Rule) bool { return r.Old && r.Message == "" }) && !has(c.Message, func(r Rule) bool { return !r.Old && r.Message != "" })
 	})
 }
 

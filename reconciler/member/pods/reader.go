@@ -56,41 +56,41 @@ type reader struct {
 // remaining pods that has not started. If its pods leave something open, it also reads events: about
 // pods that could not be created, and about what a pod waits for. Without the permission for that,
 // the result has what pods say, and refused is why there is no more.
-func diagnose(ctx context.Context, conn *connection.Conn, q question) (said health.Diagnosis, refused, err error) {
+func diagnose(ctx context.Context, conn *connection.Conn, q question) (diagnosis health.Diagnosis, refused, err error) {
 	r := &reader{conn: conn, question: q}
 	if q.id.Kind == "PersistentVolumeClaim" {
 		why, stays := r.claim(ctx, q.id.Name)
-		said = health.Diagnosis{Why: why, Blocked: why != "", Pending: stays}
-	} else if said, err = r.pods(ctx); err == nil {
-		said = r.lookFurther(ctx, said)
+		diagnosis = health.Diagnosis{Why: why, Blocked: why != "", Pending: stays}
+	} else if diagnosis, err = r.pods(ctx); err == nil {
+		diagnosis = r.lookFurther(ctx, diagnosis)
 	}
-	if refused = errors.Join(r.refused...); refused != nil && said.Why == "" {
-		said.Why = "the reason is not known: " + r.refused[0].Error() + " there"
+	if refused = errors.Join(r.refused...); refused != nil && diagnosis.Why == "" {
+		diagnosis.Why = "the reason is not known: " + r.refused[0].Error() + " there"
 	}
-	said.Why = Scrub(said.Why, q.secrets)
-	if len(said.Pod) > connection.MaxName {
-		said.Pod = ""
+	diagnosis.Why = Scrub(diagnosis.Why, q.secrets)
+	if len(diagnosis.Pod) > connection.MaxName {
+		diagnosis.Pod = ""
 	}
-	return said, refused, err
+	return diagnosis, refused, err
 }
 
 // pods reads the pods of the workload.
-func (r *reader) pods(ctx context.Context) (said health.Diagnosis, err error) {
+func (r *reader) pods(ctx context.Context) (diagnosis health.Diagnosis, err error) {
 	if r.id.Kind == "Pod" {
-		said, _, err = r.readPods(ctx, "metadata.name="+r.id.Name)
-		return said, err
+		diagnosis, _, err = r.readPods(ctx, "metadata.name="+r.id.Name)
+		return diagnosis, err
 	}
 	if r.selector == "" {
-		return said, nil // the selector would match all pods of the namespace
+		return diagnosis, nil // the selector would match all pods of the namespace
 	}
-	said, more, err := r.readPods(ctx, "")
-	if err == nil && said.Why == "" && more {
-		said, _, err = r.readPods(ctx, "status.phase=Pending")
+	diagnosis, more, err := r.readPods(ctx, "")
+	if err == nil && diagnosis.Why == "" && more {
+		diagnosis, _, err = r.readPods(ctx, "status.phase=Pending")
 	}
-	return said, err
+	return diagnosis, err
 }
 
-func (r *reader) readPods(ctx context.Context, fields string) (said health.Diagnosis, more bool, err error) {
+func (r *reader) readPods(ctx context.Context, fields string) (diagnosis health.Diagnosis, more bool, err error) {
 	var page struct {
 		Metadata metav1.ListMeta
 		Items    []health.Pod
@@ -100,7 +100,7 @@ func (r *reader) readPods(ctx context.Context, fields string) (said health.Diagn
 		params["labelSelector"] = r.selector
 	}
 	if err := r.read(ctx, "pods", "", params, &page); err != nil {
-		return said, false, err
+		return diagnosis, false, err
 	}
 	if r.id.Kind == "CronJob" {
 		page.Items = slices.DeleteFunc(page.Items, func(p health.Pod) bool { return !r.isBelow(p.Metadata.Labels["job-name"]) })
@@ -109,29 +109,29 @@ func (r *reader) readPods(ctx context.Context, fields string) (said health.Diagn
 }
 
 // lookFurther adds what events say to what pods say.
-func (r *reader) lookFurther(ctx context.Context, said health.Diagnosis) health.Diagnosis {
-	if creator := string(workloads[r.id.GroupKind()]); creator != "" && !said.Blocked && said.Start != health.NotStarting {
-		if refused := r.notCreated(ctx, creator, said.Newest); refused != "" {
-			said.Why, said.Pod, said.Blocked, said.Pending = refused, "", true, true
-			return said
+func (r *reader) lookFurther(ctx context.Context, diagnosis health.Diagnosis) health.Diagnosis {
+	if creator := string(workloads[r.id.GroupKind()]); creator != "" && !diagnosis.Blocked && diagnosis.Start != health.NotStarting {
+		if refused := r.notCreated(ctx, creator, diagnosis.Newest); refused != "" {
+			diagnosis.Why, diagnosis.Pod, diagnosis.Blocked, diagnosis.Pending = refused, "", true, true
+			return diagnosis
 		}
 	}
-	if said.Waiting == nil {
-		return said
+	if diagnosis.Waiting == nil {
+		return diagnosis
 	}
-	p := said.Waiting
+	p := diagnosis.Waiting
 	for _, name := range p.Claims()[:min(claimsRead, len(p.Claims()))] {
 		if why, _ := r.claim(ctx, name); why != "" {
-			said.Why, said.Blocked = said.Why+"; "+why, true
-			return said
+			diagnosis.Why, diagnosis.Blocked = diagnosis.Why+"; "+why, true
+			return diagnosis
 		}
 	}
 	if !p.Unscheduled() {
 		if e := r.newest(r.events(ctx, "Pod", p.Metadata.Name), time.Time{}, func(e *event) bool { return e.Type == "Warning" && strings.HasPrefix(e.Reason, "Failed") }); e != nil {
-			said.Why, said.Blocked = said.Why+": "+e.text(), true
+			diagnosis.Why, diagnosis.Blocked = diagnosis.Why+": "+e.text(), true
 		}
 	}
-	return said
+	return diagnosis
 }
 
 // notCreated returns why pods of the workload could not be created since the newest was.

@@ -189,8 +189,8 @@ func (t *Tracker) Ask(ctx context.Context, desired Desired, secrets func() diff.
 	t.running.Go(func() {
 		answers := map[api.ID]answer{}
 		for _, q := range ask {
-			said, refused, err := diagnose(ctx, t.conn, q)
-			answers[q.id] = answer{q.generation, said, refused, err}
+			diagnosis, refused, err := diagnose(ctx, t.conn, q)
+			answers[q.id] = answer{q.generation, diagnosis, refused, err}
 		}
 		t.answers.Store(&answers)
 		t.cfg.Wake()
@@ -258,18 +258,18 @@ func (t *Tracker) Answers() (news []api.ID) {
 
 // record records what the pods say now, and reports whether that is news. When the timeout has
 // passed, pods that do not start are read once more before they count as failed.
-func (w *workload) record(said health.Diagnosis, timeout time.Duration) (news bool) {
+func (w *workload) record(diagnosis health.Diagnosis, timeout time.Duration) (news bool) {
 	now := time.Now()
 	switch {
-	case said.Start == health.Starting:
+	case diagnosis.Start == health.Starting:
 		w.notStarting = time.Time{}
-	case said.Start == health.NotStarting && w.notStarting.IsZero():
+	case diagnosis.Start == health.NotStarting && w.notStarting.IsZero():
 		w.notStarting = now
 	}
 	failed := !w.notStarting.IsZero() && now.Sub(w.notStarting) >= timeout
-	news = said.Why != w.why || failed != w.failed || said.Blocked != w.blocked
-	w.why, w.pod, w.failed, w.blocked = said.Why, said.Pod, failed, said.Blocked
-	w.settled = w.lenient != "" && !said.Blocked && !said.Pending
+	news = diagnosis.Why != w.why || failed != w.failed || diagnosis.Blocked != w.blocked
+	w.why, w.pod, w.failed, w.blocked = diagnosis.Why, diagnosis.Pod, failed, diagnosis.Blocked
+	w.settled = w.lenient != "" && !diagnosis.Blocked && !diagnosis.Pending
 	w.next = now.Add(w.times.Next(askAgain, askSeldom))
 	if !w.notStarting.IsZero() && !failed {
 		w.next = retry.Earlier(w.next, w.notStarting.Add(timeout))
