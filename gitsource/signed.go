@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,13 +101,19 @@ func (s *Signatures) signer(c *objects.Commit) string {
 	return signer.String()
 }
 
-// mayChange reports whether a signer may change a file.
-func (s *Signatures) mayChange(signer signature.Signer, file string) bool {
+// mayChange reports whether a signer may change a file, and what has to change if not.
+func (s *Signatures) mayChange(signer signature.Signer, file string) (may bool, advice string) {
 	if len(s.Paths) == 0 {
-		return true
+		return true, ""
 	}
 	i := grant.Longest(len(s.Paths), func(i int) string { return s.Paths[i].Path }, file)
-	return i >= 0 && slices.ContainsFunc(s.Paths[i].Signers, signer.Is)
+	switch {
+	case i < 0:
+		return false, "no path in source.signatures.paths has that file; add one"
+	case slices.ContainsFunc(s.Paths[i].Signers, signer.Is):
+		return true, ""
+	}
+	return false, fmt.Sprintf("have somebody sign it whom source.signatures.paths[%d].signers names, or add the signer there", i)
 }
 
 // checkTrailers returns an error if a commit message releases held deletions of a placement that no
@@ -268,11 +275,13 @@ func (v *verifier) verifyCommit(c *objects.Commit) error {
 	return nil
 }
 
-// checkPaths returns an error that names the first paths that a signer may not change.
+// checkPaths returns an error that names the first paths that a signer may not change, and what to do about the first.
 func (v *verifier) checkPaths(signer signature.Signer, changes []pathChange) error {
 	var refused []string
+	first := ""
 	for _, c := range changes {
-		if !v.mayChange(signer, c.path) {
+		may, advice := v.mayChange(signer, c.path)
+		if first = cmp.Or(first, advice); !may {
 			refused = append(refused, c.path)
 		}
 	}
@@ -283,7 +292,7 @@ func (v *verifier) checkPaths(signer signature.Signer, changes []pathChange) err
 	if n := len(refused) - maxReported; n > 0 {
 		refused, more = refused[:maxReported], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("signed by %s, who may not change %s%s", signer, strings.Join(refused, ", "), more)
+	return fmt.Errorf("signed by %s, who may not change %s%s; %s", signer, strings.Join(refused, ", "), more, first)
 }
 
 // changes returns the changes that a commit itself makes. For a merge commit these are its

@@ -115,7 +115,7 @@ func TestSignedHistories(t *testing.T) {
 				s.sign("ada", file{"apps/x": "1"})
 			}},
 		"bob changes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/x": "1"}) }, says: "signed by bob (SHA256:"},
-		"bob deletes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/base": ""}) }, says: "who may not change infra/base"},
+		"bob deletes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/base": ""}) }, says: "who may not change infra/base; have somebody sign it whom source.signatures.paths[0].signers names, or add the signer there"},
 		"bob changes what is beside": {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps2/x": "1"}) }, says: "may not change apps2/x"},
 		"bob makes apps a file": {tell: func(s *signedRepo, _ string) {
 			if err := os.RemoveAll(filepath.Join(s.Dir, "apps")); err != nil {

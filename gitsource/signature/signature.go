@@ -132,6 +132,8 @@ func parseKeyRing(content []byte) (openpgp.EntityList, error) {
 	return ring, nil
 }
 
+var errNotSigned = errors.New("not signed; sign it, as git commit -S does")
+
 // Verify returns the signer of a raw commit object of the given time. The key must be valid
 // both at that time and now.
 func (k *Keys) Verify(commit []byte, made, now time.Time) (Signer, error) {
@@ -162,7 +164,7 @@ func Split(commit []byte) (payload, sig []byte, err error) {
 	}
 	header, message, found := bytes.Cut(commit, []byte("\n\n"))
 	if !found {
-		return nil, nil, errors.New("not signed")
+		return nil, nil, errNotSigned
 	}
 	var signed [][]byte
 	inside, count := false, 0
@@ -182,7 +184,7 @@ func Split(commit []byte) (payload, sig []byte, err error) {
 		}
 	}
 	if count == 0 {
-		return nil, nil, errors.New("not signed")
+		return nil, nil, errNotSigned
 	}
 	if count > 1 {
 		return nil, nil, errors.New("signed twice, and cannot be verified")

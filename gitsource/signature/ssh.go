@@ -77,7 +77,7 @@ func (k *Keys) checkSSH(payload, sig []byte, made, now time.Time) (Signer, error
 	case refused != nil:
 		return Signer{}, fmt.Errorf("key %s may not sign this: %w", signer.Key, refused)
 	}
-	return Signer{}, fmt.Errorf("key %s is not of an allowed signer", signer.Key)
+	return Signer{}, fmt.Errorf("key %s is not of an allowed signer; sign with another key, or add this one to the file of allowed signers", signer.Key)
 }
 
 func sorted(s Signer) Signer {
