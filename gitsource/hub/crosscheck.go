@@ -207,6 +207,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		}
 		key := api.PlacementKey{Namespace: it.id.Namespace, Name: it.run.PlacementName}
 		switch p := placements[key]; {
+		case p == nil && a.isInvalid("ResourcePlacement", key.Namespace, key.Name):
 		case p == nil:
 			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "parent placement not found: the commit has no %s %s, so the run has no effect; remove it, or correct the name", key.Kind(), key.Name)
 		case p.Spec.Strategy.Type != api.External:
@@ -214,7 +215,10 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		}
 		strategy := strategies[stagedName{it.id.Namespace, it.run.StrategyName}]
 		if strategy == nil {
-			a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
+			a.invalidate(it.id)
+			if !a.isInvalid("StagedUpdateStrategy", it.id.Namespace, it.run.StrategyName) {
+				a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
+			}
 			continue
 		}
 		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, ByReview: strategy.byReview, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
@@ -242,6 +246,14 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		return cmp.Or(strings.Compare(x.Placement.Namespace, y.Placement.Namespace), strings.Compare(x.Name, y.Name))
 	})
 	return out
+}
+
+// isInvalid reports whether the commit has an object of a kind, or without a namespace of the cluster-scoped one, that has problems of its own.
+func (a *assembly) isInvalid(kind, namespace, name string) bool {
+	if namespace == "" {
+		kind = "Cluster" + kind
+	}
+	return a.invalid[api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}]
 }
 
 // GateServers are the servers that gates may ask.
@@ -284,7 +296,11 @@ func resolveGates(a *assembly) {
 					continue
 				}
 				gate, field := gates[task.GateName], fmt.Sprintf("spec.stages[%d].afterStageTasks[%d].gateName", i, j)
-				if named[task.GateName] = true; gate == nil {
+				named[task.GateName] = true
+				if gate == nil && a.invalid[api.ID{Group: api.OverlayGroup, Kind: "RolloutGate", Name: task.GateName}] {
+					continue
+				}
+				if gate == nil {
 					a.problem(problem.Error, it.at(field), field, "the commit has no RolloutGate %s; add it, or correct the name", task.GateName)
 					continue
 				}
@@ -292,8 +308,12 @@ func resolveGates(a *assembly) {
 			}
 		}
 	}
+	unread := false // what an invalid strategy names is not known
+	for id := range a.invalid {
+		unread = unread || strings.HasSuffix(id.Kind, "StagedUpdateStrategy")
+	}
 	for _, it := range a.items {
-		if it.gate != nil && !named[it.id.Name] {
+		if it.gate != nil && !named[it.id.Name] && !unread {
 			a.problem(problem.Warning, it.origin, "metadata.name", "no strategy has a task of type Gate with this name, so the gate has no effect; remove it, or add the task")
 		}
 	}
@@ -319,7 +339,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		name, field := p.Annotations[api.StagedUpdateStrategyAnnotation], "metadata.annotations["+api.StagedUpdateStrategyAnnotation+"]"
 		strategy := strategies[stagedName{p.Key.Namespace, name}]
 		switch {
-		case name == "":
+		case name == "", strategy == nil && a.isInvalid("StagedUpdateStrategy", p.Key.Namespace, name):
 		case strategy == nil:
 			a.problem(problem.Error, it.origin, field, "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", p.Key.Namespace, name)
 		case p.Spec.Strategy.Type != api.External:
@@ -333,6 +353,9 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 
 // approve adds an approval to its run. A run keeps the tasks that its strategy had when it was initialised.
 func (a *assembly) approve(it *item, run *StagedRun) {
+	if run == nil && a.isInvalid("StagedUpdateRun", it.id.Namespace, it.approval.Run) {
+		return
+	}
 	if run == nil {
 		a.problem(problem.Warning, it.origin, "spec.parentStageRollout", "the commit has no run %s, so this approves nothing; remove it, or correct the name", it.approval.Run)
 		return

@@ -44,6 +44,34 @@ const (
 
 func named(text, name string) string { return strings.ReplaceAll(text, "NAME", name) }
 
+// What refers to an object with problems of its own does not say that the object is missing: only its own problems are reported.
+func TestReferencesToInvalidObjects(t *testing.T) {
+	const group = "apiVersion: placement.kubernetes-fleet.io/v1beta1\n"
+	const (
+		place    = placementHead + "  strategy: {type: External}\n"
+		strategy = group + "kind: ClusterStagedUpdateStrategy\nmetadata: {name: slow}\nspec: {stages: [{name: one, labelSelector: {}, afterStageTasks: [{type: Approval}, {type: Gate, gateName: bake}]}]}\n"
+		gate     = "apiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: bake}\nspec: {soak: {duration: 10m}}\n"
+		run      = group + "kind: ClusterStagedUpdateRun\nmetadata: {name: web-1}\nspec: {placementName: web, stagedRolloutStrategyName: slow, state: Run}\n"
+		approval = group + "kind: ClusterApprovalRequest\nmetadata: {name: web-1-after-one}\nspec: {parentStageRollout: web-1, targetStage: one}\n"
+	)
+	all := strings.Join([]string{named(place, "web"), strategy, gate, run, approval}, "---\n")
+	asksForRuns := strings.Replace(all, "{name: web}", "{name: web, annotations: {gitfleet.dev/staged-update-strategy: slow}}", 1)
+	for name, test := range map[string]struct{ text, old, new, want string }{
+		"nothing is invalid":         {all, "10m", "10m", ""},
+		"the strategy":               {all, "name: one", "name: One", "spec.stages[0].name"},
+		"for every content":          {asksForRuns, "name: one", "name: One", "spec.stages[0].name"},
+		"the gate":                   {all, "10m", "soon", "spec.soak.duration"},
+		"the run":                    {all, "state: Run", "state: Go", "spec.state"},
+		"the placement":              {all, "kind: Namespace}", "kind: Namespace, nam: web}", "spec.resourceSelectors[0].nam"},
+		"a strategy that is missing": {all, "StrategyName: slow", "StrategyName: sloe", "spec.stagedRolloutStrategyName"},
+	} {
+		got := problemsOf(t, map[string]string{"all.yaml": strings.Replace(test.text, test.old, test.new, 1)})
+		if want := test.want; (want == "") != (len(got) == 0) || len(got) > 1 || want != "" && !strings.Contains(got[0], want+": ") {
+			t.Errorf("%s: %s, want one about %q", name, strings.Join(got, "\n"), want)
+		}
+	}
+}
+
 // A reference to a name that the commit does not have is a warning: the object may come with the
 // next commit.
 func TestReferencesToMissingObjects(t *testing.T) {

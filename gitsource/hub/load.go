@@ -119,8 +119,10 @@ type cacheKey struct {
 type parsed struct {
 	document.File
 	items []*item
-	uses  []listitem.Use
-	used  int // number of the last load that used it
+	// invalid are the objects that have problems of their own, so that they are not among the items.
+	invalid []api.ID
+	uses    []listitem.Use
+	used    int // number of the last load that used it
 	// unreadable are the documents of which nothing says which objects they have. forClusters says that a build is for clusters, and
 	// fails as a whole if it has such a document.
 	unreadable  []api.Origin

@@ -26,6 +26,11 @@ func (p *parsed) addItems(r *document.Report, value any) {
 		p.objects = true
 		if it := objectItem(r, gvk, object); it != nil {
 			p.items = append(p.items, it)
+		} else {
+			meta, _ := object["metadata"].(map[string]any)
+			name, _ := meta["name"].(string)
+			namespace, _ := meta["namespace"].(string)
+			p.invalid = append(p.invalid, api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name})
 		}
 	})
 }
