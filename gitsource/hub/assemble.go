@@ -25,7 +25,7 @@ type assembly struct {
 	items    []*item
 	problems problem.List
 	// invalid are the objects that have problems of their own. What refers to them does not report that they are missing.
-	invalid map[api.ID]bool
+	invalid invalidObjects
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 	unused  []string
@@ -68,19 +68,11 @@ func (a *assembly) add(p *parsed) {
 	}
 	a.items = append(a.items, p.items...)
 	a.problems = append(a.problems, p.Problems...)
-	a.invalidate(p.invalid...)
-	a.uses = append(a.uses, p.uses...)
-	a.unreadable = append(a.unreadable, p.unreadable...)
-}
-
-// invalidate records objects that have problems of their own.
-func (a *assembly) invalidate(ids ...api.ID) {
-	if a.invalid == nil {
-		a.invalid = map[api.ID]bool{}
-	}
-	for _, id := range ids {
+	for _, id := range p.invalid {
 		a.invalid[id] = true
 	}
+	a.uses = append(a.uses, p.uses...)
+	a.unreadable = append(a.unreadable, p.unreadable...)
 }
 
 // addUnused adds the errors of the build of a base that nothing uses as warnings. That its objects

@@ -207,7 +207,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		}
 		key := api.PlacementKey{Namespace: it.id.Namespace, Name: it.run.PlacementName}
 		switch p := placements[key]; {
-		case p == nil && a.isInvalid("ResourcePlacement", key.Namespace, key.Name):
+		case p == nil && a.invalid.has("ResourcePlacement", key.Namespace, key.Name):
 		case p == nil:
 			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "parent placement not found: the commit has no %s %s, so the run has no effect; remove it, or correct the name", key.Kind(), key.Name)
 		case p.Spec.Strategy.Type != api.External:
@@ -215,8 +215,8 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		}
 		strategy := strategies[stagedName{it.id.Namespace, it.run.StrategyName}]
 		if strategy == nil {
-			a.invalidate(it.id)
-			if !a.isInvalid("StagedUpdateStrategy", it.id.Namespace, it.run.StrategyName) {
+			a.invalid[it.id] = true
+			if !a.invalid.has("StagedUpdateStrategy", it.id.Namespace, it.run.StrategyName) {
 				a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
 			}
 			continue
@@ -248,12 +248,15 @@ func (a *assembly) stagedRuns() []*StagedRun {
 	return out
 }
 
-// isInvalid reports whether the commit has an object of a kind, or without a namespace of the cluster-scoped one, that has problems of its own.
-func (a *assembly) isInvalid(kind, namespace, name string) bool {
+// invalidObjects are the objects of a commit that have problems of their own.
+type invalidObjects map[api.ID]bool
+
+// has reports whether they have one of a kind, or without a namespace of the cluster-scoped one.
+func (all invalidObjects) has(kind, namespace, name string) bool {
 	if namespace == "" {
 		kind = "Cluster" + kind
 	}
-	return a.invalid[api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}]
+	return all[api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}]
 }
 
 // GateServers are the servers that gates may ask.
@@ -339,7 +342,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		name, field := p.Annotations[api.StagedUpdateStrategyAnnotation], "metadata.annotations["+api.StagedUpdateStrategyAnnotation+"]"
 		strategy := strategies[stagedName{p.Key.Namespace, name}]
 		switch {
-		case name == "", strategy == nil && a.isInvalid("StagedUpdateStrategy", p.Key.Namespace, name):
+		case name == "", strategy == nil && a.invalid.has("StagedUpdateStrategy", p.Key.Namespace, name):
 		case strategy == nil:
 			a.problem(problem.Error, it.origin, field, "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", p.Key.Namespace, name)
 		case p.Spec.Strategy.Type != api.External:
@@ -353,7 +356,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 
 // approve adds an approval to its run. A run keeps the tasks that its strategy had when it was initialised.
 func (a *assembly) approve(it *item, run *StagedRun) {
-	if run == nil && a.isInvalid("StagedUpdateRun", it.id.Namespace, it.approval.Run) {
+	if run == nil && a.invalid.has("StagedUpdateRun", it.id.Namespace, it.approval.Run) {
 		return
 	}
 	if run == nil {

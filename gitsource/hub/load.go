@@ -284,7 +284,7 @@ func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*
 		for _, c := range slices.Backward(g.Charts()) { // the first of a directory
 			o.rendered[c.Dir] = c
 		}
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, gateServers: l.opts.GateServers, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, gateServers: l.opts.GateServers, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, invalid: invalidObjects{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -179,49 +178,74 @@ func (pl *planner) isPaused(c *OnCluster) bool {
 	return pl.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
 }
 
-// appearedIn returns the commit in which a run without a record has appeared. That is the commit in force, unless the ledger was lost:
-// then it is the one that last changed its file, so that neither the run nor its approvals are for content that came later.
-func (pl runPlanner) appearedIn(d *hub.StagedRun) string {
-	if c := pl.InForce.RunChanges[d.Origin.Path].Hash; c != "" && !d.Automatic {
+// After the ledger was lost, nothing is recorded of the runs in Git. One of them is in force: the newest, which has the content of the commit
+// that last changed its file, so that neither it nor its approvals are for content that came later. The others are superseded by it.
+
+// newestRun returns the run in force after the ledger was lost; nil if there is none, or if the ledger was not lost. It waits while pending
+// says for what.
+func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest *hub.StagedRun, pending string) {
+	if pl.InForce.RunChanges == nil || len(p.Record.Runs) > 0 {
+		return nil, ""
+	}
+	var automatic *hub.StagedRun
+	for _, d := range declared {
+		switch {
+		case d.Automatic:
+			automatic = d
+		case d.State != api.RunInitialize && (newest == nil || !pl.appearedIn(d).Time.Before(pl.appearedIn(newest).Time)):
+			newest = d
+		}
+	}
+	if newest == nil {
+		return automatic, ""
+	}
+	commit := pl.appearedIn(newest).Hash
+	if commit != pl.InForce.Commit.Hash {
+		if pl.recordMissing(commit); pl.stateOf(commit) == commitLoading {
+			return nil, "the ledger was lost, and commit " + commit + ", in which run " + newest.Name + " appeared, is being loaded"
+		}
+	}
+	if content, _ := pl.appeared(p, newest); automatic != nil && content.Hash != pl.current.prepared.fingerprintOf() {
+		return automatic, "" // the content has changed since
+	}
+	return newest, ""
+}
+
+// appearedIn returns the commit in which a run has appeared, as far as that is known: the one that last changed its file.
+func (pl runPlanner) appearedIn(d *hub.StagedRun) hub.Commit {
+	if c, known := pl.InForce.RunChanges[d.Origin.Path]; known && !d.Automatic {
 		return c
 	}
-	return pl.InForce.Commit.Hash
+	return pl.InForce.Commit
 }
 
-// loadAppeared loads the commit in which a run has appeared. It returns what it waits for; empty for nothing.
-func (pl runPlanner) loadAppeared(d *hub.StagedRun) string {
-	commit := pl.appearedIn(d)
-	if pl.stateOf(commit) != commitLoading {
-		return ""
-	}
-	pl.recordMissing(commit)
-	return "the ledger was lost, and commit " + commit + ", in which a run appeared, is being loaded"
-}
-
-// appeared returns the content of the commit in which a run has appeared, or why it is not known.
+// appeared returns the content of the commit in which a run has appeared, if that is loaded, or why it is not known.
 func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement.Revision, failed string) {
 	content = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
-	commit := pl.appearedIn(d)
-	if commit == content.Commit {
-		return content, ""
-	}
+	commit := pl.appearedIn(d).Hash
 	if err := pl.Lost[commit]; err != nil {
 		return content, "the ledger was lost, and commit " + commit + ", in which it appeared, cannot be loaded: " + err.Error()
 	}
-	old := pl.memo.prepare(pl.Past[commit], p.Key)
-	if old == nil || old.renderer == nil || old.fingerprintOf() == content.Hash {
-		return content, ""
+	if s := pl.Past[commit]; s != nil && commit != content.Commit {
+		if old := pl.memo.prepare(s, p.Key); old != nil && old.renderer != nil && old.fingerprintOf() != content.Hash {
+			return placement.Revision{Commit: commit, Hash: old.fingerprintOf()}, ""
+		}
 	}
-	return placement.Revision{Commit: commit, Hash: old.fingerprintOf()}, ""
+	return content, ""
 }
 
-// inOrder sorts runs by the commits that last changed them, if the ledger was lost, so that a later one supersedes an earlier one.
-func (pl runPlanner) inOrder(declared []*hub.StagedRun) []*hub.StagedRun {
-	if pl.InForce.RunChanges == nil {
-		return declared
+// setAppeared sets the content of a new run: that of the commit in force, or after the ledger was lost that of the commit in which it appeared.
+// It reports whether the run is over with that: it is superseded, or its content is not known.
+func (pl runPlanner) setAppeared(p *Placement, d, newest *hub.StagedRun, r *placement.Run) (over bool) {
+	switch r.Content = (placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}); {
+	case newest == nil || d.State == api.RunInitialize:
+	case d == newest:
+		r.Content, r.Failed = pl.appeared(p, d)
+	default:
+		r.Content = placement.Revision{Commit: pl.appearedIn(d).Hash}
+		r.Started, r.SupersededBy, r.SupersededAt = pl.Now, newest.Name, pl.Now
 	}
-	at := func(d *hub.StagedRun) time.Time { return pl.InForce.RunChanges[d.Origin.Path].Time }
-	return slices.SortedStableFunc(slices.Values(declared), func(a, b *hub.StagedRun) int { return at(a).Compare(at(b)) })
+	return r.Failed != "" || r.SupersededBy != ""
 }
 
 // setContent makes a run bring the content with the number that its manifest asks for. It returns why it cannot.

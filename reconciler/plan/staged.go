@@ -150,26 +150,27 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 	}
 	slices.Reverse(runs)
 	p.Record.Runs = runs
-	for _, d := range pl.inOrder(declared) {
+	newest, loading := pl.newestRun(p, declared)
+	for _, d := range declared {
 		i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == d.Name })
 		if i < 0 {
-			if p.RunPending = cmp.Or(p.RunPending, pl.notReady(p), pl.loadAppeared(d)); p.RunPending != "" { // as long as an earlier one waits, later ones do
+			if p.RunPending = cmp.Or(pl.notReady(p), loading); p.RunPending != "" {
 				p.warnRun(d, "is not initialised yet: "+p.RunPending)
 				continue
 			}
 			i = len(p.Record.Runs)
-			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d))
+			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d, newest))
 		}
 		r := &p.Record.Runs[i]
 		if r.Automatic && (r.Failed != "" || supersededInVain(p.Record.Runs, declared, r)) && pl.notReady(p) == "" { // nobody can give it another name
-			*r = pl.newRun(p, d)
+			*r = pl.newRun(p, d, nil)
 		}
 		switch {
 		case r.Failed != "":
 			p.warnRun(d, "UpdateRunInitializedFailed: "+r.Failed+"; correct that, and commit a run with another name")
 		case r.RolledBack != "" && r.Automatic:
 			p.warnRun(d, "was rolled back, and its content does not come back by itself: "+r.RolledBack+"; commit other content, or run it again with gitfleet resume "+p.Key.String()+" --failed-content")
-		case r.Started.IsZero() && d.State == api.RunRun:
+		case r.Started.IsZero() && (d.State == api.RunRun || d == newest):
 			pl.startRun(p, r)
 		}
 	}
@@ -255,11 +256,11 @@ func (pl runPlanner) notReady(p *Placement) string {
 
 func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
 
-// newRun initialises a run with the clusters that are selected now, and the content of the commit in which it appeared unless it asks
-// for another.
-func (pl runPlanner) newRun(p *Placement, d *hub.StagedRun) placement.Run {
+// newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
+// newest is the run in force after the ledger was lost; nil if it was not.
+func (pl runPlanner) newRun(p *Placement, d, newest *hub.StagedRun) placement.Run {
 	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, Index: p.Record.Index}
-	if r.Content, r.Failed = pl.appeared(p, d); r.Failed != "" {
+	if done := pl.setAppeared(p, d, newest, &r); done {
 		return r
 	}
 	if r.Failed = setContent(p, d, &r); r.Failed != "" {
