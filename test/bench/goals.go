@@ -4,7 +4,7 @@ import "slices"
 
 // goals are all performance goals. A new goal needs a line here, and a scene or a benchmark if
 // nothing measures its figure yet.
-var goals = slices.Concat(wholeGoals, memoryGoals, scaleGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals, forgeGoals)
+var goals = slices.Concat(wholeGoals, memoryGoals, scaleGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals, forgeGoals, runGoals)
 
 // gitfleet as a whole, on real API servers.
 var wholeGoals = []goal{
@@ -189,6 +189,14 @@ var readingGoals = []goal{
 	{name: "reading/publish", value: []figure{ns(kubePkg, "Publish/placements=1000")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement has changed"},
 	{name: "reading/publish-allocations", value: []figure{allocated(kubePkg, "Publish/placements=1000")}, per: []figure{allocated(kubePkg, "Publish/placements=100")},
 		unit: "x", limit: 1.5, why: "a fleet ten times as large needs no more memory for the same report"},
+}
+
+// Staged update runs of the built binary: three stages over 100 simulated members, each updated in two halves.
+var runGoals = []goal{
+	{name: "update-run/overhead", value: []figure{of("update-run", "overhead ms per stage")},
+		unit: "ms", limit: 1000, why: "the stage with the most, beyond what a client takes that sends the changed object to one half and then to the other"},
+	{name: "update-run/whole", value: []figure{of("update-run", "ms")},
+		unit: "ms", limit: 3000, why: "from the commit in force to the end of the run; KubeFleet's goal is two minutes at the 90th percentile"},
 }
 
 // Requests to a forge.

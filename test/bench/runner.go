@@ -40,6 +40,7 @@ var scenes = []scene{
 	{"daemon", daemonScene},
 	{"forge", forgeScene},
 	{"memory", memory},
+	{"update-run", updateRun},
 	{"scale", scale(crowd{members: 300, placements: 100})},
 	{"scale-large", scale(crowd{members: 1000, placements: 100})},
 }
