@@ -178,13 +178,14 @@ func (r *loader) followSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
 		stop() // fetches for the commit before
 		l := r.loadCommit(ctx, r.cfg.Loader, c)
-		if l.needs = r.missing(l); len(l.needs) > 0 {
-			l.waiting = true
+		l.needs = r.missing(l)
+		l.waiting = len(l.needs) > 0
+		r.inbox.addLoaded(l) // before what comes of the fetches, which may end at once
+		if l.waiting {
 			var fetching context.Context
 			fetching, stop = context.WithCancel(ctx)
 			fetches.Go(func() { r.fetchMissing(fetching, c, l) })
 		}
-		r.inbox.addLoaded(l)
 	})
 	stop()
 	fetches.Wait()
