@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,6 +94,9 @@ func approvable(run *placement.Run, o Order) (before bool, err error) {
 		return false, refuse("stage %s of update run %s is finished", st.Name, run.Name)
 	case i > 0 && run.Stages[i-1].Finished.IsZero():
 		return false, refuse("stage %s of update run %s has not begun: the stages before it are not finished", st.Name, run.Name)
+	case !o.Before && !st.ApprovedAfter.IsZero():
+		by := cmp.Or(approvedBy(run, st.Name, false), "a commit")
+		return false, refuse("the end of stage %s of update run %s is approved already, by %s; gitfleet describe %s says what else it waits for", st.Name, run.Name, by, o.Subject)
 	case !o.After && approvedBy(run, st.Name, true) != "":
 		return false, refuse("the beginning of stage %s of update run %s is approved already, by %s, and its end is not asked for yet", st.Name, run.Name, approvedBy(run, st.Name, true))
 	}

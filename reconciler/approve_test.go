@@ -56,6 +56,11 @@ func TestApprovals(t *testing.T) {
 			begun(r)
 			r.Approvals = []placement.Approval{{Request: "web-1-before-canary", By: "ben"}}
 		}, Order{Stage: "canary"}, "error: the beginning of stage canary of update run web-1 is approved already, by ben, and its end is not asked for yet", "web-1-before-canary"},
+		{"twice, while it also waits for a time", func(r *placement.Run) {
+			updated(r)
+			r.Stages[0].ApprovedAfter = c.now
+			r.Approvals = []placement.Approval{{Request: "web-1-after-canary", By: "ben"}}
+		}, Order{Stage: "canary"}, "error: the end of stage canary of update run web-1 is approved already, by ben; gitfleet describe crp/web says what else it waits for", "web-1-after-canary"},
 		{"the run has finished", func(r *placement.Run) { r.Finished = c.now }, Order{Stage: "canary"}, "error: crp/web has no update run that is under way", ""},
 		{"another run is under way", fresh, Order{Stage: "canary", Run: "web-0"}, "error: update run web-0 of crp/web is not under way any more: update run web-1 is", ""},
 		{"that run", fresh, Order{Stage: "canary", Run: "web-1"}, "the beginning of stage canary of update run web-1 of crp/web is approved", "web-1-before-canary"},
