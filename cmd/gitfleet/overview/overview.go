@@ -249,10 +249,14 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members status.Membe
 		}
 	}
 	out.Trouble = status.ScheduleTrouble(d, s)
+	absent := 0
 	for _, a := range d.Absent {
 		out.Absent = AddReason(out.Absent, a.Cluster, a.Reason)
+		if !slices.ContainsFunc(d.Clusters, func(c status.ClusterDetail) bool { return c.Cluster == a.Cluster }) { // not being evicted from it
+			absent++
+		}
 	}
-	out.Missing = max(out.Missing, len(d.Absent))
+	out.Missing = max(out.Missing, absent)
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		at := status.StateOf(c, on[c.Cluster], members)

@@ -121,6 +121,10 @@ func TestNewPlacement(t *testing.T) {
 	if gone := NewPlacement(d, nil, members); gone.Missing != 0 || gone.Trouble != "" {
 		t.Errorf("removed from the repository: %+v", gone)
 	}
+	evicted := &status.Detail{Clusters: []status.ClusterDetail{{Cluster: "a"}, {Cluster: "b"}}, Absent: []status.Absence{{Cluster: "a", Reason: "the placement is being evicted from it"}, {Cluster: "c", Reason: "it is unreachable"}}}
+	if p := NewPlacement(evicted, nil, members); p.count() != "0/3" || len(p.Absent) != 2 {
+		t.Errorf("a cluster that a placement is evicted from is counted twice: %s, %+v", p.count(), p.Absent)
+	}
 }
 
 func TestHeldText(t *testing.T) {
