@@ -226,7 +226,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 			i.inventory(p).Revision = r
 		}
 	}
-	errs := i.grow(ctx, added, touched, "announced")
+	errs := i.announceNew(ctx, added, touched)
 	if i.store.HeldByOther() {
 		return nil, nil
 	}
@@ -243,6 +243,37 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		}
 	}
 	return ready, failed
+}
+
+// announceNew records items that objects are applied for as soon as it returns. The items of several placements are
+// written at once, and are in the inventories when those are saved. It returns the inventories that could not be
+// written, as grow does.
+func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKey][]inventory.Item, touched map[api.PlacementKey]bool) map[api.PlacementKey]error {
+	if len(added) < 3 { // with the deletion of the announcement, no request would be saved
+		return i.grow(ctx, added, touched, "announced")
+	}
+	var additions []inventory.Inventory
+	for p, items := range added {
+		a := inventory.Inventory{Placement: p, Revision: i.inventory(p).Revision, Abandon: i.works.of(p).Abandon}
+		for _, it := range items {
+			a.Items.Put(it)
+		}
+		additions = append(additions, a)
+	}
+	slices.SortFunc(additions, func(a, b inventory.Inventory) int { return a.Placement.Compare(b.Placement) })
+	if !inventory.Announce(ctx, i.store, additions) {
+		return i.grow(ctx, added, touched, "announced")
+	}
+	for _, a := range additions {
+		inv := i.inv[a.Placement]
+		for it := range a.Items.All() {
+			inv.Items.Put(it)
+		}
+		inv.Abandon, touched[a.Placement] = a.Abandon, true
+		inv.Invalidate()
+	}
+	faults.At("announced")
+	return nil
 }
 
 // ranElsewhere returns the object of a task as another inventory lists it, if it has run with the

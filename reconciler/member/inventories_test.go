@@ -136,6 +136,37 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	}
 }
 
+// What a pass adds for several placements is announced with one request, after which each inventory is written once.
+func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
+	for n, want := range map[int]int{1: 2, 2: 4, 3: 5, 20: 22} {
+		at := apiserver.NewConfigMaps()
+		s := memberOf(t, here, at)
+		s.works = map[api.PlacementKey]*work.Work{}
+		var tasks []task
+		for k := range n {
+			p, m := api.PlacementKey{Name: fmt.Sprint("p", k)}, *oneManifest()
+			m.ID.Name = fmt.Sprint("object", k)
+			s.works[p] = &work.Work{Placement: p}
+			tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
+		}
+		touched := map[api.PlacementKey]bool{}
+		ready, failed := s.inventories.announce(t.Context(), tasks, touched)
+		if len(ready) != n || len(failed) > 0 || len(touched) != n {
+			t.Fatalf("of %d, %d are announced, %d have failed", n, len(ready), len(failed))
+		}
+		if after := memberOf(t, here, at); after.inventories.load(t.Context()) != nil || len(after.inv) != n {
+			t.Errorf("after a crash, %d of %d placements have inventories", len(after.inv), n)
+		}
+		for k := range n {
+			s.inv[tasks[k].placement].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].manifest.ID.Name, Hash: "applied"})
+		}
+		s.inventories.save(t.Context(), touched)
+		if writes := slices.DeleteFunc(at.Writes, func(w string) bool { return w == "POST configmaps" }); len(writes) != want { // the claim
+			t.Errorf("%d placements cost %d writes: %q", n, len(writes), writes)
+		}
+	}
+}
+
 // A changed inventory that cannot be written back is logged once, however many events report it, and
 // is written again later.
 func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {

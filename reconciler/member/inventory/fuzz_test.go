@@ -12,7 +12,7 @@ import (
 func FuzzUnpack(f *testing.F) {
 	for _, seed := range []string{
 		`{"placement":{"name":"web"},"revision":{"commit":"c0ffee"},"items":[{"v":"v1","k":"ConfigMap","ns":"web","n":"a","h":"1"}]}`,
-		`{"items":[{"n":"a"},{"n":"a"}],"items":null,"other":[[[]]]}`, `{"items":{}}`, `[]`, ` {`, "",
+		`{"items":[{"n":"a"},{"n":"a"}],"items":null,"other":[[[]]]}`, `{"items":{}}`, `[]`, `[{"placement":{"name":"web"},"serial":3,"items":[{"n":"a"}]},{}]`, ` {`, "",
 	} {
 		f.Add(seed, true)
 		f.Add(seed, false)
@@ -26,16 +26,23 @@ func FuzzUnpack(f *testing.F) {
 			}
 		}
 		u := newUnpacking(t.Context())
-		inv, err := u.unpack(raw)
+		list, err := u.unpackList(raw)
 		if err != nil {
-			return
+			u = newUnpacking(t.Context())
+			inv, err := u.unpack(raw)
+			if err != nil {
+				return
+			}
+			list = []*Inventory{inv}
 		}
-		kept := 0
-		for it := range inv.Items.All() {
-			kept += it.text()
+		items, kept := 0, 0
+		for _, inv := range list {
+			for it := range inv.Items.All() {
+				items, kept = items+1, kept+it.text()
+			}
 		}
-		if u.bytes < 0 || inv.Items.Len() > connection.MaxKeptItems || kept > connection.MaxKeptText {
-			t.Errorf("kept %d items with %d bytes, although %d bytes are left", inv.Items.Len(), kept, u.bytes)
+		if u.bytes < 0 || items > connection.MaxKeptItems || kept > connection.MaxKeptText {
+			t.Errorf("kept %d items with %d bytes, although %d bytes are left", items, kept, u.bytes)
 		}
 	})
 }

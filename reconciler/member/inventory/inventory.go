@@ -51,6 +51,8 @@ type Inventory struct {
 	written string
 	// owner is the owner in the ConfigMaps on the cluster.
 	owner ledger.Owner
+	// serial is the serial number until which an addition of an announcement counts; zero for an inventory.
+	serial uint64
 }
 
 // An Item is an object that we have applied, or may have.
@@ -111,16 +113,20 @@ type encoded struct {
 	Abandon   bool               `json:"abandon,omitempty"`
 	Adopted   bool               `json:"adopted,omitempty"`
 	Items     []Item             `json:"items"`
+	// Serial is set in announcements alone.
+	Serial uint64 `json:"serial,omitempty"`
+}
+
+func (inv *Inventory) encoded() encoded {
+	return encoded{
+		Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted, Items: slices.Collect(inv.Items.All()),
+	}
 }
 
 // pack returns the inventory's bytes and their digest. Equal inventories give
 // equal bytes.
 func (inv *Inventory) pack() (raw []byte, digest string, err error) {
-	e := encoded{Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted}
-	for it := range inv.Items.All() {
-		e.Items = append(e.Items, it)
-	}
-	raw, err = ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
+	raw, err = ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(inv.encoded()) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -157,18 +163,45 @@ func newUnpacking(ctx context.Context) *unpacking {
 
 // unpack decodes an inventory. It refuses one that exceeds what is left. The text is not kept as a whole:
 // that of a cluster with very many objects is several times larger than what is kept of it.
-func (u *unpacking) unpack(raw []byte) (*Inventory, error) {
+func (u *unpacking) unpack(raw []byte) (inv *Inventory, err error) {
+	err = u.decompress(raw, func(in *json.Decoder, plain *unpackedReader) error {
+		inv, err = u.decode(in, plain)
+		return err
+	})
+	return inv, err
+}
+
+// unpackList decodes the additions of an announcement, as unpack does.
+func (u *unpacking) unpackList(raw []byte) (list []*Inventory, err error) {
+	err = u.decompress(raw, func(in *json.Decoder, plain *unpackedReader) error {
+		if start, err := in.Token(); err != nil || start != json.Delim('[') {
+			return errors.Join(errors.New("it is not a list"), err)
+		}
+		for in.More() {
+			inv, err := u.decode(in, plain)
+			if err != nil {
+				return err
+			}
+			list = append(list, inv)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// decompress calls decode with what some bytes decompress to.
+func (u *unpacking) decompress(raw []byte, decode func(*json.Decoder, *unpackedReader) error) error {
 	zip, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	plain := &unpackedReader{Reader: zip, of: u, value: largestValue}
-	inv, err := u.decode(plain)
-	if err == nil {
-		plain.value = largestValue
-		_, err = io.Copy(io.Discard, plain) // the checksum is at the end
+	if err := decode(json.NewDecoder(plain), plain); err != nil {
+		return err
 	}
-	return inv, err
+	plain.value = largestValue
+	_, err = io.Copy(io.Discard, plain) // the checksum is at the end
+	return err
 }
 
 // largestValue is the maximum size of one item, with white space: a decoder keeps it as a whole, and reads
@@ -198,14 +231,16 @@ func (r *unpackedReader) Read(p []byte) (int, error) {
 }
 
 // decode decodes an inventory, item by item.
-func (u *unpacking) decode(plain *unpackedReader) (*Inventory, error) {
-	inv, in := &Inventory{}, json.NewDecoder(plain)
+func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory, error) {
+	inv := &Inventory{}
+	plain.value = largestValue
 	fields := map[string]func() error{
 		"placement": func() error { return in.Decode(&inv.Placement) },
 		"revision":  func() error { return in.Decode(&inv.Revision) },
 		"abandon":   func() error { return in.Decode(&inv.Abandon) },
 		"adopted":   func() error { return in.Decode(&inv.Adopted) },
 		"items":     func() error { return u.decodeItems(in, plain, inv) },
+		"serial":    func() error { return in.Decode(&inv.serial) },
 	}
 	if start, err := in.Token(); err != nil || start != json.Delim('{') {
 		return nil, errors.Join(errors.New("it is not an object"), err)

@@ -74,6 +74,8 @@ type Store struct {
 	setBack         []api.PlacementKey
 	// present are the serial numbers on the cluster, as they were last read or written.
 	present Serials
+	// announced are the placements for which the announcement on the cluster counts; nil if there is none.
+	announced map[api.PlacementKey]bool
 	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
 	counted int
 	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
@@ -103,7 +105,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 	for i := range list {
 		chunks[list[i].GetName()] = &list[i]
 	}
-	st.damaged, st.claim, st.parts = nil, nil, compact.Map[part]{}
+	st.damaged, st.claim, st.announced, st.parts = nil, nil, nil, compact.Map[part]{}
 	owners := []ledger.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)
@@ -148,6 +150,9 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		if first := chunks[nameOf(st.cfg.Fleet, p)]; first != nil {
 			st.present[p] = serialOf(first)
 		}
+	}
+	if err := addAnnounced(st, chunks[announcementID(st.cfg.Fleet).Name], all, left); err != nil {
+		return nil, err
 	}
 	st.setBack = st.cfg.Serials.compare(all, st.present)
 	if len(st.damaged) > 0 {
@@ -265,6 +270,7 @@ func (st *Store) Save(ctx context.Context, inv *Inventory) error {
 	}
 	inv.parts, inv.written, inv.owner = parts, digest, st.membership.owner()
 	st.cfg.Serials[inv.Placement], st.present[inv.Placement] = serial, serial
+	withdraw(ctx, st, inv.Placement)
 	return nil
 }
 
@@ -316,6 +322,7 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 	}
 	inv.written, inv.parts = "", 0
 	Forget(st, inv.Placement)
+	withdraw(ctx, st, inv.Placement)
 	return nil
 }
 

@@ -1,0 +1,150 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+// An announcement is a ConfigMap that lists what is about to be applied for the first time for several
+// placements, so that their inventories, each of which is written anyway after that, need not be written before,
+// too. A cluster that joins a fleet of a hundred placements is thus written to a hundred times less.
+//
+// For a placement it counts until the inventory with the serial number in it is written. It is deleted with the
+// last of those. It has the labels of inventories, so that one list request reads both.
+
+// announcementPart is the value of label on an announcement.
+const announcementPart = "announcement"
+
+// announcementID returns the ID of the announcement of a fleet name.
+func announcementID(fleet string) api.ID {
+	sum := sha256.Sum256([]byte(fleet))
+	return configMapID("announcement-" + hex.EncodeToString(sum[:8]))
+}
+
+// Announce writes an announcement of items that are to be added to inventories. It reports false if there is an
+// earlier one that still counts, if this one would be too large for a ConfigMap, or if it could not be written:
+// the inventories are then to be written with their new items.
+func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
+	if len(st.announced) > 0 {
+		return false
+	}
+	raw, err := packAdditions(st, additions)
+	if err != nil || len(raw) > partSize || st.ensureClaim(ctx) != nil {
+		return false
+	}
+	id, digest := announcementID(st.cfg.Fleet), digestOf(raw)
+	annotations := map[string]any{digestKey: digest}
+	st.membership.annotate(annotations)
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": id.Name, "namespace": id.Namespace,
+			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: announcementPart},
+			"annotations": annotations,
+		},
+		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(raw)},
+	})
+	if err != nil {
+		return false
+	}
+	var written *metav1.PartialObjectMetadata
+	if err := st.withNamespace(ctx, func() (err error) {
+		written, err = st.conn.Patch(ctx, ConfigMaps, id, body, true)
+		return err
+	}); err != nil {
+		return false
+	}
+	st.put(api.PlacementKey{}, written)
+	st.announced = make(map[api.PlacementKey]bool, len(additions))
+	for i := range additions {
+		st.announced[additions[i].Placement] = true
+	}
+	return true
+}
+
+// packAdditions returns the bytes of an announcement.
+func packAdditions(st *Store, additions []Inventory) ([]byte, error) {
+	list := make([]encoded, 0, len(additions))
+	for i := range additions {
+		e := additions[i].encoded()
+		e.Serial = st.cfg.Serials[e.Placement] + 1
+		list = append(list, e)
+	}
+	return ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
+}
+
+// addAnnounced adds to inventories the items of the announcement on the cluster, if there is one, as far as it
+// counts. The inventories are then written anew.
+func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.PlacementKey]*Inventory, left *unpacking) error {
+	if o == nil {
+		return nil
+	}
+	st.put(api.PlacementKey{}, o)
+	st.announced = map[api.PlacementKey]bool{}
+	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if want := o.GetAnnotations()[digestKey]; err == nil && digestOf(raw) != want {
+		err = fmt.Errorf("its digest is not %s", want)
+	}
+	var additions []*Inventory
+	if err == nil {
+		additions, err = left.unpackList(raw)
+	}
+	switch {
+	case connection.IsExceeded(err), left.ctx.Err() != nil:
+		return fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
+	case err != nil:
+		st.cfg.Log.Error("announcement of new objects is damaged; what is new in it and was applied is found again once it is applied again",
+			"cluster", st.cfg.Cluster, "object", o.GetName(), "err", err)
+		return nil
+	}
+	owner := st.ownerOf(o.GetAnnotations(), "")
+	for _, a := range additions {
+		if st.present[a.Placement] >= a.serial {
+			continue
+		}
+		st.announced[a.Placement] = true
+		inv := all[a.Placement]
+		if inv == nil {
+			a.owner = owner
+			all[a.Placement] = a
+			continue
+		}
+		for it := range a.Items.All() {
+			if inv.Items.Of(it.ID()) == nil {
+				inv.Items.Put(it)
+			}
+		}
+		inv.Revision, inv.Abandon = a.Revision, a.Abandon
+		inv.Invalidate()
+	}
+	return nil
+}
+
+// withdraw ends the announcement for a placement whose inventory was written or deleted, and deletes the
+// announcement with the last. One that could not be deleted counts no longer all the same, and is deleted
+// with another inventory.
+func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
+	delete(st.announced, p)
+	if st.announced == nil || len(st.announced) > 0 {
+		return
+	}
+	id := announcementID(st.cfg.Fleet)
+	if _, err := st.conn.Delete(ctx, ConfigMaps, id, "", metav1.DeletePropagationBackground); err == nil {
+		st.announced = nil
+		st.drop(id)
+	}
+}

@@ -1,0 +1,124 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
+)
+
+// addition is what is about to be added to the inventory of a placement.
+func addition(p api.PlacementKey, names ...string) Inventory {
+	inv := Inventory{Placement: p, Revision: placement.Revision{Commit: "c2", Hash: "h2"}}
+	for _, name := range names {
+		inv.Items.Put(Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: name})
+	}
+	return inv
+}
+
+// namesIn returns the names of the objects of an inventory, sorted.
+func namesIn(inv *Inventory) (out []string) {
+	if inv == nil {
+		return nil
+	}
+	for it := range inv.Items.All() {
+		out = append(out, it.Name)
+	}
+	return out
+}
+
+// After a crash, an inventory has what was announced for it, until it was written after the announcement.
+// The announcement is gone with the last inventory that is written.
+func TestAnnouncedObjectsAreInInventories(t *testing.T) {
+	a, b, c := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}, api.PlacementKey{Name: "c"}
+	at := apiserver.NewConfigMaps()
+	before := addition(a, "old")
+	save(t, storeAt(t, at), &before)
+	st := storeAt(t, at)
+	all := load(t, st)
+	if !Announce(t.Context(), st, []Inventory{addition(a, "new"), addition(b, "one", "two"), addition(c)}) {
+		t.Fatal("not announced")
+	}
+	if Announce(t.Context(), st, []Inventory{addition(c, "three")}) {
+		t.Error("an announcement that counts is replaced")
+	}
+
+	later := storeAt(t, at)
+	got := load(t, later)
+	if !slices.Equal(namesIn(got[a]), []string{"new", "old"}) || !slices.Equal(namesIn(got[b]), []string{"one", "two"}) || got[a].Revision.Commit != "c2" {
+		t.Fatalf("after a crash: %v, %v", namesIn(got[a]), namesIn(got[b]))
+	}
+	if got[a].Stored() || got[b].Stored() {
+		t.Error("an inventory without what was announced for it is not written again")
+	}
+
+	all[a].Revision.Commit = "c3"
+	save(t, st, all[a])
+	one := addition(b, "one")
+	save(t, st, &one)
+	if got := load(t, storeAt(t, at)); !slices.Equal(namesIn(got[a]), []string{"old"}) || !slices.Equal(namesIn(got[b]), []string{"one"}) || got[c] == nil {
+		t.Errorf("once two are written: %v, %v, %v", namesIn(got[a]), namesIn(got[b]), got[c])
+	}
+	three := addition(c, "three")
+	save(t, st, &three)
+	if id := announcementID("prod"); at.Stored[id.Name] != nil || st.Has(id) {
+		t.Error("the announcement is still there")
+	}
+}
+
+// What is left of an announcement that counts no longer is deleted with the next inventory that is written,
+// also after a crash.
+func TestAnnouncementOfACrashIsDeleted(t *testing.T) {
+	a, b := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}
+	at := apiserver.NewConfigMaps()
+	st := storeAt(t, at)
+	Announce(t.Context(), st, []Inventory{addition(a, "one"), addition(b, "two")})
+	again := storeAt(t, at)
+	for p, inv := range load(t, again) {
+		if err := again.Delete(t.Context(), inv); err != nil {
+			t.Fatal(p, err)
+		}
+	}
+	if id := announcementID("prod"); at.Stored[id.Name] != nil {
+		t.Error("the announcement is still there")
+	}
+}
+
+// One that does not fit in a ConfigMap, or cannot be written, leaves it to the inventories.
+func TestAnnouncementIsRefused(t *testing.T) {
+	smallParts(t)
+	at := apiserver.NewConfigMaps()
+	st := storeAt(t, at)
+	if Announce(t.Context(), st, []Inventory{*heavy(2)}) || len(at.Stored) > 0 {
+		t.Errorf("two parts are announced: %d", len(at.Stored))
+	}
+	at.Intact = 0
+	if Announce(t.Context(), st, []Inventory{addition(web, "one")}) {
+		t.Error("announced although the server fails")
+	}
+}
+
+// A damaged announcement harms no inventory.
+func TestDamagedAnnouncement(t *testing.T) {
+	for _, data := range []string{"", "!", "H4sIAAAA"} {
+		at := apiserver.NewConfigMaps()
+		st := storeAt(t, at)
+		inv := held(1)
+		save(t, st, inv)
+		id := announcementID("prod")
+		at.Stored[id.Name] = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q,"labels":{%q:"prod",%q:%q}},"binaryData":{"inventory":%q}}`,
+			id.Name, api.Namespace, api.ManagedByLabel, label, announcementPart, data)
+		again := storeAt(t, at)
+		if why := same(load(t, again)[web], inv); why != "" {
+			t.Errorf("%q: %s", data, why)
+		}
+		inv.Invalidate()
+		save(t, again, inv)
+		if at.Stored[id.Name] != nil {
+			t.Errorf("%q is not deleted", data)
+		}
+	}
+}
