@@ -219,7 +219,7 @@ func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 			built = built || is
 		}
 		if p.Wildcards() > 0 && !built { // it may be a directory of something else
-			if can, err := build.CanBuild(t, dir, a.limits.Depth); err != nil {
+			if can, err := build.HasManifests(t, dir, a.limits.Depth); err != nil {
 				return err
 			} else if !can {
 				continue

@@ -41,11 +41,16 @@ type Proposal struct {
 }
 
 // Apart returns the proposal with placements of their own for the overlays and charts that cannot be built in a snapshot of it, so
-// that the others do not wait for them, and reports whether there are any.
+// that the others do not wait for them, and without the directories of overlays with wildcards that cannot be, and reports whether there
+// are any.
 func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 	p.finder.apart = map[envelope]bool{}
 	for _, o := range s.Objects {
 		if o.Overlay == nil {
+			continue
+		}
+		if u := p.finder.units[o.ID.Name]; u != nil && u.paths != nil && o.ID.Kind == overlayKind {
+			p.leaveOut(u, o.Overlay, s)
 			continue
 		}
 		for _, c := range s.Clusters {
@@ -54,7 +59,7 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 			}
 		}
 	}
-	if len(p.finder.apart) == 0 {
+	if len(p.finder.apart) == 0 && p.finder.leftOut == 0 {
 		return p, false, nil
 	}
 	apart, err := p.finder.propose()
@@ -81,8 +86,16 @@ type unit struct {
 	name      string
 	namespace string
 	dirs      map[string]string
-	// path is the path of its overlay, if it is known already.
-	path string
+	// path is the path of its overlay, if it is known already, or paths and except are those of one with wildcards.
+	path          string
+	paths, except []string
+	// inReserved are reserved namespaces that objects are in.
+	inReserved []string
+}
+
+// reserved are the reserved namespaces that the overlay has to list.
+func (u *unit) reserved() []string {
+	return slices.DeleteFunc(append(slices.Clone(u.inReserved), u.namespace), func(name string) bool { return !api.ReservedNamespace(name) || name == api.Namespace })
 }
 
 // A finder collects what a repository deploys.
@@ -91,13 +104,16 @@ type finder struct {
 	// kustomizations are the directories with a kustomization, and whether another one refers to it.
 	kustomizations map[string]bool
 	documents      []document
-	clusters       map[string]*cluster
-	units          map[string]*unit
-	left           []string
+	// namespaces are those that kustomizations set.
+	namespaces []string
+	clusters   map[string]*cluster
+	units      map[string]*unit
+	left       []string
 	// charts has the clusters that get a chart, by the name of the chart and its spec as YAML.
 	charts map[string]map[string]map[string]bool
-	// apart are what has placements of its own.
-	apart map[envelope]bool
+	// apart are what has placements of its own, and leftOut counts the directories that overlays with wildcards leave out.
+	apart   map[envelope]bool
+	leftOut int
 	// bases are the directories that kustomizations refer to, by their own.
 	bases map[string][]string
 	// changes are fields of kustomizations that change what a directory builds, by unit and cluster, and added the files with them.
@@ -240,10 +256,11 @@ func (f *finder) readKustomization(name string, referred map[string]bool) error 
 		return err
 	}
 	var k struct {
-		Kind                         string
+		Kind, Namespace              string
 		Resources, Bases, Components []string
 	}
 	_ = yaml.Unmarshal(text, &k) // what is wrong with it is reported when it is built
+	f.namespaces = append(f.namespaces, k.Namespace)
 	dir := path.Dir(name)
 	if k.Kind == "Component" {
 		referred[dir] = true
@@ -326,10 +343,18 @@ func (f *finder) propose() (*Proposal, error) {
 			continue
 		}
 		fmt.Fprintf(&overlays, overlayManifest, u.name)
+		for i := range texts {
+			if strings.HasPrefix(texts[i], "*") { // which YAML takes for an alias
+				texts[i] = fmt.Sprintf("%q", texts[i])
+			}
+		}
 		if len(texts) == 1 {
 			fmt.Fprintf(&overlays, "  path: %s\n", texts[0])
 		} else {
 			overlays.WriteString("  paths:\n  - " + strings.Join(texts, "\n  - ") + "\n")
+		}
+		if len(u.except) > 0 {
+			overlays.WriteString("  except:\n  - " + strings.Join(u.except, "\n  - ") + "\n")
 		}
 		if partial {
 			overlays.WriteString("  whenMissing: Ignore\n")
@@ -340,12 +365,12 @@ func (f *finder) propose() (*Proposal, error) {
 		case u.namespace != "":
 			fmt.Fprintf(&overlays, "  namespace: %s\n", u.namespace)
 		}
-		if reserved := u.namespace; api.ReservedNamespace(reserved) && reserved != api.Namespace {
-			fmt.Fprintf(&overlays, "  reservedNamespaces: [%s] # objects may be in it, as they are with the other tool\n", reserved)
+		if reserved := u.reserved(); len(reserved) > 0 {
+			fmt.Fprintf(&overlays, "  reservedNamespaces: [%s] # objects may be in it, as they are with the other tool\n", strings.Join(reserved, ", "))
 		}
-		e := envelope{"ClusterOverlay", u.name}
+		e := envelope{overlayKind, u.name}
 		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
-		if len(texts) == 1 && strings.Contains(texts[0], "${") {
+		if len(texts) == 1 && strings.Contains(texts[0], "${") || u.paths != nil {
 			key.clusters = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
 		}
 		selected[key] = append(selected[key], e)
@@ -372,6 +397,8 @@ func (f *finder) propose() (*Proposal, error) {
 	}
 	return p, nil
 }
+
+const overlayKind = "ClusterOverlay"
 
 const overlayManifest = `---
 apiVersion: gitfleet.dev/v1alpha1

@@ -3,6 +3,7 @@ package migration
 import (
 	"cmp"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,9 @@ import (
 // pathsOf returns the path of an overlay that means the directories of a unit, or paths of which the first that exists does, and whether
 // it means none for some clusters. It adds the labels that these need to the clusters.
 func (f *finder) pathsOf(u *unit) (texts []string, partial, ok bool) {
+	if u.paths != nil {
+		return slices.Clone(u.paths), true, true
+	}
 	if text, partial, ok := f.pathOf(u); ok {
 		return []string{text}, partial, true
 	}
@@ -175,65 +179,54 @@ func nameOf(text string) string {
 
 // findKustomize finds the kustomizations that no other one refers to, in directories with one for each cluster or environment.
 func (f *finder) findKustomize() error {
-	type group struct {
-		byName bool
-		values map[string]string // directories by cluster or environment
-	}
-	groups := map[string]*group{}
-	var others []string
-	for _, dir := range slices.Sorted(maps.Keys(f.kustomizations)) {
-		if f.kustomizations[dir] || dir == "." {
-			continue
-		}
-		segments := strings.Split(dir, "/")
-		i := variableSegment(segments)
-		if i < 0 {
-			others = append(others, dir)
-			continue
-		}
-		value, byName := segments[i], i > 0 && clusterDirectory.MatchString(segments[i-1])
-		segments[i] = "*"
-		key := strings.Join(segments, "/")
-		if groups[key] == nil {
-			groups[key] = &group{byName, map[string]string{}}
-		}
-		groups[key].values[value] = dir
-		groups[key].byName = groups[key].byName && nameOf(value) == value // a cluster cannot have every name of a directory
-	}
-	for _, dir := range others {
-		if len(groups) == 0 { // there is only one cluster, which has everything
+	found := &siteFinder{finder: f}
+	found.find()
+	for _, dir := range found.others {
+		if len(found.sites) == 0 { // there is only one cluster, which has everything
 			f.add(nameOf(dir), onlyCluster, dir)
 			continue
 		}
 		f.leave("%s: its directory is named after no cluster or environment; if it is to be deployed, write a ClusterOverlay for it", dir)
 	}
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		g := groups[key]
-		u := f.unit(nameOf(key))
-		if u.name == "" {
-			u.name = "apps"
-		}
-		variable := "${cluster.labels.env}"
-		for value, dir := range g.values {
-			c := nameOf(value)
-			u.dirs[c] = dir
-			if g.byName {
-				variable = "${cluster.name}"
-				f.cluster(c)
-				continue
-			}
-			f.cluster(c).labels["env"] = value
-		}
-		u.path = strings.Replace(key, "*", variable, 1)
+	forms, usesLabel, nested := map[string][]site{}, false, false
+	for _, s := range found.sites {
+		form := path.Join(s.form...)
+		forms[form] = append(forms[form], s)
+		usesLabel = usesLabel || s.name == ""
+		nested = nested || strings.Count(form, "${") > 1
 	}
-	for _, c := range f.clusters { // some may have directories by name, others by environment
-		if slices.ContainsFunc(slices.Collect(maps.Values(f.units)), func(u *unit) bool { return strings.Contains(u.path, ".env}") }) && c.labels["env"] == "" {
+	for _, name := range slices.Sorted(maps.Keys(f.clusters)) { // some may have directories by name, others by environment
+		if c := f.clusters[name]; c.labels["env"] == "" && usesLabel {
 			c.labels["env"] = "none"
-			f.leave("cluster %s: its environment is not known; set its label env", c.name)
+			f.leave("cluster %s: its environment is not known; set its label env", name)
 		}
+	}
+	wanted := found.wanted()
+	if len(forms) > mostOverlays || nested {
+		w := &wildcards{finder: f, wanted: wanted}
+		w.exist = w.buildable()
+		w.add(found.sites)
+		return nil
+	}
+	for _, form := range slices.Sorted(maps.Keys(forms)) {
+		u := f.unit(cmp.Or(nameOf(variableText.ReplaceAllString(form, "")), "apps"))
+		for _, s := range forms[form] {
+			for c := range wanted {
+				if wanted[c][s.dir] {
+					u.dirs[c] = s.dir
+				}
+			}
+		}
+		u.path = form
 	}
 	return nil
 }
+
+// mostOverlays is the number of overlays above which one with wildcards is proposed for several directories.
+const mostOverlays = 3
+
+// variableText matches a variable in a path.
+var variableText = regexp.MustCompile(`\$\{[^}]*\}`)
 
 // onlyCluster is the name of the cluster of a repository that names none.
 const onlyCluster = "main"

@@ -60,3 +60,10 @@ func CanBuild(t *tree.Tree, dir string, depth int) (bool, error) {
 	names, err := resourcesBelow(t, dir, depth)
 	return len(names) > 0, err
 }
+
+// HasManifests reports whether a directory without a kustomization has manifests, in it or below, that are not those of a kustomization
+// below.
+func HasManifests(t *tree.Tree, dir string, depth int) (bool, error) {
+	names, err := resourcesBelow(t, dir, depth)
+	return slices.ContainsFunc(names, document.IsManifest), err
+}

@@ -1,0 +1,309 @@
+package migration
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
+)
+
+// A wildPath is a path with wildcards that means several sites.
+type wildPath struct {
+	form  []string
+	sites int
+}
+
+// wildcards finds the overlays with wildcards for the sites of a repository.
+type wildcards struct {
+	*finder
+	// exist are the directories that an overlay could build, and wanted those that each cluster is meant to get.
+	exist  []string
+	wanted map[string]map[string]bool
+}
+
+// add adds overlays that build many sites: directories of the same form share a path, in which * stands for the names that differ,
+// and paths with as many of them share an overlay, which builds the first one for each of these names.
+func (f *wildcards) add(all []site) {
+	var groups []*wildGroup
+	for _, p := range wildPaths(all) {
+		found := false
+		for _, g := range groups {
+			for _, wider := range p.wider() {
+				if !found && f.canShare(g.paths, wider) {
+					g.paths, found = append(g.paths, wider), true
+				}
+			}
+		}
+		if !found {
+			groups = append(groups, &wildGroup{[]wildPath{p}})
+		}
+	}
+	slices.SortStableFunc(groups, func(x, y *wildGroup) int { return y.size() - x.size() })
+	got := map[string]map[string]bool{}
+	for i, g := range groups {
+		name := "apps"
+		if i > 0 {
+			name = fmt.Sprintf("apps-%d", i+1)
+		}
+		u := f.unit(name)
+		u.paths, u.dirs = f.textsOf(g.paths), map[string]string{}
+		for c := range f.clusters {
+			for _, dir := range f.chosen(u.paths, c) {
+				u.dirs[c] = dir // any of them
+				if got[c] == nil {
+					got[c] = map[string]bool{}
+				}
+				got[c][dir] = true
+			}
+		}
+		u.except, u.inReserved = f.exceptions(u.paths), f.reservedNamespaces()
+		for c := range got {
+			for _, dir := range u.except {
+				delete(got[c], dir)
+			}
+		}
+	}
+	f.leaveDifferences(got)
+}
+
+// wildPaths returns the paths for the sites, those for single clusters first.
+func wildPaths(all []site) []wildPath {
+	forms := map[string]*wildPath{}
+	for _, s := range all {
+		key := path.Join(s.form...)
+		if forms[key] == nil {
+			forms[key] = &wildPath{form: s.form}
+		}
+		forms[key].sites++
+	}
+	shapes := map[string][]*wildPath{}
+	for _, key := range slices.Sorted(maps.Keys(forms)) {
+		shape := slices.Clone(forms[key].form)
+		for i := range firstVariable(shape) {
+			if isLiteral(shape[i]) {
+				shape[i] = "*"
+			}
+		}
+		shapes[path.Join(shape...)] = append(shapes[path.Join(shape...)], forms[key])
+	}
+	var paths []wildPath
+	for _, shape := range slices.Sorted(maps.Keys(shapes)) {
+		paths = append(paths, generalized(shapes[shape]))
+	}
+	named := func(p wildPath) int {
+		text := path.Join(p.form...)
+		return strings.Count(text, "${cluster.name}")*8 + strings.Count(text, "${")
+	}
+	slices.SortStableFunc(paths, func(x, y wildPath) int { return cmp.Or(named(y)-named(x), y.sites-x.sites) })
+	return paths
+}
+
+// firstVariable returns the position of the first variable. What is behind it is part of what a directory is named after.
+func firstVariable(form []string) int {
+	return slices.IndexFunc(form, func(segment string) bool { return strings.Contains(segment, "${") })
+}
+
+// isLiteral reports whether a segment is a name that may be another one in the directory of another app.
+func isLiteral(segment string) bool {
+	return !strings.Contains(segment, "${") && !environmentDirectory.MatchString(segment) && !clusterDirectory.MatchString(segment)
+}
+
+// generalized returns the path for forms that differ in names only.
+func generalized(forms []*wildPath) wildPath {
+	p := wildPath{form: slices.Clone(forms[0].form)}
+	differs := false
+	for _, other := range forms {
+		p.sites += other.sites
+		for i := range p.form {
+			if p.form[i] != other.form[i] {
+				p.form[i], differs = "*", true
+			}
+		}
+	}
+	if i := slices.IndexFunc(p.form[:firstVariable(p.form)], isLiteral); !differs && i >= 0 { // so that other paths can be in the same overlay
+		p.form[i] = "*"
+	}
+	return p
+}
+
+// wider returns the path, and those with more wildcards in front of its first variable.
+func (p wildPath) wider() []wildPath {
+	all := []wildPath{p}
+	for i := range firstVariable(p.form) {
+		if isLiteral(p.form[i]) && p.form[i] != "*" {
+			p.form = slices.Clone(p.form)
+			p.form[i] = "*"
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (p wildPath) wildcards() (n int) {
+	for _, segment := range p.form {
+		if segment == "*" {
+			n++
+		}
+	}
+	return n
+}
+
+// A wildGroup has the paths of an overlay.
+type wildGroup struct{ paths []wildPath }
+
+func (g *wildGroup) size() (n int) {
+	for _, p := range g.paths {
+		n += p.sites
+	}
+	return n
+}
+
+// canShare reports whether another path can be one of an overlay with some: every cluster would get what it is meant to get from each.
+func (f *wildcards) canShare(paths []wildPath, p wildPath) bool {
+	if paths[0].wildcards() != p.wildcards() || p.wildcards() == 0 || len(paths) >= mostPaths {
+		return false
+	}
+	together := f.textsOf(slices.Concat(paths, []wildPath{p}))
+	for c := range f.clusters {
+		built := map[string]bool{}
+		for _, dir := range f.chosen(together, c) {
+			built[dir] = true
+		}
+		for _, one := range together {
+			for _, dir := range f.chosen([]string{one}, c) {
+				if f.wanted[c][dir] && !built[dir] {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (f *wildcards) textsOf(paths []wildPath) (texts []string) {
+	for _, p := range paths {
+		texts = append(texts, defaulted(p.form, f.clusters))
+	}
+	return texts
+}
+
+// chosen are the directories that an overlay builds for a cluster.
+func (f *wildcards) chosen(paths []string, name string) []string {
+	spec := &api.OverlaySpec{Paths: paths, WhenMissing: api.WhenMissingIgnore}
+	c := overlay.Cluster{Name: name, Labels: f.clusters[name].labels}
+	dirs, err := overlay.Choose(spec, ".", c, func(dir string) bool { return slices.Contains(f.exist, dir) }, f.exist)
+	if err != nil {
+		return nil // it lacks a label
+	}
+	return dirs
+}
+
+// buildable are the directories that an overlay with wildcards could build, sorted: those with a kustomization, and those with
+// manifests in or below them that belong to no kustomization.
+func (f *wildcards) buildable() []string {
+	all := map[string]bool{}
+	for dir := range f.kustomizations {
+		all[dir] = true
+	}
+	for _, d := range f.documents {
+		for dir := path.Dir(d.file); dir != "."; dir = path.Dir(dir) {
+			if _, is := f.kustomizations[dir]; is {
+				break
+			}
+			all[dir] = true
+		}
+	}
+	delete(all, ".")
+	return slices.Sorted(maps.Keys(all))
+}
+
+// exceptions are the directories that paths mean and that no cluster is meant to get, if nothing below them is.
+func (f *wildcards) exceptions(paths []string) []string {
+	needed, except := map[string]bool{}, map[string]bool{}
+	for _, dirs := range f.wanted {
+		for dir := range dirs {
+			for ; dir != "."; dir = path.Dir(dir) {
+				needed[dir] = true
+			}
+		}
+	}
+	for c := range f.clusters {
+		for _, dir := range f.chosen(paths, c) {
+			if !needed[dir] {
+				except[dir] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(except))
+}
+
+// leaveDifferences says what clusters are meant to get and do not get, and the other way around.
+func (f *wildcards) leaveDifferences(got map[string]map[string]bool) {
+	missing, more := map[string][]string{}, map[string][]string{}
+	for _, c := range slices.Sorted(maps.Keys(f.wanted)) {
+		for dir := range f.wanted[c] {
+			if !got[c][dir] {
+				missing[dir] = append(missing[dir], c)
+			}
+		}
+		for dir := range got[c] {
+			if !f.wanted[c][dir] {
+				more[dir] = append(more[dir], c)
+			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(more)) {
+		f.leave("%s: cluster %s gets it as well, although other kustomizations refer to it; add it to spec.except if that is wrong, with all below it", dir, few(more[dir]))
+	}
+	for _, dir := range slices.Sorted(maps.Keys(missing)) {
+		f.leave("%s: cluster %s does not get it, since another directory has its place in the overlay; write a ClusterOverlay for it", dir, few(missing[dir]))
+	}
+}
+
+// reservedNamespaces are those that objects of the repository are in, sorted.
+func (f *wildcards) reservedNamespaces() []string {
+	all := slices.Clone(f.namespaces)
+	for _, d := range f.documents {
+		all = append(all, d.text("metadata", "namespace"))
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return !api.ReservedNamespace(name) || name == api.Namespace })
+}
+
+// leaveOut leaves directories that cannot be built out of an overlay with wildcards, since a cluster would get nothing of it. What
+// is not locked yet may be built later.
+func (p *Proposal) leaveOut(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
+	f := p.finder
+	unlocked := 0
+	for _, b := range s.Bases {
+		if b.Commit == "" || b.Missing {
+			unlocked++
+		}
+	}
+	for _, c := range s.Charts {
+		if c.Digest == "" || c.Missing {
+			unlocked++
+		}
+	}
+	if unlocked > 0 {
+		f.leave("%d remote bases and charts that are not locked: run gitfleet lock, and this command again, which leaves out directories that cannot be built for other reasons", unlocked)
+		return
+	}
+	for _, c := range s.Clusters {
+		keys, _ := overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
+		for _, key := range keys {
+			if b := o.Builds[key]; b != nil && b.Err != "" && !slices.Contains(u.except, key) {
+				u.except = append(u.except, key)
+				f.leftOut++
+				f.leave("%s: it cannot be built (%s); when it can, remove it from spec.except of ClusterOverlay %s", key, b.Err, u.name)
+			}
+		}
+	}
+	slices.Sort(u.except)
+}
