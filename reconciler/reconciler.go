@@ -90,6 +90,8 @@ type Config struct {
 	RepairAfter time.Duration
 	// ApprovalsInGit says that stages of update runs are approved by commits only.
 	ApprovalsInGit bool
+	// Memo keeps what plans have in common; nil means a new one.
+	Memo *plan.Memo
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 	// Publish receives each new report, which is immutable.
@@ -169,7 +171,7 @@ func New(cfg Config) *Reconciler {
 		cfg.Now = time.Now
 	}
 	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
-	r := &Reconciler{cfg: &cfg, inbox: newInbox(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo()}
+	r := &Reconciler{cfg: &cfg, inbox: newInbox(&cfg.Metrics.waiting), past: newPastCommits(), memo: cmp.Or(cfg.Memo, plan.NewMemo()), statusMemo: status.NewMemo()}
 	r.loader = newLoader(r.cfg, r.inbox, freeMemory)
 	r.agents = agents{cfg: r.cfg, inbox: r.inbox, running: &r.running, members: map[string]*runningMember{}, removedSince: map[string]time.Time{}, ending: map[string]<-chan struct{}{}}
 	return r

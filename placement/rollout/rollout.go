@@ -105,6 +105,8 @@ type Plan struct {
 	// Settled says that every selected cluster has its latest content, and that all of it is
 	// available.
 	Settled bool
+	// unsettled counts the clusters because of which a plan without moves is not Settled.
+	unsettled int
 	// Run is the run with what is to be recorded of it; nil if there is none.
 	Run *placement.Run
 	// Progress is where that run is; nil if there is none.
@@ -187,6 +189,7 @@ func (in *Input) keepAssigned(p *Plan, b *Binding) {
 	ready := b.ready(in)
 	if !b.Unscheduled && !(ready && b.latest()) {
 		p.Settled = false
+		p.unsettled++
 	}
 	if !ready {
 		p.wake(b.readyAt(in))

@@ -38,6 +38,7 @@ func (l *Ledger) Rebase(now time.Time) {
 	}
 	for _, p := range l.placements {
 		p.version = l.next()
+		p.own = p.version
 	}
 }
 

@@ -6,6 +6,7 @@
 package ledger
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -115,6 +116,8 @@ type Placement struct {
 
 	entries *entries
 	version uint64
+	// own is the version of the record without its entries.
+	own uint64
 }
 
 // A Revised records when the commit with a content of a placement was first seen.
@@ -144,6 +147,11 @@ func (p *Placement) RevisedAt(index int) time.Time {
 // Version changes with every change of the placement or its entries except transitions. It has
 // no meaning after a restart.
 func (p *Placement) Version() uint64 { return p.version }
+
+// SameRecord reports whether a later record of the placement differs at most in its transitions and in its entries.
+func (p *Placement) SameRecord(later *Placement) bool {
+	return p.own == later.own && p.entries == later.entries
+}
 
 // A Transition is the last change of one condition.
 type Transition struct {
@@ -285,6 +293,9 @@ func (p *Placement) EntriesThat(are func(*Entry) bool) []*Entry {
 	return out
 }
 
+// AllEntries iterates over the entries, sorted by cluster, with their positions. They are read-only.
+func (p *Placement) AllEntries() iter.Seq2[int, *Entry] { return slices.All(p.entries.list) }
+
 // Entry returns the entry of one cluster; nil if the placement does not hold it.
 func (p *Placement) Entry(cluster string) *Entry { return p.entries.of(cluster) }
 
@@ -310,6 +321,7 @@ func (l *Ledger) SetPlacement(key api.PlacementKey, p Placement) {
 		l.placementsVersion++
 	}
 	p.version = l.next()
+	p.own = p.version
 	l.placements[key] = &p
 	l.markUrgent(placementKey(key))
 }

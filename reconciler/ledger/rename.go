@@ -58,6 +58,7 @@ func (l *Ledger) Rename(r Rename) {
 		}
 	}
 	next.version, left.version = l.next(), l.next()
+	next.own, left.own = next.version, left.version
 	l.placements[r.To], l.placements[r.From] = &next, &left
 	l.placementsVersion++
 	l.markPlacement(r.To, &next)

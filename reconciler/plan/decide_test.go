@@ -18,7 +18,7 @@ func TestRecordProven(t *testing.T) {
 	m.setInForce(snapshot(t, "clusters east\nnamespace web\nplace web\nplace empty of none\n"))
 	content := m.prepare(m.inForce.Snapshot, key)
 	current := placement.Revision{Commit: "head", Hash: content.fingerprintOf()}
-	settled := rollout.Plan{Settled: true, Assign: []rollout.Assignment{{Cluster: "east"}}}
+	settled := rollout.Plan{Settled: true}
 	held := ledger.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Braked: []ledger.Braked{{ID: configMap("a")}}}
 	for name, test := range map[string]struct {
 		change func(*placementPlanner, *Placement)
@@ -26,7 +26,7 @@ func TestRecordProven(t *testing.T) {
 	}{
 		"available":     {nil, current},
 		"not available": {func(_ *placementPlanner, p *Placement) { p.Rollout.Settled = false }, revisionOne},
-		"on no cluster": {func(_ *placementPlanner, p *Placement) { p.Rollout.Assign = nil }, revisionOne},
+		"on no cluster": {func(_ *placementPlanner, p *Placement) { p.Assigned = 0 }, revisionOne},
 		"ReportDiff": {func(_ *placementPlanner, p *Placement) {
 			p.Spec.Spec.Strategy.ApplyStrategy = &api.ApplyStrategy{Type: api.ReportDiff}
 		}, revisionOne},
@@ -42,7 +42,7 @@ func TestRecordProven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := &placementPlanner{planner: &planner{memo: m, Input: Input{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}}}, current: &result{resultKey: resultKey{prepared: content}}}
-			p := &Placement{Key: key, Spec: &hub.Placement{}, Rollout: settled, Record: ledger.Placement{Proven: revisionOne}}
+			p := &Placement{Key: key, Spec: &hub.Placement{}, Rollout: settled, Assigned: 1, Record: ledger.Placement{Proven: revisionOne}}
 			p.Clusters = []*OnCluster{{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}}}
 			if test.change != nil {
 				test.change(pl, p)

@@ -32,7 +32,7 @@ func (pl *placementPlanner) startRollout(p *Placement) {
 // finishRollout records when the newest content has become available on every cluster that the policy asks for, also if
 // it asks for none.
 func (pl *placementPlanner) finishRollout(p *Placement) {
-	if r := &p.Record; pl.settled(p) && r.RollingOut() && p.missing().Fulfilled() {
+	if r := &p.Record; r.RollingOut() && pl.settled(p) && p.missing().Fulfilled() {
 		r.RolloutFinished = pl.Now
 	}
 }

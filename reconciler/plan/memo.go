@@ -46,6 +46,8 @@ type Memo struct {
 	texts       ledger.Texts
 	paused      map[string]string
 	suspensions suspensions
+	// check is called as Check says; nil checks nothing.
+	check func(key api.PlacementKey, difference string)
 }
 
 // A resultKey is what a result depends on; fields that do not matter to it are zero.
@@ -109,6 +111,10 @@ type prepared struct {
 func NewMemo() *Memo {
 	return &Memo{texts: ledger.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
 }
+
+// Check calls a function for each placement of which only some clusters are planned again, with what is different if all of them
+// are; empty if nothing is.
+func (m *Memo) Check(differs func(key api.PlacementKey, difference string)) { m.check = differs }
 
 func (m *Memo) setInForce(s *hub.Snapshot) {
 	if m.inForce == nil || m.inForce.Snapshot != s {

@@ -18,6 +18,8 @@ import (
 type result struct {
 	resultKey
 	placement *Placement
+	// commit is the commit in force with which it was planned.
+	commit string
 	// contentsInUse are the contents that clusters are assigned or held until now.
 	contentsInUse []*prepared
 	// missing are the commits that clusters are assigned to and whose content is not known.
@@ -116,16 +118,29 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 		pl.results[key] = old
 		return
 	}
-	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, placement: &Placement{Key: key, Spec: inputs.spec}}}
+	if r := pl.follow(old, inputs, record); r != nil {
+		if pl.memo.check != nil {
+			pl.memo.check(key, r.placement.difference(pl.planAgain(key, inputs, record).placement))
+		}
+		pl.results[key] = r
+		return
+	}
+	r := pl.planAgain(key, inputs, record)
+	if old != nil {
+		pl.memo.spareClusters = r.placement.reuseClusters(old.placement, pl.memo.spareClusters)
+	}
+	pl.results[key] = r
+}
+
+// planAgain plans one placement without its previous plan.
+func (pl *planner) planAgain(key api.PlacementKey, inputs resultKey, record *ledger.Placement) *result {
+	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, commit: pl.InForce.Commit.Hash, placement: &Placement{Key: key, Spec: inputs.spec}}}
 	pl.memo.bindings = pl.memo.bindings[:0]
 	pp.plan(pp.current.placement, record)
 	for _, c := range pp.current.placement.Clusters {
 		c.keepBinding()
 	}
-	if old != nil {
-		pl.memo.spareClusters = pp.current.placement.reuseClusters(old.placement, pl.memo.spareClusters)
-	}
-	pl.results[key] = pp.current
+	return pp.current
 }
 
 // keyOf collects everything that the result for a placement depends on.

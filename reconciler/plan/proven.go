@@ -11,17 +11,18 @@ import (
 // recordProven records that the newest content is available on every cluster, with the first commit that had it. Empty
 // content and content with held deletions do not count, since nobody wants to roll back to them.
 func (pl *placementPlanner) recordProven(p *Placement) {
-	if !pl.settled(p) || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
-		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
+	if !p.Rollout.Settled || p.Assigned == 0 || p.Spec.Spec.Strategy.ReportsDiff() || len(pl.current.prepared.renderer.Manifests()) == 0 {
 		return
 	}
-	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {
-		if before := p.Record.Proven.Hash; before != "" {
-			earlier := slices.DeleteFunc(slices.Clone(p.Record.ProvenBefore), func(h string) bool { return h == before || h == hash })
-			p.Record.ProvenBefore = append(earlier[max(0, len(earlier)+1-maxRevisions):], before)
-		}
-		p.Record.Proven = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: hash}
+	hash, before := pl.current.prepared.fingerprintOf(), p.Record.Proven.Hash
+	if hash == before || !pl.settled(p) || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
+		return
 	}
+	if before != "" {
+		earlier := slices.DeleteFunc(slices.Clone(p.Record.ProvenBefore), func(h string) bool { return h == before || h == hash })
+		p.Record.ProvenBefore = append(earlier[max(0, len(earlier)+1-maxRevisions):], before)
+	}
+	p.Record.Proven = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: hash}
 }
 
 func (c *OnCluster) holdsDeletions() bool {

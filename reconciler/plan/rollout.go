@@ -14,12 +14,7 @@ import (
 
 // advanceRollout advances the rollout and records the result in the bindings.
 func (pl *placementPlanner) advanceRollout(p *Placement) {
-	in := rollout.Input{Wanted: p.Schedule.Wanted, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
-		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout, RepairAfter: pl.RepairAfter,
-		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
-	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
-		in.AvailableTimeout = timeout // the loader has refused invalid durations
-	}
+	in := rolloutInput(pl, p)
 	holds, held := pl.holdsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
 	in.Bindings = pl.memo.rolling[:0]
 	for _, c := range p.Clusters {
@@ -49,10 +44,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		} else if a.Changed && in.Run != nil {
 			b.Index = in.Run.Index
 		}
-		if !a.Changed && a.Hash == c.Latest.Hash && p.Record.Index > max(b.Index, b.SameAs) {
-			b.SameAs = p.Record.Index
-		}
-		b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
+		c.recordAssignment(a, p.Record.Index)
 	}
 	for _, cluster := range p.Rollout.Remove {
 		if pl.paused[cluster] == "" {
@@ -97,6 +89,27 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 
 // pendingRunDelay is how long a run that cannot be initialised waits before that is tried again.
 const pendingRunDelay = 5 * time.Second
+
+// rolloutInput returns the input of the rollout without bindings.
+func rolloutInput(pl *placementPlanner, p *Placement) rollout.Input {
+	in := rollout.Input{Wanted: p.Schedule.Wanted, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
+		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout, RepairAfter: pl.RepairAfter,
+		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
+	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
+		in.AvailableTimeout = timeout // the loader has refused invalid durations
+	}
+	return in
+}
+
+// recordAssignment records in the binding what an assignment says of the content that the cluster keeps, or gets. index is the
+// number of the newest content.
+func (c *OnCluster) recordAssignment(a rollout.Assignment, index int) {
+	b := c.Binding
+	if !a.Changed && a.Hash == c.Latest.Hash && index > max(b.Index, b.SameAs) {
+		b.SameAs = index
+	}
+	b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
+}
 
 // missingPermissions returns the missing permissions of a cluster that cannot be used because of them; empty if it can
 // be used, or cannot for another reason.

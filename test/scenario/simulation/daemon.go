@@ -13,10 +13,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-const invariantLoop = "the loop continues"
+const (
+	invariantLoop    = "the loop continues"
+	invariantPlanned = "planning some clusters of a placement is planning all of it"
+)
 
 // A daemon is one process, from its start to its end.
 type daemon struct {
@@ -57,10 +61,18 @@ func (w *world) start() {
 	}
 	d.rebuilt = w.state.lost
 	w.startModel(d)
+	memo := plan.NewMemo()
+	memo.Check(func(key api.PlacementKey, difference string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if difference != "" {
+			w.violate(invariantPlanned, "%s: %s", key, difference)
+		}
+	})
 	d.loop = reconciler.New(reconciler.Config{
 		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
-		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet,
+		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet, Memo: memo,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
 }

@@ -23,7 +23,7 @@ const namesStep = 28
 // heldUnderNames are the invariants that are checked in these scenarios. The others count clusters by
 // their names.
 var heldUnderNames = map[string]bool{
-	invariantHolder: true, invariantInternal: true, invariantSound: true, invariantConverges: true, invariantLoop: true,
+	invariantHolder: true, invariantInternal: true, invariantSound: true, invariantConverges: true, invariantLoop: true, invariantPlanned: true,
 }
 
 // foreignInterval is the interval between probes of a host that another member holds.

@@ -20,7 +20,7 @@ const restoreStep = 29
 // heldAfterRestores are the invariants that are checked in these scenarios. The others judge by what was written and
 // available before, which a restore takes back.
 var heldAfterRestores = map[string]bool{
-	invariantInternal: true, invariantSound: true, invariantConverges: true, invariantLoop: true,
+	invariantInternal: true, invariantSound: true, invariantConverges: true, invariantLoop: true, invariantPlanned: true,
 }
 
 // A backup is what a host had at one time.

@@ -31,7 +31,7 @@ const (
 var heldInStagedRuns = map[string]bool{
 	invariantStages: true, invariantMembers: true, invariantConcurrency: true, invariantSuperseded: true, invariantReturns: true, invariantTwoContents: true, invariantBudget: true,
 	invariantFrozen: true, invariantWindow: true, invariantOnlyContent: true,
-	invariantLoop: true, invariantInternal: true, invariantSound: true, invariantSaved: true, invariantWaits: true, invariantOwner: true, invariantGit: true, invariantDelete: true,
+	invariantLoop: true, invariantPlanned: true, invariantInternal: true, invariantSound: true, invariantSaved: true, invariantWaits: true, invariantOwner: true, invariantGit: true, invariantDelete: true,
 	invariantHolder: true, invariantConverges: true, invariantSuspended: true, invariantUnreachable: true, invariantHeld: true,
 }
 
