@@ -280,6 +280,10 @@ type StageUpdatingStatus struct {
 type ClusterUpdatingStatus struct {
 	// ClusterName is the name of the cluster.
 	ClusterName string `json:"clusterName"`
+	// ResourceOverrideSnapshots are the ResourceOverrides that apply on the cluster.
+	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
+	// ClusterResourceOverrideSnapshots are the ClusterResourceOverrides that apply on the cluster.
+	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 	// Conditions are Started and Succeeded.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -371,6 +371,9 @@ func (v *runView) cluster(i int, s *placement.RunStage, name string) api.Cluster
 	}
 	c := v.p.On(name)
 	removal := i == len(v.run.Stages)
+	if c != nil && c.Content != nil && !removal && v.run.Index == v.p.Record.Index { // of other contents it is not known
+		out.ResourceOverrideSnapshots, out.ClusterResourceOverrideSnapshots = c.Content.Overrides, c.Content.ClusterOverrides
+	}
 	started, done := time.Time{}, time.Time{}
 	switch {
 	case removal && (c == nil || !s.Finished.IsZero()):

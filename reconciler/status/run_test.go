@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -178,6 +180,23 @@ func TestApprovalsInGit(t *testing.T) {
 		if got := u.Where(placement); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// Clusters have the overrides of the content of the run, if that is the content in force.
+func TestOverridesOfRuns(t *testing.T) {
+	s := newRunScene()
+	s.run.Index = s.Record.Index
+	s.Clusters[1].Content = &work.Rendered{Overrides: []api.NamespacedName{{Namespace: "web", Name: "less"}}, ClusterOverrides: []string{"eu"}}
+	cluster := func() api.ClusterUpdatingStatus {
+		return newRunView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1]
+	}
+	if got := cluster(); len(got.ResourceOverrideSnapshots) != 1 || !slices.Equal(got.ClusterResourceOverrideSnapshots, []string{"eu"}) {
+		t.Errorf("%+v", got)
+	}
+	s.run.Index--
+	if got := cluster(); len(got.ResourceOverrideSnapshots)+len(got.ClusterResourceOverrideSnapshots) > 0 {
+		t.Errorf("of an earlier content: %+v", got)
 	}
 }
 
