@@ -1,6 +1,12 @@
 // Package reconciler runs the reconcile loop: it receives commits and observations, plans the fleet, records the plan
 // in the ledger, sends works to the members, and publishes a report.
 //
+// What arrives between two turns waits in the inbox, of observations the newest about each subject. A turn (loop.go) drains it:
+// each observation is folded into the ledger (foldAndRecord), and from the entry before and after it follows what has happened
+// (occurrence.go), for the history, metrics and traces. If anything has changed, plan.Resolve makes a new plan from the commit in
+// force and the ledger. The plan is recorded in the ledger, which is saved before works are sent (dispatch.go). status.Build then
+// makes the report of plan and ledger.
+//
 // One goroutine owns the ledger and the current snapshot, and others send values to it. It never waits for Git or a
 // cluster.
 package reconciler

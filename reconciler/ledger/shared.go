@@ -146,7 +146,8 @@ func (s *Shared) putIndex(x index, version string) (newVersion string, err error
 	return s.objects.Update(indexName, raw, version)
 }
 
-// Read returns the saved ledger, and begins no term. Any goroutine of any replica may call it.
+// Read returns the saved ledger, and begins no term: for those who look at a store from outside, as the simulation does to check
+// what replicas have saved. Any goroutine of any replica may call it.
 func (s *Shared) Read() (*Ledger, error) {
 	all, err := s.read()
 	if err != nil {

@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -237,13 +236,9 @@ func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 		}
 		return c, nil
 	}
-	live, skip, err := p.read(ctx, t)
-	if refusal, refused := errors.AsType[decide.Refusal](err); refused {
-		c.Effect, c.Message = Fails, refusal.Error()
-		return c, nil
-	}
-	if skip || err != nil {
-		return nil, err
+	live, known, decided, err := p.read(ctx, t)
+	if decided || err != nil {
+		return known, err
 	}
 	if live == nil {
 		if c.Effect = Adds; p.s.works.onlyCompares(t.placement) {
@@ -254,9 +249,9 @@ func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 	return p.compare(ctx, t, c, live)
 }
 
-// read reads the object of a task whose kind is served, as an agent would that knows nothing of it. skip says that nothing would be
-// done about it. The error is a decide.Refusal if it would not be applied, whatever is there.
-func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstructured, skip bool, err error) {
+// read reads the object of a task whose kind is served, as an agent would that knows nothing of it. decided says that its change is
+// known already: the object would not be applied, whatever is there, or nothing would be done about it.
+func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
 	f := decide.Facts{Exists: true}
 	if f.Hook, _ = p.s.mayApply(t.wanted); f.Hook == hooks.Waits {
 		f.Hook = hooks.Ready // it is applied in its turn
@@ -269,16 +264,18 @@ func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstruct
 	}
 	switch step, refusal := decide.Apply(f); step {
 	case decide.Refuse:
-		return nil, false, refusal
+		known = newChange(t)
+		known.Effect, known.Message = Fails, refusal.Error()
+		return nil, known, true, nil
 	case decide.Finish:
-		return nil, true, nil
+		return nil, nil, true, nil
 	}
 	if live, err = p.s.conn.Read(ctx, t.res, t.manifest.ID); err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	f.Exists, f.HasRun = live != nil, live == nil && p.s.hasRun(t.manifest, t.item)
 	step, _ := decide.Apply(f)
-	return live, step == decide.Finish, nil
+	return live, nil, step == decide.Finish, nil
 }
 
 // compare uses the same decision table as an agent.

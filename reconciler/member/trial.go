@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/fluxcd/pkg/ssa"
@@ -15,7 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 )
 
@@ -167,14 +165,9 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if t.res == (connection.Resource{}) || p.s.applier.untried[t.gvk()] != "" {
 		return p.changeOf(ctx, t)
 	}
-	live, skip, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
-	if refusal, refused := errors.AsType[decide.Refusal](err); refused {
-		c := newChange(t)
-		c.Effect, c.Message = Fails, refusal.Error()
-		return c, nil
-	}
-	if skip || err != nil {
-		return nil, err
+	live, known, decided, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
+	if decided || err != nil {
+		return known, err
 	}
 	t = t.beside(live)
 	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // Whole returns the report with what it says of each placement on each cluster, which is made when it is asked for: the
@@ -124,38 +123,26 @@ func (r *Report) Summaries(i int) iter.Seq[Summary] {
 		if r.onDemand() {
 			p := r.entries[i].of
 			for _, c := range p.Clusters {
-				if !yield(summaryOf(p, c)) {
+				if detail, held := bareDetail(p, c); !yield(detail.summary(len(held))) {
 					return
 				}
 			}
 			return
 		}
 		for j := range r.Details[i].Clusters {
-			c := &r.Details[i].Clusters[j]
-			s := Summary{
-				Cluster: c.Cluster, Commit: c.Commit, State: c.AssignedState(), Behind: c.Behind, BehindSince: c.BehindSince,
-				Held: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, Braked: len(c.Braked),
-			}
-			if !yield(s) {
+			if c := &r.Details[i].Clusters[j]; !yield(c.summary(len(c.Braked))) {
 				return
 			}
 		}
 	}
 }
 
-func summaryOf(p *plan.Placement, c *plan.OnCluster) Summary {
-	lag := p.Lag(c)
-	s := Summary{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since, Held: c.Held, Overdue: c.Held && c.Overdue}
-	of := ClusterDetail{Removing: c.Binding.Removing, Failure: c.Failure, Waits: c.Waits}
-	if seen := c.Seen(); seen != nil {
-		of.Available = c.Foreign == "" && seen.Available()
-		s.FailedObjects = seen.FailedObjects()
-		if held, pending := c.HeldDeletions(); !pending {
-			s.Braked = len(held)
-		}
+// summary returns the summary of a cluster on which so many deletions are held.
+func (c *ClusterDetail) summary(braked int) Summary {
+	return Summary{
+		Cluster: c.Cluster, Commit: c.Commit, State: c.AssignedState(), Behind: c.Behind, BehindSince: c.BehindSince,
+		Held: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, Braked: braked,
 	}
-	s.State = of.AssignedState()
-	return s
 }
 
 // Only returns the part of the report about one placement (crp/NAME or

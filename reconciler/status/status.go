@@ -288,10 +288,10 @@ func (b *builder) detail() *Detail {
 	return d
 }
 
-func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
-	p := b.p
+// bareDetail returns the details of a cluster without the texts about its objects, and the deletions that are held.
+func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []ledger.Braked) {
 	lag := p.Lag(c)
-	e := ClusterDetail{
+	e = ClusterDetail{
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
 		Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing,
 	}
@@ -300,19 +300,29 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	}
 	seen := c.Seen()
 	if seen == nil {
-		return e
+		return e, nil
 	}
-	e.Cause, e.Failure = b.cause(c), failureText(c.Failure, seen)
 	ours := c.Foreign == ""
 	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
 	e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil
 	e.FailedObjects = seen.FailedObjects()
-	if held, pending := c.HeldDeletions(); pending {
-		e.Deleting = len(held)
-	} else {
-		for _, b := range held {
-			e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
-		}
+	held, pending := c.HeldDeletions()
+	if pending {
+		e.Deleting, held = len(held), nil
+	}
+	return e, held
+}
+
+func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
+	p := b.p
+	e, held := bareDetail(p, c)
+	seen := c.Seen()
+	if seen == nil {
+		return e
+	}
+	e.Cause, e.Failure = b.cause(c), failureText(c.Failure, seen)
+	for _, b := range held {
+		e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
 	}
 	undeleted := seen.Remaining()
 	for _, f := range undeleted.DeletionErrors {
