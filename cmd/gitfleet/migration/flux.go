@@ -30,6 +30,7 @@ func (f *finder) findFlux() error {
 		f.follow(c, roots[c], map[string]bool{})
 	}
 	f.writeChanges()
+	f.vars = f.substitutions.text()
 	f.leaveFields()
 	if releases > 0 {
 		f.leave("%d HelmReleases: they are placed as they are, for clusters on which Flux's helm-controller runs, and are not rendered", releases)
@@ -106,9 +107,7 @@ func (f *finder) follow(cluster, dir string, seen map[string]bool) {
 		}
 		u.namespace = cmp.Or(u.namespace, namespace)
 		f.addChanges(d, u.name, cluster, target)
-		if variables := f.variablesIn(target); at(d.value, "spec", "postBuild") != nil && len(variables) > 0 {
-			f.note("postBuild", fmt.Sprintf("%s (${%s})", name, strings.Join(variables[:min(len(variables), 4)], "}, ${")))
-		}
+		f.substitutions.add(d, u.name, cluster, dir, target)
 	}
 }
 
@@ -147,7 +146,6 @@ var fluxFields = []struct {
 	{"patches", "its path has no kustomization that one with patches, images and the like could refer to; add one", true},
 	{"patchesStrategicMerge", "write them as patches", false},
 	{"patchesJson6902", "write them as patches", false},
-	{"postBuild", "substitutions are not made; write ${vars.NAME} for ${NAME} and a ClusterVars, or the values into the overlays", true},
 	{"decryption", "give its keys to the daemon, as decryption.keyFile", false},
 	{"suspend", "it is placed although Flux does not apply it", false},
 }

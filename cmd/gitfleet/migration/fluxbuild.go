@@ -3,10 +3,8 @@ package migration
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -97,38 +95,4 @@ func kustomizationText(dir, base string, changes map[string]any) string {
 	}
 	text, _ := yaml.Marshal(fields) // decoded from YAML
 	return string(text)
-}
-
-// fluxVariable matches a variable that Flux replaces.
-var fluxVariable = regexp.MustCompile(`(?:^|[^$])\$\{([A-Za-z_][A-Za-z0-9_]*)`)
-
-// variablesIn are the names of the variables in what a directory builds, sorted.
-func (f *finder) variablesIn(dir string) []string {
-	found, seen := map[string]bool{}, map[string]bool{}
-	var read func(dir string)
-	read = func(dir string) {
-		if seen[dir] {
-			return
-		}
-		seen[dir] = true
-		_ = fs.WalkDir(f.files, dir, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
-			}
-			text, err := fs.ReadFile(f.files, name)
-			for _, match := range fluxVariable.FindAllSubmatch(text, -1) {
-				found[string(match[1])] = true
-			}
-			return err
-		}) // what cannot be read is reported when it is built
-		for k, bases := range f.bases {
-			if k == dir || within(dir, k) {
-				for _, base := range bases {
-					read(base)
-				}
-			}
-		}
-	}
-	read(dir)
-	return slices.Sorted(maps.Keys(found))
 }

@@ -121,6 +121,9 @@ type finder struct {
 	added   map[string]string
 	// unused are the fields of Kustomizations of Flux that have no effect, by the names of these.
 	unused map[string][]string
+	// substitutions are those of Kustomizations of Flux, and vars the text of the ClusterVars with their values.
+	substitutions *substitutions
+	vars          string
 }
 
 // An envelope is an overlay or a chart.
@@ -154,6 +157,9 @@ func Find(files fs.FS, tool string) (*Proposal, error) {
 	f := &finder{
 		files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}, unused: map[string][]string{}, charts: map[string]map[string]map[string]bool{},
 		bases: map[string][]string{}, changes: map[string]map[string]map[string]any{}, added: map[string]string{},
+	}
+	f.substitutions = &substitutions{
+		finder: f, values: map[string]map[string]string{}, setBy: map[string]map[string]string{}, units: map[string]bool{}, uses: map[string]map[string]bool{},
 	}
 	if err := f.read(); err != nil {
 		return nil, err
@@ -390,7 +396,7 @@ func (f *finder) propose() (*Proposal, error) {
 		dir + "/placements.yaml": strings.TrimPrefix(f.placements(selected), "---\n"),
 	}}
 	maps.Copy(p.Files, f.added)
-	for name, text := range map[string]string{"/overlays.yaml": overlays.String(), "/charts.yaml": charts} {
+	for name, text := range map[string]string{"/overlays.yaml": overlays.String(), "/charts.yaml": charts, "/vars.yaml": f.vars} {
 		if text != "" {
 			p.Files[dir+name] = strings.TrimPrefix(text, "---\n")
 		}
@@ -435,7 +441,11 @@ func (f *finder) placements(selected map[selection][]envelope) string {
 		if len(name) > 63 {
 			name = fmt.Sprintf("only-%d-clusters-%s", strings.Count(key.clusters, ",")+1, selected[key][0].name)
 		}
-		fmt.Fprintf(&b, "---\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata:\n  name: %s\nspec:\n  resourceSelectors:\n", name)
+		fmt.Fprintf(&b, "---\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata:\n  name: %s\n", name)
+		if slices.ContainsFunc(selected[key], func(e envelope) bool { return f.substitutions.units[e.name] }) {
+			b.WriteString("  annotations:\n    " + api.SubstituteAnnotation + ": " + api.SubstituteEnabled + "\n")
+		}
+		b.WriteString("spec:\n  resourceSelectors:\n")
 		for _, e := range selected[key] {
 			fmt.Fprintf(&b, "  - {group: gitfleet.dev, version: v1alpha1, kind: %s, name: %s}\n", e.kind, e.name)
 		}
