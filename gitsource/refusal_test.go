@@ -26,6 +26,9 @@ func TestARefusedCommitIsCheckedOnce(t *testing.T) {
 	s.sign("bob", file{"infra/x": "2"})
 	first := r.again()
 	wantError(t, first, "signed by bob", "may not change infra/x")
+	if !r.Status().Refused {
+		t.Error("the status does not say that it is refused")
+	}
 	checked := checks
 	for range 3 {
 		if err := r.again(); err == nil || err.Error() != first.Error() {
@@ -46,6 +49,9 @@ func TestARefusedCommitIsCheckedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantHead(good)
+	if r.Status().Refused {
+		t.Error("the status of a commit that is accepted says that it is refused")
+	}
 }
 
 // A refusal holds for an hour, and for the same commit, keys and history only.

@@ -26,6 +26,8 @@ type Status struct {
 	Failures int
 	// Error is the error of the last poll on one line; empty after a success.
 	Error string
+	// Refused says that the repository was read, and that Error is why its newest commit is not accepted.
+	Refused bool
 }
 
 // A Step is work on what a remote has sent.
@@ -76,7 +78,8 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	before := r.status
 	s := &r.status
 	s.LastPoll = now
-	if _, refused := errors.AsType[*CommitError](err); err == nil || refused {
+	_, s.Refused = errors.AsType[*CommitError](err)
+	if err == nil || s.Refused {
 		r.remoteFailures = 0 // the remote works, so that no backoff is needed
 	} else {
 		r.remoteFailures++

@@ -45,6 +45,7 @@ type Git struct {
 	NextPoll    time.Time `json:",omitzero"`
 	Failures    int       // failed polls since the last success
 	Error       string    // why the last poll failed
+	Refused     bool      `json:",omitempty"` // it did not: Error is why the newest commit is not accepted
 }
 
 // A Source is the state of the repository.

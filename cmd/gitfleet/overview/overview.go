@@ -58,6 +58,8 @@ type Source struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	Failures    int       `json:"failures"`
 	Error       string    `json:"error,omitempty"`
+	// Refused says that the repository can be read, and that Error is why its newest commit is not accepted.
+	Refused bool `json:"refused,omitempty"`
 	// NextPoll is the time of the next attempt to read the repository after a failed one; zero if the last one succeeded.
 	NextPoll time.Time `json:"nextPoll,omitzero"`
 	// Steps are what is being done now with what the repository has sent.
@@ -174,12 +176,12 @@ func New(r *status.Report) *Overview {
 	git := r.Source.Git
 	o := &Overview{
 		APIVersion: schemaVersion, At: r.At,
-		Source:     Source{URL: git.URL, Ref: git.Ref, LastPoll: git.LastPoll, LastSuccess: git.LastSuccess, Failures: git.Failures, Error: git.Error},
+		Source:     Source{URL: git.URL, Ref: git.Ref, LastPoll: git.LastPoll, LastSuccess: git.LastSuccess, Failures: git.Failures, Error: git.Error, Refused: git.Refused},
 		Fleet:      Fleet{r.Fleet.Name, r.Fleet.ID},
 		Placements: []Placement{}, Drifts: []Drift{}, HeldDeletions: []Deletions{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}
-	if git.Failures > 0 {
+	if git.Failures > 0 && !git.Refused {
 		o.Source.NextPoll = git.NextPoll
 	}
 	if r.Source.InForce.Hash != "" {
@@ -461,7 +463,7 @@ func Serve(srv *server.Server, git func() (gitsource.Status, []gitsource.Step), 
 		if git != nil {
 			now, steps := git()
 			o.Source.LastPoll, o.Source.LastSuccess, o.Source.Steps = now.LastPoll, now.LastSuccess, steps
-			if o.Source.Failures > 0 {
+			if o.Source.Failures > 0 && !o.Source.Refused {
 				o.Source.NextPoll = now.NextPoll
 			}
 		}

@@ -241,6 +241,7 @@ func TestRepositoryInTheSummary(t *testing.T) {
 		"another reference": {Overview{Source: Source{URL: "https://git.example.com/fleet", Ref: "commit 1a2b"}}, "https://git.example.com/fleet commit 1a2b, polled never"},
 		"never read":        {Overview{Source: Source{Failures: 1, Error: "no such host"}}, "cannot be read: no such host (1 failed attempt, never read yet)"},
 		"not read since":    {Overview{Source: Source{Failures: 3, Error: "no such host", LastSuccess: now}}, "cannot be read: no such host (3 failed attempts since 2026-03-01T12:00:00Z)"},
+		"not accepted":      {Overview{Source: Source{Failures: 3, Error: "commit 1a2b: not signed", Refused: true}}, "not accepted: commit 1a2b: not signed"},
 		"the forge":         {Overview{Forge: []string{"no answer for 5m"}}, "forge: no answer for 5m"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,10 @@ func (t *textWriter) source(o *Overview) {
 	}
 	polled := ", polled " + t.since(s.LastPoll)
 	t.line(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
-	if s.Failures > 0 {
+	switch {
+	case s.Refused:
+		t.indented(output.Red, "not accepted: ", s.Error)
+	case s.Failures > 0:
 		text := fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess))
 		if s.NextPoll.After(t.now) {
 			text += "; next attempt in " + duration.HumanDuration(s.NextPoll.Sub(t.now))

@@ -276,7 +276,10 @@ func printSource(w io.Writer, r *status.Report) {
 	for _, x := range r.Suspensions {
 		fmt.Fprintf(w, "\n%s is %s by %s%s: %s\n", x.Subject, x.Effect.Verb(), x.By, when(" until ", x.Until), x.Reason)
 	}
-	if s.Git.Failures > 0 {
+	switch {
+	case s.Git.Refused:
+		fmt.Fprintf(w, "\nThe newest commit of %s is not accepted: %s\n", s.Git.URL, s.Git.Error)
+	case s.Git.Failures > 0:
 		fmt.Fprintf(w, "\n%s cannot be read (%s): %s\n", s.Git.URL, overview.FailuresText(s.Git.Failures, s.Git.LastSuccess), s.Git.Error)
 	}
 }
