@@ -107,7 +107,7 @@ func TestPropertiesInPolicies(t *testing.T) {
 		head := &hub.Snapshot{Placements: []*hub.Placement{{Key: api.PlacementKey{Name: "web"}, Spec: api.PlacementSpec{Policy: test.policy}}}}
 		pl := newPlanner(Input{InForce: head, Ledger: ledger.New(), Memo: NewMemo(), Now: noon})
 		pl.memo.fleet.propertiesVersion = 7
-		if got := pl.keyOf(api.PlacementKey{Name: "web"}, nil).propertiesVersion == 7; got != test.want {
+		if got := pl.keyOf(api.PlacementKey{Name: "web"}, nil, nil).propertiesVersion == 7; got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

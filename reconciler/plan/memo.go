@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -33,6 +34,8 @@ type Memo struct {
 	// spareResults is an empty map kept for the next call.
 	spareResults map[api.PlacementKey]*result
 	last         *Plan
+	// planned is what the last call was made with.
+	planned common
 
 	fleet fleet
 	// spareClusters are not used by any plan. Their memory is that of the next ones.
@@ -130,11 +133,19 @@ func (m *Memo) commit(s *hub.Snapshot) *commitCache {
 	return m.commits[s]
 }
 
-// prune drops the commits that are not needed and the contents that no placement uses.
-func (m *Memo) prune(needed func(*hub.Snapshot) bool) {
+// pruneCommits drops the commits that are not needed.
+func (m *Memo) pruneCommits(needed func(*hub.Snapshot) bool) {
 	maps.DeleteFunc(m.commits, func(s *hub.Snapshot, _ *commitCache) bool { return s != m.inForce.Snapshot && !needed(s) })
-	for key, all := range m.contents {
-		newest, r := all[0], m.results[key]
+}
+
+// pruneContents drops the contents of some placements that these do not use.
+func (m *Memo) pruneContents(of iter.Seq[api.PlacementKey]) {
+	for key := range of {
+		all, r := m.contents[key], m.results[key]
+		if len(all) == 0 {
+			continue
+		}
+		newest := all[0]
 		all = slices.DeleteFunc(all, func(p *prepared) bool {
 			return (p != newest || m.spec(key) == nil) && (r == nil || !slices.Contains(r.contentsInUse, p))
 		})

@@ -155,6 +155,14 @@ func (p *Plan) Placement(key api.PlacementKey) *Placement {
 	return p.Placements[i]
 }
 
+// placementNear is like Placement and looks at guess first.
+func (p *Plan) placementNear(key api.PlacementKey, guess int) *Placement {
+	if guess < len(p.Placements) && p.Placements[guess].Key == key {
+		return p.Placements[guess]
+	}
+	return p.Placement(key)
+}
+
 // On returns the plan for one cluster of the placement; nil if the placement is nil or does not hold it.
 func (p *Placement) On(cluster string) *OnCluster { return p.near(cluster, 0) }
 

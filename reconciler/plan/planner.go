@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -34,6 +35,8 @@ type planner struct {
 	memo    *Memo
 	results map[api.PlacementKey]*result // of this call
 	wake    time.Time
+	// unchanged says that what the keys of all results depend on is the same as in the last call.
+	unchanged bool
 	// renamed are the renames found by this call. unclear are the placements of which it is not certain whether they
 	// were renamed, and why.
 	renamed []ledger.Rename
@@ -57,14 +60,25 @@ func newPlanner(in Input) *planner {
 	}
 	pl.wake = earliest(pl.memo.fleet.update(in), pl.memo.suspensions.update(in))
 	pl.memo.setInForce(in.InForce)
+	pl.unchanged = pl.memo.common() == pl.memo.planned
 	return pl
 }
 
-// updateResults makes the results of this call those that the next call compares with. If a result that affects the
-// resolution of conflicts has changed, it resolves them again.
-func (pl *planner) updateResults() {
+// common is what the keys of all results depend on.
+type common struct {
+	inForce                        *commitCache
+	fleet, properties, suspensions uint64 // versions
+}
+
+func (m *Memo) common() common {
+	return common{m.inForce, m.fleet.version, m.fleet.propertiesVersion, m.suspensions.version}
+}
+
+// updateResults makes the results of this call those that the next call compares with, and returns the changed ones. If a result that
+// affects the resolution of conflicts has changed, it resolves them again.
+func (pl *planner) updateResults() (changed map[api.PlacementKey]bool, moved bool) {
 	m := pl.memo
-	changed, moved := map[api.PlacementKey]bool{}, len(pl.results) != len(m.results)
+	changed, moved = map[api.PlacementKey]bool{}, len(pl.results) != len(m.results)
 	for key, r := range pl.results {
 		if old := m.results[key]; old != r {
 			changed[key], moved = true, moved || !r.sameObjects(old)
@@ -78,6 +92,7 @@ func (pl *planner) updateResults() {
 	if moved || slices.ContainsFunc(m.overlap.claimants, func(key api.PlacementKey) bool { return changed[key] }) {
 		m.resolved = pl.resolveConflicts()
 	}
+	return changed, moved
 }
 
 // finish resolves conflicts and assembles the plan.
@@ -94,13 +109,19 @@ func (pl *planner) finish() *Plan {
 			p.Commits[commit] = true
 		}
 	}
-	pl.updateResults()
+	changed, moved := pl.updateResults()
 	for _, key := range pl.order().sorted {
 		p.Placements = append(p.Placements, cmp.Or(m.resolved[key], pl.results[key].placement))
 	}
 	p.Works = worksOf(p, m.last)
 	m.last = p
-	m.prune(func(s *hub.Snapshot) bool { return p.Commits[s.Commit.Hash] && pl.Past[s.Commit.Hash] == s })
+	if !moved && pl.unchanged {
+		m.pruneContents(maps.Keys(changed))
+	} else {
+		m.pruneContents(maps.Keys(m.contents))
+	}
+	m.pruneCommits(func(s *hub.Snapshot) bool { return p.Commits[s.Commit.Hash] && pl.Past[s.Commit.Hash] == s })
+	m.planned = m.common()
 	return p
 }
 
@@ -113,7 +134,8 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 			pl.results[key] = failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
 		}
 	}()
-	inputs, old := pl.keyOf(key, record), pl.memo.results[key]
+	old := pl.memo.results[key]
+	inputs := pl.keyOf(key, record, old)
 	if old != nil && old.resultKey == inputs && pl.stillValid(old) {
 		pl.results[key] = old
 		return
@@ -143,8 +165,12 @@ func (pl *planner) planAgain(key api.PlacementKey, inputs resultKey, record *led
 	return pp.current
 }
 
-// keyOf collects everything that the result for a placement depends on.
-func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultKey {
+// keyOf collects everything that the result for a placement depends on. The old result is that of the last call, and may be nil.
+func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement, old *result) resultKey {
+	if pl.unchanged && old != nil && record != nil && old.successor == nil && old.others == "" && record.Version() == old.recordVersion &&
+		record.Into == (api.PlacementKey{}) && pl.unclear[key] == old.unclearRename && pl.memo.inForce.placements[key] == old.prepared {
+		return old.resultKey
+	}
 	in := resultKey{
 		spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version,
 		deleteAllowed: Allows(pl.InForce.Commit.Message, key), unclearRename: pl.unclear[key],

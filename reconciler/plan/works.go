@@ -137,11 +137,11 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 // plan are those of that plan.
 func worksOf(p, earlier *Plan) map[string][]*work.Work {
 	changed := map[string]bool{}
-	for _, now := range p.Placements {
-		addChangedWorks(changed, now, earlier.Placement(now.Key))
+	for i, now := range p.Placements {
+		addChangedWorks(changed, now, earlier.placementNear(now.Key, i))
 	}
-	for _, old := range earlier.Placements {
-		addChangedWorks(changed, old, p.Placement(old.Key))
+	for i, old := range earlier.Placements {
+		addChangedWorks(changed, old, p.placementNear(old.Key, i))
 	}
 	if len(changed) == 0 {
 		return earlier.Works
@@ -167,6 +167,9 @@ func addChangedWorks(changed map[string]bool, p, other *Placement) {
 		return
 	}
 	for i, c := range p.Clusters {
+		if other != nil && i < len(other.Clusters) && other.Clusters[i] == c {
+			continue
+		}
 		var was *work.Work
 		if on := other.near(c.Binding.Cluster, i); on != nil {
 			was = on.work
