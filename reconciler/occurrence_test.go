@@ -1,14 +1,17 @@
 package reconciler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -398,6 +401,42 @@ func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
 		entry := "placement approved crp/web @c2 | approval request web-1-before-canary\n"
 		if n := strings.Count(c.text.String(), "placement approved"); n != strings.Count(c.text.String(), entry) || n != strings.Count(want, "bob") {
 			t.Errorf("signed: %v, %d approvals are in the history:\n%s", signed, n, c.text.String())
+		}
+	}
+}
+
+// One observation may bring a cluster several stages further: each has the time at which it was reached, and since when it was
+// awaited. A failure is about the stage that was not reached.
+func TestStagesOfAnObservation(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Date(2026, 3, 1, 12, 0, seconds, 0, time.UTC) }
+	content := placement.Revision{Commit: "c1", Hash: "h1"}
+	entry := func(applied, available time.Time, exceptions ...ledger.ObjectState) *ledger.Entry {
+		return &ledger.Entry{
+			Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}, AppliedAt: applied, AvailableAt: available,
+			Seen: &ledger.WorkSeen{At: at(9), Revision: content, Done: true, Total: 1, Exceptions: exceptions},
+		}
+	}
+	assigned := &ledger.Entry{Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}}
+	unavailable := ledger.ObjectState{ID: one, Applied: ledger.Verdict{OK: true}, Failure: "it crashes"}
+	for name, test := range map[string]struct {
+		was, is *ledger.Entry
+		want    []string
+	}{
+		"applied and available at once": {assigned, entry(at(3), at(5)), []string{"reached applied :01-:03", "reached available :03-:05", "applied", "available"}},
+		"refused":                       {assigned, entry(time.Time{}, time.Time{}, broken("denied", "no")), []string{"failed applied :01-:09"}},
+		"applied, and it crashes":       {assigned, entry(at(3), time.Time{}, unavailable), []string{"reached applied :01-:03", "applied", "failed available :03-:09"}},
+		"nothing new":                   {entry(at(3), at(5)), entry(at(3), at(5)), nil},
+	} {
+		var got []string
+		for _, o := range progress(api.PlacementKey{Name: "web"}, &ledger.Placement{Index: -1}, test.was, test.is) {
+			text := cmp.Or(string(o.Event), "reached")
+			if o.stage != "" {
+				text += " " + o.stage + o.since.Format(" :05-") + o.Time.Format(":05")
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }
