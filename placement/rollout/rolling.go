@@ -73,7 +73,7 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 	count := map[move]int{}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if m := b.wants(in); !b.blocked() && (m == remove || b.Hold.Why == "") {
+		if m := b.wants(in); !b.blocked() && (m == remove || b.Deferral.Why == "") {
 			count[m]++
 		}
 	}
@@ -90,8 +90,8 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 // step decides on one cluster.
 func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 	m := b.wants(in)
-	if m != none && b.Hold.Until.After(in.Now) { // it begins or ends then
-		p.wake(b.Hold.Until)
+	if m != none && b.Deferral.Until.After(in.Now) { // it begins or ends then
+		p.wake(b.Deferral.Until)
 	}
 	switch {
 	case m == none:
@@ -107,7 +107,7 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 		in.remove(p, b, left)
 	case p.Stopped != "":
 		in.stepStopped(p, b, m, left)
-	case b.Hold.Why != "":
+	case b.Deferral.Why != "":
 		in.stepHeld(p, b, m, left)
 	case m == repair:
 		in.assign(p, b, b.Latest)
@@ -146,7 +146,7 @@ func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 // stepHeld keeps new content from a cluster. A cluster that joins gets the proven content.
 func (in *Input) stepHeld(p *Plan, b *Binding, m move, left *allowance) {
 	if !in.addProven(p, b, m, left) {
-		p.addWaiting(b, waitsHold, b.Hold.Why)
+		p.addWaiting(b, waitsDeferral, b.Deferral.Why)
 		in.keepAssigned(p, b)
 	}
 }

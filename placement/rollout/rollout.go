@@ -35,7 +35,7 @@ type Input struct {
 	// before.
 	StopOnFailure bool
 	// Stops are the stops of the last plan, without those that a user has resumed since.
-	Stops []Stop
+	Stops []EarlierStop
 	// AvailableTimeout is how long a cluster may take to become available before its update
 	// counts as failed; zero means no limit.
 	AvailableTimeout time.Duration
@@ -66,17 +66,17 @@ type Binding struct {
 	// Suspended is the reason why the cluster is suspended; empty if it is not. The rollout
 	// neither waits for a suspended cluster nor stops because of it.
 	Suspended string
-	// Hold keeps content that is new to the placement from the cluster; zero if nothing does, or if Latest
-	// is not new. A rollout holds no such cluster's repairs or removal.
-	Hold Hold
+	// Deferral keeps content that is new to the placement from the cluster; zero if nothing does, or if Latest
+	// is not new. A rollout defers no such cluster's repairs or removal.
+	Deferral Deferral
 	// BlockedSince is since when the cluster is unreachable or suspended; zero if that is not known.
 	BlockedSince time.Time
 	// Seen is the member's last report since Assigned changed; zero if there is none.
 	Seen Seen
 }
 
-// A Hold is a freeze or a closed window: new content waits for its end.
-type Hold struct {
+// A Deferral is a freeze or a closed window: new content waits for its end.
+type Deferral struct {
 	// Why is a clause that says what the content waits for; empty if it does not wait.
 	Why string
 	// Until is when that can change, also if it does not wait now; zero if it is not known.

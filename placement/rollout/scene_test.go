@@ -94,9 +94,11 @@ func (s *scene) do(words []string) string {
 	case "suspend":
 		s.block(args, func(b *Binding) { b.Suspended = "suspended by alice until 14:00: an incident" })
 	case "hold":
-		s.each(args, func(b *Binding) { b.Hold = Hold{Why: "frozen by alice: release week", Until: s.in.Now.Add(time.Hour)} })
+		s.each(args, func(b *Binding) {
+			b.Deferral = Deferral{Why: "frozen by alice: release week", Until: s.in.Now.Add(time.Hour)}
+		})
 	case "release":
-		s.each(args, func(b *Binding) { b.Hold = Hold{} })
+		s.each(args, func(b *Binding) { b.Deferral = Deferral{} })
 	case "go-on":
 		s.block(args, func(b *Binding) { b.Suspended = "" })
 	case "written":
@@ -263,7 +265,7 @@ func story(b *Binding, p Plan) string {
 func carryOut(in *Input, p Plan) {
 	in.Stops = nil
 	for _, stop := range p.Stops {
-		in.Stops = append(in.Stops, Stop{stop, stop.Failed.Hash})
+		in.Stops = append(in.Stops, EarlierStop{stop, stop.Failed.Hash})
 	}
 	for _, a := range p.Assign {
 		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == a.Cluster })

@@ -254,7 +254,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 			w.why[b.Cluster] = "run " + w.run.Name + ": " + w.in.Run.Halted
 		case stuck != "":
 			w.why[b.Cluster] = "run " + w.run.Name + ": " + stuck
-		case b.blocked(), b.Hold.Why != "", b.Latest == placement.Revision{}: // and takes nobody's place
+		case b.blocked(), b.Deferral.Why != "", b.Latest == placement.Revision{}: // and takes nobody's place
 			w.may[b.Cluster] = true // decide says why it is not
 		case updating >= limit:
 			w.why[b.Cluster] = fmt.Sprintf("run %s: stage %s updates %d at once (maxConcurrency)", w.run.Name, s.Name, limit)
@@ -302,10 +302,10 @@ func (w *stageWalk) decide(b *Binding, deleting bool) {
 	case b.Latest == placement.Revision{}:
 		p.Settled = false
 		in.keepAssigned(p, b)
-	case w.may[b.Cluster] && b.Hold.Why != "":
-		p.wake(b.Hold.Until)
+	case w.may[b.Cluster] && b.Deferral.Why != "":
+		p.wake(b.Deferral.Until)
 		p.Settled = false
-		p.addWaiting(b, waitsHold, b.Hold.Why)
+		p.addWaiting(b, waitsDeferral, b.Deferral.Why)
 		in.keepAssigned(p, b)
 	case w.may[b.Cluster]:
 		in.assign(p, b, b.Latest)

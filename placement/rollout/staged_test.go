@@ -215,14 +215,14 @@ func TestStagedRunIsStuckWhileAnUpdateFails(t *testing.T) {
 // A cluster that is held by a window takes nobody's place in maxConcurrency, and its stage is not done without it.
 func TestAHeldClusterTakesNoPlace(t *testing.T) {
 	f := newStagedFleet(stageOf("canary", 1, "", "a", "b"), stageOf("all", 1, "", "c"))
-	f.bindings["a"].Hold = Hold{Why: "new content waits: the window is closed"}
+	f.bindings["a"].Deferral = Deferral{Why: "new content waits: the window is closed"}
 	f.next()
 	if got := f.updated(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("%v are updated, while a is held", got)
 	}
 	f.report("b", Available)
 	f.next()
-	f.bindings["a"].Hold = Hold{}
+	f.bindings["a"].Deferral = Deferral{}
 	f.next()
 	if got := f.updated(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("%v are updated, once a is not held", got)

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 )
 
-// A Stop is a failed update that stops the rollout on the other clusters.
-type Stop struct {
+// An EarlierStop is a failed update that has stopped the rollout on the other clusters.
+type EarlierStop struct {
 	placement.Stop
 	// Latest is the hash of the content the cluster would get now, whether or not it is still
 	// selected; empty if it is not known.

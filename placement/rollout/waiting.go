@@ -31,8 +31,8 @@ const (
 	waitsUnreachable reason = "Unreachable"
 	// waitsSuspended: the cluster or placement is suspended.
 	waitsSuspended reason = "Suspended"
-	// waitsHold: new content is frozen, or its window is closed.
-	waitsHold reason = "Hold"
+	// waitsDeferral: new content is frozen, or its window is closed.
+	waitsDeferral reason = "Hold"
 	// waitsStopped: an update failed and stopped the rollout.
 	waitsStopped reason = "Stopped"
 	// waitsExternal: an update run has to update it.

@@ -425,7 +425,7 @@ func rollouts(p *plan.Plan) []Rollout {
 			}
 		}
 		for _, c := range pl.Clusters {
-			if c.Held {
+			if c.Deferred {
 				r.hold(c)
 			}
 		}

@@ -10,28 +10,28 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// holdsOf returns what keeps a content of a placement, with its number, from each of its clusters: a freeze of the placement or of
+// deferralsOf returns what keeps a content of a placement, with its number, from each of its clusters: a freeze of the placement or of
 // the fleet, or a closed window. Content that was available on every cluster before is not new: to return to it is a
 // rollback, and a cluster that joins gets what the others have.
-func (pl *placementPlanner) holdsOf(p *Placement, fingerprint func() string, index int) func(*OnCluster) rollout.Hold {
-	none := func(*OnCluster) rollout.Hold { return rollout.Hold{} }
+func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string, index int) func(*OnCluster) rollout.Deferral {
+	none := func(*OnCluster) rollout.Deferral { return rollout.Deferral{} }
 	if len(pl.memo.suspensions.freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
 		return none
 	}
 	for _, s := range []ledger.Subject{{Placement: p.Key, Effect: ledger.Freezes}, {Effect: ledger.Freezes}} {
 		if f, frozen := pl.memo.suspensions.freezes[s]; frozen && !(f.Overrun && p.begun(index, anyCluster)) {
-			hold := rollout.Hold{Why: "new content waits: " + s.String() + " is " + f.String(), Until: f.Until}
-			return func(*OnCluster) rollout.Hold { return hold }
+			deferral := rollout.Deferral{Why: "new content waits: " + s.String() + " is " + f.String(), Until: f.Until}
+			return func(*OnCluster) rollout.Deferral { return deferral }
 		}
 	}
 	if pl.current.windows == "" {
 		return none
 	}
-	return func(c *OnCluster) rollout.Hold { return windowHold(pl, p, c, index) }
+	return func(c *OnCluster) rollout.Deferral { return windowDeferral(pl, p, c, index) }
 }
 
-// windowHold returns what the windows keep from a cluster. An open one has no reason, and the time at which it closes.
-func windowHold(pl *placementPlanner, p *Placement, c *OnCluster, index int) rollout.Hold {
+// windowDeferral returns what the windows keep from a cluster. An open one has no reason, and the time at which it closes.
+func windowDeferral(pl *placementPlanner, p *Placement, c *OnCluster, index int) rollout.Deferral {
 	isOn := func(w *window.Window) func(string) bool {
 		return func(name string) bool {
 			cluster, _ := pl.memo.fleet.cluster(name)
@@ -45,35 +45,35 @@ func windowHold(pl *placementPlanner, p *Placement, c *OnCluster, index int) rol
 		}
 	}
 	at := set.At(pl.Now)
-	hold := rollout.Hold{Until: at.Until}
+	deferral := rollout.Deferral{Until: at.Until}
 	if !at.Open && !(at.By.Finishes() && p.begun(index, isOn(at.By))) {
-		hold.Why, hold.MaxAge = "new content waits: "+at.String(), at.By.MaxAge()
+		deferral.Why, deferral.MaxAge = "new content waits: "+at.String(), at.By.MaxAge()
 	}
-	return hold
+	return deferral
 }
 
-// recordHolds records which clusters wait for the end of a freeze or for a window, and when that has ended, and warns of those
+// recordDeferrals records which clusters wait for the end of a freeze or for a window, and when that has ended, and warns of those
 // that wait too long.
-func recordHolds(pl *placementPlanner, p *Placement, bindings []rollout.Binding) {
+func recordDeferrals(pl *placementPlanner, p *Placement, bindings []rollout.Binding) {
 	var overdue []string
 	for i := range bindings {
-		hold, c := bindings[i].Hold, p.near(bindings[i].Cluster, i)
+		deferral, c := bindings[i].Deferral, p.near(bindings[i].Cluster, i)
 		if c.Latest.Hash == "" {
 			continue // it is not known whether it has newer content
 		}
-		held := hold.Why != "" && p.Lag(c).Commits > 0
-		if b := c.Binding; b.Held && !held {
+		deferred := deferral.Why != "" && p.Lag(c).Commits > 0
+		if b := c.Binding; b.Held && !deferred {
 			b.FreeAt = pl.Now
 		}
-		if c.Binding.Held = held; !held {
+		if c.Binding.Held = deferred; !deferred {
 			continue
 		}
-		if c.Waits != hold.Why {
+		if c.Waits != deferral.Why {
 			continue
 		}
-		c.Held, c.HeldUntil = true, hold.Until
-		if since := p.Lag(c).Since; hold.MaxAge > 0 && !since.IsZero() {
-			due := since.Add(hold.MaxAge)
+		c.Deferred, c.DeferredUntil = true, deferral.Until
+		if since := p.Lag(c).Since; deferral.MaxAge > 0 && !since.IsZero() {
+			due := since.Add(deferral.MaxAge)
 			if c.Overdue = !due.After(pl.Now); c.Overdue {
 				overdue = append(overdue, c.Binding.Cluster)
 			} else {

@@ -214,10 +214,10 @@ type OnCluster struct {
 	TimedOut, DeleteAllowed bool
 	// notRenderable says that the PreviousContent cannot be rendered.
 	notRenderable bool
-	// Held says that it waits for the end of a freeze or the opening of a window, which is at HeldUntil if that is
+	// Deferred says that it waits for the end of a freeze or the opening of a window, which is at DeferredUntil if that is
 	// known. Overdue says that it has waited for longer than the window allows.
-	Held, Overdue bool
-	HeldUntil     time.Time
+	Deferred, Overdue bool
+	DeferredUntil     time.Time
 	// Failure is the reason why the assigned content will not become available by itself; empty if it is available,
 	// progressing or not judged.
 	Failure string

@@ -50,7 +50,7 @@ func (pl *planner) follow(old *result, inputs resultKey, record *ledger.Placemen
 	p := *old.placement
 	p.Clusters, p.Changed, p.Record = slices.Clone(p.Clusters), nil, *record
 	pp := &placementPlanner{planner: pl, current: &result{resultKey: inputs, commit: old.commit, placement: &p, contentsInUse: slices.Clip(old.contentsInUse)}}
-	f := follower{pp, record, rolloutInput(pp, &p), pp.holdsOf(&p, inputs.prepared.fingerprintOf, p.Record.Index)}
+	f := follower{pp, record, rolloutInput(pp, &p), pp.deferralsOf(&p, inputs.prepared.fingerprintOf, p.Record.Index)}
 	pl.memo.bindings = pl.memo.bindings[:0]
 	entries := 0
 	for i, e := range record.AllEntries() {
@@ -79,10 +79,10 @@ func (p *Placement) canFollow(record *ledger.Placement) bool {
 
 // A follower plans some clusters of a placement again.
 type follower struct {
-	pl     *placementPlanner
-	record *ledger.Placement
-	in     rollout.Input
-	holds  func(*OnCluster) rollout.Hold
+	pl        *placementPlanner
+	record    *ledger.Placement
+	in        rollout.Input
+	deferrals func(*OnCluster) rollout.Deferral
 }
 
 // cluster plans the cluster at a position again, after a report. It returns false if that may change more than this cluster.
@@ -92,7 +92,7 @@ func (f *follower) cluster(p *Placement, i int, e *ledger.Entry) bool {
 		return false
 	}
 	c := f.pl.planCluster(b, f.record)
-	if c.Err != nil || c.notRenderable || c.loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.holds(c).Why != "" {
+	if c.Err != nil || c.notRenderable || c.loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
 		return false
 	}
 	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutBinding(p, was), f.pl.rolloutBinding(p, c))
@@ -182,7 +182,7 @@ func (c *OnCluster) equals(o *OnCluster) bool {
 		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.suspendedSince == o.suspendedSince &&
 		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) && ledger.Identical(c.suspendedObjects, o.suspendedObjects) &&
 		c.driftRule == o.driftRule && c.Claims.Identical(o.Claims) && sameRendered(c.PreviousContent, o.PreviousContent) &&
-		c.notRenderable == o.notRenderable && c.loading == o.loading && c.Held == o.Held && c.HeldUntil == o.HeldUntil && c.Overdue == o.Overdue
+		c.notRenderable == o.notRenderable && c.loading == o.loading && c.Deferred == o.Deferred && c.DeferredUntil == o.DeferredUntil && c.Overdue == o.Overdue
 }
 
 // sameRendered reports whether two contents, which may be nil, are the same in memory.

@@ -15,19 +15,19 @@ import (
 // advanceRollout advances the rollout and records the result in the bindings.
 func (pl *placementPlanner) advanceRollout(p *Placement) {
 	in := rolloutInput(pl, p)
-	holds, held := pl.holdsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
+	deferrals, deferred := pl.deferralsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
 	in.Bindings = pl.memo.rolling[:0]
 	for _, c := range p.Clusters {
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
-		hold := holds(c)
-		in.Bindings[len(in.Bindings)-1].Hold, held = hold, held || hold.Why != ""
+		deferral := deferrals(c)
+		in.Bindings[len(in.Bindings)-1].Deferral, deferred = deferral, deferred || deferral.Why != ""
 	}
 	runs := runPlanner{pl}
 	if in.Run = runs.stagedRun(p); in.Run != nil {
 		runs.assignRun(p, in.Run, in.Bindings)
 	}
 	p.Rollout = rollout.Next(in)
-	if (p.Rollout.Stopped != "" || held) && pl.assignProven(p, in.Bindings) {
+	if (p.Rollout.Stopped != "" || deferred) && pl.assignProven(p, in.Bindings) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
@@ -59,7 +59,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	for _, w := range p.Rollout.Waiting {
 		p.On(w.Cluster).Waits = w.Message
 	}
-	recordHolds(pl, p, in.Bindings)
+	recordDeferrals(pl, p, in.Bindings)
 	pl.memo.rolling = in.Bindings
 	runs.recordRun(p, in.Run)
 	for _, f := range p.Rollout.Failed {
@@ -122,15 +122,15 @@ func (pl *planner) missingPermissions(c *OnCluster) string {
 
 // stops returns the recorded failed updates, each with the content its cluster would get now, even if the cluster is no
 // longer selected or declared.
-func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
-	var out []rollout.Stop
+func (pl *placementPlanner) stops(p *Placement) []rollout.EarlierStop {
+	var out []rollout.EarlierStop
 	for _, s := range p.Record.Stops {
 		cluster, declared := pl.memo.fleet.cluster(s.Cluster)
 		if !declared {
 			cluster = work.WithLabels(placement.Cluster{Name: s.Cluster}, s.Failed)
 		}
 		content, _ := pl.current.prepared.renderer.For(cluster) // content with errors has a hash as well
-		out = append(out, rollout.Stop{Stop: s, Latest: content.Hash})
+		out = append(out, rollout.EarlierStop{Stop: s, Latest: content.Hash})
 	}
 	return out
 }

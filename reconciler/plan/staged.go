@@ -357,7 +357,7 @@ func (pl runPlanner) joinRun(p *Placement, r *placement.Run) {
 	}
 }
 
-// assignRun makes the content of a run the latest of the bindings, which neither a freeze nor a window holds if it was available on
+// assignRun makes the content of a run the latest of the bindings, which neither a freeze nor a window defers if it was available on
 // every cluster before. If its commit has to be loaded, no cluster moves.
 func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []rollout.Binding) {
 	if run.Content.Hash == pl.current.prepared.fingerprintOf() {
@@ -367,14 +367,14 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []
 	if run.Unknown = pl.unknownContent(p, run, content); run.Unknown != "" {
 		return
 	}
-	holds := pl.holdsOf(p, func() string { return run.Content.Hash }, run.Index)
+	deferrals := pl.deferralsOf(p, func() string { return run.Content.Hash }, run.Index)
 	for i := range bindings {
 		b := &bindings[i]
 		if b.Unscheduled || b.Removing {
 			continue
 		}
 		c := p.On(b.Cluster)
-		b.Latest, b.Hold = placement.Revision{}, holds(c)
+		b.Latest, b.Deferral = placement.Revision{}, deferrals(c)
 		cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 		rendered, err := content.renderer.For(cluster)
 		if err != nil || rendered.Hash == "" {

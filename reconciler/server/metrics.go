@@ -170,7 +170,7 @@ func newSummary() *summary {
 func (s *summary) add(c status.Summary) {
 	s.states[string(c.State)]++
 	s.commits = max(s.commits, c.Behind)
-	waitsInTime := c.Held && !c.Overdue
+	waitsInTime := c.Deferred && !c.Overdue
 	if !waitsInTime && !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
 		s.since = c.BehindSince
 	}

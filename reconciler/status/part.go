@@ -108,11 +108,11 @@ type Summary struct {
 	Cluster string
 	Commit  string // of the assigned content
 	State   State  // its AssignedState
-	// Behind and BehindSince are those of a ClusterDetail. Held says that new content waits for the end of a freeze or the opening
+	// Behind and BehindSince are those of a ClusterDetail. Deferred says that new content waits for the end of a freeze or the opening
 	// of a window, and Overdue that it has waited for longer than the window allows.
-	Behind        int
-	BehindSince   time.Time
-	Held, Overdue bool
+	Behind            int
+	BehindSince       time.Time
+	Deferred, Overdue bool
 	// FailedObjects and Braked count objects, as in a ClusterDetail.
 	FailedObjects, Braked int
 }
@@ -141,7 +141,7 @@ func (r *Report) Summaries(i int) iter.Seq[Summary] {
 func (c *ClusterDetail) summary(braked int) Summary {
 	return Summary{
 		Cluster: c.Cluster, Commit: c.Commit, State: c.AssignedState(), Behind: c.Behind, BehindSince: c.BehindSince,
-		Held: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, Braked: braked,
+		Deferred: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, Braked: braked,
 	}
 }
 

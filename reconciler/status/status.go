@@ -296,8 +296,8 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []l
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
 		Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing,
 	}
-	if c.Held {
-		e.Hold = &Hold{c.HeldUntil, c.Overdue}
+	if c.Deferred {
+		e.Hold = &Hold{c.DeferredUntil, c.Overdue}
 	}
 	seen := c.Seen()
 	if seen == nil {
