@@ -192,7 +192,7 @@ func (f *finder) findKustomize() error {
 	for _, s := range found.sites {
 		form := path.Join(s.form...)
 		forms[form] = append(forms[form], s)
-		usesLabel = usesLabel || s.name == ""
+		usesLabel = usesLabel || s.key == "env"
 		nested = nested || strings.Count(form, "${") > 1
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.clusters)) { // some may have directories by name, others by environment

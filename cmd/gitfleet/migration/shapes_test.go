@@ -36,6 +36,9 @@ func overlaysPerZone(apps int) (fstest.MapFS, map[string]int) {
 			}
 		}
 	}
+	write(files, "dns/overlays/eu/kustomization.yaml", "resources: [zone.yaml]\n") // for all clusters of the zone
+	write(files, "dns/overlays/eu/zone.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: zone, namespace: dns}}\n")
+	objects["ams"], objects["bru"] = objects["ams"]+1, objects["bru"]+1
 	for zone, clusters := range zones {
 		for _, c := range clusters {
 			text := "resources:\n"

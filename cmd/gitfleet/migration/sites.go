@@ -14,8 +14,8 @@ type site struct {
 	dir string
 	// form is the directory with variables, by segment.
 	form []string
-	// name is the cluster, or else value is the one of the label env of the clusters that get it.
-	name, value string
+	// name is the cluster, or else value is the one of the label key of the clusters that get it.
+	name, key, value string
 }
 
 // A siteFinder finds the sites of a repository.
@@ -138,7 +138,7 @@ func (f *siteFinder) find() {
 		}
 	}
 	for _, s := range f.sites {
-		if s.name == "" && !slices.ContainsFunc(slices.Collect(maps.Values(f.clusters)), func(c *cluster) bool { return c.labels["env"] == s.value }) {
+		if s.key == "env" && !slices.ContainsFunc(slices.Collect(maps.Values(f.clusters)), func(c *cluster) bool { return c.labels["env"] == s.value }) {
 			f.cluster(nameOf(s.value)).labels["env"] = s.value
 		}
 	}
@@ -166,9 +166,23 @@ func (f *siteFinder) siteOf(dir string) (s site, is bool) {
 		f.others = append(f.others, dir)
 		return s, false
 	default:
-		s.value, s.form[first] = rest[0], "${cluster.labels.env}"
+		s.key, s.value = "env", rest[0]
+		if f.isZone(s.value) {
+			s.key = zone
+		}
+		s.form[first] = "${cluster.labels." + s.key + "}"
 	}
 	return s, true
+}
+
+// isZone reports whether a name is that of the zone of a cluster.
+func (f *siteFinder) isZone(name string) bool {
+	for _, c := range f.clusters {
+		if c.labels[zone] == name {
+			return true
+		}
+	}
+	return false
 }
 
 // setForm sets the form of a directory that is named after a cluster, with segments from first on that are named after its labels.
@@ -188,7 +202,7 @@ func (f *siteFinder) wanted() map[string]map[string]bool {
 	for name, c := range f.clusters {
 		all[name] = map[string]bool{}
 		for _, s := range f.sites {
-			if s.name == name || s.name == "" && c.labels["env"] == s.value {
+			if s.name == name || s.name == "" && c.labels[s.key] == s.value {
 				all[name][s.dir] = true
 			}
 		}
