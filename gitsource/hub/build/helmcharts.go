@@ -75,7 +75,9 @@ func (f *mentionFinder) chart(p *document.FieldPath, c *helmChart) {
 	if c.KubeVersion != "" && chart.CheckKubeVersion(c.KubeVersion) != nil {
 		f.r.Errorf(p.Child("kubeVersion"), "%q is not a version of Kubernetes; write one such as 1.37.0", c.KubeVersion)
 	}
-	if c.Repo != "" && c.Name != "" {
+	if c.Repo != "" && !strings.Contains(c.Repo, ":") {
+		f.r.Errorf(p.Child("repo"), "%q is a directory, and not the address of a chart repository, which helm needs too; remove repo, and write the directory that has the chart as %s", c.Repo, c.homeField)
+	} else if c.Repo != "" && c.Name != "" {
 		for _, fault := range validation.RemoteChartFaults(repositoryOf(c.HelmChart)) {
 			f.r.Errorf(p.Child(strings.TrimSuffix(fault.Field, "sitory")), "%s", fault.Message) // repo
 		}

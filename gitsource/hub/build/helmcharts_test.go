@@ -276,6 +276,7 @@ func TestChartFaults(t *testing.T) {
 		"name: db, repo: 'https://charts.example.com', version: 1.x": " the chart https://charts.example.com/db:1.x is not locked; run gitfleet lock, and commit gitfleet.lock.yaml",
 		"name: db, repo: 'oci://r.example/charts/'":                  " the chart oci://r.example/charts/db:* is not locked; run gitfleet lock, and commit gitfleet.lock.yaml",
 		"name: db, repo: 'git@example.com:a'":                        `.repo: "git@example.com:a" is not the address of charts; write oci://HOST/PATH without the name of the chart, or https://HOST/PATH of a repository with an index.yaml, without credentials, which are set in hosts of the configuration`,
+		"name: web, repo: ../common":                                 `.repo: "../common" is a directory, and not the address of a chart repository, which helm needs too; remove repo, and write the directory that has the chart as helmGlobals.chartHome`,
 		"name: db, repo: 'https://charts.example.com', version: new": `.version: "new" is neither a version nor a range of versions such as ^1.2 or 1.x`,
 	} {
 		files := maps.Clone(repo)
