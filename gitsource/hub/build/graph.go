@@ -44,10 +44,11 @@ type Graph struct {
 	remotes Remotes
 	uses    []RemoteBase
 	// remoteCharts are those that kustomizations ask for, charts those that were read, by their directories, and renderings what
-	// they have become, by their keys.
+	// they have become, by their keys. rendered is the chart of the last rendering; the others have released their files.
 	remoteCharts []RemoteChart
 	charts       map[string]*chart.Chart
 	renderings   map[string]*rendering
+	rendered     *chart.Chart
 }
 
 // Read reads the kustomizations of the given directories, and everything that they refer to. It

@@ -217,6 +217,10 @@ func (g *Graph) renderInto(r *rendering, k *kustomization, c *helmChart, index i
 	if in.Values, err = g.values(r, k, c); err != nil || r.problems.HasErrors() {
 		return err
 	}
+	if g.rendered != nil && g.rendered != from { // builds that follow each other often have the same chart
+		g.rendered.Release()
+	}
+	g.rendered = from
 	before := from.Steps
 	outputs, err := from.Render(in)
 	r.steps = from.Steps - before
