@@ -24,8 +24,10 @@ const (
 	// MaxKeptText is the maximum size of the names and messages that are kept of one list, or of a
 	// cluster, in bytes.
 	MaxKeptText = 64 << 20
-	// MaxNamespaceText is the maximum size of the names of all namespaces, in bytes.
-	MaxNamespaceText = MaxKeptItems * 63
+	// MaxNamespaceName is the maximum length of the name of a namespace, and MaxNamespaceText the maximum size of the names of all
+	// of a cluster, in bytes.
+	MaxNamespaceName = 63
+	MaxNamespaceText = MaxKeptItems * MaxNamespaceName
 	// ItemBytes is what is kept of an object besides its text, about.
 	ItemBytes = 200
 	// MaxInventories is the maximum size of the ConfigMaps of inventories of a cluster, and MaxUnpacked

@@ -83,6 +83,9 @@ func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 		if text += len(n.Name); len(found) >= connection.MaxKeptItems || text > connection.MaxNamespaceText {
 			return connection.Exceeded(connection.MaxKeptItems, "namespaces, or with longer names than namespaces have")
 		}
+		if len(n.Name) > connection.MaxNamespaceName {
+			return nil // it is no namespace, and would be shown in the status
+		}
 		found[n.Name] = true
 		if n.Name == metav1.NamespaceSystem {
 			o.uid = connection.CutTo(string(n.UID), longestWord)

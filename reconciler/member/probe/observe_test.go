@@ -257,3 +257,12 @@ func TestNamespacesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A name that no namespace can have is not kept, and so reaches no status.
+func TestNamesOfNamespacesAreShort(t *testing.T) {
+	c := &census{perPage: 500, namespaces: []string{"web", strings.Repeat("n", connection.MaxNamespaceName), strings.Repeat("n", 2<<20)}}
+	o := &observation{}
+	if err := proberAt(t, c).observeNamespaces(t.Context(), o); err != nil || len(o.namespaces) != 2 {
+		t.Errorf("%d namespaces, %v", len(o.namespaces), err)
+	}
+}
