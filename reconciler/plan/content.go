@@ -200,7 +200,7 @@ func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest 
 		return automatic, ""
 	}
 	commit := pl.appearedIn(newest).Hash
-	if commit != pl.InForce.Commit.Hash {
+	if commit != "" && commit != pl.InForce.Commit.Hash {
 		if pl.recordMissing(commit); pl.stateOf(commit) == commitLoading {
 			return nil, "the ledger was lost, and commit " + commit + ", in which run " + newest.Name + " appeared, is being loaded"
 		}
@@ -211,18 +211,22 @@ func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest 
 	return newest, ""
 }
 
-// appearedIn returns the commit in which a run has appeared, as far as that is known: the one that last changed its file.
+// appearedIn returns the commit in which a committed run has appeared: the one that last changed its file. Of a run that a kustomization has
+// built that is not known, so it counts as the oldest, with the content of the commit in force. The hash is empty if no commit was found.
 func (pl runPlanner) appearedIn(d *hub.StagedRun) hub.Commit {
-	if c, known := pl.InForce.RunChanges[d.Origin.Path]; known && !d.Automatic {
-		return c
+	if d.Origin.Kustomization != "" {
+		return hub.Commit{Hash: pl.InForce.Commit.Hash}
 	}
-	return pl.InForce.Commit
+	return pl.InForce.RunChanges[d.Origin.Path]
 }
 
 // appeared returns the content of the commit in which a run has appeared, if that is loaded, or why it is not known.
 func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement.Revision, failed string) {
 	content = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
 	commit := pl.appearedIn(d).Hash
+	if commit == "" {
+		return placement.Revision{}, "the ledger was lost, and the commit in which it appeared is too old to be found"
+	}
 	if err := pl.Lost[commit]; err != nil {
 		return content, "the ledger was lost, and commit " + commit + ", in which it appeared, cannot be loaded: " + err.Error()
 	}

@@ -116,3 +116,42 @@ func TestRunsWaitForTheirNamespace(t *testing.T) {
 		t.Errorf("the namespace is on both: %q %+v", why, runs)
 	}
 }
+
+// After the ledger was lost, the newest committed run is in force, and one for every content only if that has changed since. Which run is
+// the newest depends on the commits that last changed their files, and not on their names.
+func TestTheNewestRunAfterALoss(t *testing.T) {
+	const hubText = "clusters a\nnamespace web\nplace web external\nstrategy slow canary/name=a\nrun web-b of web by slow\nrun web-a of web by slow\n"
+	for name, test := range map[string]struct {
+		text    string
+		changes map[string]hub.Commit
+		want    string
+	}{
+		"the ledger was not lost":     {hubText, nil, ""},
+		"by the commits":              {hubText, map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}, "run-web-b.yaml": {Hash: "v1", Time: noon.Add(-time.Hour)}}, "web-a"},
+		"one is too old to be found":  {hubText, map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}}, "web-a"},
+		"a stopped one counts":        {hubText + "run web-c of web by slow Stop\n", map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}, "run-web-c.yaml": {Hash: "v1", Time: noon.Add(time.Hour)}}, "web-c"},
+		"one that has not begun":      {hubText + "run web-c of web by slow Initialize\n", map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}, "run-web-c.yaml": {Hash: "v1", Time: noon.Add(time.Hour)}}, "web-a"},
+		"its commit has to be loaded": {hubText, map[string]hub.Commit{"run-web-a.yaml": {Hash: "v0", Time: noon}}, "the ledger was lost, and commit v0, in which run web-a appeared, is being loaded"},
+		"no commit of any is found":   {hubText, map[string]hub.Commit{}, "web-b: the ledger was lost, and the commit in which it appeared is too old to be found"},
+	} {
+		s := newScene(t)
+		s.commit("v1", nil, []byte(test.text))
+		s.in.InForce.RunChanges = test.changes
+		s.do([]string{"seen", "a"})
+		s.do([]string{"plan"})
+		p := s.last.Placements[0]
+		got := p.RunPending
+		for _, r := range p.Record.Runs {
+			switch {
+			case test.changes == nil || r.SupersededBy != "":
+			case r.Failed != "":
+				got = r.Name + ": " + r.Failed
+			case !r.Started.IsZero():
+				got = r.Name
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
