@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -81,7 +80,7 @@ func (e *Evictable) Judge(cluster string) Judgement {
 	switch {
 	case e.Deleting:
 		return invalid("Found deleting ClusterResourcePlacement targeted by eviction")
-	case e.placementType() == api.PickFixed:
+	case e.Policy.NamesClusters():
 		return invalid("Found ClusterResourcePlacement with PickFixed placement type targeted by eviction")
 	case b == nil:
 		return invalid("Failed to find scheduler decision for placement in cluster targeted by eviction")
@@ -95,19 +94,12 @@ func (e *Evictable) Judge(cluster string) Judgement {
 		return allowed(", placement has failed")
 	case e.Budget == nil:
 		return allowed(", no ClusterResourcePlacementDisruptionBudget specified")
-	case e.placementType() == api.PickAll && (e.Budget.MaxUnavailable != nil || e.Budget.MinAvailable != nil && e.Budget.MinAvailable.Type == intstr.String):
+	case e.Policy.Type() == api.PickAll && (e.Budget.MaxUnavailable != nil || e.Budget.MinAvailable != nil && e.Budget.MinAvailable.Type == intstr.String):
 		return blocked(" by misconfigured ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or MinAvailable is specified as a percentage for PickAll ClusterResourcePlacement")
 	case e.spare(available, total) > 0:
 		return allowed(counts)
 	}
 	return blocked(counts)
-}
-
-func (e *Evictable) placementType() api.PlacementType {
-	if e.Policy == nil {
-		return api.PickAll
-	}
-	return cmp.Or(e.Policy.PlacementType, api.PickAll)
 }
 
 // spare is how many clusters may be evicted; zero or less if none may.

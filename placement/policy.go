@@ -30,7 +30,7 @@ func canonical(p *api.PlacementPolicy) api.PlacementPolicy {
 		p = &api.PlacementPolicy{}
 	}
 	c := *p
-	c.PlacementType = cmp.Or(p.PlacementType, api.PickAll)
+	c.PlacementType = p.Type()
 	c.NumberOfClusters = nil
 	c.Affinity = canonicalAffinity(p.Affinity)
 	c.TopologySpreadConstraints = slices.Clone(p.TopologySpreadConstraints)

@@ -34,7 +34,7 @@ func (r *orderRun) evict(o Order) (string, error) {
 		return "", refuse("%s is not scheduled yet: try again in a moment", key)
 	case record.Deleted:
 		return "", refuse("cluster resource placement %s is being deleted", key.Name)
-	case record.Spec != nil && record.Spec.Policy != nil && record.Spec.Policy.PlacementType == api.PickFixed:
+	case record.Spec != nil && record.Spec.Policy.NamesClusters():
 		return "", refuse("cluster resource placement policy type PickFixed is not supported: remove the cluster from clusterNames in Git")
 	}
 	name := cmp.Or(o.Name, EvictionName(key.Name, subject.Cluster))

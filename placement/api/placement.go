@@ -125,16 +125,25 @@ type PlacementPolicy struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
-// Summary returns the type of the policy, and the number of clusters that it asks for, if it has
-// one. A policy that is nil or has no type is PickAll.
-func (p *PlacementPolicy) Summary() string {
-	switch {
-	case p == nil || p.PlacementType == "":
-		return string(PickAll)
-	case p.NumberOfClusters != nil:
-		return fmt.Sprintf("%s %d", p.PlacementType, *p.NumberOfClusters)
+// Type returns the type of the policy. A policy that is nil or has no type is PickAll.
+func (p *PlacementPolicy) Type() PlacementType {
+	if p == nil || p.PlacementType == "" {
+		return PickAll
 	}
-	return string(p.PlacementType)
+	return p.PlacementType
+}
+
+// NamesClusters reports whether the clusters are those that the policy names, so that only a commit takes the placement from one:
+// it is neither evicted nor scheduled elsewhere.
+func (p *PlacementPolicy) NamesClusters() bool { return p.Type() == PickFixed }
+
+// Summary returns the type of the policy, and the number of clusters that it asks for, if it has
+// one.
+func (p *PlacementPolicy) Summary() string {
+	if p == nil || p.PlacementType == "" || p.NumberOfClusters == nil {
+		return string(p.Type())
+	}
+	return fmt.Sprintf("%s %d", p.PlacementType, *p.NumberOfClusters)
 }
 
 // Affinity requires or prefers clusters, by their own attributes or by other placements.

@@ -218,8 +218,8 @@ func keepRebuilt(policy *api.PlacementPolicy, bs []placement.Binding) []placemen
 	room := len(bs)
 	switch {
 	case policy == nil:
-	case policy.PlacementType == api.PickFixed:
-		return bs // the policy names its clusters
+	case policy.NamesClusters():
+		return bs
 	case policy.NumberOfClusters != nil:
 		room = int(*policy.NumberOfClusters)
 	}

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,13 +110,9 @@ type scheduling struct {
 }
 
 func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
-	kind := api.PickAll
-	if policy := p.Spec.Spec.Policy; policy != nil {
-		kind = cmp.Or(policy.PlacementType, kind)
-	}
 	return scheduling{of: p, outline: Explanation{
 		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
-		PlacementType: kind, PolicyHash: p.Schedule.Policy,
+		PlacementType: p.Spec.Spec.Policy.Type(), PolicyHash: p.Schedule.Policy,
 		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
 		Scheduled: s.Conditions[0], Problems: append([]string{}, texts(p.Warnings)...),
 	}}

@@ -161,7 +161,7 @@ func (d *drain) whyItStays(r *status.Report, on *status.Detail) string {
 		policy = r.Placements[at].Spec.Policy
 	}
 	switch {
-	case policy != nil && policy.PlacementType == api.PickFixed:
+	case policy.NamesClusters():
 		return "its policy is PickFixed; remove the cluster from clusterNames in Git"
 	case !strings.HasPrefix(on.Placement, "crp/"):
 		return "it is no ClusterResourcePlacement; let its policy not select the cluster, in Git"

@@ -135,7 +135,7 @@ func (s *description) updateRun(d *status.Detail) {
 // policyText returns the type of a policy with the number or the names of the clusters that it
 // asks for.
 func policyText(p *api.PlacementPolicy) string {
-	if p == nil || p.PlacementType != api.PickFixed || len(p.ClusterNames) == 0 {
+	if !p.NamesClusters() || len(p.ClusterNames) == 0 {
 		return p.Summary()
 	}
 	return p.Summary() + " " + strings.Join(p.ClusterNames, ", ")

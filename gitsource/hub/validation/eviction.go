@@ -46,7 +46,7 @@ func CheckDisruptionBudget(r *document.Report, id api.ID, spec *api.DisruptionBu
 
 // BudgetFault returns the field of a budget that its placement does not allow, and why; empty if there is none.
 func BudgetFault(spec *api.DisruptionBudgetSpec, policy *api.PlacementPolicy) (field, message string) {
-	if policy != nil && policy.PlacementType != "" && policy.PlacementType != api.PickAll {
+	if policy.Type() != api.PickAll {
 		return "", ""
 	}
 	switch {
