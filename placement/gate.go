@@ -64,8 +64,21 @@ type GateRound struct {
 type GateQuestion struct {
 	GateRound
 	Spec *api.RolloutGateSpec
+	// Targets are the clusters of the stage, by name, if the gate looks at objects there.
+	Targets []GateTarget
 	// Last is when it was answered last; zero if it has to be asked at once.
 	Last time.Time
+}
+
+// A GateTarget is a cluster of a stage with the objects of the placement that a gate looks at there, as they are in Git. They are shared
+// and must not be changed.
+type GateTarget struct {
+	// Cluster is its name, and Context the kubeconfig context that its manifest names.
+	Cluster, Context string
+	Objects          []*api.Object
+	// Unknown is why nothing can be said of the cluster, such as that one of the objects has been changed there; empty if nothing speaks
+	// against it.
+	Unknown string
 }
 
 // A GateAnswer is one answer. Its text has no secrets.

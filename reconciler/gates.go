@@ -1,9 +1,14 @@
 package reconciler
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -16,10 +21,65 @@ func gateQuestions(l *ledger.Ledger, p *plan.Plan) (out []placement.GateQuestion
 			continue
 		}
 		for i := range record.Runs {
-			out = append(out, record.Runs[i].Questions(pl.Key)...)
+			run := &record.Runs[i]
+			for _, q := range run.Questions(pl.Key) {
+				if g := q.Spec.Objects; g != nil {
+					q.Targets = gateTargets(p, pl, run.Stages[run.Turn()].Clusters, g)
+				}
+				out = append(out, q)
+			}
 		}
 	}
 	return out
+}
+
+// gateTargets are the clusters of a stage on which the placement still is to be, with the objects that a gate looks at there.
+func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.ObjectsGate) (out []placement.GateTarget) {
+	for _, on := range pl.Clusters {
+		if on.Binding.Unscheduled || on.Binding.Removing || !slices.Contains(clusters, on.Binding.Cluster) {
+			continue
+		}
+		target := placement.GateTarget{Cluster: on.Binding.Cluster}
+		if i, found := slices.BinarySearchFunc(p.Members, target.Cluster, func(c *hub.Cluster, name string) int { return strings.Compare(c.Name, name) }); found {
+			target.Context = p.Members[i].Annotations[api.ContextAnnotation]
+		}
+		i := slices.IndexFunc(p.Works[target.Cluster], func(w *work.Work) bool { return w.Placement == pl.Key })
+		if i < 0 || p.Works[target.Cluster][i].Keep {
+			target.Unknown = "its content is not known"
+			out = append(out, target)
+			continue
+		}
+		w := p.Works[target.Cluster][i]
+		for _, m := range w.Manifests {
+			if !g.Has(m.ID) {
+				continue
+			}
+			if target.Objects = append(target.Objects, m.Object); target.Unknown == "" {
+				target.Unknown = unlikeGit(on, w, m)
+			}
+		}
+		out = append(out, target)
+	}
+	return out
+}
+
+// unlikeGit says why what is on a cluster may not be what Git says of an object; empty if nothing is known of that.
+func unlikeGit(on *plan.OnCluster, w *work.Work, m *work.Manifest) string {
+	if m.Encrypted != nil {
+		return m.ID.String() + " is encrypted and is not applied"
+	}
+	if why := w.SuspendedReason(m.ID); why != "" {
+		return m.ID.String() + " is suspended"
+	}
+	if on.Entry == nil || on.Entry.Seen == nil {
+		return ""
+	}
+	for _, d := range on.Entry.Seen.Drifts {
+		if d.ID == m.ID && d.State.Present() && d.State != api.DriftAltered && !d.Addition {
+			return fmt.Sprintf("%s has been changed on the cluster (%s)", m.ID, d.State)
+		}
+	}
+	return ""
 }
 
 // foldGateAnswers records answers to gates in the runs that have asked for them, and reports whether anything has changed. What was

@@ -1,11 +1,17 @@
 package reconciler
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -64,4 +70,49 @@ func TestGateAnswersAreRecorded(t *testing.T) {
 	if got := l.Placement(web).Runs[0].Stages[0].Gates[0].Asked; got.Verdict != placement.GateGood || got.Text != "Good" {
 		t.Errorf("recorded is %+v", got)
 	}
+}
+
+// A gate looks at the objects that the placement has on the clusters of the stage, as the works of the plan have them. Of a cluster whose
+// objects may not be what Git says, nothing can be said.
+func TestGatesLookAtWhatIsPlaced(t *testing.T) {
+	key := api.PlacementKey{Name: "web"}
+	id := api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}
+	web := &work.Manifest{Object: &api.Object{ID: id}}
+	other := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "Service", Namespace: "web", Name: "web"}}}
+	bound := func(name string) *plan.OnCluster { return &plan.OnCluster{Binding: &placement.Binding{Cluster: name}} }
+	holds := func() *work.Work { return &work.Work{Placement: key, Manifests: []*work.Manifest{web, other}} }
+	for name, test := range map[string]struct {
+		change func(on *plan.OnCluster, w *work.Work)
+		want   string
+	}{
+		"as in Git": {func(*plan.OnCluster, *work.Work) {}, "a at ctx: 1 "},
+		"leaving":   {func(on *plan.OnCluster, _ *work.Work) { on.Binding.Unscheduled = true }, ""},
+		"not known": {func(_ *plan.OnCluster, w *work.Work) { w.Keep, w.Manifests = true, nil }, "a at ctx: 0 its content is not known"},
+		"suspended": {func(_ *plan.OnCluster, w *work.Work) { w.Suspended = "maintenance" }, "a at ctx: 1 Deployment.apps/web/web is suspended"},
+		"encrypted": {func(_ *plan.OnCluster, w *work.Work) {
+			w.Manifests = []*work.Manifest{{Object: web.Object, Encrypted: &api.Ciphertext{}}}
+		}, "a at ctx: 1 Deployment.apps/web/web is encrypted"},
+		"changed":       {func(on *plan.OnCluster, _ *work.Work) { on.Entry = drifted(id, api.DriftHeld) }, "a at ctx: 1 Deployment.apps/web/web has been changed on the cluster (held)"},
+		"repaired":      {func(on *plan.OnCluster, _ *work.Work) { on.Entry = drifted(id, api.DriftRepaired) }, "a at ctx: 1 "},
+		"another one":   {func(on *plan.OnCluster, _ *work.Work) { on.Entry = drifted(other.ID, api.DriftHeld) }, "a at ctx: 1 "},
+		"by the server": {func(on *plan.OnCluster, _ *work.Work) { on.Entry = drifted(id, api.DriftAltered) }, "a at ctx: 1 "},
+	} {
+		on, w := bound("a"), holds()
+		test.change(on, w)
+		p := &plan.Plan{
+			Members: []*hub.Cluster{{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{api.ContextAnnotation: "ctx"}}}}},
+			Works:   map[string][]*work.Work{"a": {{Placement: api.PlacementKey{Name: "api"}}, w}, "b": {holds()}},
+		}
+		var got []string
+		for _, t := range gateTargets(p, &plan.Placement{Key: key, Clusters: []*plan.OnCluster{on, bound("b")}}, []string{"a"}, &api.ObjectsGate{APIVersion: "apps/v1beta1", Kind: "Deployment"}) {
+			got = append(got, fmt.Sprintf("%s at %s: %d %s", t.Cluster, t.Context, len(t.Objects), t.Unknown))
+		}
+		if all := strings.Join(got, "; "); !strings.HasPrefix(all, test.want) || test.want == "" && all != "" || strings.HasSuffix(test.want, " ") && all != test.want {
+			t.Errorf("%s: %q, want %q", name, all, test.want)
+		}
+	}
+}
+
+func drifted(id api.ID, state api.DriftState) *ledger.Entry {
+	return &ledger.Entry{Seen: &ledger.WorkSeen{Drifts: []ledger.Drift{{ID: id, State: state}}}}
 }

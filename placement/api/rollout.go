@@ -30,6 +30,8 @@ type RolloutGateSpec struct {
 	Prometheus *PrometheusGate `json:"prometheus,omitempty"`
 	// HTTP passes when an endpoint answers as expected.
 	HTTP *HTTPGate `json:"http,omitempty"`
+	// Objects passes when a condition is true of objects of the placement on every cluster of the stage.
+	Objects *ObjectsGate `json:"objects,omitempty"`
 }
 
 // Text says what has to be so, such as "available for 1h".
@@ -43,6 +45,8 @@ func (s *RolloutGateSpec) Text() string {
 		return fmt.Sprintf("%s answers %d and %s%s", s.HTTP.URL, s.HTTP.Expected(), s.HTTP.Condition, s.HTTP.forTime())
 	case s.HTTP != nil:
 		return fmt.Sprintf("%s answers %d%s", s.HTTP.URL, s.HTTP.Expected(), s.HTTP.forTime())
+	case s.Objects != nil:
+		return fmt.Sprintf("%s of %s%s", s.Objects.Condition, s.Objects.Text(), s.Objects.forTime())
 	}
 	return "nothing can pass"
 }
@@ -54,6 +58,8 @@ func (s *RolloutGateSpec) Schedule() *GateSchedule {
 		return &s.Prometheus.GateSchedule
 	case s.HTTP != nil:
 		return &s.HTTP.GateSchedule
+	case s.Objects != nil:
+		return &s.Objects.GateSchedule
 	}
 	return nil
 }
@@ -67,6 +73,42 @@ func (s *RolloutGateSpec) Address() (field, address string) {
 		return "spec.http.url", s.HTTP.URL
 	}
 	return "", ""
+}
+
+// An ObjectsGate passes when a condition has been true of objects of the placement, on every cluster of the stage, for a time.
+type ObjectsGate struct {
+	// APIVersion and Kind are those of the objects, such as apps/v1 and Deployment; any version of the group is meant.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace and Name are those of the objects; all of the kind that the placement has on a cluster are meant without them.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Condition is a CEL expression that has to be true of each object, in which object is the object as it is in Git, with the status,
+	// the generation and the creation time that the cluster reports.
+	Condition    string `json:"condition"`
+	GateSchedule `json:",inline"`
+}
+
+// Text names the objects, such as "each Deployment" or "Deployment web/web".
+func (g *ObjectsGate) Text() string {
+	switch {
+	case g.Name == "" && g.Namespace == "":
+		return "each " + g.Kind
+	case g.Name == "":
+		return "each " + g.Kind + " in namespace " + g.Namespace
+	case g.Namespace == "":
+		return g.Kind + " " + g.Name
+	}
+	return g.Kind + " " + g.Namespace + "/" + g.Name
+}
+
+// Has reports whether an object is one of them.
+func (g *ObjectsGate) Has(id ID) bool {
+	group, _, found := strings.Cut(g.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	return id.Group == group && id.Kind == g.Kind && (g.Namespace == "" || id.Namespace == g.Namespace) && (g.Name == "" || id.Name == g.Name)
 }
 
 // A SoakGate passes while all clusters of the stage have been available without an interruption for a time.

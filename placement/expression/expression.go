@@ -62,6 +62,11 @@ func CompileResponse(text string) (*Expression, error) {
 	return compile(text, "response", "the answer is good")
 }
 
+// CompileGate compiles an expression over an object that a gate of a staged run looks at.
+func CompileGate(text string) (*Expression, error) {
+	return compile(text, "object", "the object is good")
+}
+
 // compile compiles an expression over a variable. It is true if meaning holds.
 func compile(text, variable, meaning string) (*Expression, error) {
 	if len(text) > Longest {

@@ -1,8 +1,8 @@
-// Package gate asks servers what gates of staged runs wait for: a query to Prometheus, or an answer over HTTP.
+// Package gate asks what gates of staged runs wait for: a query to Prometheus, an answer over HTTP, or objects on member clusters.
 //
 // Asker.Set says what has to be asked from now on, and Run asks it at the interval of each gate and hands over the answers. Only servers
-// of the configuration are asked, a few questions at a time each, and time and size of an answer are limited, so that one that is
-// slow or lies delays nothing but its own gates.
+// of the configuration and the clusters of a stage are asked, a few questions at a time each, and time and size of an answer are limited,
+// so that one that is slow or lies delays nothing but its own gates.
 package gate
 
 import (
@@ -16,7 +16,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/gitsource/mask"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
@@ -31,8 +34,11 @@ const (
 	// mostAnswer is the maximum size of an answer, and mostHeader that of its headers.
 	mostAnswer = 1 << 20
 	mostHeader = 64 << 10
-	// mostAtOnce is how many questions one server is asked at the same time.
+	// mostAtOnce is how many questions one server is asked at the same time, and mostReads from how many clusters objects are read.
 	mostAtOnce = 4
+	mostReads  = 8
+	// mostObjects is how many objects of one cluster a gate may look at.
+	mostObjects = 50
 	// longestText is the maximum length of the text of an answer.
 	longestText = 300
 )
@@ -52,7 +58,9 @@ type Config struct {
 	Servers []Server
 	// Getenv returns environment variables with secrets.
 	Getenv func(string) string
-	Log    *slog.Logger
+	// Read reads the objects of a cluster, and returns nil for one that does not exist or is not gitfleet's.
+	Read func(context.Context, placement.GateTarget) ([]*unstructured.Unstructured, error)
+	Log  *slog.Logger
 }
 
 // An Asker asks gates.
@@ -60,6 +68,8 @@ type Asker struct {
 	cfg     Config
 	servers []*server
 	changed chan struct{}
+	// reads limits from how many clusters objects are read at the same time.
+	reads chan struct{}
 	// timeout limits the time of one question.
 	timeout time.Duration
 
@@ -76,7 +86,7 @@ type server struct {
 
 // New returns an Asker. Run starts it.
 func New(cfg Config) *Asker {
-	a := &Asker{cfg: cfg, changed: make(chan struct{}, 1), timeout: requestTimeout}
+	a := &Asker{cfg: cfg, changed: make(chan struct{}, 1), reads: make(chan struct{}, mostReads), timeout: requestTimeout}
 	for _, s := range cfg.Servers {
 		a.servers = append(a.servers, &server{s, make(chan struct{}, mostAtOnce)})
 	}
@@ -98,7 +108,7 @@ func (a *Asker) Set(questions []placement.GateQuestion, answer func(placement.Ga
 func (a *Asker) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	asked := map[placement.GateRound]context.CancelFunc{}
+	asked := map[placement.GateRound]*asking{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,24 +120,35 @@ func (a *Asker) Run(ctx context.Context) error {
 		a.mu.Unlock()
 		now := map[placement.GateRound]bool{}
 		for _, q := range questions {
-			if now[q.GateRound] = true; asked[q.GateRound] != nil {
+			now[q.GateRound] = true
+			if one := asked[q.GateRound]; one != nil {
+				one.question.Store(&q)
 				continue
 			}
 			each, cancel := context.WithCancel(ctx)
-			asked[q.GateRound] = cancel
-			running.Go(func() { a.repeat(each, q, answer) })
+			one := &asking{cancel: cancel}
+			one.question.Store(&q)
+			asked[q.GateRound] = one
+			running.Go(func() { a.repeat(each, one, answer) })
 		}
-		for round, cancel := range asked {
+		for round, one := range asked {
 			if !now[round] {
-				cancel()
+				one.cancel()
 				delete(asked, round)
 			}
 		}
 	}
 }
 
+// An asking is a question that is asked at its interval. The newest question of its round may have other objects.
+type asking struct {
+	question atomic.Pointer[placement.GateQuestion]
+	cancel   context.CancelFunc
+}
+
 // repeat asks one question at its interval until ctx is done.
-func (a *Asker) repeat(ctx context.Context, q placement.GateQuestion, receive func(placement.GateAnswer)) {
+func (a *Asker) repeat(ctx context.Context, one *asking, receive func(placement.GateAnswer)) {
+	q := one.question.Load()
 	interval := q.Spec.Schedule().Every()
 	timer := time.NewTimer(min(interval, max(0, time.Until(q.Last.Add(interval)))))
 	defer timer.Stop()
@@ -138,7 +159,7 @@ func (a *Asker) repeat(ctx context.Context, q placement.GateQuestion, receive fu
 			return
 		case <-timer.C:
 		}
-		answer := a.ask(ctx, q)
+		answer := a.ask(ctx, *one.question.Load())
 		if ctx.Err() != nil {
 			return
 		}
@@ -153,7 +174,7 @@ func (a *Asker) repeat(ctx context.Context, q placement.GateQuestion, receive fu
 
 // ask asks once. What cannot be evaluated is unknown, and the text says why.
 func (a *Asker) ask(ctx context.Context, q placement.GateQuestion) placement.GateAnswer {
-	good, text, err := a.evaluate(ctx, q.Spec)
+	good, text, err := a.evaluate(ctx, q)
 	answer := placement.GateAnswer{GateRound: q.GateRound, Verdict: placement.GateBad, Text: mask.Line(text, longestText), At: time.Now()}
 	switch {
 	case err != nil:
@@ -164,12 +185,14 @@ func (a *Asker) ask(ctx context.Context, q placement.GateQuestion) placement.Gat
 	return answer
 }
 
-func (a *Asker) evaluate(ctx context.Context, spec *api.RolloutGateSpec) (good bool, text string, err error) {
-	switch {
+func (a *Asker) evaluate(ctx context.Context, q placement.GateQuestion) (good bool, text string, err error) {
+	switch spec := q.Spec; {
 	case spec.Prometheus != nil:
 		return a.queryPrometheus(ctx, spec.Prometheus)
 	case spec.HTTP != nil:
 		return a.requestHTTP(ctx, spec.HTTP)
+	case spec.Objects != nil:
+		return a.lookAt(ctx, spec.Objects, q.Targets)
 	}
 	return false, "", errors.New("this version of gitfleet does not know what to ask")
 }

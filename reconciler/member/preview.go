@@ -106,28 +106,39 @@ func (c Config) readOnly() Config {
 	return c
 }
 
-// Marks reads the annotations with the origin of one object of a cluster, through a connection
-// that cannot write. It returns nil if the object does not exist or is not gitfleet's. It uses
-// the same fields of the configuration as Peek.
-func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.ID) (map[string]string, error) {
-	c, err := New(cfg.readOnly()).connection.Open(ctx)
+// Read reads objects of a cluster, through a connection that cannot write. It returns nil for one that
+// does not exist or is not gitfleet's. It uses the same fields of the configuration as Peek, and Memory.
+func Read(ctx context.Context, cfg Config, objects []*api.Object) ([]*unstructured.Unstructured, error) {
+	connect := New(cfg.readOnly()).connection
+	connect.Memory = cfg.Memory.Share()
+	defer connect.Memory.Close()
+	c, err := connect.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
+	wanted := map[schema.GroupVersionKind]bool{}
+	for _, o := range objects {
+		wanted[o.Content.GroupVersionKind()] = true
+	}
 	known := discovery.New(c.Discovery)
-	if err := known.Resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
+	if err := known.Resolve(ctx, wanted); err != nil {
 		return nil, connection.Plain(err)
 	}
-	r, ok := known.Of(gvk)
-	if !ok {
-		return nil, known.Why(gvk)
+	live := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		r, ok := known.Of(o.Content.GroupVersionKind())
+		if !ok {
+			return nil, known.Why(o.Content.GroupVersionKind())
+		}
+		if live[i], err = c.Read(ctx, r, o.ID); err != nil {
+			return nil, connection.Plain(err)
+		}
+		if live[i] != nil && live[i].GetLabels()[api.ManagedByLabel] != cfg.Fleet {
+			live[i] = nil
+		}
 	}
-	o, err := c.Read(ctx, r, id)
-	if err != nil || o == nil || o.GetLabels()[api.ManagedByLabel] != cfg.Fleet {
-		return nil, err
-	}
-	return o.GetAnnotations(), nil
+	return live, nil
 }
 
 // Close ends the connection.

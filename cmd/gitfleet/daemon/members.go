@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -87,4 +89,11 @@ func (m *members) try(ctx context.Context, t review.Trial) ([]member.Change, err
 	}
 	defer p.Close()
 	return p.Try(ctx, t.Works, t.Targets)
+}
+
+// read reads the objects on a member that a gate looks at, through a connection that cannot write.
+func (m *members) read(ctx context.Context, t placement.GateTarget) ([]*unstructured.Unstructured, error) {
+	cfg := m.cfg.MemberConfig(t.Cluster, t.Context, m.credentials, m.encoder)
+	cfg.Memory = m.memory
+	return member.Read(ctx, cfg, t.Objects)
 }

@@ -33,13 +33,16 @@ func (r *tracer) touched(ctx context.Context, report *status.Report, t *status.T
 			kubeContext = c.Annotations[api.ContextAnnotation]
 		}
 	}
-	marks, err := member.Marks(asking, r.cfg.MemberConfig(t.Cluster, kubeContext, r.credentials, nil), o.Content.GroupVersionKind(), o.ID)
-	hash := marks[api.CommitAnnotation]
+	live, err := member.Read(asking, r.cfg.MemberConfig(t.Cluster, kubeContext, r.credentials, nil), []*api.Object{o})
+	hash := ""
 	switch {
 	case err != nil:
 		t.Unknown = err.Error()
 		return
-	case hash == "":
+	case live[0] != nil:
+		hash = live[0].GetAnnotations()[api.CommitAnnotation]
+	}
+	if hash == "" {
 		t.Unknown = "the object is not there, or not gitfleet's"
 		return
 	}

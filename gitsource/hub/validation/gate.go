@@ -3,6 +3,8 @@ package validation
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/expression"
@@ -33,9 +35,13 @@ func CheckGate(r *document.Report, id api.ID, spec *api.RolloutGateSpec) {
 		kinds++
 		checkHTTPGate(r, r.Field("spec", "http"), spec.HTTP)
 	}
+	if spec.Objects != nil {
+		kinds++
+		checkObjectsGate(r, r.Field("spec", "objects"), spec.Objects)
+	}
 	switch kinds {
 	case 0:
-		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak, prometheus or http")
+		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak, prometheus, http or objects")
 	case 1:
 	default:
 		r.Rulef(r.Field("spec"), "says several things that have to pass; write a gate for each, and a task for each gate")
@@ -70,6 +76,21 @@ func checkHTTPGate(r *document.Report, at *document.FieldPath, g *api.HTTPGate) 
 		if _, err := expression.CompileResponse(g.Condition); err != nil {
 			r.Rulef(at.Child("condition"), "%v; write for example response.body.ready == true", err)
 		}
+	}
+	checkGateSchedule(r, at, &g.GateSchedule)
+}
+
+func checkObjectsGate(r *document.Report, at *document.FieldPath, g *api.ObjectsGate) {
+	gv, err := schema.ParseGroupVersion(g.APIVersion)
+	if err != nil || gv.Version == "" {
+		r.Rulef(at.Child("apiVersion"), "%q is not an API version; write for example apps/v1", g.APIVersion)
+	}
+	notEmpty(r, at.Child("kind"), g.Kind)
+	if gv.Group == "" && g.Kind == "Secret" {
+		r.Rulef(at.Child("kind"), "a gate does not read Secrets, since what it answers is shown; look at an object that uses it")
+	}
+	if _, err := expression.CompileGate(g.Condition); err != nil {
+		r.Rulef(at.Child("condition"), "%v; write for example object.status.readyReplicas == object.spec.replicas", err)
 	}
 	checkGateSchedule(r, at, &g.GateSchedule)
 }
