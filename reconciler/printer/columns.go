@@ -96,45 +96,28 @@ func observedGeneration(suffix string) func(Row) string {
 	}
 }
 
-func selectedClusters(r Row) string {
-	statuses := placementOf(r).status.PlacementStatuses
-	if found := len(selected(statuses)); found < len(statuses) {
-		return fmt.Sprintf("%d/%d", found, len(statuses))
+func outlineOf(r Row) status.Outline {
+	if r.Outline != nil {
+		return *r.Outline
 	}
-	return strconv.Itoa(len(statuses))
+	return status.OutlineOf(placementOf(r).status)
+}
+
+func selectedClusters(r Row) string {
+	o := outlineOf(r)
+	if o.Missing > 0 {
+		return fmt.Sprintf("%d/%d", o.Selected, o.Selected+o.Missing)
+	}
+	return strconv.Itoa(o.Selected)
 }
 
 func appliedClusters(r Row) string {
-	clusters, applied := selected(placementOf(r).status.PlacementStatuses), 0
-	for _, c := range clusters {
-		if meta.IsStatusConditionTrue(c.Conditions, api.Applied) {
-			applied++
-		}
-	}
-	return fmt.Sprintf("%d/%d", applied, len(clusters))
-}
-
-// selected returns the statuses of selected clusters, without the entries of missing ones.
-func selected(statuses []api.PerClusterPlacementStatus) (out []api.PerClusterPlacementStatus) {
-	for _, c := range statuses {
-		if c.ClusterName != "" {
-			out = append(out, c)
-		}
-	}
-	return out
+	o := outlineOf(r)
+	return fmt.Sprintf("%d/%d", o.Applied, o.Selected)
 }
 
 func firstProblem(r Row) string {
-	s := placementOf(r).status
-	for _, c := range s.PlacementStatuses {
-		if text := firstUntrue(c.Conditions); text != "" {
-			if c.ClusterName != "" {
-				text = c.ClusterName + ": " + text
-			}
-			return text
-		}
-	}
-	return firstUntrue(s.Conditions)
+	return cmp.Or(outlineOf(r).Problem, firstUntrue(placementOf(r).status.Conditions))
 }
 
 // firstUntrue returns the message of the first condition that is not true; empty if all are.

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A Row is one object of a table.
@@ -18,6 +20,8 @@ type Row struct {
 	Value any
 	// Now is the time that ages are relative to.
 	Now time.Time
+	// Outline is what the status of a placement says of its clusters; nil if the object has all of it.
+	Outline *status.Outline
 }
 
 // A Column is one cell of each row. Columns of priority 1 are only in wide tables.

@@ -88,7 +88,7 @@ func TestColumns(t *testing.T) {
 		"an object of another kind": {Placements, &east.ObjectMeta, east, "Name=east Gen=1 (Type=) Scheduled= Scheduled-Gen= (Work-Synchronized=) (Work-Synchronized-Gen=) Available= Available-Gen= Age=3d (Clusters=0) (Applied=0/0) (Message=)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := show(test.columns, Row{test.meta, test.value, noon}); got != test.want {
+			if got := show(test.columns, Row{test.meta, test.value, noon, nil}); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})

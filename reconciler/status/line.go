@@ -49,6 +49,12 @@ func statusesOf(conditions []metav1.Condition) (out statuses) {
 	return out
 }
 
+// anyUntrue reports whether a condition is false or unknown.
+func (s statuses) anyUntrue() bool { return s&0xaaaa != 0 }
+
+// isTrue reports whether the condition of a type in summedUp is true.
+func (s statuses) isTrue(typ string) bool { return s>>(2*slices.Index(summedUp, typ))&3 == 1 }
+
 // counts are the numbers of clusters by the status of a condition.
 type counts struct{ yes, no, unknown int }
 

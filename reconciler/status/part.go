@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -101,6 +102,72 @@ func (o *OnDemand) ResourcePlacement() *api.ResourcePlacement {
 // PlacementStatus returns the status that is shown in the placed namespace; nil if there is none.
 func (o *OnDemand) PlacementStatus() *api.ClusterResourcePlacementStatus {
 	return (*placementEntry)(o).whole("").mirror
+}
+
+// An Outline is what tables say of the clusters of a placement.
+type Outline struct {
+	// Selected, Missing and Applied are the numbers of clusters that are selected, that are wanted and were not found, and on which
+	// all objects are applied.
+	Selected, Missing, Applied int
+	// Problem is the message of the first condition of a cluster that is not true; empty if all are.
+	Problem string
+}
+
+// OutlineOf returns the outline of what a status says of clusters.
+func OutlineOf(s *api.PlacementStatus) (out Outline) {
+	for i := range s.PlacementStatuses {
+		c := &s.PlacementStatuses[i]
+		if c.ClusterName == "" {
+			out.Missing++
+		} else if out.Selected++; meta.IsStatusConditionTrue(c.Conditions, api.Applied) {
+			out.Applied++
+		}
+		out.addProblem(c)
+	}
+	return out
+}
+
+func (o *Outline) addProblem(on *api.PerClusterPlacementStatus) {
+	c := FirstUntrue(on.Conditions)
+	if o.Problem != "" || c == nil || c.Message == "" {
+		return
+	}
+	o.Problem = c.Message
+	if on.ClusterName != "" {
+		o.Problem = on.ClusterName + ": " + c.Message
+	}
+}
+
+// Outline returns the outline of what the status says of clusters. The conditions are made for the first cluster with a problem only.
+func (o *OnDemand) Outline() (out Outline) {
+	e := (*placementEntry)(o)
+	if e.of.Spec == nil {
+		return out
+	}
+	b := e.reader()
+	decisions := b.decisions()
+	for i, d := range decisions {
+		at := -1
+		if d.Selected {
+			at = e.of.Position(d.Cluster, i)
+		}
+		if at < 0 {
+			continue
+		}
+		is := e.lines[at].statuses
+		if out.Selected++; is.isTrue(api.Applied) {
+			out.Applied++
+		}
+		if out.Problem == "" && is.anyUntrue() {
+			s := b.cluster(e.of.Clusters[at], d, index(e.of.Record.Index))
+			out.addProblem(&s)
+		}
+	}
+	for _, d := range b.missingClusters(decisions) {
+		out.Missing++
+		out.addProblem(&api.PerClusterPlacementStatus{Conditions: b.missing(d)})
+	}
+	return out
 }
 
 // A Summary is what metrics say of a placement on one cluster.

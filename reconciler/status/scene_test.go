@@ -232,6 +232,12 @@ func (s *scene) turn() {
 	if s.built != nil && s.yaml(s.built.Whole().Details) != before {
 		s.t.Errorf("the report before was changed: it said\n%s\nand says\n%s", before, s.yaml(s.built.Whole().Details))
 	}
+	for i, p := range s.report.Placements {
+		is, want := built.OnDemand(api.PlacementKey{Name: p.Name}).Outline(), status.OutlineOf(&s.report.Placements[i].Status)
+		if is != want {
+			s.t.Errorf("outline of %s: %+v, want that of its status: %+v", p.Name, is, want)
+		}
+	}
 	s.watched(built)
 	s.built = built
 }

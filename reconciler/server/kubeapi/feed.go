@@ -64,6 +64,17 @@ func (s placed[T, P]) whole() any {
 	return s.of
 }
 
+// row returns the object and the outline of what it says of clusters, which suffice for its row in a table; nil if the object has
+// everything.
+func (s placed[T, P]) row() (any, *status.Outline) {
+	from := s.Load()
+	if from == nil {
+		return s.of, nil
+	}
+	outline := from.Outline()
+	return s.of, &outline
+}
+
 func (s placed[T, P]) Object() *store.Object {
 	o := s.reported.Object()
 	o.Value = s

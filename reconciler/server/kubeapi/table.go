@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // ConvertToTable implements rest.TableConvertor.
@@ -32,8 +33,8 @@ func (s *storage) ConvertToTable(_ context.Context, object, options runtime.Obje
 	t.ListMeta = meta
 	for _, o := range objects {
 		row := printer.Row{Meta: &o.ObjectMeta, Value: o.Value, Now: now}
-		if placement, ok := o.Value.(interface{ whole() any }); ok { // it is large, and in memory for its row only
-			row.Value = placement.whole()
+		if placement, ok := o.Value.(interface{ row() (any, *status.Outline) }); ok {
+			row.Value, row.Outline = placement.row()
 		}
 		cells := printer.Table(columns, []printer.Row{row}).Rows[0]
 		cells.Object.Object = o
