@@ -110,7 +110,7 @@ func (c *cluster) inParallel(ctx context.Context, n int, calls parallelCalls) {
 			running--
 		}
 		if calls.start == nil || calls.start(i) {
-			started <- call{i, acquireSlot(ctx, c.cfg.Limit)}
+			started <- call{i, acquireSlot(ctx, c.cfg.Limit, lateAnswer)}
 			running++
 		} else {
 			returned[i] = true
@@ -138,8 +138,8 @@ func (c *cluster) inParallel(ctx context.Context, n int, calls parallelCalls) {
 // answer must not keep the slots from all others.
 const lateAnswer = time.Second
 
-// acquireSlot acquires a slot of a common limit, and returns the function that releases it.
-func acquireSlot(ctx context.Context, bound chan struct{}) func() {
+// acquireSlot acquires a slot of a common limit, and returns the function that releases it. It is released after longest in any case.
+func acquireSlot(ctx context.Context, bound chan struct{}, longest time.Duration) func() {
 	if bound == nil {
 		return func() {}
 	}
@@ -149,7 +149,7 @@ func acquireSlot(ctx context.Context, bound chan struct{}) func() {
 		return func() {}
 	}
 	free := sync.OnceFunc(func() { <-bound })
-	late := time.AfterFunc(lateAnswer, free)
+	late := time.AfterFunc(longest, free)
 	return func() {
 		late.Stop()
 		free()

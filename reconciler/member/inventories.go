@@ -106,38 +106,64 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 			touched[p] = true
 		}
 	}
+	var all []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		inv := i.inv[p]
 		if inv == nil || i.works.suspended(p) {
 			continue
 		}
 		w, known := i.works[p]
-		var err error
-		switch {
-		case known && w.Remove && inv.Items.Len() == 0:
-			if len(i.inv) == 1 {
-				err = i.store.DeleteClaim(ctx)
-			}
-			if err == nil {
-				err = i.store.Delete(ctx, inv)
-			}
-			if err == nil {
-				delete(i.inv, p)
-			}
-		default:
-			if known && i.complete(p) {
-				inv.Revision = w.Revision
-			}
-			if known {
-				inv.Abandon = w.Abandon
-			}
-			i.finishAdoption(inv)
-			faults.At("before inventory")
-			err = i.store.Save(ctx, inv)
-			faults.At("after inventory")
+		if known && w.Remove && inv.Items.Len() == 0 {
+			i.written(ctx, inv, i.remove(ctx, inv))
+			continue
 		}
-		i.written(ctx, inv, err)
+		if known && i.complete(p) {
+			inv.Revision = w.Revision
+		}
+		if known {
+			inv.Abandon = w.Abandon
+		}
+		i.finishAdoption(inv)
+		faults.At("before inventory")
+		all = append(all, inv)
 	}
+	i.writeAll(ctx, all, func(inv *inventory.Inventory, err error) {
+		faults.At("after inventory")
+		i.written(ctx, inv, err)
+	})
+}
+
+// remove removes an empty inventory, and the claim with the last one.
+func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) error {
+	if len(i.inv) == 1 {
+		if err := i.store.DeleteClaim(ctx); err != nil {
+			return err
+		}
+	}
+	if err := i.store.Delete(ctx, inv); err != nil {
+		return err
+	}
+	delete(i.inv, inv.Placement)
+	return nil
+}
+
+// writeAll writes inventories, several at a time, and calls done for each.
+func (i *inventories) writeAll(ctx context.Context, all []*inventory.Inventory, done func(inv *inventory.Inventory, err error)) {
+	writes, errs := make([]*inventory.Write, len(all)), make([]error, len(all))
+	i.inParallel(ctx, len(all), parallelCalls{
+		start: func(n int) bool {
+			writes[n], errs[n] = i.store.Prepare(ctx, all[n])
+			return writes[n] != nil
+		},
+		do: func(n int) { writes[n].Send(ctx) },
+		done: func(n int) {
+			if writes[n] != nil {
+				errs[n] = i.store.Finish(ctx, writes[n])
+				writes[n] = nil
+			}
+			done(all[n], errs[n])
+		},
+	})
 }
 
 // written records the result of writing an inventory. After an error the inventory is written again
@@ -293,23 +319,24 @@ func (i *inventories) ranElsewhere(t task) inventory.Item {
 // written, which have their items as before.
 func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inventory.Item, touched map[api.PlacementKey]bool, fault string) map[api.PlacementKey]error {
 	failed := map[api.PlacementKey]error{}
+	var all []*inventory.Inventory
 	for p, items := range added {
 		inv := i.inventory(p)
 		for _, it := range items {
 			inv.Items.Put(it)
 		}
 		inv.Abandon, touched[p] = i.works.of(p).Abandon, true
-		if failed[p] = i.store.Save(ctx, inv); failed[p] != nil {
-			for _, it := range items {
+		all = append(all, inv)
+	}
+	i.writeAll(ctx, all, func(inv *inventory.Inventory, err error) {
+		if failed[inv.Placement] = err; err != nil {
+			for _, it := range added[inv.Placement] {
 				inv.Items.Drop(it.ID())
 			}
 			inv.Invalidate() // some parts may have been written
 		}
 		faults.At(fault)
-		if i.store.HeldByOther() {
-			break // nothing more is written
-		}
-	}
+	})
 	return failed
 }
 

@@ -2,10 +2,18 @@ package member
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -211,4 +219,40 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	if got := after.inv[web]; got == nil || got.Revision != v2 {
 		t.Errorf("the cluster says %+v", got)
 	}
+}
+
+// As many inventories are written at a time as objects, and each is recorded as written.
+func TestInventoriesAreWrittenSeveralAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sessionWith(t, Config{Concurrency: 4, Wrap: func(http.RoundTripper) http.RoundTripper { return slowServer{} }}, &rest.Config{Host: "http://127.0.0.1:1"})
+		touched := map[api.PlacementKey]bool{}
+		for i := range 8 {
+			inv := held(1)
+			inv.Placement.Name = strconv.Itoa(i)
+			s.inv[inv.Placement], touched[inv.Placement] = inv, true
+		}
+		began := time.Now()
+		s.inventories.save(t.Context(), touched)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("8 inventories took %s", took)
+		}
+		for p, inv := range s.inv {
+			if !inv.Stored() || s.known.Inventories[p] != 1 {
+				t.Errorf("%s is not recorded as written", p)
+			}
+		}
+		again := time.Now()
+		if s.inventories.save(t.Context(), touched); time.Since(again) != 0 {
+			t.Error("they are written again")
+		}
+	})
+}
+
+// slowServer accepts any object after a second.
+type slowServer struct{}
+
+func (slowServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(time.Second)
+	body := `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"` + path.Base(r.URL.Path) + `","namespace":"` + api.Namespace + `","uid":"u","resourceVersion":"1"}}`
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }

@@ -77,6 +77,9 @@ type Config struct {
 	// survey, which needs many goroutines. It must not be Limit, since clusters that do not
 	// answer would delay the writes of others.
 	Arrivals chan struct{}
+	// Passes likewise limits the number of agents that apply very much at once, such as everything on a new cluster. Each
+	// needs memory for it, and has nothing to report before the end.
+	Passes chan struct{}
 	// Memory is what all agents share for large answers, and for what they keep of clusters; nil means no
 	// common limit.
 	Memory *memory.Pool
@@ -287,7 +290,7 @@ func (a *Agent) Run(ctx context.Context) {
 // have lost their connection and retry slowly.
 func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error) {
 	if lost == 0 {
-		defer acquireSlot(ctx, a.config.Arrivals)()
+		defer acquireSlot(ctx, a.config.Arrivals, lateAnswer)()
 	}
 	return a.open(ctx)
 }

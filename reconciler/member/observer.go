@@ -206,7 +206,7 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 	}
 	o.addWaiting(ids, gvks, whole)
 	if slices.ContainsFunc(slices.Collect(maps.Keys(gvks)), func(gvk schema.GroupVersionKind) bool { return o.watch.Of(gvk) == nil }) {
-		defer acquireSlot(ctx, o.cfg.Arrivals)()
+		defer acquireSlot(ctx, o.cfg.Arrivals, lateAnswer)()
 	}
 	asking, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
 	defer cancel()

@@ -343,8 +343,18 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	return false
 }
 
+// largePass is the number of objects to be applied from which a pass counts for the common limit, and longPass is how long it does:
+// a slow cluster must not delay all others.
+const (
+	largePass = 50
+	longPass  = 10 * time.Second
+)
+
 // processPrepared is process for objects whose live state is known.
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
+	if s.applier.outdated(ids) >= largePass {
+		defer acquireSlot(ctx, s.cfg.Passes, longPass)()
+	}
 	clear(s.record.fresh)
 	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
 		s.failed[id].next, ids[id] = time.Time{}, true

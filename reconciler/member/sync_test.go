@@ -2,10 +2,15 @@ package member
 
 import (
 	"errors"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -74,3 +79,39 @@ func TestProbesThatEndASession(t *testing.T) {
 		})
 	}
 }
+
+// A pass that applies very much waits for its turn among all clusters, until others have ended or have taken long, and others do not.
+func TestLargePassesTakeTurns(t *testing.T) {
+	for n, waits := range map[int]bool{largePass: true, largePass - 1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			passes := make(chan struct{}, 1)
+			slow := acquireSlot(t.Context(), passes, longPass)
+			s := sessionWith(t, Config{Passes: passes, Wrap: func(http.RoundTripper) http.RoundTripper { return noServer{} }}, &rest.Config{Host: "http://127.0.0.1:1"})
+			w, ids := &work.Work{Placement: web}, map[api.ID]bool{}
+			for i := range n {
+				m := manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "app", "name": strconv.Itoa(i)}})
+				w.Manifests = append(w.Manifests, m)
+				ids[m.ID] = true
+			}
+			s.setWorks([]*work.Work{w})
+			began, ended := time.Now(), make(chan struct{})
+			go func() {
+				defer close(ended)
+				s.processPrepared(t.Context(), ids)
+			}()
+			<-ended
+			if took := time.Since(began); (took == longPass) != waits {
+				t.Errorf("a pass with %d objects took %s", n, took)
+			}
+			slow()
+			if len(passes) != 0 {
+				t.Error("its turn has not ended")
+			}
+		})
+	}
+}
+
+// noServer answers no request.
+type noServer struct{}
+
+func (noServer) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no server") }

@@ -185,6 +185,18 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 	return tasks, prune
 }
 
+// outdated returns how many of some objects are not recorded as applied with their newest content.
+func (a *applier) outdated(ids map[api.ID]bool) (n int) {
+	for id := range ids {
+		if w, isWanted := a.wanted.of(id); isWanted {
+			if it := a.item(w.placement, id); it == nil || it.Hash != w.manifest.Hash {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // task reports whether an object needs a task, according to the known state and without a
 // request. It records objects that cannot be applied now, and drift that is contested.
 func (a *applier) task(id api.ID, w wanted) (task, bool) {

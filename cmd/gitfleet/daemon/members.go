@@ -31,6 +31,7 @@ type members struct {
 	metrics     *member.Metrics
 	limit       chan struct{}
 	arrivals    chan struct{}
+	passes      chan struct{}
 	memory      *memory.Pool
 	repo        *gitsource.Repo
 	record      func(...history.Entry)
@@ -47,6 +48,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 		memory: memory.New(debug.SetMemoryLimit(-1)),
+		passes: make(chan struct{}, max(1, cfg.Members.MaxRequests/cfg.Members.Concurrency)), // together they reach the limit
 	}
 	if err := credentials.CheckDir(); err != nil { // the directory may be created later
 		log.Error("members without other credentials cannot be reached", "err", err)
@@ -69,7 +71,7 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 	}
 	cfg.HasCommit = func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil }
 	cfg.PodFailureTimeout = m.cfg.Rollout.PodFailureTimeout.Duration
-	cfg.Report, cfg.Record, cfg.Log, cfg.Metrics, cfg.Limit, cfg.Arrivals, cfg.Memory = report, m.record, m.log, m.metrics, m.limit, m.arrivals, m.memory
+	cfg.Report, cfg.Record, cfg.Log, cfg.Metrics, cfg.Limit, cfg.Arrivals, cfg.Passes, cfg.Memory = report, m.record, m.log, m.metrics, m.limit, m.arrivals, m.passes, m.memory
 	cfg.Probe, cfg.Sweep = m.cfg.Members.ProbeInterval.Duration, m.cfg.Members.Sweep()
 	cfg.DriftMode, cfg.DriftKinds = api.DriftMode(m.cfg.Drift.Mode), m.cfg.Drift.Kinds.Modes()
 	cfg.Additions = api.AdditionsMode(m.cfg.Drift.Additions)

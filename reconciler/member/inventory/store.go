@@ -2,8 +2,6 @@ package inventory
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -239,70 +237,6 @@ func (st *Store) list(ctx context.Context, at *connection.Listing) ([]unstructur
 	}
 }
 
-// Save writes an inventory, unless the cluster already has it.
-func (st *Store) Save(ctx context.Context, inv *Inventory) error {
-	st.Adopt(inv)
-	raw, digest, err := inv.pack()
-	if err != nil {
-		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
-	}
-	if digest == inv.written && !st.NamesOther(inv) {
-		return nil
-	}
-	if err := st.ensureClaim(ctx); err != nil {
-		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
-	}
-	serial := st.cfg.Serials[inv.Placement] + 1
-	name := nameOf(st.cfg.Fleet, inv.Placement)
-	parts := max(1, (len(raw)+partSize-1)/partSize)
-	// The first part has the digest of the whole and is written last. So the digest of an
-	// interrupted write does not match, and that inventory is not used.
-	for part := parts - 1; part >= 0; part-- {
-		chunk := raw[part*partSize : min(len(raw), (part+1)*partSize)]
-		if err := st.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts, serial); err != nil {
-			return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
-		}
-	}
-	for part := parts; part < inv.parts; part++ {
-		if err := st.deletePart(ctx, partName(name, part)); err != nil {
-			return fmt.Errorf("shorten inventory of %s: %w", inv.Placement, err)
-		}
-	}
-	inv.parts, inv.written, inv.owner = parts, digest, st.membership.owner()
-	st.cfg.Serials[inv.Placement], st.present[inv.Placement] = serial, serial
-	withdraw(ctx, st, inv.Placement)
-	return nil
-}
-
-func (st *Store) savePart(ctx context.Context, name string, p api.PlacementKey, n int, chunk []byte, digest string, parts int, serial uint64) error {
-	annotations := map[string]any{
-		api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts), serialKey: strconv.FormatUint(serial, 10),
-	}
-	st.membership.annotate(annotations)
-	o := map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{
-			"name": name, "namespace": api.Namespace,
-			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: strconv.Itoa(n)},
-			"annotations": annotations,
-		},
-		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(chunk)},
-	}
-	body, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	var written *metav1.PartialObjectMetadata
-	err = st.withNamespace(ctx, func() (err error) {
-		written, err = st.conn.Patch(ctx, ConfigMaps, configMapID(name), body, true)
-		return err
-	})
-	if err == nil {
-		st.put(p, written)
-	}
-	return err
-}
-
 // deletePart deletes one part. The part is forgotten even if the request fails: it may have been
 // deleted all the same, and that must not look like a deletion by somebody else.
 func (st *Store) deletePart(ctx context.Context, name string) error {
@@ -345,7 +279,7 @@ func (st *Store) ForgetNamespace() { st.namespaceMade = false }
 // waits before it refuses a write to a missing namespace.
 func (st *Store) createNamespace(ctx context.Context) error {
 	if !st.namespaceMade && st.noNamespace {
-		if err := st.applyNamespace(ctx); err != nil {
+		if err := applyNamespace(ctx, st.conn); err != nil {
 			return err
 		}
 	}
@@ -359,17 +293,22 @@ func (st *Store) withNamespace(ctx context.Context, do func() error) error {
 	if err := st.createNamespace(ctx); err != nil {
 		return err
 	}
+	return inNamespace(ctx, st.conn, do)
+}
+
+// inNamespace calls do again if our namespace was missing, which it creates.
+func inNamespace(ctx context.Context, conn *connection.Conn, do func() error) error {
 	err := do()
 	if connection.NotFound(err) {
-		if err = st.applyNamespace(ctx); err == nil {
+		if err = applyNamespace(ctx, conn); err == nil {
 			err = do()
 		}
 	}
 	return err
 }
 
-func (st *Store) applyNamespace(ctx context.Context) error {
+func applyNamespace(ctx context.Context, conn *connection.Conn) error {
 	body := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + api.Namespace + `"}}`)
-	_, err := st.conn.Patch(ctx, namespaces, Namespace, body, true)
+	_, err := conn.Patch(ctx, namespaces, Namespace, body, true)
 	return err
 }
