@@ -149,6 +149,17 @@ func (g *GateAnswers) add(a GateAnswer, interval time.Duration) bool {
 // HasFailed reports whether the gate has failed.
 func (g RunGate) HasFailed() bool { return !g.Failed.IsZero() }
 
+// FailedSince returns the gates of the stage with an index that have failed since an earlier state of the run.
+func (s *RunStage) FailedSince(before *Run, index int) (failed []RunGate) {
+	for i, g := range s.Gates {
+		known := index < len(before.Stages) && i < len(before.Stages[index].Gates) && before.Stages[index].Gates[i].Failed.Equal(g.Failed)
+		if g.HasFailed() && !known {
+			failed = append(failed, g)
+		}
+	}
+	return failed
+}
+
 // AskAgain lets the failed gates of the stage whose turn it is be asked from the beginning.
 func (r *Run) AskAgain() {
 	gates := r.Stages[r.Turn()].Gates

@@ -207,6 +207,9 @@ func runEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Ent
 			add(history.RunStarted, "")
 		}
 		for j := range is.Stages {
+			for _, g := range is.Stages[j].FailedSince(was, j) {
+				add(history.GateFailed, ", stage "+is.Stages[j].Name+": "+g.Text())
+			}
 			if s := &is.Stages[j]; len(s.Clusters) > 0 && !s.Finished.IsZero() && (j >= len(was.Stages) || was.Stages[j].Finished.IsZero()) {
 				add(history.StageFinished, ", stage "+s.Name)
 			}

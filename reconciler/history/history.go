@@ -123,13 +123,14 @@ const (
 	Rejected Event = "rejected"
 	// RunStarted, StageFinished, RunFinished: a staged update run began to update clusters, was done with a stage, or with all.
 	// RunSuperseded: another run has taken its place. RunRolledBack: its clusters go back to the content of another run. RunRefused:
-	// it could not be initialised.
+	// it could not be initialised. GateFailed: a gate after a stage has failed.
 	RunStarted    Event = "runStarted"
 	StageFinished Event = "stageFinished"
 	RunFinished   Event = "runFinished"
 	RunSuperseded Event = "runSuperseded"
 	RunRolledBack Event = "runRolledBack"
 	RunRefused    Event = "runRefused"
+	GateFailed    Event = "gateFailed"
 	// Evicted: a user ordered the eviction of a placement from a cluster. Cordoned, Uncordoned: a user began to drain a
 	// cluster, or ended that.
 	Evicted    Event = "evicted"
