@@ -54,7 +54,7 @@ func findOverlap(results map[api.PlacementKey]*result) overlap {
 // placements is the same. o may be nil.
 func (r *result) sameObjects(o *result) bool {
 	return o != nil && slices.Equal(r.contentsInUse, o.contentsInUse) &&
-		slices.EqualFunc(r.placement.Clusters, o.placement.Clusters, func(a, b *OnCluster) bool { return a.Claims.Equal(b.Claims) })
+		slices.EqualFunc(r.placement.Clusters, o.placement.Clusters, func(a, b *OnCluster) bool { return a == b || a.Claims.Equal(b.Claims) })
 }
 
 // A conflict exists if two placements of the commit in force select the same objects: one owns them, and the other one

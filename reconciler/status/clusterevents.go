@@ -46,7 +46,7 @@ func (h *eventBuilder) clusterEvents() {
 
 // leaves returns the clusters that are no longer selected.
 func (h *eventBuilder) leaves() (out []string) {
-	if h.old == nil || h.old.of.Spec == nil {
+	if h.old == nil || h.old.of.Spec == nil || h.stay {
 		return nil
 	}
 	for i, d := range h.old.reader().decisions() {

@@ -50,10 +50,10 @@ func (d Drift) Differs() bool {
 	return false
 }
 
-// drifts returns the drifts of a placement's objects.
-func drifts(p *plan.Placement) []Drift {
+// drifts returns the drifts of a placement's objects on some clusters.
+func drifts(p *plan.Placement, clusters ...*plan.OnCluster) []Drift {
 	var out []Drift
-	for _, c := range p.Clusters {
+	for _, c := range clusters {
 		from := len(out)
 		if e := c.Entry; e != nil && e.Seen != nil { // drift is recorded independently of the content
 			for i := range e.Seen.Drifts {

@@ -68,6 +68,60 @@ func tally(lines []line, typ string) counts {
 	return counts{n[1], n[2], n[3]}
 }
 
+// facts are what a report sums up of a placement on a cluster, beside the statuses of conditions, or finds the cluster by.
+type facts uint8
+
+const (
+	isUpdated facts = 1 << iota // the placement stays there, and has applied its newest content
+	isDrifted                   // there are drifts
+	isHeld                      // deletions are held
+	isSilent                    // the member has not reported about the assigned revision
+)
+
+// factsOf returns the facts about a cluster of a placement.
+func factsOf(p *plan.Placement, c *plan.OnCluster) (out facts) {
+	if !c.Binding.Unscheduled && !c.Binding.Removing && p.Lag(c).Commits == 0 {
+		out |= isUpdated
+	}
+	if len(drifts(p, c)) > 0 {
+		out |= isDrifted
+	}
+	if held, pending := c.HeldDeletions(); len(held) > 0 && !pending {
+		out |= isHeld
+	}
+	if c.Seen() == nil {
+		out |= isSilent
+	}
+	return out
+}
+
+// known returns the facts about the clusters of the plan. They are those of the earlier report if the plan for the cluster is the same.
+func (l lineBuilder) known() []facts {
+	b := l.b
+	if b.facts != nil {
+		return b.facts
+	}
+	b.facts = make([]facts, len(b.p.Clusters))
+	for i, c := range b.p.Clusters {
+		if e := b.earlier; e != nil && i < len(e.facts) && e.of.Clusters[i] == c {
+			b.facts[i] = e.facts[i]
+		} else {
+			b.facts[i] = factsOf(b.p, c)
+		}
+	}
+	return b.facts
+}
+
+// that returns the clusters with one of some facts.
+func (l lineBuilder) that(are facts) (out []*plan.OnCluster) {
+	for i, f := range l.known() {
+		if f&are != 0 {
+			out = append(out, l.b.p.Clusters[i])
+		}
+	}
+	return out
+}
+
 // A statusChange is what the status of a placement says of a cluster now, and what it said before; nil if the cluster was not
 // selected.
 type statusChange struct {
@@ -82,19 +136,23 @@ type lineBuilder struct{ b *builder }
 // keeps its line.
 func (l lineBuilder) follow() {
 	l.b.lines = make([]line, len(l.b.p.Clusters))
+	known := l.known()
 	var before *builder
 	if l.b.old != nil && l.b.old.of.Spec != nil {
 		before = l.b.old.reader()
 	}
-	for i, d := range l.b.decisions() {
-		at := -1
+	decisions := l.b.decisions()
+	for _, i := range l.changed(decisions) {
+		d, at := decisions[i], -1
 		if d.Selected {
 			at = l.b.p.Position(d.Cluster, i)
 		}
 		if at < 0 {
 			continue
 		}
-		l.noteUnanswered(l.b.p.Clusters[at])
+		if known[at]&isSilent != 0 {
+			l.noteUnanswered(l.b.p.Clusters[at])
+		}
 		if same := l.earlierLine(at, d); same != nil {
 			l.b.lines[at] = *same
 			continue
@@ -108,11 +166,40 @@ func (l lineBuilder) follow() {
 	}
 }
 
+// changed returns the positions of the decisions about clusters of which the status may be another one, in order. The others get
+// their lines of the earlier report, if it was made with the same decisions.
+func (l lineBuilder) changed(decisions []placement.Decision) []int {
+	e, clusters := l.b.earlier, l.b.p.Clusters
+	if e == nil || !ledger.Identical(decisions, e.of.Schedule.Decisions) || len(e.lines) != len(clusters) || len(e.unanswered) > 0 {
+		all := make([]int, len(decisions))
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	copy(l.b.lines, e.lines)
+	var out []int
+	l.b.stay = true
+	for at, c := range clusters {
+		if e.of.Clusters[at] == c && l.b.facts[at]&isSilent == 0 {
+			continue
+		}
+		name := c.Binding.Cluster
+		l.b.lines[at], l.b.stay = line{}, l.b.stay && e.of.Clusters[at].Binding.Cluster == name
+		i := at
+		if i >= len(decisions) || decisions[i].Cluster != name {
+			i = slices.IndexFunc(decisions, func(d placement.Decision) bool { return d.Cluster == name })
+		}
+		if i >= 0 {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // noteUnanswered notes why a cluster that has not reported yet does not answer, which its status says.
 func (l lineBuilder) noteUnanswered(c *plan.OnCluster) {
-	if c.Seen() != nil {
-		return
-	}
 	if seen := l.b.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy && seen.Error != "" {
 		if l.b.unanswered == nil {
 			l.b.unanswered = map[string]string{}

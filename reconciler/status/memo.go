@@ -39,6 +39,7 @@ func NewMemo() *Memo {
 type placementEntry struct {
 	of    *plan.Placement
 	lines []line // of the clusters, in the order of the plan; nil if it is being removed
+	facts []facts
 	// unanswered are the reasons why clusters that have not reported yet do not answer.
 	unanswered map[string]string
 	// at is when the report was made, with certain names of conditions. undecided says that nothing was recorded in the ledger yet.
@@ -90,7 +91,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 
 // entry returns the report of the placement without runs, and what has changed in the builder.
 func (b *builder) entry() *placementEntry {
-	e := &placementEntry{of: b.p, at: b.Now, conditions: b.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p)}
+	e := &placementEntry{of: b.p, at: b.Now, conditions: b.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.that(isDrifted)...), facts: lineBuilder{b}.known()}
 	if b.p.Spec == nil {
 		b.terminate(e)
 		return e

@@ -232,7 +232,8 @@ func TestDrifts(t *testing.T) {
 		{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}, Version: "v1", State: api.DriftHeld, Rule: "propose", Message: "waits", Count: 1, FirstSeen: noon, LastSeen: noon, Generation: 3, Deleted: true, Digest: "d", By: []api.Actor{actor("a", 1)}},
 	}
 	outdated := change(assigned("west", seen), func(c *plan.OnCluster) { c.Binding.Assigned = oldContent })
-	got := drifts(newBuilder(assigned("east", seen), assigned("north", nil), outdated).p)
+	p := newBuilder(assigned("east", seen), assigned("north", nil), outdated).p
+	got := drifts(p, p.Clusters...)
 	var names []string
 	for _, d := range got {
 		names = append(names, d.Cluster+" "+d.Name+" "+string(d.State))

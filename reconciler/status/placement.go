@@ -31,6 +31,9 @@ type builder struct {
 	made *placementEntry
 
 	lines []line
+	facts []facts // nil until they are asked for
+	// stay says that the clusters are those of the earlier report, with the same decisions.
+	stay bool
 	// unanswered are the reasons why clusters that have not reported yet do not answer.
 	unanswered  map[string]string
 	changes     []statusChange
@@ -125,7 +128,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		}
 	}
 	b.documented(set)
-	if v, held := b.deletionsHeld(b.p.Clusters...); held {
+	if v, held := b.deletionsHeld(lineBuilder{b}.that(isHeld)...); held {
 		set.add(api.DeletionsHeld, v)
 	}
 	if b.mirrored() && !b.p.Pending {

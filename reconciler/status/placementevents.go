@@ -183,7 +183,10 @@ func (h *eventBuilder) stopped() {
 
 // deletions adds events about deletions that are held, and about those that fail.
 func (h *eventBuilder) deletions() {
-	for _, c := range h.p.Clusters {
+	for i, c := range h.p.Clusters {
+		if h.old != nil && i < len(h.old.of.Clusters) && h.old.of.Clusters[i] == c {
+			continue
+		}
 		was := h.clusterBefore(c.Binding.Cluster)
 		if was == c {
 			continue

@@ -266,9 +266,7 @@ func (b *builder) detail() *Detail {
 		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
 		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
-	updated := count(p.Clusters, func(c *plan.OnCluster) bool {
-		return !c.Binding.Unscheduled && !c.Binding.Removing && p.Lag(c).Commits == 0
-	})
+	updated := count(lineBuilder{b}.known(), func(f facts) bool { return f&isUpdated != 0 })
 	if p.Spec == nil {
 		return d
 	}

@@ -1,0 +1,103 @@
+package status_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// observed returns a report of a member about its work, of a random kind.
+func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) ledger.WorkSeen {
+	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}
+	if len(w.Manifests) == 0 {
+		return o
+	}
+	id := w.Manifests[0].ID
+	fine, not := ledger.Verdict{OK: true}, ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}
+	switch rapid.SampledFrom([]string{"fine", "fine", "fine", "begun", "slow", "stuck", "failed", "untracked", "held", "drifted", "foreign"}).Draw(t, "what") {
+	case "begun":
+		o.Done = false
+	case "untracked":
+		o.Untrackable = 1
+	case "slow":
+		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: fine, Available: not}}
+	case "stuck":
+		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: fine, Available: not, Failure: "the image cannot be pulled"}}
+	case "failed":
+		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
+	case "held":
+		o.Removed, o.Braked = false, []ledger.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
+	case "drifted":
+		o.Drifts = []ledger.Drift{{ID: id, State: api.DriftRepaired, Count: 1, FirstSeen: at, LastSeen: at}}
+	case "foreign":
+		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: fine, Available: fine, Diffs: []api.Difference{{}}, FirstSeen: at, LastSeen: at}}
+	}
+	return o
+}
+
+// Whatever members report, in any order, and whatever else changes: a report that shares with the one before what has not changed
+// says what a report says that shares nothing.
+func TestReportsSayWhatOnesFromScratchSay(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newScene(t)
+		s.in.ShortDecisions = rapid.Bool().Draw(rt, "short decisions")
+		commit := func(n int) {
+			draw := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, what) }
+			s.commit(fmt.Sprint("v", n), world.Files(t, fmt.Sprintf("clusters a b %s\nnamespace one\nconfigmap one/x %s\nnamespace two\nplace one unavailable %s %s\nplace two %s\n",
+				draw("clusters", "c", "c d", "d"), draw("value", "1", "2"), draw("unavailable", "1", "100%"), draw("policy", "", "", "pick 2"), draw("two", "", "pick 1", "external", "report"))))
+		}
+		probe := func(cluster string, healthy bool) {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: s.now, Healthy: healthy, Error: map[bool]string{false: "no answer"}[healthy], Properties: map[string]string{}})
+		}
+		commit(0)
+		for i := range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			s.now = s.now.Add(time.Second)
+			cluster := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "cluster")
+			switch step := rapid.SampledFrom([]string{"report", "report", "report", "report", "all", "all", "wait", "commit", "answers", "is silent"}).Draw(rt, "step"); {
+			case step == "commit":
+				commit(i + 1)
+			case step == "wait":
+				s.now = s.now.Add(70 * time.Second)
+			case step == "answers" || step == "is silent" || i == 0:
+				probe(cluster, step != "is silent")
+			default:
+				for name, works := range s.last.Works {
+					for _, w := range works {
+						if step == "all" || name == cluster {
+							s.in.Ledger.Fold(observed(rt, name, w, s.now))
+						}
+					}
+				}
+			}
+			s.resolve()
+			report := s.build()
+			s.remember(report)
+			scratch := status.Build(status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now})
+			got, want := report.Whole(), scratch.Whole()
+			for what, same := range map[string]bool{
+				"placements": reflect.DeepEqual(got.Placements, want.Placements), "details": reflect.DeepEqual(got.Details, want.Details),
+				"drifts": reflect.DeepEqual(got.Drifts, want.Drifts),
+			} {
+				if !same {
+					rt.Fatalf("the %s are not those of a report from scratch:\n%s\nwant\n%s", what, text(got), text(want))
+				}
+			}
+		}
+	})
+}
+
+func text(r *status.Report) (out string) {
+	for i, p := range r.Placements {
+		out += fmt.Sprintf("%+v\n%+v\n", p.Status, r.Details[i])
+	}
+	return out + fmt.Sprintf("%+v", r.Drifts)
+}
