@@ -2,28 +2,80 @@ package reference
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Placed is an object on a cluster, and its placement.
+// A Need is a reference of an object to one that the same content does not have.
+type Need struct {
+	Reference
+	From *api.Object
+}
+
+// Content is what objects that are placed together refer to, and what they are.
+type Content struct {
+	needs []Need
+	made  []api.ID
+}
+
+// A Placed is an object of a placement.
 type Placed struct {
 	*api.Object
-	Placement api.PlacementKey
 	// Ignored says that what it refers to is not looked for.
 	Ignored bool
 }
 
-// A Finding is a reference to an object that some clusters lack.
+// ContentOf looks at objects that are placed together.
+func ContentOf(objects []Placed) Content {
+	var c Content
+	for _, o := range objects {
+		c.made = append(c.made, Made(o.Content)...)
+	}
+	var there map[api.ID]bool // nil until it is needed: most objects refer to nothing
+	for _, o := range objects {
+		if o.Ignored {
+			continue
+		}
+		for _, r := range Of(o.Content) {
+			if there == nil {
+				there = map[api.ID]bool{}
+				for _, id := range c.made {
+					there[id] = true
+				}
+			}
+			if !there[r.To] && !there[anywhere(r.To)] && !everywhere[anywhere(r.To)] {
+				c.needs = append(c.needs, Need{r, o.Object})
+			}
+		}
+	}
+	return c
+}
+
+// Equal reports whether two contents need the same for the same objects, and have the same.
+func (c Content) Equal(o Content) bool {
+	return slices.Equal(c.made, o.made) && slices.EqualFunc(c.needs, o.needs, func(x, y Need) bool { return x.Reference == y.Reference && x.From.ID == y.From.ID })
+}
+
+// anywhere identifies an object that is in every namespace.
+func anywhere(id api.ID) api.ID {
+	id.Namespace = Anywhere
+	return id
+}
+
+// OnClusters is the content that a placement has on some clusters.
+type OnClusters struct {
+	Content
+	Placement api.PlacementKey
+	Clusters  iter.Seq[string]
+}
+
+// A Finding is a reference to an object that some clusters lack, with the placement of the object that has it.
 type Finding struct {
-	Reference
-	// From is the object that has the reference, and Placement its placement.
-	From      *api.Object
+	Need
 	Placement api.PlacementKey
 	// Clusters are those that get From and lack the other, sorted.
 	Clusters []string
@@ -41,106 +93,100 @@ type origin struct {
 	within string
 }
 
-// A Search looks for missing objects, cluster by cluster. It looks at each object once.
-type Search struct {
-	// hub has what the repository has and makes.
-	hub   map[api.ID]origin
-	known map[*unstructured.Unstructured]*known
-	found map[findingKey]*Finding
-	order []*Finding
-}
-
-type known struct {
-	references []Reference
-	made       []api.ID
-}
-
 type findingKey struct {
 	from, to  api.ID
 	placement api.PlacementKey
 }
 
-// NewSearch returns a Search. hub are all objects of the repository, whether they are placed or not.
-func NewSearch(hub []*api.Object) *Search {
-	s := &Search{hub: map[api.ID]origin{}, known: map[*unstructured.Unstructured]*known{}, found: map[findingKey]*Finding{}}
-	for _, o := range hub {
-		s.addBuilt(o)
-	}
-	for _, o := range hub {
-		for _, id := range Made(o.Content) {
-			s.hub[id] = origin{name: o.ID.Name}
+// Missing returns what the contents of clusters refer to and other contents on the same clusters lack, by position. hub are all
+// objects of the repository, whether they are placed or not.
+func Missing(hub []*api.Object, all []OnClusters) []*Finding {
+	needed := map[api.ID]bool{}
+	for _, c := range all {
+		for _, n := range c.needs {
+			needed[n.To], needed[anywhere(n.To)] = true, true
 		}
 	}
-	return s
-}
-
-// addBuilt adds what an overlay or a chart has for any cluster.
-func (s *Search) addBuilt(o *api.Object) {
-	if o.Overlay == nil {
-		return
+	if len(needed) == 0 {
+		return nil
 	}
-	for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
-		for _, built := range o.Overlay.Builds[dir].Objects {
-			for _, id := range Made(built.Content) {
-				s.hub[id] = origin{built.ID.Name, o.ID.String()}
-			}
-		}
-	}
-}
-
-func (s *Search) look(o *api.Object) *known {
-	k := s.known[o.Content]
-	if k == nil {
-		k = &known{Of(o.Content), Made(o.Content)}
-		s.known[o.Content] = k
-	}
-	return k
-}
-
-// Cluster looks at all objects that each of some clusters gets.
-func (s *Search) Cluster(names []string, objects []Placed) {
-	there := map[api.ID]bool{}
-	for _, o := range objects {
-		for _, id := range s.look(o.Object).made {
-			there[id] = true
-		}
-	}
-	for _, o := range objects {
-		if o.Ignored {
-			continue
-		}
-		for _, r := range s.look(o.Object).references {
-			anywhere := r.To
-			anywhere.Namespace = Anywhere
-			if there[r.To] || there[anywhere] || everywhere[anywhere] {
-				continue
-			}
+	origins, on := originsOf(hub, needed), clustersWith(all, needed)
+	found := map[findingKey]*Finding{}
+	var out []*Finding
+	for _, c := range all {
+		for _, n := range c.needs {
 			// What clusters usually have by themselves is missing only if the repository has it.
-			by, inHub := s.hub[r.To]
-			if !inHub && r.To.Namespace == "" || !inHub && r.IsDefinition() {
+			by, inHub := origins[n.To]
+			if !inHub && (n.To.Namespace == "" || n.IsDefinition()) {
 				continue
 			}
-			key := findingKey{o.ID, r.To, o.Placement}
-			f := s.found[key]
-			if f == nil {
-				f = &Finding{Reference: r, From: o.Object, Placement: o.Placement, InHub: inHub, by: by}
-				s.found[key] = f
-				s.order = append(s.order, f)
+			has, hasAnywhere := on[n.To], on[anywhere(n.To)]
+			key := findingKey{n.From.ID, n.To, c.Placement}
+			for cluster := range c.Clusters {
+				if has[cluster] || hasAnywhere[cluster] {
+					continue
+				}
+				if found[key] == nil {
+					found[key] = &Finding{Need: n, Placement: c.Placement, InHub: inHub, by: by}
+					out = append(out, found[key])
+				}
+				found[key].Clusters = append(found[key].Clusters, cluster)
 			}
-			f.Clusters = append(f.Clusters, names...)
 		}
 	}
-}
-
-// Findings returns what was found, by position.
-func (s *Search) Findings() []*Finding {
-	for _, f := range s.order {
+	for _, f := range out {
 		slices.Sort(f.Clusters)
 	}
-	slices.SortStableFunc(s.order, func(x, y *Finding) int {
+	slices.SortStableFunc(out, func(x, y *Finding) int {
 		return cmp.Or(strings.Compare(x.From.Origin.Path, y.From.Origin.Path), x.From.Origin.Line-y.From.Origin.Line, x.From.ID.Compare(y.From.ID), x.To.Compare(y.To))
 	})
-	return s.order
+	return out
+}
+
+// clustersWith returns the clusters that get each of some objects.
+func clustersWith(all []OnClusters, needed map[api.ID]bool) map[api.ID]map[string]bool {
+	on := map[api.ID]map[string]bool{}
+	for _, c := range all {
+		for _, id := range c.made {
+			if !needed[id] {
+				continue
+			}
+			if on[id] == nil {
+				on[id] = map[string]bool{}
+			}
+			for cluster := range c.Clusters {
+				on[id][cluster] = true
+			}
+		}
+	}
+	return on
+}
+
+// originsOf returns what the repository has some objects from: an overlay or a chart that has it for any cluster, and above all
+// another object.
+func originsOf(hub []*api.Object, needed map[api.ID]bool) map[api.ID]origin {
+	origins := map[api.ID]origin{}
+	add := func(o *api.Object, within string) {
+		for _, id := range Made(o.Content) {
+			if needed[id] {
+				origins[id] = origin{o.ID.Name, within}
+			}
+		}
+	}
+	for _, o := range hub {
+		if o.Overlay == nil {
+			continue
+		}
+		for _, dir := range slices.Sorted(maps.Keys(o.Overlay.Builds)) {
+			for _, built := range o.Overlay.Builds[dir].Objects {
+				add(built, o.ID.String())
+			}
+		}
+	}
+	for _, o := range hub {
+		add(o, "")
+	}
+	return origins
 }
 
 // Name names what is missing.

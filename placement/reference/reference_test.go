@@ -82,7 +82,7 @@ func TestMade(t *testing.T) {
 
 // A missing object is reported once for all clusters that lack it, with what adds it. What clusters usually have by themselves
 // is missing only if the repository has it.
-func TestSearch(t *testing.T) {
+func TestMissing(t *testing.T) {
 	web := object(t, pod("serviceAccountName: web\npriorityClassName: high\nvolumes: [{secret: {secretName: s}}, {configMap: {name: kube-root-ca.crt}}]"))
 	account := object(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: shop}\n")
 	external := object(t, "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: s, namespace: shop}\n")
@@ -92,48 +92,54 @@ func TestSearch(t *testing.T) {
 	class := object(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\n")
 	overlay := object(t, "apiVersion: gitfleet.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {name: accounts}\n")
 	overlay.Overlay = &api.BuiltOverlay{Builds: map[string]*api.OverlayBuild{"accounts": {Objects: []*api.Object{account}}}}
-	place := func(key api.PlacementKey, objects ...*api.Object) []Placed {
+	type placed struct {
+		key     api.PlacementKey
+		objects []Placed
+	}
+	place := func(key api.PlacementKey, objects ...*api.Object) []placed {
 		var all []Placed
 		for _, o := range objects {
-			all = append(all, Placed{Object: o, Placement: key})
+			all = append(all, Placed{Object: o})
 		}
-		return all
+		return []placed{{key, all}}
 	}
 	crp, rp := api.PlacementKey{Name: "shop"}, api.PlacementKey{Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
 		hub  []*api.Object
-		on   map[string][]Placed
+		on   map[string][]placed
 		want []string
 	}{
-		"all there": {nil, map[string][]Placed{"a": place(crp, web, account, external, class)}, nil},
-		"nothing in the hub": {nil, map[string][]Placed{"a": place(crp, web), "b": place(crp, web), "c": place(crp, web, account, external)}, []string{
+		"all there": {nil, map[string][]placed{"a": place(crp, web, account, external, class)}, nil},
+		"nothing in the hub": {nil, map[string][]placed{"a": place(crp, web), "b": place(crp, web), "c": place(crp, web, account, external)}, []string{
 			"Secret/shop/s on a b: the commit has no such object, and nothing known makes it; add it, or write optional: true if it may be missing",
 			"ServiceAccount/shop/web on a b: the commit has no such object, and nothing known makes it; add it",
 		}},
-		"what cannot be optional": {nil, map[string][]Placed{"a": place(crp, ingress)}, []string{
+		"what cannot be optional": {nil, map[string][]placed{"a": place(crp, ingress)}, []string{
 			"Secret/shop/t on a: the commit has no such object, and nothing known makes it; add it",
 		}},
-		"in another overlay": {[]*api.Object{overlay}, map[string][]Placed{"a": place(crp, web, external, class)}, []string{
+		"in another overlay": {[]*api.Object{overlay}, map[string][]placed{"a": place(crp, web, external, class)}, []string{
 			"ServiceAccount/shop/web on a: ClusterOverlay.gitfleet.dev/accounts has it; place that on these clusters as well, or add the object",
 		}},
-		"a definition that is not selected": {[]*api.Object{widgets}, map[string][]Placed{"a": place(crp, widget)}, []string{
+		"a definition that is not selected": {[]*api.Object{widgets}, map[string][]placed{"a": place(crp, widget)}, []string{
 			"the CustomResourceDefinition of Widget.example.com on a: select its CustomResourceDefinition in crp/shop: {group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: widgets.example.com}",
 		}},
-		"not selected by a ResourcePlacement": {[]*api.Object{account, external, class}, map[string][]Placed{"a": place(rp, web, external)}, []string{
+		"not selected by a ResourcePlacement": {[]*api.Object{account, external, class}, map[string][]placed{"a": place(rp, web, external)}, []string{
 			`ServiceAccount/shop/web on a: select it in rp/shop/web: {group: "", version: v1, kind: ServiceAccount, name: web}`,
 			`PriorityClass.scheduling.k8s.io/high on a: select it in rp/shop/web: {group: scheduling.k8s.io, version: v1, kind: PriorityClass, name: high}`,
 		}},
-		"not selected by a ClusterResourcePlacement": {[]*api.Object{account, external}, map[string][]Placed{"a": place(crp, web, account)}, []string{
+		"not selected by a ClusterResourcePlacement": {[]*api.Object{account, external}, map[string][]placed{"a": place(crp, web, account)}, []string{
 			`Secret/shop/s on a: select it in crp/shop: {group: "", version: v1, kind: Namespace, name: shop}`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := NewSearch(test.hub)
+			var all []OnClusters
 			for _, cluster := range []string{"c", "b", "a"} {
-				s.Cluster([]string{cluster}, test.on[cluster])
+				for _, p := range test.on[cluster] {
+					all = append(all, OnClusters{Content: ContentOf(p.objects), Placement: p.key, Clusters: slices.Values([]string{cluster})})
+				}
 			}
 			var got []string
-			for _, f := range s.Findings() {
+			for _, f := range Missing(test.hub, all) {
 				got = append(got, fmt.Sprintf("%s on %s: %s", f.Name(), strings.Join(f.Clusters, " "), f.Fix()))
 			}
 			if !slices.Equal(got, test.want) {

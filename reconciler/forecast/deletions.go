@@ -98,7 +98,11 @@ func (o *Forecast) unknown() problem.List {
 		return nil
 	}
 	var out problem.List
-	for _, old := range o.earlier.Placements {
+	placements := o.earlier.Placements
+	if o.running != nil {
+		placements = o.running.unrenderedPlacements()
+	}
+	for _, old := range placements {
 		if old.Spec == nil {
 			continue
 		}

@@ -205,9 +205,7 @@ func rendered(p *plan.Placement, c *plan.OnCluster) bool { return p.Request != n
 
 // sharesContent reports whether two clusters have the same objects of a placement, because they share one content.
 func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
-	x, y := a.Content.Manifests, b.Content.Manifests
-	return rendered(p, a) && rendered(p, b) && len(a.Yielded)+len(b.Yielded) == 0 &&
-		len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
+	return rendered(p, a) && rendered(p, b) && len(a.Yielded)+len(b.Yielded) == 0 && sharesManifests(a, b)
 }
 
 // contents returns the objects of a placement that a cluster has in the end. Without content for the cluster, these are

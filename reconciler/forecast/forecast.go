@@ -76,6 +76,8 @@ type Forecast struct {
 	running *Running
 	// unchanged are placements that are known not to differ from the earlier plan. They are not compared.
 	unchanged map[*plan.Placement]bool
+	// facts were found about the placements of Plan.
+	facts facts
 	// document describes Plan without the placements in unchanged; nil until it is needed.
 	document *Document
 	// contentChanges caches the result of ContentChanges; nil until it is called.
@@ -84,7 +86,7 @@ type Forecast struct {
 
 // Of returns the forecast for a fleet without a daemon. An error is a bug in the program.
 func Of(in Input) (*Forecast, error) {
-	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings, earlier: in.Earlier, inForce: in.InForce}
+	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings, earlier: in.Earlier, inForce: in.InForce, facts: facts{}}
 	input := healthy(in.Snapshot, in.Now)
 	leaving := map[string]bool{}
 	if in.Observed != nil {
@@ -125,7 +127,7 @@ func Of(in Input) (*Forecast, error) {
 // where others refer to them.
 func (o *Forecast) addMoved() {
 	o.Moved = MovedItems(func() *hub.Snapshot { return o.inForce }, o.Snapshot)
-	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan))
+	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan, o.facts))
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on

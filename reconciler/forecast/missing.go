@@ -2,8 +2,6 @@ package forecast
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -12,39 +10,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// missingReferences warns of objects that others on the same clusters refer to, and that these clusters do not get. Clusters
-// with the same content are looked at once.
-func missingReferences(s *hub.Snapshot, p *plan.Plan) problem.List {
-	objects := map[string][]reference.Placed{} // of the first cluster of each group
-	groups := groupsOf(p)
-	for _, clusters := range groups {
-		objects[clusters[0]] = nil
-	}
+// missingReferences warns of objects that others on the same clusters refer to, and that these clusters do not get.
+func missingReferences(s *hub.Snapshot, p *plan.Plan, known facts) problem.List {
+	var all []reference.OnClusters
 	for _, pl := range p.Placements {
-		if pl.Spec == nil {
-			continue
+		if pl.Spec != nil {
+			all = append(all, known.of(pl).contentList()...)
 		}
-		ignored := pl.Spec.Annotations[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore
-		for _, c := range pl.Clusters {
-			all, first := objects[c.Binding.Cluster]
-			if !first {
-				continue
-			}
-			for _, m := range c.Content.Manifests {
-				all = append(all, reference.Placed{
-					Object: m.Object, Placement: pl.Key,
-					Ignored: ignored || m.Object.Content.GetAnnotations()[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore,
-				})
-			}
-			objects[c.Binding.Cluster] = all
-		}
-	}
-	search := reference.NewSearch(s.Objects)
-	for _, clusters := range groups {
-		search.Cluster(clusters, objects[clusters[0]])
 	}
 	var out problem.List
-	for _, f := range search.Findings() {
+	for _, f := range reference.Missing(s.Objects, all) {
 		if len(s.Unreadable) > 0 && !f.InHub { // a document that cannot be decrypted, which is reported, may have it
 			continue
 		}
@@ -57,39 +32,61 @@ func missingReferences(s *hub.Snapshot, p *plan.Plan) problem.List {
 	return out
 }
 
-// groupsOf returns the clusters with placements, in groups that get the same content of the same placements; both are sorted.
-func groupsOf(p *plan.Plan) [][]string {
-	type step struct {
-		group int
-		hash  string
-	}
-	numbers, number := map[string]*int{}, 0 // each placement divides the groups
-	for _, pl := range p.Placements {
-		if pl.Spec == nil {
-			continue
+// mostContents limits how many contents of a placement another one is compared with.
+const mostContents = 4
+
+// contentsOf returns the contents that a placement has on its clusters. Most clusters have the same, as far as it matters for
+// references.
+func contentsOf(p *plan.Placement) []reference.OnClusters {
+	out := []reference.OnClusters{}
+	var on [][]int32 // the clusters of each, by index
+	at := 0          // the content of the last cluster
+	for i, c := range p.Clusters {
+		if i == 0 || !sharesManifests(p.Clusters[i-1], c) {
+			at = position(&out, reference.OnClusters{Content: reference.ContentOf(placed(p, c)), Placement: p.Key})
 		}
-		var last step
-		divided, now := map[step]int{}, 0
-		for _, c := range pl.Clusters {
-			group := numbers[c.Binding.Cluster]
-			if group == nil {
-				group = new(int)
-				numbers[c.Binding.Cluster] = group
-			}
-			if here := (step{*group, c.Content.Hash}); now == 0 || here != last {
-				if now = divided[here]; now == 0 {
-					number++
-					now = number
-					divided[here] = now
+		if at == len(on) {
+			on = append(on, nil)
+		}
+		on[at] = append(on[at], int32(i))
+	}
+	for i := range out {
+		out[i].Clusters = func(yield func(string) bool) {
+			for _, at := range on[i] {
+				if !yield(p.Clusters[at].Binding.Cluster) {
+					return
 				}
-				last = here
 			}
-			*group = now
 		}
 	}
-	groups := map[int][]string{}
-	for _, cluster := range slices.Sorted(maps.Keys(numbers)) {
-		groups[*numbers[cluster]] = append(groups[*numbers[cluster]], cluster)
+	return out
+}
+
+// position returns the index of a content among the last ones, to which it is added if it is not equal to any.
+func position(all *[]reference.OnClusters, c reference.OnClusters) int {
+	for i := max(0, len(*all)-mostContents); i < len(*all); i++ {
+		if (*all)[i].Equal(c.Content) {
+			return i
+		}
 	}
-	return slices.SortedFunc(maps.Values(groups), slices.Compare)
+	*all = append(*all, c)
+	return len(*all) - 1
+}
+
+// placed returns the objects of a placement for a cluster.
+func placed(p *plan.Placement, c *plan.OnCluster) []reference.Placed {
+	ignores := func(annotations map[string]string) bool {
+		return annotations[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore
+	}
+	out := make([]reference.Placed, 0, len(c.Content.Manifests))
+	for _, m := range c.Content.Manifests {
+		out = append(out, reference.Placed{Object: m.Object, Ignored: ignores(p.Spec.Annotations) || ignores(m.Object.Content.GetAnnotations())})
+	}
+	return out
+}
+
+// sharesManifests reports whether two clusters get the same manifests in memory.
+func sharesManifests(a, b *plan.OnCluster) bool {
+	x, y := a.Content.Manifests, b.Content.Manifests
+	return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 }

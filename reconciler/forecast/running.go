@@ -35,8 +35,12 @@ type Running struct {
 	// unchanged are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
 	// again.
 	unchanged map[*plan.Placement]bool
-	// problems are those that the fleet has already, without their lines; nil until they are asked for.
-	problems map[problem.Problem]bool
+	// facts were found about the placements of the last forecast with memo.
+	facts facts
+	// problems are those that the fleet has already, without their lines; nil until they are asked for. unrendered are the
+	// placements of plan without valid content for some clusters.
+	problems   map[problem.Problem]bool
+	unrendered *[]*plan.Placement
 }
 
 // NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only reads them.
@@ -107,6 +111,17 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	return o, nil
 }
 
+// unrenderedPlacements returns the placements of the fleet without valid content for some of their clusters.
+func (r *Running) unrenderedPlacements() []*plan.Placement {
+	if r.unrendered == nil {
+		found := slices.DeleteFunc(slices.Clone(r.plan.Placements), func(p *plan.Placement) bool {
+			return !slices.ContainsFunc(p.Clusters, func(c *plan.OnCluster) bool { return !rendered(p, c) })
+		})
+		r.unrendered = &found
+	}
+	return *r.unrendered
+}
+
 func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	held, known := r.holdings(s)
 	in := plan.Input{
@@ -120,11 +135,15 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	if grows || !known { // the memo would have the contents of the last forecast
 		in.Memo = plan.NewMemo()
 	}
-	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan, inForce: r.inForce}
+	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan, inForce: r.inForce, facts: facts{}}
 	if err := internal(o.Plan); err != nil {
 		return nil, err
 	}
-	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
+	if in.Memo == r.memo {
+		r.facts = r.facts.onlyOf(o.Plan)
+		o.facts = r.facts
+	}
+	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan, o.facts)
 	o.before = r.document.renamed(o.Renames)
 	if in.Memo == r.memo && len(o.Renames) == 0 && len(unclearGone(o.Plan)) == 0 {
 		o.unchanged = map[*plan.Placement]bool{}
@@ -149,7 +168,7 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	// Held deletions appear only after every cluster had its turn.
 	in.Ledger, in.Lost = r.newLedger(s)
 	o.before.settle(in.Ledger, o.Plan)
-	in.Memo = plan.NewMemo()
+	in.Memo, o.facts = plan.NewMemo(), facts{}
 	o.Plan, o.unchanged, o.document, o.compared, o.contentChanges = plan.Resolve(in), nil, nil, o.before, nil
 	return o, internal(o.Plan)
 }
@@ -215,12 +234,13 @@ func (o *Forecast) withSettings(changes []PlacementChange) []PlacementChange {
 func (r *Running) NewProblems(o *Forecast) problem.List {
 	if r.problems == nil {
 		r.problems = map[problem.Problem]bool{}
-		for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, missingReferences(r.inForce, r.plan)), r.plan) {
+		known := facts{}
+		for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, missingReferences(r.inForce, r.plan, known)), r.plan, known) {
 			r.problems[withoutLine(p)] = true
 		}
 	}
 	out := slices.Clone(o.Unknown)
-	for _, p := range problemsOf(o.Warnings, o.Plan) {
+	for _, p := range problemsOf(o.Warnings, o.Plan, o.facts) {
 		if !r.problems[withoutLine(p)] {
 			out = append(out, p)
 		}
@@ -228,14 +248,14 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 	return out.ErrorsFirst()
 }
 
-func problemsOf(warnings problem.List, p *plan.Plan) problem.List {
+func problemsOf(warnings problem.List, p *plan.Plan, known facts) problem.List {
 	all := append(slices.Clone(warnings), p.Warnings...)
 	for _, pl := range p.Placements {
 		if pl.Spec == nil {
 			continue
 		}
 		all = append(all, pl.Warnings...)
-		for _, f := range Faults(pl) {
+		for _, f := range known.of(pl).faultList() {
 			f.Severity = problem.Failure // such a commit is accepted
 			all = append(all, f)
 		}
@@ -409,38 +429,43 @@ func (r Rollout) Summary() string {
 	return fmt.Sprintf("%d %s, at most %d unavailable and %d added at a time", r.Clusters, clusters, r.MaxUnavailable, r.MaxSurge)
 }
 
-func rollouts(p *plan.Plan) []Rollout {
+func rollouts(p *plan.Plan, known facts) []Rollout {
 	var out []Rollout
 	for _, pl := range p.Placements {
 		if pl.Spec == nil {
 			continue
 		}
-		r := Rollout{
-			Placement: pl.Key.String(), External: pl.Spec.Spec.Strategy.Type == api.External,
-			MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge,
-		}
-		for _, c := range pl.Clusters {
-			if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
-				r.Clusters++
-			}
-		}
-		for _, c := range pl.Clusters {
-			if c.Deferred {
-				r.hold(c)
-			}
-		}
-		if run := pl.Rollout.Run; run != nil && run.Active() {
-			r.Stages = run.Stages
-		}
-		for _, a := range pl.Rollout.Assign {
-			if a.Changed {
-				r.First = append(r.First, a.Cluster)
-			}
-		}
-		r.First = append(r.First, pl.Rollout.Remove...)
-		if r.Clusters > 0 {
+		if r := known.of(pl).rolloutOf(); r.Clusters > 0 {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// rolloutOf returns the rollout of a placement, with no clusters if none changes.
+func rolloutOf(pl *plan.Placement) Rollout {
+	r := Rollout{
+		Placement: pl.Key.String(), External: pl.Spec.Spec.Strategy.Type == api.External,
+		MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge,
+	}
+	for _, c := range pl.Clusters {
+		if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
+			r.Clusters++
+		}
+	}
+	for _, c := range pl.Clusters {
+		if c.Deferred {
+			r.hold(c)
+		}
+	}
+	if run := pl.Rollout.Run; run != nil && run.Active() {
+		r.Stages = run.Stages
+	}
+	for _, a := range pl.Rollout.Assign {
+		if a.Changed {
+			r.First = append(r.First, a.Cluster)
+		}
+	}
+	r.First = append(r.First, pl.Rollout.Remove...)
+	return r
 }

@@ -109,7 +109,7 @@ func TestRollouts(t *testing.T) {
 			p.Spec = nil
 		}
 		got := ""
-		for _, r := range rollouts(&plan.Plan{Placements: []*plan.Placement{p}}) {
+		for _, r := range rollouts(&plan.Plan{Placements: []*plan.Placement{p}}, facts{}) {
 			got = fmt.Sprintf("%d clusters, first %s", r.Clusters, strings.Join(r.First, " "))
 		}
 		if got != test.want {
@@ -134,7 +134,7 @@ func TestRolloutSummary(t *testing.T) {
 	} {
 		p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{Type: test.strategy}}},
 			Clusters: slices.Repeat([]*plan.OnCluster{cluster}, test.clusters), Rollout: rollout.Plan{Budget: rollout.Budget{MaxUnavailable: 2, MaxSurge: 1}}}
-		if got := rollouts(&plan.Plan{Placements: []*plan.Placement{p}})[0].Summary(); got != test.want {
+		if got := rollouts(&plan.Plan{Placements: []*plan.Placement{p}}, facts{})[0].Summary(); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -261,6 +261,12 @@ func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
 				} else { // an override of its value fails
 					out += fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: %s}}\n", name)
 				}
+				if draw.IntN(3) == 0 { // a reference to what some clusters lack
+					out += fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: %s}, spec: {template: {spec: {containers: [{name: c, envFrom: [{configMapRef: {name: one}}, {secretRef: {name: db}}]}]}}}}\n", name)
+				}
+				if draw.IntN(3) == 0 {
+					out += fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: %s}}\n", name)
+				}
 				if draw.IntN(6) == 0 {
 					out += "override " + name + "/one " + []string{"to v9", "to v9", "gone"}[draw.IntN(3)] + " on eu\n"
 				}
@@ -331,6 +337,34 @@ func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
 	}
 	if skipped < 100 {
 		t.Errorf("only %d placements were not compared again", skipped)
+	}
+}
+
+// What was found about a placement is kept for the next forecast, unless the placement has changed.
+func TestFactsAreKept(t *testing.T) {
+	const fleet = "clusters a b\nnamespace web\nnamespace docs\nplace web\nplace docs\nconfigmap docs/one x\nconfigmap web/one "
+	loader := hub.NewLoader(hub.Options{})
+	in := healthy(load(t, loader, "v1", fleet+"x\n"), noon)
+	plan.Resolve(in).UpdateLedger(in.Ledger)
+	running := NewRunning(in.InForce, plan.Resolve(in), noon)
+	found := func(commit, text string) map[string]*placementFacts {
+		o, err := running.Forecast(load(t, loader, commit, fleet+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.NewProblems(o)
+		out := map[string]*placementFacts{}
+		for p, f := range running.facts {
+			if f.contents == nil || f.faults == nil || f.rollout == nil {
+				t.Errorf("of %s is known %+v", p.Key, f)
+			}
+			out[p.Key.Name] = f
+		}
+		return out
+	}
+	first, second := found("v2", "y\n"), found("v3", "z\n")
+	if len(second) != 2 || second["docs"] != first["docs"] || second["web"] == first["web"] {
+		t.Errorf("the facts are %v, then %v", first, second)
 	}
 }
 

@@ -1,0 +1,63 @@
+package forecast
+
+import (
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/reference"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// facts are what was found about placements of plans. Plans of one memo have most placements in common.
+type facts map[*plan.Placement]*placementFacts
+
+// placementFacts are what was found about a placement that has a spec, from its plan alone. Each is nil until it is asked for.
+type placementFacts struct {
+	placement *plan.Placement
+	contents  []reference.OnClusters
+	faults    *problem.List
+	rollout   *Rollout
+}
+
+// of returns what was found about a placement. More is added to it.
+func (f facts) of(p *plan.Placement) *placementFacts {
+	if f[p] == nil {
+		f[p] = &placementFacts{placement: p}
+	}
+	return f[p]
+}
+
+// onlyOf returns what was found about the placements of a plan.
+func (f facts) onlyOf(p *plan.Plan) facts {
+	out := make(facts, len(p.Placements))
+	for _, pl := range p.Placements {
+		if known := f[pl]; known != nil {
+			out[pl] = known
+		}
+	}
+	return out
+}
+
+// faultList returns the problems of Faults.
+func (f *placementFacts) faultList() problem.List {
+	if f.faults == nil {
+		found := Faults(f.placement)
+		f.faults = &found
+	}
+	return *f.faults
+}
+
+// contentList returns the contents of contentsOf.
+func (f *placementFacts) contentList() []reference.OnClusters {
+	if f.contents == nil {
+		f.contents = contentsOf(f.placement)
+	}
+	return f.contents
+}
+
+// rolloutOf returns the rollout of a placement, with no clusters if none changes.
+func (f *placementFacts) rolloutOf() Rollout {
+	if f.rollout == nil {
+		found := rolloutOf(f.placement)
+		f.rollout = &found
+	}
+	return *f.rollout
+}
