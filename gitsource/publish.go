@@ -89,6 +89,7 @@ func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 func (p *Publisher) Publish(ctx context.Context, c BranchCommit) (BranchState, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	defer p.remote.Close() // pushes are rare, so that the connection is not kept
 	b, err := p.read(ctx, c.Branch)
 	if err != nil {
 		return BranchState{}, fmt.Errorf("read branch %s: %w", c.Branch, err)
@@ -126,7 +127,7 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 		return state, err
 	}
 	state.Head = made.String()
-	return state, p.write(ctx, b, &packp.Command{Name: plumbing.NewBranchReferenceName(c.Branch), Old: b.head, New: made})
+	return state, b.write(ctx, &packp.Command{Name: plumbing.NewBranchReferenceName(c.Branch), Old: b.head, New: made})
 }
 
 // Remove deletes a branch unless other people have pushed to it. A missing branch is not an
@@ -134,12 +135,13 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 func (p *Publisher) Remove(ctx context.Context, branch, marker string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	defer p.remote.Close()
 	b, err := p.read(ctx, branch)
 	if err != nil {
 		return fmt.Errorf("read branch %s: %w", branch, err)
 	}
 	if !b.head.IsZero() && b.own(marker) {
-		err = p.write(ctx, b, &packp.Command{Name: plumbing.NewBranchReferenceName(branch), Old: b.head})
+		err = b.write(ctx, &packp.Command{Name: plumbing.NewBranchReferenceName(branch), Old: b.head})
 	}
 	if err = errors.Join(err, b.close()); err != nil {
 		return fmt.Errorf("delete branch %s: %w", branch, err)
@@ -220,58 +222,67 @@ func (p *Publisher) sign(c *object.Commit) (string, error) {
 	return key.Sign(payload, time.Now())
 }
 
-// write pushes one change of a reference. The server refuses it if the reference is not at the
-// expected hash.
-func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command) (err error) {
-	defer p.remote.Close() // pushes are rare, so that the connection is not kept
-	s, err := p.remote.StartPush(ctx)
+// read begins a push, and fetches the part of the branch that is not in the tracked history into a separate store. A branch that
+// does not exist needs no other request before the push.
+func (p *Publisher) read(ctx context.Context, branch string) (*remoteBranch, error) {
+	st := p.repo.stored.Load()
+	b := &remoteBranch{tracked: st, objects: &layeredObjects{Storage: memory.NewStorage(), store: st, limit: p.cfg.Limits.FileBytes}}
+	err := p.start(ctx, b, plumbing.NewBranchReferenceName(branch))
+	if err == nil && !b.head.IsZero() {
+		err = p.fetch(ctx, b)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// start begins the push session of a branch.
+func (p *Publisher) start(ctx context.Context, b *remoteBranch, name plumbing.ReferenceName) (err error) {
+	if b.session, err = p.remote.StartPush(ctx); err != nil {
+		return err
+	}
+	b.refs, err = b.session.List(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		b.refs, err = packp.NewAdvRefs(), nil
+	}
+	if err != nil {
+		return asPush(err)
+	}
+	b.head = b.refs.References[name.String()]
+	return nil
+}
+
+// fetch reads the commit of a branch that exists.
+func (p *Publisher) fetch(ctx context.Context, b *remoteBranch) (err error) {
+	if b.tracked.Has(b.head) {
+		b.merged, err = p.repo.follows(ctx, b.tracked, b.head)
+	} else {
+		err = p.fetchLayer(ctx, b)
+	}
+	if errors.Is(err, ErrTooLarge) {
+		b.tooLarge = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if b.commit, err = object.GetCommit(b.objects, b.head); err != nil {
+		return fmt.Errorf("commit %s: %w", b.head, err)
+	}
+	return nil
+}
+
+func (p *Publisher) fetchLayer(ctx context.Context, b *remoteBranch) (err error) {
+	s, _, err := p.list(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	refs, err := s.List(ctx)
-	if err == nil {
-		err = remote.Update(ctx, s, refs, c, b.objects, slices.Collect(maps.Keys(b.objects.Objects)))
-	}
-	if refused, ok := errors.AsType[*remote.HTTPError](err); ok {
-		refused.Push = true
-	}
-	return err
-}
-
-// read fetches the part of a branch that is not in the tracked history into a separate store.
-func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, err error) {
-	defer p.remote.Close()
-	s, refs, err := p.list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	st := p.repo.stored.Load()
-	b = &remoteBranch{
-		head:    refs[plumbing.NewBranchReferenceName(branch).String()],
-		tracked: st,
-		objects: &layeredObjects{Storage: memory.NewStorage(), store: st, limit: p.cfg.Limits.FileBytes},
-	}
-	if b.head.IsZero() {
-		return b, nil
-	}
-	if st.Has(b.head) {
-		b.merged, err = p.repo.follows(ctx, st, b.head)
-	} else if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.Prefix+".branch", b.head); err == nil {
+	if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.Prefix+".branch", b.head); err == nil {
 		b.objects.store = b.fetched
 	}
-	if errors.Is(err, ErrTooLarge) {
-		b.tooLarge = true
-		return b, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if b.commit, err = object.GetCommit(b.objects, b.head); err != nil {
-		return nil, errors.Join(fmt.Errorf("commit %s: %w", b.head, err), b.close())
-	}
-	return b, nil
+	return err
 }
 
 // follows reports whether the last accepted commit descends from a commit of the store. A
@@ -290,10 +301,12 @@ func (r *Repo) follows(ctx context.Context, st *objects.Store, h plumbing.Hash) 
 	return descends, err
 }
 
-// A remoteBranch is a branch as it was read from the remote.
+// A remoteBranch is a branch as it was read from the remote, with the session that may push it.
 type remoteBranch struct {
-	head   plumbing.Hash // zero if the branch does not exist
-	commit *object.Commit
+	session remote.PushSession
+	refs    *packp.AdvRefs
+	head    plumbing.Hash // zero if the branch does not exist
+	commit  *object.Commit
 	// tracked is the store of the tracked history.
 	tracked *objects.Store
 	// objects has the tracked history and the branch.
@@ -306,10 +319,27 @@ type remoteBranch struct {
 }
 
 func (b *remoteBranch) close() error {
-	if b.fetched == nil {
-		return nil
+	var err error
+	if b.session != nil {
+		err = b.session.Close()
 	}
-	return b.fetched.Remove()
+	if b.fetched != nil {
+		err = errors.Join(err, b.fetched.Remove())
+	}
+	return err
+}
+
+// write pushes one change of the branch. The server refuses it if the branch has moved since it was read.
+func (b *remoteBranch) write(ctx context.Context, c *packp.Command) error {
+	return asPush(remote.Update(ctx, b.session, b.refs, c, b.objects, slices.Collect(maps.Keys(b.objects.Objects))))
+}
+
+// asPush marks the error of a request to write.
+func asPush(err error) error {
+	if refused, ok := errors.AsType[*remote.HTTPError](err); ok {
+		refused.Push = true
+	}
+	return err
 }
 
 // own reports whether nobody else has pushed to a branch: it has no commit on top of the

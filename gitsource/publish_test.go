@@ -18,6 +18,7 @@ type publishing struct {
 	*Publisher
 	t      *testing.T
 	daemon *runner
+	server *githttp.Server
 	repo   githttp.Scratch
 	main   string
 }
@@ -30,7 +31,7 @@ const (
 func newPublishing(t *testing.T, signingKey string) *publishing {
 	t.Helper()
 	s := githttp.Serve(t, githttp.Config{Token: "writer"})
-	p := &publishing{t: t, repo: s.Repo(t, "hub.git")}
+	p := &publishing{t: t, server: s, repo: s.Repo(t, "hub.git")}
 	p.main = p.repo.Commit(t, "main", map[string]string{"apps/web.yaml": "replicas: 1\n", "other": "1"})
 	cfg := config(t, s.URL("hub.git"))
 	cfg.Auth.Token = remote.SecretSource{File: writeTemp(t, "token", "writer")}
@@ -114,6 +115,20 @@ func TestABranchIsPublishedOnce(t *testing.T) {
 	}
 	_, err = p.Publish(t.Context(), BranchCommit{Branch: driftBranch, Base: p.main, Files: map[string][]byte{"other": []byte("1")}, Message: driftMarker, Marker: driftMarker})
 	wantError(t, err, "the commit would change nothing")
+}
+
+// A new branch is pushed with two requests: its push begins with a list of the branches, which says that there is none.
+func TestANewBranchIsPushedAtOnce(t *testing.T) {
+	p := newPublishing(t, "")
+	before := len(p.server.Requests())
+	p.publish(map[string][]byte{"other": []byte("2")})
+	var got []string
+	for _, r := range p.server.Requests()[before:] {
+		got = append(got, fmt.Sprintf("%s refs=%t", r.Service, r.Refs))
+	}
+	if text := strings.Join(got, ", "); text != "git-receive-pack refs=true, git-receive-pack refs=false" {
+		t.Errorf("sent %s", text)
+	}
 }
 
 // A branch to which people have pushed is not changed, whatever happens to the base.
