@@ -43,7 +43,7 @@ func contentsOf(p *plan.Placement) []reference.OnClusters {
 	at := 0          // the content of the last cluster
 	for i, c := range p.Clusters {
 		if i == 0 || !sharesManifests(p.Clusters[i-1], c) {
-			at = position(&out, reference.OnClusters{Content: reference.ContentOf(placed(p, c)), Placement: p.Key})
+			at = position(&out, reference.OnClusters{Content: reference.ContentOf(placedOn(p, c)), Placement: p.Key})
 		}
 		if at == len(on) {
 			on = append(on, nil)
@@ -73,8 +73,8 @@ func position(all *[]reference.OnClusters, c reference.OnClusters) int {
 	return len(*all) - 1
 }
 
-// placed returns the objects of a placement for a cluster.
-func placed(p *plan.Placement, c *plan.OnCluster) []reference.Placed {
+// placedOn returns the objects of a placement for a cluster.
+func placedOn(p *plan.Placement, c *plan.OnCluster) []reference.Placed {
 	ignores := func(annotations map[string]string) bool {
 		return annotations[api.MissingReferencesAnnotation] == api.MissingReferencesIgnore
 	}

@@ -225,7 +225,7 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 	}
 	// a held drift was counted when it was found
 	dr.record(o.task, api.DriftRepaired, what, dr.memory.State(o.placement, o.manifest.ID) != api.DriftHeld)
-	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, change).Inc()
+	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, change)
 	attrs := []any{"cluster", dr.cfg.Name, "placement", o.placement.String(),
 		"object", o.manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
 	if what.Message != "" {
@@ -246,7 +246,7 @@ func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 
 // warnLeft counts and logs drift that was found now and is not reverted.
 func (dr *driftRecorder) warnLeft(o *outcome, message string, attrs ...any) {
-	dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
+	dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
 	dr.cfg.Log.Warn(message, append([]any{"cluster", dr.cfg.Name, "placement", o.placement.String(), "object", o.manifest.ID.String()}, attrs...)...)
 }
 
@@ -291,7 +291,7 @@ func (dr *driftRecorder) countUndone(t task, l *observed.Object) (mayApply bool)
 func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
 	f := dr.flips[id].Flips
 	dr.flips[id] = flips{f.Flip(now, by), this, f}
-	dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
+	dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
 }
 
 // contest records that the drift of an object is not reverted for a while, since reverting it
@@ -447,7 +447,7 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 		return false
 	}
 	if anew {
-		dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
+		dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
 		dr.cfg.Log.Warn("something was added to an object, and is left as it is", "cluster", dr.cfg.Name, "placement", p.String(),
 			"object", id.String(), "by", drift.By(now.By), "paths", drift.Paths(shown))
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -162,11 +161,11 @@ func TestRecordedDrift(t *testing.T) {
 			if d := s.drifts.memory[web][m.ID]; d.State != test.want || d.Count != test.count {
 				t.Errorf("recorded: %q, drifted %d times, want %q and %d", d.State, d.Count, test.want, test.count)
 			}
-			if n := testutil.ToFloat64(s.cfg.Metrics.Drifts.WithLabelValues("east")); n != test.undone {
+			if n := s.cfg.Metrics.Drifts.Value("east"); n != test.undone {
 				t.Errorf("%v drifts are counted, want %v", n, test.undone)
 			}
 			for _, change := range []string{"edited", "deleted"} {
-				if n := testutil.ToFloat64(s.cfg.Metrics.Repairs.WithLabelValues("east", change)); (n == 1) != (test.repairs == change) {
+				if n := s.cfg.Metrics.Repairs.Value("east", change); (n == 1) != (test.repairs == change) {
 					t.Errorf("%v reverted drifts are counted as %s", n, change)
 				}
 			}
@@ -197,7 +196,7 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	if state := s.drifts.memory.State(web, m.ID); state != api.DriftContested {
 		t.Errorf("recorded: %s", state)
 	}
-	if n := testutil.ToFloat64(s.cfg.Metrics.Drifts.WithLabelValues("east")); n != diff.Contest {
+	if n := s.cfg.Metrics.Drifts.Value("east"); n != diff.Contest {
 		t.Errorf("%v drifts are counted, want %d", n, diff.Contest)
 	}
 }

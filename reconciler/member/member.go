@@ -278,7 +278,7 @@ func (a *Agent) Run(ctx context.Context) {
 		}
 		a.connection.Memory.Reset()
 		if connection.IsExceeded(err) { // although the server answers, so that lost does not grow
-			a.config.Metrics.OverBudget.WithLabelValues(a.config.Name).Inc()
+			a.config.Metrics.OverBudget.Inc(a.config.Name)
 			a.lost(ctx, connection.GivenUp(err), overBudget.Next(30*time.Second, 10*time.Minute))
 			continue
 		}

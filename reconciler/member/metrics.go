@@ -5,42 +5,41 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 // Metrics count what agents do. The caller registers them.
 type Metrics struct {
 	connection.Metrics
 	// Operations counts operations on objects, by cluster, action and result.
-	Operations *prometheus.CounterVec
+	Operations *series.Vec
 	// OperationSeconds measures the operations on all clusters together, since buckets for each
 	// of thousands of clusters would be most of a scrape.
 	OperationSeconds prometheus.Histogram
 	// ProbeSeconds is how long the last health probe took, by cluster.
-	ProbeSeconds *prometheus.GaugeVec
+	ProbeSeconds *series.Vec
 	// WatchRestarts counts watches that failed, by cluster.
-	WatchRestarts *prometheus.CounterVec
+	WatchRestarts *series.Vec
 	// OverBudget counts how often a cluster was given up because its API server answered with too
 	// much, by cluster.
-	OverBudget *prometheus.CounterVec
+	OverBudget *series.Vec
 	// Repairs counts objects that were applied again because of drift, by cluster and by
 	// whether they were edited or deleted, or something was added.
-	Repairs *prometheus.CounterVec
+	Repairs *series.Vec
 	// Drifts counts how often others changed or deleted what had been applied, or added to it, by cluster.
-	Drifts *prometheus.CounterVec
+	Drifts *series.Vec
 	// SweepMissed counts changes that a sweep found and no watch had reported, by cluster.
-	SweepMissed *prometheus.CounterVec
+	SweepMissed *series.Vec
 	// Swept is when the last sweep was completed, by cluster.
-	Swept *prometheus.GaugeVec
+	Swept *series.Vec
 }
 
 // NewMetrics returns metrics that count from zero.
 func NewMetrics() *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gitfleet_" + name, Help: help}, append([]string{"cluster"}, labels...))
+	counter := func(name, help string, labels ...string) *series.Vec {
+		return series.NewCounter("gitfleet_"+name, help, labels...)
 	}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gitfleet_" + name, Help: help}, []string{"cluster"})
-	}
+	gauge := func(name, help string) *series.Vec { return series.NewGauge("gitfleet_"+name, help) }
 	return &Metrics{
 		Metrics:    connection.NewMetrics(),
 		Operations: counter("operations_total", "Operations on objects of member clusters, by action and result: ok, conflict or error.", "action", "result"),
@@ -69,19 +68,18 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 // first increase of a series that begins at one.
 func (m *Metrics) begin(cluster string) {
 	for _, change := range []string{"edited", "deleted", "added"} {
-		m.Repairs.WithLabelValues(cluster, change)
+		m.Repairs.Add(0, cluster, change)
 	}
-	for _, v := range []*prometheus.CounterVec{m.Drifts, m.SweepMissed, m.WatchRestarts, m.OverBudget} {
-		v.WithLabelValues(cluster)
+	for _, v := range []*series.Vec{m.Drifts, m.SweepMissed, m.WatchRestarts, m.OverBudget} {
+		v.Add(0, cluster)
 	}
 }
 
 // forget removes all series of a cluster.
 func (m *Metrics) forget(cluster string) {
-	series := prometheus.Labels{"cluster": cluster}
 	for _, c := range m.Collectors() {
-		if vec, ok := c.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
-			vec.DeletePartialMatch(series)
+		if vec, ok := c.(*series.Vec); ok {
+			vec.Delete(cluster)
 		}
 	}
 }
@@ -95,5 +93,5 @@ func (m *Metrics) done(cluster, action string, err error) {
 	case err != nil:
 		result = "error"
 	}
-	m.Operations.WithLabelValues(cluster, action, result).Inc()
+	m.Operations.Inc(cluster, action, result)
 }

@@ -38,7 +38,7 @@ func newSweeper(v *valueChecker) *sweeper {
 func (w *sweeper) next() (gvk schema.GroupVersionKind, more bool) {
 	if len(w.remaining) == 0 {
 		w.busy = false
-		w.cfg.Metrics.Swept.WithLabelValues(w.cfg.Name).SetToCurrentTime()
+		w.cfg.Metrics.Swept.Set(float64(time.Now().UnixNano())/1e9, w.cfg.Name)
 		return gvk, false
 	}
 	gvk, w.remaining = w.remaining[0], w.remaining[1:]
@@ -152,7 +152,7 @@ func (w *sweeper) confirmUnreported(ctx context.Context) (changed map[api.ID]boo
 			w.live.Put(id, read)
 		}
 		changed[id] = true
-		w.cfg.Metrics.SweepMissed.WithLabelValues(w.cfg.Name).Inc()
+		w.cfg.Metrics.SweepMissed.Inc(w.cfg.Name)
 		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
 			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
 		if k := w.watch.Of(t.gvk()); k != nil {

@@ -283,7 +283,7 @@ func (dr *driftRecorder) recordRemoved(o *outcome) {
 		by = now.By[0].Manager
 	}
 	dr.removals[o.manifest.ID] = dr.removals[o.manifest.ID].Flip(time.Now(), by)
-	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, "added").Inc()
+	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, "added")
 	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
 		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
 }

@@ -100,7 +100,7 @@ var libraryRules = []libraryRule{
 	},
 	{
 		[]string{"github.com/prometheus"},
-		[]string{"reconciler", "reconciler/history", "reconciler/member", "reconciler/member/connection", "reconciler/member/probe", "reconciler/member/watch", "reconciler/server", "cmd/gitfleet/daemon"},
+		[]string{"reconciler", "reconciler/history", "reconciler/member", "reconciler/member/connection", "reconciler/member/series", "reconciler/server", "cmd/gitfleet/daemon"},
 		"it is not among the packages with metrics; add it in test/arch/libraries.go",
 	},
 	{

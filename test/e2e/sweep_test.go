@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -72,8 +71,8 @@ func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "lost-edit", "a"), configMap(ns, "lost-deletion", "a"), configMap(ns, "other", "a"), deployment(ns, "web", 2, nil))})
 	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() })
-	swept := func() float64 { return testutil.ToFloat64(metrics.Swept.WithLabelValues("member-1")) }
-	missed := func() float64 { return testutil.ToFloat64(metrics.SweepMissed.WithLabelValues("member-1")) }
+	swept := func() float64 { return metrics.Swept.Value("member-1") }
+	missed := func() float64 { return metrics.SweepMissed.Value("member-1") }
 	a.eventually("swept", func() (bool, error) { return swept() > 0, nil })
 	a.sent.Reset()
 	first := swept()

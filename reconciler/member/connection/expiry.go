@@ -116,10 +116,10 @@ func tokenValidity(token string) validity {
 // setExpiry exports the validity of the credentials of a cluster, or that they have no known end.
 func (m *Metrics) setExpiry(cluster string, v validity) {
 	if v.until.IsZero() {
-		m.Expiry.DeleteLabelValues(cluster)
-		m.RenewalDue.DeleteLabelValues(cluster)
+		m.Expiry.Delete(cluster)
+		m.RenewalDue.Delete(cluster)
 		return
 	}
-	m.Expiry.WithLabelValues(cluster).Set(float64(v.until.Unix()))
-	m.RenewalDue.WithLabelValues(cluster).Set(float64(v.due().Unix()))
+	m.Expiry.Set(float64(v.until.Unix()), cluster)
+	m.RenewalDue.Set(float64(v.due().Unix()), cluster)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 // Metrics count the requests to all clusters, and tell when credentials expire. The caller registers
@@ -15,36 +17,29 @@ type Metrics struct {
 	// Requests counts requests by cluster, verb and code. InFlight is the number of requests,
 	// except watches, that wait for a response, by cluster. RequestSeconds is the time until a
 	// response begins, by verb, for all clusters together.
-	Requests       *prometheus.CounterVec
-	InFlight       *prometheus.GaugeVec
+	Requests       *series.Vec
+	InFlight       *series.Vec
 	RequestSeconds *prometheus.HistogramVec
 	// Expiry is when the credentials in use expire, and RenewalDue when they should have been
 	// renewed, by cluster; credentials without a known end have neither.
-	Expiry, RenewalDue *prometheus.GaugeVec
+	Expiry, RenewalDue *series.Vec
 }
 
 // NewMetrics returns metrics that count from zero.
 func NewMetrics() Metrics {
 	return Metrics{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gitfleet_member_requests_total",
-			Help: "Requests to the API server of a member cluster, by verb and status code; the code is 429 for a throttled request, and error for one without a response.",
-		}, []string{"cluster", "verb", "code"}),
-		InFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gitfleet_member_requests_in_flight", Help: "Requests to the API server of a member cluster that wait for a response, except watches.",
-		}, []string{"cluster"}),
+		Requests: series.NewCounter("gitfleet_member_requests_total",
+			"Requests to the API server of a member cluster, by verb and status code; the code is 429 for a throttled request, and error for one without a response.",
+			"verb", "code"),
+		InFlight: series.NewGauge("gitfleet_member_requests_in_flight", "Requests to the API server of a member cluster that wait for a response, except watches."),
 		RequestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gitfleet_member_request_duration_seconds", Help: "Time until an API server begins to respond to a request, by verb, over all member clusters.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}, []string{"verb"}),
-		Expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gitfleet_member_credentials_expiry_timestamp_seconds",
-			Help: "Unix time at which the client certificate or the token for a member cluster expires; absent if that is not known or never.",
-		}, []string{"cluster"}),
-		RenewalDue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gitfleet_member_credentials_renewal_due_timestamp_seconds",
-			Help: "Unix time from which on the client certificate or the token for a member cluster should have been renewed: a tenth of its lifetime before it expires, but at most 14 days; absent if it is not known when it expires.",
-		}, []string{"cluster"}),
+		Expiry: series.NewGauge("gitfleet_member_credentials_expiry_timestamp_seconds",
+			"Unix time at which the client certificate or the token for a member cluster expires; absent if that is not known or never."),
+		RenewalDue: series.NewGauge("gitfleet_member_credentials_renewal_due_timestamp_seconds",
+			"Unix time from which on the client certificate or the token for a member cluster should have been renewed: a tenth of its lifetime before it expires, but at most 14 days; absent if it is not known when it expires."),
 	}
 }
 
@@ -64,9 +59,8 @@ type meter struct {
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb := verbOf(r)
 	if verb != watchVerb {
-		waiting := m.metrics.InFlight.WithLabelValues(m.cluster)
-		waiting.Inc()
-		defer waiting.Dec()
+		m.metrics.InFlight.Inc(m.cluster)
+		defer m.metrics.InFlight.Dec(m.cluster)
 	}
 	start := time.Now()
 	answer, err := m.next.RoundTrip(r)
@@ -75,7 +69,7 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		code = strconv.Itoa(answer.StatusCode)
 	}
-	m.metrics.Requests.WithLabelValues(m.cluster, verb, code).Inc()
+	m.metrics.Requests.Inc(m.cluster, verb, code)
 	return answer, err
 }
 

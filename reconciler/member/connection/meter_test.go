@@ -14,7 +14,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	metrics := NewMetrics()
 	inFlight := -1.0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		inFlight = testutil.ToFloat64(metrics.InFlight.WithLabelValues("east"))
+		inFlight = metrics.InFlight.Value("east")
 		if r.URL.Path == "/busy" {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}

@@ -14,12 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 // Config configures a Prober. All fields must be set except UID and Version.
@@ -29,7 +29,7 @@ type Config struct {
 	// nodes and pods.
 	Interval, Observe time.Duration
 	// Seconds is how long the last probe took, by cluster.
-	Seconds *prometheus.GaugeVec
+	Seconds *series.Vec
 	Log     *slog.Logger
 	// Publish is called with each result, unless the result is of another cluster than before.
 	Publish func(Result)
@@ -168,7 +168,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	defer cancel()
 	p := Result{At: time.Now()}
 	p.Err = pr.conn.Ready(ctx)
-	pr.cfg.Seconds.WithLabelValues(pr.cfg.Cluster).Set(time.Since(p.At).Seconds())
+	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
 	if p.Err != nil {
 		pr.Doubt()
 		p.Unauthorized = apierrors.IsUnauthorized(p.Err)

@@ -18,11 +18,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -303,7 +303,7 @@ func TestUnusableCredentialsArePublishedAtOnce(t *testing.T) {
 		var last ledger.ClusterSeen
 		pr := New(c, Config{
 			Cluster: "east", Interval: time.Hour, Observe: 24 * time.Hour, Log: slog.New(slog.DiscardHandler), Publish: func(r Result) { last = r.Seen("east") },
-			Seconds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "seconds"}, []string{"cluster"}),
+			Seconds: series.NewGauge("seconds", ""),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		pr.Start(ctx, "")

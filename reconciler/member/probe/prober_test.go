@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 func serverOf(t *testing.T, h http.Handler) *rest.Config {
@@ -41,6 +41,6 @@ func proberWith(t *testing.T, timeout time.Duration, credentials *rest.Config) *
 	t.Cleanup(c.Close)
 	return New(c, Config{
 		Cluster: "east", Interval: 10 * time.Second, Observe: time.Minute, Log: log, Publish: func(Result) {},
-		Seconds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "seconds"}, []string{"cluster"}),
+		Seconds: series.NewGauge("seconds", ""),
 	})
 }

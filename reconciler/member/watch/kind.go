@@ -192,7 +192,7 @@ func (w *Set) waitAfterFailure(ctx context.Context, k *Kind, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
+	w.cfg.Restarts.Inc(w.cfg.Cluster)
 	if connection.IsExceeded(err) {
 		w.Changes.Exceed(err)
 	}

@@ -12,20 +12,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 // Config configures a Set.
 type Config struct {
 	Cluster string
 	// Restarts counts failed watches, by cluster.
-	Restarts *prometheus.CounterVec
+	Restarts *series.Vec
 	Log      *slog.Logger
 	// Expressions are the availability expressions of the desired objects.
 	Expressions *availability.Expressions

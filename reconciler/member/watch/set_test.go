@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 // setOf returns a set of watches of a server.
@@ -34,7 +34,7 @@ func setWith(t *testing.T, connect func(context.Context) (*rest.Config, error), 
 	return New(c, Config{
 		Interrupted: func() {},
 		Cluster:     "east", Log: log, Expressions: availability.New(&availability.Cache{}),
-		Restarts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "restarts"}, []string{"cluster"}),
+		Restarts: series.NewCounter("restarts", ""),
 	})
 }
 
