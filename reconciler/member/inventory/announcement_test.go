@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -64,8 +65,13 @@ func TestAnnouncedObjectsAreInInventories(t *testing.T) {
 	}
 	three := addition(c, "three")
 	save(t, st, &three)
-	if id := announcementID("prod"); at.Stored[id.Name] != nil || st.Has(id) {
+	id := announcementID("prod")
+	if at.Stored[id.Name] != nil || st.Has(id) {
 		t.Error("the announcement is still there")
+	}
+	st.cfg.Live.Put(id, &observed.Object{Fleet: "prod", Version: 7}) // an event that arrives late
+	if got := st.WrittenByOthers(map[api.ID]bool{id: true}); len(got) > 0 {
+		t.Errorf("taken for that of another fleet: %v", got)
 	}
 }
 

@@ -143,10 +143,11 @@ func (st *Store) Changed(id api.ID, suspect bool) (p api.PlacementKey, changed b
 
 // WrittenByOthers returns those of some objects that are inventories or claims with our fleet
 // name and that others have written. Another gitfleet owns the same fields as we do, so that
-// only the version shows this.
+// only the version shows this. Who writes an announcement writes the claim or inventories, too.
 func (st *Store) WrittenByOthers(objects map[api.ID]bool) []api.ID {
+	announcement := announcementID(st.cfg.Fleet)
 	return slices.DeleteFunc(slices.Collect(maps.Keys(objects)), func(id api.ID) bool {
-		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace {
+		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace || id == announcement {
 			return true
 		}
 		l, p := st.cfg.Live.Of(id), st.parts.Of(id)
