@@ -77,12 +77,14 @@ func (s *RolloutGateSpec) Address() (field, address string) {
 
 // An ObjectsGate passes when a condition has been true of objects of the placement, on every cluster of the stage, for a time.
 type ObjectsGate struct {
-	// APIVersion and Kind are those of the objects, such as apps/v1 and Deployment; any version of the group is meant.
+	// APIVersion is that of the objects, such as apps/v1; any version of the group is meant.
 	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Namespace and Name are those of the objects; all of the kind that the placement has on a cluster are meant without them.
+	// Kind is that of the objects, such as Deployment.
+	Kind string `json:"kind"`
+	// Namespace is that of the objects; those in all namespaces are meant without it.
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
+	// Name is that of the objects; all of the kind that the placement has on a cluster are meant without it.
+	Name string `json:"name,omitempty"`
 	// Condition is a CEL expression that has to be true of each object, in which object is the object as it is in Git, with the status,
 	// the generation and the creation time that the cluster reports.
 	Condition    string `json:"condition"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -43,6 +44,8 @@ func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Des
 			c.WithLabelValues(values...)
 		case *prometheus.HistogramVec:
 			c.WithLabelValues(values...)
+		case *series.Vec:
+			c.Set(0, values[0], values[1:]...)
 		}
 	}
 	all := map[string]*prometheus.Desc{}
