@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,8 +24,10 @@ import (
 // placements, so that their inventories, each of which is written anyway after that, need not be written before,
 // too. A cluster that joins a fleet of a hundred placements is thus written to a hundred times less.
 //
-// For a placement it counts until the inventory with the serial number in it is written. It is deleted with the
-// last of those. It has the labels of inventories, so that one list request reads both.
+// Of each placement it has the serial number that the next write of its inventory gets, and it counts for the
+// placement as long as the inventory on the cluster has a lower one. It is deleted with the last inventory that is
+// written, and has nothing of a placement whose inventory is deleted, since that would begin to count again. It has
+// the labels of inventories, so that one list request reads both.
 
 // announcementPart is the value of label on an announcement.
 const announcementPart = "announcement"
@@ -41,12 +45,33 @@ func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
 	if len(st.announced) > 0 {
 		return false
 	}
-	raw, err := packAdditions(st, additions)
+	all := make(map[api.PlacementKey]encoded, len(additions))
+	for i := range additions {
+		e := additions[i].encoded()
+		e.Serial = st.cfg.Serials[e.Placement] + 1
+		all[e.Placement] = e
+	}
+	raw, err := packAdditions(all)
 	if err != nil || len(raw) > partSize || st.ensureClaim(ctx) != nil {
 		return false
 	}
-	id, digest := announcementID(st.cfg.Fleet), digestOf(raw)
-	annotations := map[string]any{digestKey: digest}
+	st.announced = map[api.PlacementKey]encoded{} // if the response is lost, it may be there, and is deleted later
+	if writeAnnouncement(ctx, st, raw) != nil {
+		return false
+	}
+	st.announced = all
+	return true
+}
+
+// packAdditions returns the bytes of an announcement.
+func packAdditions(additions map[api.PlacementKey]encoded) ([]byte, error) {
+	list := slices.SortedFunc(maps.Values(additions), func(a, b encoded) int { return a.Placement.Compare(b.Placement) })
+	return ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
+}
+
+func writeAnnouncement(ctx context.Context, st *Store, raw []byte) error {
+	id := announcementID(st.cfg.Fleet)
+	annotations := map[string]any{digestKey: digestOf(raw)}
 	st.membership.annotate(annotations)
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -58,32 +83,28 @@ func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
 		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(raw)},
 	})
 	if err != nil {
-		return false
-	}
-	var written *metav1.PartialObjectMetadata
-	if err := st.withNamespace(ctx, func() (err error) {
-		written, err = st.conn.Patch(ctx, ConfigMaps, id, body, true)
 		return err
-	}); err != nil {
-		return false
 	}
-	st.put(api.PlacementKey{}, written)
-	st.announced = make(map[api.PlacementKey]bool, len(additions))
-	for i := range additions {
-		st.announced[additions[i].Placement] = true
-	}
-	return true
+	return st.withNamespace(ctx, func() error {
+		written, err := st.conn.Patch(ctx, ConfigMaps, id, body, true)
+		if err == nil {
+			st.put(api.PlacementKey{}, written)
+		}
+		return err
+	})
 }
 
-// packAdditions returns the bytes of an announcement.
-func packAdditions(st *Store, additions []Inventory) ([]byte, error) {
-	list := make([]encoded, 0, len(additions))
-	for i := range additions {
-		e := additions[i].encoded()
-		e.Serial = st.cfg.Serials[e.Placement] + 1
-		list = append(list, e)
+// additionsOf decodes an announcement.
+func additionsOf(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error) {
+	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
 	}
-	return ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
+	if want := o.GetAnnotations()[digestKey]; digestOf(raw) != want {
+		return nil, fmt.Errorf("its digest is not %s", want)
+	}
+	return left.unpackList(raw)
 }
 
 // addAnnounced adds to inventories the items of the announcement on the cluster, if there is one, as far as it
@@ -93,16 +114,8 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 		return nil
 	}
 	st.put(api.PlacementKey{}, o)
-	st.announced = map[api.PlacementKey]bool{}
-	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if want := o.GetAnnotations()[digestKey]; err == nil && digestOf(raw) != want {
-		err = fmt.Errorf("its digest is not %s", want)
-	}
-	var additions []*Inventory
-	if err == nil {
-		additions, err = left.unpackList(raw)
-	}
+	st.announced = map[api.PlacementKey]encoded{}
+	additions, err := additionsOf(o, left)
 	switch {
 	case connection.IsExceeded(err), left.ctx.Err() != nil:
 		return fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
@@ -116,7 +129,8 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 		if st.present[a.Placement] >= a.serial {
 			continue
 		}
-		st.announced[a.Placement] = true
+		st.announced[a.Placement] = a.encoded()
+		a.serial = 0
 		inv := all[a.Placement]
 		if inv == nil {
 			a.owner = owner
@@ -134,17 +148,37 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 	return nil
 }
 
-// withdraw ends the announcement for a placement whose inventory was written or deleted, and deletes the
-// announcement with the last. One that could not be deleted counts no longer all the same, and is deleted
-// with another inventory.
+// withdraw ends the announcement for a placement whose inventory was written, and deletes it with the last. One that
+// could not be deleted counts no longer all the same, and is deleted with another inventory.
 func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
 	delete(st.announced, p)
-	if st.announced == nil || len(st.announced) > 0 {
-		return
+	if st.announced != nil && len(st.announced) == 0 {
+		deleteAnnouncement(ctx, st) //nolint:errcheck // see above
 	}
+}
+
+// forgetAnnounced removes a placement from the announcement, before its inventory is deleted.
+func forgetAnnounced(ctx context.Context, st *Store, p api.PlacementKey) error {
+	if st.announced == nil {
+		return nil
+	}
+	delete(st.announced, p)
+	if len(st.announced) == 0 {
+		return deleteAnnouncement(ctx, st)
+	}
+	raw, err := packAdditions(st.announced)
+	if err != nil {
+		return err
+	}
+	return writeAnnouncement(ctx, st, raw)
+}
+
+func deleteAnnouncement(ctx context.Context, st *Store) error {
 	id := announcementID(st.cfg.Fleet)
-	if _, err := st.conn.Delete(ctx, ConfigMaps, id, "", metav1.DeletePropagationBackground); err == nil {
-		st.announced = nil
-		st.drop(id)
+	if _, err := st.conn.Delete(ctx, ConfigMaps, id, "", metav1.DeletePropagationBackground); err != nil {
+		return err
 	}
+	st.announced = nil
+	st.drop(id)
+	return nil
 }

@@ -2,7 +2,10 @@ package inventory
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -90,6 +93,34 @@ func TestAnnouncementOfACrashIsDeleted(t *testing.T) {
 	}
 	if id := announcementID("prod"); at.Stored[id.Name] != nil {
 		t.Error("the announcement is still there")
+	}
+}
+
+// The inventory of a placement that is deleted does not come back with an announcement that still counts for others, or
+// that was written although the response was lost.
+func TestDeletedInventoryIsAnnouncedNoLonger(t *testing.T) {
+	a, b := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}
+	for _, lost := range []bool{false, true} {
+		at := apiserver.NewConfigMaps()
+		st := storeAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if lost && strings.HasSuffix(r.URL.Path, announcementID("prod").Name) && r.Method == http.MethodPatch {
+				at.ServeHTTP(httptest.NewRecorder(), r)
+				apiserver.Refuse(w, http.StatusInternalServerError, "the response is lost")
+				return
+			}
+			at.ServeHTTP(w, r)
+		}))
+		if done := Announce(t.Context(), st, []Inventory{addition(a, "one"), addition(b, "two")}); done == lost {
+			t.Fatalf("lost: %t, announced: %t", lost, done)
+		}
+		inv := addition(a, "one")
+		save(t, st, &inv)
+		if err := st.Delete(t.Context(), &inv); err != nil {
+			t.Fatal(err)
+		}
+		if got := load(t, storeAt(t, at)); got[a] != nil || !lost && !slices.Equal(namesIn(got[b]), []string{"two"}) {
+			t.Errorf("lost: %t: a has %v, b has %v", lost, namesIn(got[a]), namesIn(got[b]))
+		}
 	}
 }
 

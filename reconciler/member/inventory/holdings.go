@@ -66,8 +66,39 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		}
 		all = append(all, h)
 	}
+	for _, o := range chunks {
+		if o.GetLabels()[label] == announcementPart {
+			all = addAnnouncedHoldings(all, o, chunks, left)
+		}
+	}
 	slices.SortFunc(all, func(a, b Holding) int {
 		return cmp.Or(cmp.Compare(a.Fleet, b.Fleet), cmp.Compare(a.Placement, b.Placement))
 	})
 	return all, nil
+}
+
+// addAnnouncedHoldings adds what an announcement lists of inventories that were not written since. One that is damaged
+// has nothing.
+func addAnnouncedHoldings(all []Holding, o *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured, left *unpacking) []Holding {
+	additions, err := additionsOf(o, left)
+	if err != nil {
+		return all
+	}
+	fleet := o.GetLabels()[api.ManagedByLabel]
+	for _, a := range additions {
+		if first := chunks[nameOf(fleet, a.Placement)]; first != nil && serialOf(first) >= a.serial {
+			continue
+		}
+		at := slices.IndexFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == a.Placement.String() })
+		if at < 0 {
+			at, all = len(all), append(all, Holding{Fleet: fleet, Placement: a.Placement.String()})
+		}
+		for it := range a.Items.All() {
+			if h := &all[at]; h.Damaged == "" && !slices.ContainsFunc(h.Objects, func(known Item) bool { return known.ID() == it.ID() }) {
+				h.Objects = append(h.Objects, it)
+			}
+		}
+		slices.SortFunc(all[at].Objects, func(x, y Item) int { return x.ID().Compare(y.ID()) })
+	}
+	return all
 }

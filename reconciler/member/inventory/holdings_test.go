@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -27,6 +28,13 @@ func TestHoldings(t *testing.T) {
 	}
 	if len(got) != 1 || got[0].Fleet != "prod" || got[0].Placement != inv.Placement.String() || len(got[0].Objects) != 3 || got[0].Damaged != "" {
 		t.Errorf("got %+v", got)
+	}
+	Announce(t.Context(), s, []Inventory{addition(inv.Placement, "new"), addition(api.PlacementKey{Name: "shop"}, "one")})
+	if got, err = Holdings(t.Context(), &rest.Config{Host: srv.URL}); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Placement != "crp/shop" || len(got[0].Objects) != 1 || len(got[1].Objects) != 4 {
+		t.Errorf("with what is announced: %+v", got)
 	}
 }
 

@@ -120,6 +120,7 @@ type encoded struct {
 func (inv *Inventory) encoded() encoded {
 	return encoded{
 		Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted, Items: slices.Collect(inv.Items.All()),
+		Serial: inv.serial,
 	}
 }
 

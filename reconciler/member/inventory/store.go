@@ -72,8 +72,8 @@ type Store struct {
 	setBack         []api.PlacementKey
 	// present are the serial numbers on the cluster, as they were last read or written.
 	present Serials
-	// announced are the placements for which the announcement on the cluster counts; nil if there is none.
-	announced map[api.PlacementKey]bool
+	// announced is the announcement on the cluster, as far as it counts; nil if there is none.
+	announced map[api.PlacementKey]encoded
 	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
 	counted int
 	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
@@ -248,6 +248,9 @@ func (st *Store) deletePart(ctx context.Context, name string) error {
 
 // Delete removes an empty inventory from the cluster.
 func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
+	if err := forgetAnnounced(ctx, st, inv.Placement); err != nil {
+		return fmt.Errorf("remove the announcement of %s: %w", inv.Placement, err)
+	}
 	name := nameOf(st.cfg.Fleet, inv.Placement)
 	for part := max(1, inv.parts) - 1; part >= 0; part-- {
 		if err := st.deletePart(ctx, partName(name, part)); err != nil {
@@ -256,7 +259,6 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 	}
 	inv.written, inv.parts = "", 0
 	Forget(st, inv.Placement)
-	withdraw(ctx, st, inv.Placement)
 	return nil
 }
 
