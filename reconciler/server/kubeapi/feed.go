@@ -91,13 +91,13 @@ func (s placed[T, P]) Object() *store.Object {
 func placementSources[T any, P typed[T]](a *API, r *status.Report, objects []P, of func(*metav1.ObjectMeta) api.PlacementKey, make func(*status.OnDemand) P) []store.Source {
 	out := a.space[:0]
 	for _, o := range objects {
-		from := a.made[o]
-		if from == nil {
-			from = &onDemand{}
-			a.made[o] = from
+		source := a.made[o]
+		if source == nil {
+			source = placed[T, P]{reported[T, P]{o}, &onDemand{}, make}
+			a.made[o] = source
 		}
-		source := placed[T, P]{reported[T, P]{o}, from, make}
-		from.Store(r.OnDemand(of(source.meta())))
+		p := source.(placed[T, P])
+		p.Store(r.OnDemand(of(p.meta())))
 		out = append(out, source)
 	}
 	a.space = out
@@ -127,7 +127,7 @@ func (a *API) publishPlacements(r *status.Report) {
 		for _, p := range r.PlacementStatuses {
 			current[p] = true
 		}
-		maps.DeleteFunc(a.made, func(o any, _ *onDemand) bool { return !current[o] })
+		maps.DeleteFunc(a.made, func(o any, _ store.Source) bool { return !current[o] })
 	}
 }
 

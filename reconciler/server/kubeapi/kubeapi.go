@@ -67,8 +67,8 @@ type API struct {
 	// While they are the same, everything derived from them is.
 	head   *hub.Snapshot
 	events []status.Event
-	// made are what makes the published objects about placements whole.
-	made map[any]*onDemand
+	// made are the sources of the published objects about placements.
+	made map[any]store.Source
 	// space is reused by Publish for its lists.
 	space []store.Source
 	// source is used in refusals of writes, to say what to change instead.
@@ -118,7 +118,7 @@ func authenticated(req *http.Request) (*authenticator.Response, bool, error) {
 
 // New returns an API without objects.
 func New(cfg Config) (*API, error) {
-	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local, made: map[any]*onDemand{}}
+	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local, made: map[any]store.Source{}}
 	c := genericapiserver.NewConfig(a.codecs.CodecFactory)
 	c.ExternalAddress = "localhost:443" // needed only by Complete
 	c.LoopbackClientConfig = &rest.Config{}
