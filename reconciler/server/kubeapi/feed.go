@@ -52,7 +52,11 @@ type placed[T any, P typed[T]] struct {
 // An onDemand makes what the newest report with an object says of clusters. The object keeps no older report in memory.
 type onDemand struct {
 	atomic.Pointer[status.OnDemand] // nil if the object has everything
+	// report is the number of the newest report with the object. Publish alone uses it.
+	report int
 }
+
+func (d *onDemand) in() int { return d.report }
 
 func (s placed[T, P]) Same(old store.Source) bool { return s.of == old.(placed[T, P]).of }
 
@@ -98,6 +102,7 @@ func placementSources[T any, P typed[T]](a *API, r *status.Report, objects []P, 
 		}
 		p := source.(placed[T, P])
 		p.Store(r.OnDemand(of(p.meta())))
+		p.report = a.published
 		out = append(out, source)
 	}
 	a.space = out
@@ -109,6 +114,7 @@ func placementSources[T any, P typed[T]](a *API, r *status.Report, objects []P, 
 
 // publishPlacements publishes the placements, and their statuses in namespaces.
 func (a *API) publishPlacements(r *status.Report) {
+	a.published++
 	named := func(m *metav1.ObjectMeta) api.PlacementKey { return api.PlacementKey{Name: m.Name} }
 	inNamespace := func(m *metav1.ObjectMeta) api.PlacementKey {
 		return api.PlacementKey{Namespace: m.Namespace, Name: m.Name}
@@ -117,17 +123,7 @@ func (a *API) publishPlacements(r *status.Report) {
 	a.store.Replace(placements.storeKey(), placementSources(a, r, r.ResourcePlacements, inNamespace, (*status.OnDemand).ResourcePlacement))
 	a.store.Replace(placementStatuses.storeKey(), placementSources(a, r, r.PlacementStatuses, named, (*status.OnDemand).PlacementStatus))
 	if len(a.made) > len(r.Placements)+len(r.ResourcePlacements)+len(r.PlacementStatuses) {
-		current := map[any]bool{}
-		for _, p := range r.Placements {
-			current[p] = true
-		}
-		for _, p := range r.ResourcePlacements {
-			current[p] = true
-		}
-		for _, p := range r.PlacementStatuses {
-			current[p] = true
-		}
-		maps.DeleteFunc(a.made, func(o any, _ store.Source) bool { return !current[o] })
+		maps.DeleteFunc(a.made, func(_ any, s store.Source) bool { return s.(interface{ in() int }).in() != a.published })
 	}
 }
 

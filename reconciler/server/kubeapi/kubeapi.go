@@ -69,6 +69,8 @@ type API struct {
 	events []status.Event
 	// made are the sources of the published objects about placements.
 	made map[any]store.Source
+	// published counts the reports.
+	published int
 	// space is reused by Publish for its lists.
 	space []store.Source
 	// source is used in refusals of writes, to say what to change instead.
