@@ -71,17 +71,7 @@ func packAdditions(additions map[api.PlacementKey]encoded) ([]byte, error) {
 
 func writeAnnouncement(ctx context.Context, st *Store, raw []byte) error {
 	id := announcementID(st.cfg.Fleet)
-	annotations := map[string]any{digestKey: digestOf(raw)}
-	st.membership.annotate(annotations)
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{
-			"name": id.Name, "namespace": id.Namespace,
-			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: announcementPart},
-			"annotations": annotations,
-		},
-		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(raw)},
-	})
+	body, err := encodeConfigMap(st, id.Name, announcementPart, map[string]any{digestKey: digestOf(raw)}, raw)
 	if err != nil {
 		return err
 	}
@@ -148,8 +138,9 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 	return nil
 }
 
-// withdraw ends the announcement for a placement whose inventory was written, and deletes it with the last. One that
-// could not be deleted counts no longer all the same, and is deleted with another inventory.
+// withdraw removes a placement from the announcement in memory once its inventory is written: the serial number of the
+// inventory voids the entry on the cluster. After the last one it deletes the ConfigMap. If that fails, nothing in the
+// ConfigMap counts all the same, and the next write of an inventory tries again.
 func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
 	delete(st.announced, p)
 	if st.announced != nil && len(st.announced) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// A Write is an inventory that is being written. The goroutine of the store prepares and finishes it; any goroutine may send it
-// meanwhile, while the inventory does not change.
+// A Write is one write of an inventory. Prepare and Finish run in the goroutine that owns the store. Send may run in any other
+// goroutine in between, and the inventory must not change until Finish has returned.
 type Write struct {
 	conn   *connection.Conn
 	inv    *Inventory
@@ -77,18 +77,22 @@ func (st *Store) Prepare(ctx context.Context, inv *Inventory) (*Write, error) {
 }
 
 func encodePart(st *Store, w *Write, name string, part, parts int, chunk []byte) ([]byte, error) {
-	annotations := map[string]any{
+	return encodeConfigMap(st, name, strconv.Itoa(part), map[string]any{
 		api.PlacementAnnotation: w.inv.Placement.String(), digestKey: w.digest, partsKey: strconv.Itoa(parts), serialKey: strconv.FormatUint(w.serial, 10),
-	}
+	}, chunk)
+}
+
+// encodeConfigMap returns a ConfigMap to apply, with the owner in its annotations. part is the value of label on it.
+func encodeConfigMap(st *Store, name, part string, annotations map[string]any, data []byte) ([]byte, error) {
 	st.membership.annotate(annotations)
 	return json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{
 			"name": name, "namespace": api.Namespace,
-			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: strconv.Itoa(part)},
+			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: part},
 			"annotations": annotations,
 		},
-		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(chunk)},
+		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(data)},
 	})
 }
 
