@@ -2,8 +2,8 @@
 // came from.
 //
 // An [Approver] checks the runs that wait for an approval. If the strategy names the stage, an approving review of the merged
-// pull request counts as the approval; the forge decides which reviews count. A review covers one change: if a run brings several
-// changes that no finished run has brought, the pull request of each of them must be approved. A comment is a command of a user,
+// pull request counts as the approval; the forge decides which reviews count. A review covers one change: a run may contain
+// several commits since the last finished run, and the pull request of each of them must be approved. A comment is a command of a user,
 // which [Approver.Comment] executes at once. The Approver stores nothing: approvals are recorded in the ledger, as those of
 // gitfleet approve are.
 package approval

@@ -25,7 +25,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	// contents are those of the placement, by commit; others than c1 have the next pull request.
 	contents map[string]string
-	// approvals are the approving reviewers of a commit's pull request, by commit; commits without a pull request have no entry.
+	// approvals maps a commit to the approving reviewers of its pull request. A commit without a pull request has no entry.
 	approvals map[string][]string
 	runs      []placement.Run
 	byReview  []string

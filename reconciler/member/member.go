@@ -14,8 +14,8 @@
 //   - It records. The recorder (record.go) takes the outcome: what is known of the object, its entry in the inventory, drift, the
 //     history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
 //
-// At the end of a pass inventories are written, and the reporter (report.go) reports each placement that was touched to the loop
-// as a ledger.WorkSeen. Objects that are as they should be cost no request, and are not in the report.
+// A pass ends with writing the inventories. The reporter (report.go) then sends the loop one ledger.WorkSeen for each placement
+// that the pass touched. Objects that are as they should be cost no request, and are not in it.
 //
 // One goroutine, that of Run, owns all state. The parts of a session share three structs: the cluster as it was observed
 // (cluster), what placements should have and own there (ownership), and what remains to be done (progress).

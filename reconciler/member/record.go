@@ -234,8 +234,8 @@ func (r *journal) entry(p api.PlacementKey, id api.ID) history.Entry {
 	}
 }
 
-// written returns the event of a write. For an object that was not known to exist, its age
-// shows whether we created it: it is then as old as our fields.
+// written returns the event of a write. An object that was not known to exist was created by this write if it is as old as
+// our managedFields entry (see made); otherwise it was taken over.
 func (r *journal) written(o outcome) history.Event {
 	switch {
 	case o.drift:
@@ -297,7 +297,7 @@ func (d deletions) add(p api.PlacementKey, id api.ID, cause work.Cause) {
 	d[p] = all
 }
 
-// take removes and returns the deletions of a placement.
+// take returns the deletions of a placement, and forgets them.
 func (d deletions) take(p api.PlacementKey) []ledger.Deletion {
 	defer delete(d, p)
 	return d[p]

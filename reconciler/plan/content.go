@@ -181,8 +181,8 @@ func (pl *planner) isPaused(c *OnCluster) bool {
 // After the ledger was lost, nothing is recorded of the runs in Git. One of them is in force: the newest, which has the content of the commit
 // that last changed its file, so that neither it nor its approvals are for content that came later. The others are superseded by it.
 
-// newestRun returns the run in force after the ledger was lost; nil if there is none, or if the ledger was not lost. It waits while pending
-// says for what.
+// newestRun returns the run in force after the ledger was lost; nil if there is none, or if the ledger was not lost. While pending is not
+// empty, the run is not known yet, and pending says why.
 func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest *hub.StagedRun, pending string) {
 	if pl.InForce.RunChanges == nil || len(p.Record.Runs) > 0 {
 		return nil, ""

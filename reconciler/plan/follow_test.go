@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A flow is a fleet whose members report anything, at any time.
+// A flow is a fleet whose members send random reports, in random order.
 type flow struct {
 	*rapid.T
 	tb       testing.TB

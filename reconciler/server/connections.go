@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// MostConnections is how many connections a server keeps open, unless LimitConnections sets another number.
+// MostConnections is the default limit of open connections; LimitConnections changes it.
 const MostConnections = 1000
 
-// connections limits the connections that a listener has open. An eighth of them is left for connections without a request: on
-// the others requests are answered at the same time, and a new connection replaces the one that has waited longest for a request.
-// A kubelet, which opens a connection for each check, is therefore answered however many clients there are.
+// connections is a listener with a limit of open connections. Requests are answered on at most seven eighths of them at the same
+// time. On the others there is none, and a new connection replaces the one that has been idle longest. The probes of a kubelet, each on
+// a connection of its own, are therefore answered however many clients there are.
 type connections struct {
 	net.Listener
 	most int

@@ -44,7 +44,7 @@ func NewJudge(r *Report, goal Goal) *Judge {
 	return j
 }
 
-// UsabilityOf returns whether a member can be used.
+// UsabilityOf returns whether gitfleet can write to a member cluster, from the conditions of its MemberCluster.
 func UsabilityOf(c *api.MemberCluster) fulfilment.Usability {
 	switch {
 	case IsHeldByOthers(c), MissingPermissions(c) != nil:

@@ -166,8 +166,8 @@ func (l lineBuilder) follow() {
 	}
 }
 
-// changed returns the positions of the decisions about clusters of which the status may be another one, in order. The others get
-// their lines of the earlier report, if it was made with the same decisions.
+// changed returns the positions of the clusters whose status may differ from the earlier report, in order. The lines of all others
+// are copied from that report. If the scheduling decisions are not the same, every position is returned.
 func (l lineBuilder) changed(decisions []placement.Decision) []int {
 	e, clusters := l.b.earlier, l.b.p.Clusters
 	if e == nil || !ledger.Identical(decisions, e.of.Schedule.Decisions) || len(e.lines) != len(clusters) || len(e.unanswered) > 0 {

@@ -169,7 +169,7 @@ func TestClustersOfRuns(t *testing.T) {
 	}
 }
 
-// Where approvals are commits only, the text says what to commit, and a review is not offered.
+// With rollout.approvals: git, the text says what to commit, and does not suggest a review.
 func TestApprovalsInGit(t *testing.T) {
 	s := newRunScene()
 	s.run.Stages[0].BeforeStageTasks = []api.StageTask{{Type: api.ApprovalTask}}

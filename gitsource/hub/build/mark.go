@@ -43,8 +43,8 @@ type place struct {
 	empty        bool
 }
 
-// placesOf returns where the objects of a document can be marked. Those that have no annotations of their own, but those of an alias or of
-// a merged mapping, cannot.
+// placesOf returns where the objects of a document can be marked. An object whose annotations come from an alias or a merge key has no
+// such place.
 func placesOf(r *document.Report) []place {
 	if r.Root == nil {
 		return nil

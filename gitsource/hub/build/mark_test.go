@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
-// builtBy returns the objects of the only root of a repository as JSON, with their positions, as Build returns them.
+// builtBy builds a repository with one root, and returns its objects as JSON and their positions, in the order of Build.
 func (r sources) builtBy(t rapid.TB) (objects, origins []string) {
 	g := r.graphOf(t)
 	built, _, err := g.Target(g.Roots[0]).Build(roomy, func(report *document.Report, object any) {
