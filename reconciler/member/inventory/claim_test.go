@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -31,10 +32,10 @@ func TestClaimIsWrittenOnce(t *testing.T) {
 // If the connection breaks during the creation of the claim, the claim still counts as ours.
 func TestClaimWithALostAnswer(t *testing.T) {
 	at := apiserver.NewConfigMaps()
-	broken := true
+	var broken atomic.Bool
+	broken.Store(true)
 	s := storeFor(t, here, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if broken && r.Method == http.MethodPost {
-			broken = false
+		if r.Method == http.MethodPost && broken.CompareAndSwap(true, false) {
 			at.ServeHTTP(discarded{http.Header{}}, r)
 			panic(http.ErrAbortHandler)
 		}
