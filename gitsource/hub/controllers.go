@@ -51,7 +51,7 @@ func recordReplicas(r *document.Report, it *item, object map[string]any) {
 func (a *assembly) scaledObjects() {
 	scalers := map[api.ID]*item{}
 	for _, it := range a.items {
-		if it.object == nil {
+		if it.object == nil || !controllers.IsAutoscaler(it.id.GroupKind()) {
 			continue
 		}
 		if target, ok := controllers.Scales(it.object.Content); ok {
