@@ -35,7 +35,7 @@ func TestDiffAgreesWithGit(t *testing.T) {
 	trees := strings.Fields(g.Input(strings.ReplaceAll(pairs.String(), " ", "\n"), "cat-file", "--batch-check=%(objectname)"))
 	for i := 0; i < len(trees); i += 2 {
 		from, to := trees[i], trees[i+1]
-		changes, err := diffTrees(r.tree, plumbing.NewHash(from), plumbing.NewHash(to))
+		changes, err := diffTrees(reader{repo: r.Repo}.tree, plumbing.NewHash(from), plumbing.NewHash(to))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
 	read := 0
 	count := func(h plumbing.Hash) ([]object.TreeEntry, error) {
 		read++
-		return r.tree(h)
+		return reader{repo: r}.tree(h)
 	}
 	var roots [2]plumbing.Hash
 	for i, hash := range []string{from, to} {

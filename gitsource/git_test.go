@@ -210,7 +210,7 @@ func diffCommits(r *Repo, from, to string) ([]pathChange, error) {
 		}
 		trees[i] = c.Tree
 	}
-	return diffTrees(r.tree, trees[0], trees[1])
+	return diffTrees(reader{repo: r}.tree, trees[0], trees[1])
 }
 
 func wantError(t testing.TB, err error, parts ...string) {

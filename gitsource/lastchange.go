@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// maxLastChangeCommits is how many commits LastChanges reads.
+// maxLastChangeCommits is how many commits LastChanges and Since read.
 const maxLastChangeCommits = 2000
 
 // LastChanges returns, by path, the commits that last changed files of a commit that was fetched at any time. As in git log, the
@@ -89,20 +90,116 @@ func (l *lastChanges) walk(ctx context.Context, head plumbing.Hash, paths []stri
 func (l *lastChanges) entries(root plumbing.Hash, paths []string) (map[string]string, error) {
 	out := make(map[string]string, len(paths))
 	for _, p := range paths {
-		dir, e := root, object.TreeEntry{}
-		for name := range strings.SplitSeq(path.Clean(p), "/") {
-			if e = (object.TreeEntry{}); dir.IsZero() {
-				break
-			}
-			var err error
-			if e, _, err = l.repo.trees.Find(dir, name, l.st.Tree); err != nil {
-				return nil, err
-			}
-			dir = dirHash(e)
+		e, err := entryAt(l.repo, l.st, root, p)
+		if err != nil {
+			return nil, err
 		}
 		if text := describe(e); text != "" {
 			out[p] = text
 		}
 	}
 	return out, nil
+}
+
+// entryAt returns what a tree has at a path; zero if it has nothing there.
+func entryAt(r *Repo, st *objects.Store, root plumbing.Hash, p string) (e object.TreeEntry, err error) {
+	dir := root
+	for name := range strings.SplitSeq(path.Clean(p), "/") {
+		if dir.IsZero() {
+			return object.TreeEntry{}, nil
+		}
+		if e, _, err = r.trees.Find(dir, name, st.Tree); err != nil {
+			return object.TreeEntry{}, err
+		}
+		dir = dirHash(e)
+	}
+	return e, nil
+}
+
+// A FilePart is a named part of a file, such as one of its documents.
+type FilePart struct{ Path, Name string }
+
+// Since returns, for each part of a file of a commit, the commit since which it is what it is. read returns the parts of the content of a file, by name,
+// as texts that are not empty. Only first parents count, so that what came with a merge is there since the merge. A part that is older than the newest
+// maxLastChangeCommits commits, or that does not exist, is left out.
+func (r *Repo) Since(ctx context.Context, head string, parts []FilePart, read func(path string, content []byte) map[string]string) (map[FilePart]Commit, error) {
+	h, err := objects.ParseHash(head)
+	if err != nil {
+		return nil, err
+	}
+	var found map[FilePart]Commit
+	err = r.withStore(func(st *objects.Store) error {
+		s := since{repo: r, st: st, readParts: read, files: map[string]fileParts{}}
+		found, err = s.walk(ctx, h, parts)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("history of commit %s: %w", h, err)
+	}
+	return found, nil
+}
+
+type since struct {
+	repo      *Repo
+	st        *objects.Store
+	readParts func(path string, content []byte) map[string]string
+	files     map[string]fileParts // those that were read last, by path
+}
+
+// fileParts are the parts of a file, by name.
+type fileParts struct {
+	file  plumbing.Hash
+	parts map[string]string
+}
+
+func (s *since) walk(ctx context.Context, head plumbing.Hash, parts []FilePart) (map[FilePart]Commit, error) {
+	found, texts := map[FilePart]Commit{}, map[FilePart]string{}
+	var child *objects.Commit
+	for next, read := head, 0; read < maxLastChangeCommits; read++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, err := readCommit(s.st, next)
+		if err != nil {
+			return nil, err
+		}
+		var left []FilePart
+		for _, p := range parts {
+			switch text, err := s.text(c.Tree, p); {
+			case err != nil:
+				return nil, err
+			case child == nil && text != "" || child != nil && text == texts[p]:
+				texts[p], left = text, append(left, p)
+			case child != nil:
+				found[p] = s.repo.cfg.Signatures.publicCommit(child)
+			}
+		}
+		if parts, child = left, c; len(parts) == 0 {
+			return found, nil
+		}
+		if len(c.Parents) == 0 {
+			for _, p := range parts {
+				found[p] = s.repo.cfg.Signatures.publicCommit(c)
+			}
+			return found, nil
+		}
+		next = c.Parents[0]
+	}
+	return found, nil
+}
+
+// text returns a part of a file in a tree; empty if there is none.
+func (s *since) text(root plumbing.Hash, p FilePart) (string, error) {
+	e, err := entryAt(s.repo, s.st, root, p.Path)
+	if err != nil || e.Mode != filemode.Regular && e.Mode != filemode.Executable {
+		return "", err
+	}
+	if s.files[p.Path].file != e.Hash {
+		content, err := s.st.Object(plumbing.BlobObject, e.Hash, s.repo.cfg.Limits.FileBytes)
+		if err != nil {
+			return "", err
+		}
+		s.files[p.Path] = fileParts{e.Hash, s.readParts(p.Path, content)}
+	}
+	return s.files[p.Path].parts[p.Name], nil
 }

@@ -2,8 +2,11 @@ package gitsource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // The last change of a file is that of the commit which made it, with its signer, also if newer commits and merges by others follow.
@@ -36,5 +39,45 @@ func TestLastChanges(t *testing.T) {
 	const want = "approvals/new.yaml bob by bob\napprovals/side.yaml bob by bob\napprovals/both.yaml ada by ada\n"
 	if text != want || len(got) != 0 {
 		t.Errorf("the last changes are\n%sand %v, want\n%s", text, got, want)
+	}
+}
+
+// A part of a file is what it is since the oldest commit from which on it has not changed, whatever else of the file has changed. What came with a merge
+// is there since the merge.
+func TestSince(t *testing.T) {
+	g := gitrepo.New(t)
+	g.Commit("old", map[string]string{"a.yaml": "one=1", "moved.yaml": "one=1"})
+	g.Commit("one", map[string]string{"a.yaml": "one=2"})
+	g.Git("checkout", "-q", "-b", "side")
+	g.Commit("side", map[string]string{"side.yaml": "one=1"})
+	g.Git("checkout", "-q", "main")
+	g.Commit("two", map[string]string{"a.yaml": "one=2 two=1"})
+	g.Commit("gone", map[string]string{"moved.yaml": ""})
+	g.Git("merge", "-q", "--no-ff", "-m", "merge", "side")
+	head := g.Commit("again", map[string]string{"moved.yaml": "one=1", "a.yaml": "two=1 one=2"})
+	r := start(t, config(t, serveGit(t, g).URL))
+	r.wantHead(head)
+	var parts []FilePart
+	for _, words := range []string{"a.yaml one", "a.yaml two", "a.yaml three", "side.yaml one", "moved.yaml one", "absent.yaml one", "sub/absent.yaml one"} {
+		p, name, _ := strings.Cut(words, " ")
+		parts = append(parts, FilePart{p, name})
+	}
+	found, err := r.Since(t.Context(), head, parts, func(_ string, content []byte) map[string]string {
+		out := map[string]string{}
+		for field := range strings.FieldsSeq(string(content)) {
+			name, value, _ := strings.Cut(field, "=")
+			out[name] = value
+		}
+		return out
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range parts {
+		got = append(got, found[p].Subject)
+	}
+	if want := []string{"one", "two", "", "merge", "again", "", ""}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -277,7 +277,7 @@ func (r *Repo) directoriesOf(ctx context.Context, accepted plumbing.Hash) func(p
 		known[h] = true
 		return false
 	}
-	if objects.WalkTrees(ctx, r.tree, c.Tree, collect, func(object.TreeEntry) error { return nil }) != nil {
+	if objects.WalkTrees(ctx, reader{repo: r}.tree, c.Tree, collect, func(object.TreeEntry) error { return nil }) != nil {
 		return noneKnown
 	}
 	return func(h plumbing.Hash) bool { return known[h] }

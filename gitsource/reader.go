@@ -77,8 +77,5 @@ func (r reader) commit(h plumbing.Hash) (*objects.Commit, error) {
 	return objects.ParseCommit(h, content)
 }
 
-// tree reads a directory from the main store.
-func (r *Repo) tree(h plumbing.Hash) ([]object.TreeEntry, error) { return reader{repo: r}.tree(h) }
-
 // commit reads a commit from the main store.
 func (r *Repo) commit(h plumbing.Hash) (*objects.Commit, error) { return reader{repo: r}.commit(h) }

@@ -17,6 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -30,6 +32,8 @@ type loaded struct {
 	// past says that it was loaded because clusters are assigned to it, resumed that it was in force before a restart,
 	// and reloaded that it is not loaded for the first time, so that there may be a newer commit.
 	past, resumed, reloaded bool
+	// history says that it is the commit in force, whose history was read again.
+	history bool
 	// waiting says that the commit waits until its needs are fetched, and refetched that an attempt has ended.
 	waiting, refetched bool
 	needs              []need
@@ -45,7 +49,7 @@ type loader struct {
 	guard *CrashGuard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
-	// forgotten says that the ledger was empty at the start, so that it is not recorded in which commits runs appeared.
+	// forgotten says that the ledger was lost, so that it is not recorded of all runs in which commits they appeared.
 	forgotten bool
 }
 
@@ -87,7 +91,7 @@ func (r *loader) loadCommit(ctx context.Context, with *hub.Loader, c gitsource.C
 	}
 	if err == nil {
 		r.addSigners(ctx, l.snapshot)
-		r.addRunChanges(ctx, l.snapshot)
+		r.addRunHistory(ctx, l.snapshot)
 	}
 	l.err, l.took = err, time.Since(start)
 	if l.took > longLoad {
@@ -108,43 +112,89 @@ func (r *loader) addSigners(ctx context.Context, s *hub.Snapshot) {
 			paths = append(paths, m.Origin.Path)
 		}
 	}
-	if !r.cfg.Signed {
-		return
-	}
-	s.Signed = r.lastChanges(ctx, s, paths)
-	maps.DeleteFunc(s.Signed, func(_ string, c hub.Commit) bool { return c.Signer == "" })
-}
-
-// addRunChanges records the commits that last changed the runs of a commit, if the ledger was lost.
-func (r *loader) addRunChanges(ctx context.Context, s *hub.Snapshot) {
-	if !r.forgotten {
-		return
-	}
-	var paths []string
-	for _, run := range s.Runs {
-		if run.Manifest != nil && run.Origin.Kustomization == "" {
-			paths = append(paths, run.Origin.Path)
-		}
-	}
-	s.RunChanges = r.lastChanges(ctx, s, paths)
-}
-
-// lastChanges returns the commits that last changed files of a commit, by path; nil if they are not known.
-func (r *loader) lastChanges(ctx context.Context, s *hub.Snapshot, paths []string) map[string]hub.Commit {
 	if r.cfg.LastChanges == nil || len(paths) == 0 {
-		return nil
+		return
 	}
 	slices.Sort(paths)
 	changes, err := r.cfg.LastChanges(ctx, s.Commit.Hash, slices.Compact(paths))
 	if err != nil {
-		r.cfg.Log.Warn("the commits that last changed runs or approval requests are not known", "commit", s.Commit.Hash, "err", err)
-		return nil
+		r.cfg.Log.Warn("the commits that last changed approval requests are not known", "commit", s.Commit.Hash, "err", err)
 	}
-	out := make(map[string]hub.Commit, len(changes))
+	s.Signed = map[string]hub.Commit{}
 	for path, c := range changes {
-		out[path] = commitOf(c)
+		if c.Signer != "" {
+			s.Signed[path] = commitOf(c)
+		}
 	}
-	return out
+}
+
+// addRunHistory records in which commits the runs of a commit appeared and were started, if the ledger was lost.
+func (r *loader) addRunHistory(ctx context.Context, s *hub.Snapshot) {
+	if !r.forgotten || r.cfg.Since == nil {
+		return
+	}
+	var parts []gitsource.FilePart
+	for _, run := range s.Runs {
+		if run.Manifest != nil {
+			p := runPart(run)
+			parts = append(parts, p, gitsource.FilePart{Path: p.Path, Name: p.Name + hub.Started})
+		}
+	}
+	since, err := r.cfg.Since(ctx, s.Commit.Hash, parts, hub.RunsInFile)
+	if err != nil {
+		s.RunHistoryErr = err
+		r.cfg.Log.Warn("the ledger was lost, and the history of update runs cannot be read; reading it is retried", "commit", s.Commit.Hash, "err", err)
+		return
+	}
+	s.RunHistory, s.RunHistoryErr = map[api.ID]hub.RunHistory{}, nil
+	for _, run := range s.Runs {
+		if run.Manifest != nil {
+			p := runPart(run)
+			s.RunHistory[run.Manifest.ID] = hub.RunHistory{Appeared: commitOf(since[p]), Started: commitOf(since[gitsource.FilePart{Path: p.Path, Name: p.Name + hub.Started}])}
+		}
+	}
+}
+
+func runPart(run *hub.StagedRun) gitsource.FilePart {
+	return gitsource.FilePart{Path: run.Origin.Path, Name: run.Manifest.ID.Kind + " " + run.Manifest.ID.Name}
+}
+
+// hasLostRuns reports whether a placement of the ledger has runs that were recorded in one that was lost.
+func hasLostRuns(l *ledger.Ledger) bool {
+	return slices.ContainsFunc(l.Placements(), func(key api.PlacementKey) bool { return len(l.Placement(key).LostRuns) > 0 })
+}
+
+// A historyReader reads the history of the commit in force again after an error, so that it is known in which commits its runs appeared.
+type historyReader struct {
+	reading bool
+	pastRetry
+}
+
+// read begins an attempt if one is needed and due.
+func (h *historyReader) read(ctx context.Context, r *Reconciler, now time.Time) {
+	if r.inForce.RunHistoryErr == nil || h.reading || now.Before(h.at) {
+		return
+	}
+	h.reading = true
+	s := *r.inForce
+	r.running.Go(func() {
+		r.addRunHistory(ctx, &s)
+		r.inbox.addLoaded(loaded{commit: s.Commit, snapshot: &s, history: true, err: s.RunHistoryErr})
+	})
+}
+
+// add adds the result of an attempt to the commit in force, unless that is another one now.
+func (h *historyReader) add(r *Reconciler, l loaded, now time.Time) {
+	h.reading = false
+	switch {
+	case r.inForce.Commit.Hash != l.commit.Hash:
+	case l.err != nil:
+		h.pastRetry = pastRetry{h.failures + 1, now.Add(retryafter.Failures(h.failures+1, firstPastRetry, lastPastRetry))}
+	default:
+		s := *r.inForce
+		s.RunHistory, s.RunHistoryErr = l.snapshot.RunHistory, nil
+		h.pastRetry, r.inForce, r.past.snapshots[l.commit.Hash] = pastRetry{}, &s, &s
+	}
 }
 
 // A need is a remote base or a chart that a commit needs and that was not fetched.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -155,5 +157,53 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// If the history of a commit cannot be read after the ledger was lost, it is read again, after the same delays as a commit that cannot be loaded.
+// A history that is not needed is not read.
+func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
+	c := newChronicle(t)
+	c.cfg.Source = &stuckSource{}
+	broken, reads := errors.New("no such object"), 0
+	c.cfg.Since = func(context.Context, string, []gitsource.FilePart, func(string, []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error) {
+		if reads++; reads < 4 {
+			return nil, broken
+		}
+		return nil, nil
+	}
+	l := c.loadedCommit("c2", "", "clusters east\nnamespace web\nplace web external\nstrategy slow canary/name=east\nrun web-a of web by slow")
+	if c.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
+		t.Errorf("the history is read %d times although the ledger was not lost", reads)
+	}
+	c.forgotten = true
+	if c.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
+		t.Errorf("error %v", l.snapshot.RunHistoryErr)
+	}
+	c.commitLoaded(l, c.now)
+	for _, wait := range []time.Duration{0, firstPastRetry, 2 * firstPastRetry, 0} {
+		if c.history.read(t.Context(), c.Reconciler, c.now.Add(wait-time.Nanosecond)); c.history.reading && wait > 0 {
+			t.Errorf("the history is read again before %s", wait)
+		}
+		c.now = c.now.Add(wait)
+		c.history.read(t.Context(), c.Reconciler, c.now)
+		c.running.Wait()
+		c.drainEvents(t.Context(), c.now)
+	}
+	if s := c.inForce; reads != 4 || s.RunHistoryErr != nil || len(s.RunHistory) != 1 || c.past.snapshots["c2"] != s {
+		t.Errorf("%d attempts, %v, %v", reads, s.RunHistoryErr, s.RunHistory)
+	}
+}
+
+// The history is needed until the runs that Git had when the ledger was lost are recorded again.
+func TestHasLostRuns(t *testing.T) {
+	l := ledger.New()
+	l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{})
+	if hasLostRuns(l) {
+		t.Error("it has none")
+	}
+	l.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{LostRuns: []string{"shop-1"}})
+	if !hasLostRuns(l) {
+		t.Error("it has one")
 	}
 }

@@ -206,7 +206,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	r.cfg.Metrics.count(all)
 	r.planned = append(r.planned, entriesOf(all)...)
 	p.UpdateLedger(r.ledger)
-	r.rebuilt = false
+	r.rebuilt, r.firstPlan = false, false
 	saved := !r.ledger.Urgent() || r.save()
 	if saved {
 		r.cfg.Record(r.planned...)
@@ -220,6 +220,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	r.recordWorks(p)
 	r.cfg.AskGates(gateQuestions(r.ledger, p), r.inbox.addGateAnswer)
 	r.updatePast(ctx, p, now)
+	r.history.read(ctx, r, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {
 		return resyncPeriod
@@ -231,7 +232,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{
 			InForce: r.inForce, InForceSeenAt: r.inForceSeenAt, Past: r.past.snapshots, Lost: r.past.lost, Ledger: r.ledger, Now: now,
-			Memo: r.memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, RepairAfter: r.cfg.RepairAfter, Rebuilt: r.rebuilt,
+			Memo: r.memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, RepairAfter: r.cfg.RepairAfter, Rebuilt: r.rebuilt, FirstPlan: r.firstPlan,
 		})
 	})
 	return p
@@ -308,12 +309,16 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 	}
 	r.ledger.ResolveID(r.cfg.Fleet.ID)
 	// Without inventories this is most likely the first start.
-	r.rebuilding, r.rebuilt = false, len(r.ledger.Placements()) > 0
+	r.rebuilding, r.firstPlan, r.rebuilt = false, true, len(r.ledger.Placements()) > 0
 	return false
 }
 
 // commitLoaded puts a new commit in force. A commit that could not be loaded is only reported.
 func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
+	if l.history {
+		r.history.add(r, l, now)
+		return
+	}
 	if l.reloaded && r.source.Newest.Hash != l.commit.Hash {
 		return
 	}

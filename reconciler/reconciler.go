@@ -74,11 +74,11 @@ type Config struct {
 	// fetches none. They are called by several goroutines at the same time, and have to limit how many do something.
 	FetchBase  func(ctx context.Context, url, commit string) error
 	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
-	// LastChanges returns the commits that last changed files, by path, with their signers; nil if nothing is known of them.
-	// Signed says that signatures are asked for.
+	// LastChanges returns the commits that last changed files, by path, with their signers; nil if signatures are not asked for.
 	LastChanges func(ctx context.Context, head string, paths []string) (map[string]gitsource.Commit, error)
-	Signed      bool
-	Store       ledger.Store
+	// Since returns the commits since which parts of files are what they are. It is called if the ledger was lost.
+	Since func(ctx context.Context, head string, parts []gitsource.FilePart, read func(path string, content []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error)
+	Store ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. It is
 	// read when Run starts.
 	LoadingFile string
@@ -128,6 +128,7 @@ type Reconciler struct {
 	inForce       *hub.Snapshot
 	inForceSeenAt time.Time
 	past          pastCommits
+	history       historyReader
 	// source is what the report says about the repository. newestFatal is set while the newest commit is refused
 	// because loading it has crashed the process.
 	source      status.Source
@@ -157,10 +158,10 @@ type Reconciler struct {
 	unanswered map[api.PlacementKey]int
 
 	// rebuilding says that the ledger was empty at the start, and that members may still report their inventories.
-	// Nothing is saved meanwhile, since after a crash it would not be known that the ledger was lost. rebuilt says that
-	// there were inventories, and that nothing was planned since.
-	rebuilding, rebuilt bool
-	started             time.Time
+	// Nothing is saved meanwhile, since after a crash it would not be known that the ledger was lost. firstPlan says that this has ended
+	// and that nothing was planned since, and rebuilt that there were inventories, too.
+	rebuilding, firstPlan, rebuilt bool
+	started                        time.Time
 	// driftDecisions are the decisions about held drift, by cluster.
 	driftDecisions map[string]ledger.DriftDecisions
 }
@@ -191,7 +192,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	r.rebuilding = r.ledger.Empty()
-	r.forgotten = r.rebuilding
+	r.forgotten = r.rebuilding || hasLostRuns(r.ledger)
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
 	lastInForce := r.ledger.InForce()

@@ -281,3 +281,28 @@ func TestGateServers(t *testing.T) {
 		}
 	}
 }
+
+// What a file has of a run is its placement and whether it may begin, whatever else the file or the manifest says.
+func TestRunsInFile(t *testing.T) {
+	const one = "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: StagedUpdateRun\nmetadata: {name: web-1, namespace: shop}\nspec: {placementName: web, stagedRolloutStrategyName: slow, state: Run}\n"
+	for name, test := range map[string]struct{ content, appeared, started string }{
+		"it is there":                 {one, "shop/web\n", "shop/web true\n"},
+		"beside others":               {named(placementHead, "web") + "---\n" + one, "shop/web\n", "shop/web true\n"},
+		"in a list":                   {"apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(one), "\n", "\n  ") + "\n", "shop/web\n", "shop/web true\n"},
+		"in two namespaces":           {one + "---\n" + strings.Replace(one, "shop", "bar", 1), "shop/web\nbar/web\n", "shop/web true\nbar/web true\n"},
+		"it is stopped":               {strings.Replace(one, "state: Run", "state: Stop", 1), "shop/web\n", "shop/web true\n"},
+		"it may not begin":            {strings.Replace(one, "state: Run", "state: Initialize", 1), "shop/web\n", "shop/web false\n"},
+		"it may not begin by default": {strings.Replace(one, ", state: Run", "", 1), "shop/web\n", "shop/web false\n"},
+		"of another placement":        {strings.Replace(one, "Name: web", "Name: api", 1), "shop/api\n", "shop/api true\n"},
+		"another name":                {strings.Replace(one, "web-1", "web-2", 1), "", ""},
+		"another kind":                {strings.Replace(one, "kind: ", "kind: Cluster", 1), "", ""},
+		"another group":               {strings.Replace(one, "placement.", "example.", 1), "", ""},
+		"it is not YAML":              {"{", "", ""},
+		"nothing is":                  {"", "", ""},
+	} {
+		got := RunsInFile("all.yaml", []byte(test.content))
+		if appeared, started := got["StagedUpdateRun web-1"], got["StagedUpdateRun web-1"+Started]; appeared != test.appeared || started != test.started {
+			t.Errorf("%s: %q and %q, want %q and %q", name, appeared, started, test.appeared, test.started)
+		}
+	}
+}

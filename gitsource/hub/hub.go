@@ -7,12 +7,18 @@
 package hub
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
@@ -56,9 +62,10 @@ type Snapshot struct {
 	// Signed are the commits that last changed the files of approval requests and whose signatures were verified, by path. They
 	// are set by who loads the commit; nil if signatures are not asked for.
 	Signed map[string]Commit
-	// RunChanges are the commits that last changed the files of staged update runs, by path. They are set by who loads the commit, while it
-	// is not recorded in which commit a run appeared.
-	RunChanges map[string]Commit
+	// RunHistory has the histories of staged update runs, by the IDs of their manifests. It is set by who loads the commit, while it is not
+	// recorded in which commits the runs appeared. RunHistoryErr is why it could not be read.
+	RunHistory    map[api.ID]RunHistory
+	RunHistoryErr error
 	// Windows are sorted by name.
 	Windows []*Window
 	// Gates are sorted by name.
@@ -201,6 +208,33 @@ type StagedRun struct {
 	// Manifest is nil if the run is automatic.
 	Manifest *StagedManifest
 }
+
+// A RunHistory has the commits in which a staged update run appeared and was started. A commit is zero if it is too old to be found, or if the file
+// that the run came from does not have a run of its name.
+type RunHistory struct{ Appeared, Started Commit }
+
+// RunsInFile describes the staged update runs that the content of a file has, by kind and name: for which placements they are and, as a second part
+// with the suffix Started, whether they may begin.
+func RunsInFile(path string, content []byte) map[string]string {
+	out := map[string]string{}
+	document.Read(path, content, Limits{}.WithDefaults(), math.MaxInt64, func(r *document.Report, value any) {
+		eachObject(r, value, "%s", func(_ *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+			if gvk.Group != api.PlacementGroup || !strings.HasSuffix(gvk.Kind, "StagedUpdateRun") {
+				return
+			}
+			u := unstructured.Unstructured{Object: object}
+			state, _, _ := unstructured.NestedString(object, "spec", "state")
+			placement, _, _ := unstructured.NestedString(object, "spec", "placementName")
+			name, of := gvk.Kind+" "+u.GetName(), u.GetNamespace()+"/"+placement
+			out[name] += of + "\n"
+			out[name+Started] += fmt.Sprintln(of, state != "" && state != string(api.RunInitialize))
+		})
+	})
+	return out
+}
+
+// Started is the suffix of parts of RunsInFile.
+const Started = " started"
 
 // An Override is a declared ResourceOverride.
 type Override struct {

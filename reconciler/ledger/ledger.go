@@ -98,6 +98,9 @@ type Placement struct {
 	Stops        []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
 	// Runs are the staged update runs that are declared, and the one in force, in the order in which they appeared.
 	Runs []placement.Run `json:",omitempty"`
+	// LostRuns are the names of the runs that Git had when the ledger was lost, until a run is recorded again. They may have
+	// appeared in earlier commits, with other content.
+	LostRuns []string `json:",omitempty"`
 	// Evictions are the evictions in Git and the newest ones from gitfleet evict and drain, oldest first.
 	Evictions []placement.Eviction `json:",omitempty"`
 	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.

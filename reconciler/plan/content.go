@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -178,32 +179,51 @@ func (pl *planner) isPaused(c *OnCluster) bool {
 	return pl.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
 }
 
-// After the ledger was lost, nothing is recorded of the runs in Git. One of them is in force: the newest, which has the content of the commit
-// that last changed its file, so that neither it nor its approvals are for content that came later. The others are superseded by it.
+// After the ledger was lost, nothing is recorded of the runs that Git had then: the lost runs (ledger.Placement.LostRuns). One run is in force: the
+// newest, which has the content of the commit in which it appeared, so that neither it nor its approvals are for content that came later.
+// The others are superseded by it. Runs that have appeared since are newer than the lost ones.
+
+// lostRuns returns the names of the runs of a placement that may have been recorded in a ledger that was lost. On a first start nothing is found on
+// members; then runs that kustomizations build, of which it is not known when they appeared, are new.
+func (pl *planner) lostRuns(key api.PlacementKey) (names []string) {
+	for _, d := range pl.memo.inForce.runs[key] {
+		if !d.Automatic && (pl.Rebuilt || d.Origin.Kustomization == "") {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
 
 // newestRun returns the run in force after the ledger was lost; nil if there is none, or if the ledger was not lost. While pending is not
 // empty, the run is not known yet, and pending says why.
 func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest *hub.StagedRun, pending string) {
-	if pl.InForce.RunChanges == nil || len(p.Record.Runs) > 0 {
+	switch {
+	case len(p.Record.LostRuns) == 0 || len(p.Record.Runs) > 0:
 		return nil, ""
+	case pl.InForce.RunHistoryErr != nil:
+		return nil, "the ledger was lost, and the history could not be read, which is retried: " + pl.InForce.RunHistoryErr.Error()
+	case pl.InForce.RunHistory == nil:
+		return nil, "the ledger was lost, and the history has not been read"
 	}
 	var automatic *hub.StagedRun
 	for _, d := range declared {
 		switch {
 		case d.Automatic:
 			automatic = d
-		case d.State != api.RunInitialize && (newest == nil || !pl.appearedIn(d).Time.Before(pl.appearedIn(newest).Time)):
+		case d.State != api.RunInitialize && (newest == nil || !pl.startedBefore(p, d, newest)):
 			newest = d
 		}
 	}
-	if newest == nil {
-		return automatic, ""
-	}
-	commit := pl.appearedIn(newest).Hash
-	if commit != "" && commit != pl.InForce.Commit.Hash {
-		if pl.recordMissing(commit); pl.stateOf(commit) == commitLoading {
-			return nil, "the ledger was lost, and commit " + commit + ", in which run " + newest.Name + " appeared, is being loaded"
+	for _, d := range declared {
+		if d == newest || d.State == api.RunInitialize {
+			pending = cmp.Or(pending, pl.loadAppeared(p, d))
 		}
+	}
+	switch {
+	case pending != "":
+		return nil, pending
+	case newest == nil:
+		return automatic, ""
 	}
 	if content, _ := pl.appeared(p, newest); automatic != nil && content.Hash != pl.current.prepared.fingerprintOf() {
 		return automatic, "" // the content has changed since
@@ -211,45 +231,77 @@ func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest 
 	return newest, ""
 }
 
-// appearedIn returns the commit in which a committed run has appeared: the one that last changed its file. Of a run that a kustomization has
-// built that is not known, so it counts as the oldest, with the content of the commit in force. The hash is empty if no commit was found.
-func (pl runPlanner) appearedIn(d *hub.StagedRun) hub.Commit {
-	if d.Origin.Kustomization != "" {
-		return hub.Commit{Hash: pl.InForce.Commit.Hash}
-	}
-	return pl.InForce.RunChanges[d.Origin.Path]
+func isLost(p *Placement, d *hub.StagedRun) bool {
+	return !d.Automatic && slices.Contains(p.Record.LostRuns, d.Name)
 }
 
-// appeared returns the content of the commit in which a run has appeared, if that is loaded, or why it is not known.
+// startedBefore reports whether a committed run was started before another one.
+func (pl runPlanner) startedBefore(p *Placement, d, other *hub.StagedRun) bool {
+	if lost := isLost(p, d); lost != isLost(p, other) {
+		return lost
+	}
+	return pl.historyOf(p, d).Started.Time.Before(pl.historyOf(p, other).Started.Time)
+}
+
+// historyOf returns the history of a run. One that is not lost appears in the commit in force.
+func (pl runPlanner) historyOf(p *Placement, d *hub.StagedRun) hub.RunHistory {
+	if !isLost(p, d) {
+		return hub.RunHistory{Appeared: pl.InForce.Commit, Started: pl.InForce.Commit}
+	}
+	return pl.InForce.RunHistory[d.Manifest.ID]
+}
+
+// loadAppeared returns why the content of the commit in which a run has appeared is not known yet; empty if nothing more will be known.
+func (pl runPlanner) loadAppeared(p *Placement, d *hub.StagedRun) (pending string) {
+	commit := pl.historyOf(p, d).Appeared.Hash
+	if commit == "" || commit == pl.InForce.Commit.Hash {
+		return ""
+	}
+	pl.recordMissing(commit)
+	where := "the ledger was lost, and commit " + commit + ", in which run " + d.Name + " appeared, "
+	switch pl.stateOf(commit) {
+	case commitLoading:
+		return where + "is being loaded"
+	case commitLost:
+		return where + "cannot be loaded, which is retried; or commit a run with another name: " + pl.Lost[commit].Error()
+	}
+	return ""
+}
+
+// appeared returns the content of the commit in which a run has appeared, or why it is not known.
 func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement.Revision, failed string) {
-	content = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
-	commit := pl.appearedIn(d).Hash
-	if commit == "" {
+	commit := pl.historyOf(p, d).Appeared.Hash
+	switch {
+	case isLost(p, d) && d.Index != "":
+		return placement.Revision{}, "the ledger was lost, and with it which content has the number " + d.Index
+	case commit == "" && d.Origin.Kustomization != "":
+		return placement.Revision{}, "the ledger was lost, and of a run that a kustomization builds it cannot be found in which commit it appeared"
+	case commit == "":
 		return placement.Revision{}, "the ledger was lost, and the commit in which it appeared is too old to be found"
+	case commit == pl.InForce.Commit.Hash:
+		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	}
-	if err := pl.Lost[commit]; err != nil {
-		return content, "the ledger was lost, and commit " + commit + ", in which it appeared, cannot be loaded: " + err.Error()
-	}
-	if s := pl.Past[commit]; s != nil && commit != content.Commit {
-		if old := pl.memo.prepare(s, p.Key); old != nil && old.renderer != nil && old.fingerprintOf() != content.Hash {
-			return placement.Revision{Commit: commit, Hash: old.fingerprintOf()}, ""
+	if s := pl.Past[commit]; s != nil && slices.ContainsFunc(s.Runs, func(old *hub.StagedRun) bool { return old.Name == d.Name && old.Placement == d.Placement }) {
+		if old := pl.memo.prepare(s, p.Key); old != nil && old.renderer != nil {
+			if hash := old.fingerprintOf(); hash != pl.current.prepared.fingerprintOf() {
+				return placement.Revision{Commit: commit, Hash: hash}, ""
+			}
+			return placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}, ""
 		}
 	}
-	return content, ""
+	return placement.Revision{Commit: commit}, "the ledger was lost, and commit " + commit + ", in which it seems to have appeared, has no content for it"
 }
 
 // setAppeared sets the content of a new run: that of the commit in force, or after the ledger was lost that of the commit in which it appeared.
 // It reports whether the run is over with that: it is superseded, or its content is not known.
 func (pl runPlanner) setAppeared(p *Placement, d, newest *hub.StagedRun, r *placement.Run) (over bool) {
-	switch r.Content = (placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}); {
-	case newest == nil || d.State == api.RunInitialize:
-	case d == newest:
+	if newest == nil || d == newest || d.State == api.RunInitialize {
 		r.Content, r.Failed = pl.appeared(p, d)
-	default:
-		r.Content = placement.Revision{Commit: pl.appearedIn(d).Hash}
-		r.Started, r.SupersededBy, r.SupersededAt = pl.Now, newest.Name, pl.Now
+		return r.Failed != ""
 	}
-	return r.Failed != "" || r.SupersededBy != ""
+	r.Content = placement.Revision{Commit: pl.historyOf(p, d).Appeared.Hash}
+	r.Started, r.SupersededBy, r.SupersededAt = pl.Now, newest.Name, pl.Now
+	return true
 }
 
 // setContent makes a run bring the content with the number that its manifest asks for. It returns why it cannot.

@@ -216,7 +216,7 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 		}
 		m.runs[r.Placement] = append(m.runs[r.Placement], r)
 		stages, _ := json.Marshal([]any{r.Stages, r.Gates})
-		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.OnFailure, r.Index, r.Origin, string(stages), hashesOf(r))
+		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.OnFailure, r.Index, r.Origin, string(stages), hashesOf(r), historyOf(s, r))
 	}
 	m.readEvictions(s)
 	for _, o := range s.ClusterOverrides {
@@ -237,6 +237,15 @@ func hashesOf(r *hub.StagedRun) (out []string) {
 		out = append(out, m.ID.Name, m.Hash)
 	}
 	return out
+}
+
+// historyOf is what is known of the history of a run; nil if the history was not read.
+func historyOf(s *hub.Snapshot, r *hub.StagedRun) []any {
+	if s.RunHistory == nil && s.RunHistoryErr == nil || r.Manifest == nil {
+		return nil
+	}
+	h := s.RunHistory[r.Manifest.ID]
+	return []any{h.Appeared.Hash, h.Started.Hash, s.RunHistoryErr}
 }
 
 // readEvictions sets the evictions and budgets of each placement.

@@ -32,6 +32,9 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Rebuilt: pl.Rebuilt || record != nil && !record.Deleted && record.Rebuilt}
+		if pl.FirstPlan {
+			p.Record.LostRuns = pl.lostRuns(p.Key)
+		}
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
 		}

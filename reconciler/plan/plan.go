@@ -55,6 +55,9 @@ type Input struct {
 	// Rebuilt says that the ledger was lost and rebuilt from the inventories of the members, and that nothing was
 	// planned since.
 	Rebuilt bool
+	// FirstPlan says that the ledger was empty at the start, and that nothing was planned since: runs that Git has may have been recorded in
+	// a ledger that was lost.
+	FirstPlan bool
 	// Memo caches results between calls.
 	Memo *Memo
 }

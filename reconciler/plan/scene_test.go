@@ -207,7 +207,7 @@ func (s *scene) resolve() *Plan {
 	s.check(p)
 	s.last = p
 	p.UpdateLedger(s.in.Ledger)
-	s.in.Rebuilt = false
+	s.in.Rebuilt, s.in.FirstPlan = false, false
 	for hash := range s.in.Past {
 		if !p.Commits[hash] {
 			delete(s.in.Past, hash)
@@ -396,7 +396,7 @@ func (s *scene) forget() {
 			s.in.Ledger.Fold(s.answer(name))
 		}
 	}
-	s.in.Rebuilt = len(s.in.Ledger.Placements()) > 0
+	s.in.FirstPlan, s.in.Rebuilt = true, len(s.in.Ledger.Placements()) > 0
 }
 
 // answer returns the report of a cluster that is ready; the first one has its inventories.

@@ -138,7 +138,7 @@ func (pl runPlanner) newRunName(p *Placement) string {
 // recordRuns records the runs that have appeared, starts those that are asked to run, and forgets those that are
 // neither declared nor in force, except the last finished one and the newest automatic ones.
 func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
-	runs := make([]placement.Run, 0, len(p.Record.Runs)+1)
+	var runs []placement.Run
 	last, finished, automatic := lastStarted(p.Record.Runs), lastFinished(p.Record.Runs), 0
 	for i, r := range slices.Backward(p.Record.Runs) {
 		if r.Automatic {
@@ -173,6 +173,9 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 		case r.Started.IsZero() && (d.State == api.RunRun || d == newest):
 			pl.startRun(p, r)
 		}
+	}
+	if len(p.Record.Runs) > 0 {
+		p.Record.LostRuns = nil
 	}
 }
 

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -118,40 +120,113 @@ func TestRunsWaitForTheirNamespace(t *testing.T) {
 }
 
 // After the ledger was lost, the newest committed run is in force, and one for every content only if that has changed since. Which run is
-// the newest depends on the commits that last changed their files, and not on their names.
+// the newest depends on the commits in which they were started, and not on their names.
 func TestTheNewestRunAfterALoss(t *testing.T) {
 	const hubText = "clusters a\nnamespace web\nplace web external\nstrategy slow canary/name=a\nrun web-b of web by slow\nrun web-a of web by slow\n"
+	at := func(hash string, hours time.Duration) hub.Commit {
+		return hub.Commit{Hash: hash, Time: noon.Add(hours * time.Hour)}
+	}
+	changed := func(appeared map[string]hub.Commit) func(*Input) {
+		return func(in *Input) { in.FirstPlan, in.InForce.RunHistory = true, histories(appeared) }
+	}
+	built := func(in *Input) {
+		changed(map[string]hub.Commit{})(in)
+		for _, r := range in.InForce.Runs {
+			r.Origin.Kustomization = "kustomization.yaml"
+		}
+	}
 	for name, test := range map[string]struct {
-		text    string
-		changes map[string]hub.Commit
-		want    string
+		text   string
+		change func(*Input)
+		want   string
 	}{
-		"the ledger was not lost":     {hubText, nil, ""},
-		"by the commits":              {hubText, map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}, "run-web-b.yaml": {Hash: "v1", Time: noon.Add(-time.Hour)}}, "web-a"},
-		"one is too old to be found":  {hubText, map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}}, "web-a"},
-		"a stopped one counts":        {hubText + "run web-c of web by slow Stop\n", map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}, "run-web-c.yaml": {Hash: "v1", Time: noon.Add(time.Hour)}}, "web-c"},
-		"one that has not begun":      {hubText + "run web-c of web by slow Initialize\n", map[string]hub.Commit{"run-web-a.yaml": {Hash: "v1", Time: noon}, "run-web-c.yaml": {Hash: "v1", Time: noon.Add(time.Hour)}}, "web-a"},
-		"its commit has to be loaded": {hubText, map[string]hub.Commit{"run-web-a.yaml": {Hash: "v0", Time: noon}}, "the ledger was lost, and commit v0, in which run web-a appeared, is being loaded"},
-		"no commit of any is found":   {hubText, map[string]hub.Commit{}, "web-b: the ledger was lost, and the commit in which it appeared is too old to be found"},
+		"the ledger was not lost":     {hubText, func(*Input) {}, "web-b"},
+		"by the commits":              {hubText, changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-b": at("v1", -1)}), "web-a"},
+		"one is too old to be found":  {hubText, changed(map[string]hub.Commit{"web-a": at("v1", 0)}), "web-a"},
+		"a stopped one counts":        {hubText + "run web-c of web by slow Stop\n", changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-c": at("v1", 1)}), "web-c"},
+		"one that has not begun":      {hubText + "run web-c of web by slow Initialize\n", changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-c": at("v1", 1)}), "web-a"},
+		"its commit has to be loaded": {hubText, changed(map[string]hub.Commit{"web-a": at("v0", 0)}), "the ledger was lost, and commit v0, in which run web-a appeared, is being loaded"},
+		"its commit cannot be loaded": {hubText, func(in *Input) {
+			changed(map[string]hub.Commit{"web-a": at("v0", 0)})(in)
+			in.Lost["v0"] = errors.New("no such object")
+		}, "the ledger was lost, and commit v0, in which run web-a appeared, cannot be loaded, which is retried; or commit a run with another name: no such object"},
+		"one that has not begun has to be loaded": {hubText + "run web-c of web by slow Initialize\n", changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-c": at("v0", 1)}),
+			"the ledger was lost, and commit v0, in which run web-c appeared, is being loaded"},
+		"no commit of any is found":     {hubText, changed(map[string]hub.Commit{}), "web-b: the ledger was lost, and the commit in which it appeared is too old to be found"},
+		"the history cannot be read":    {hubText, func(in *Input) { changed(nil)(in); in.InForce.RunHistoryErr = errors.New("no such object") }, "the ledger was lost, and the history could not be read, which is retried: no such object"},
+		"the history has not been read": {hubText, changed(nil), "the ledger was lost, and the history has not been read"},
+		"a newer one was started before": {hubText, func(in *Input) {
+			changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-b": at("v1", 1)})(in)
+			a := api.ID{Group: api.PlacementGroup, Kind: "ClusterStagedUpdateRun", Name: "web-a"}
+			in.InForce.RunHistory[a] = hub.RunHistory{Appeared: at("v1", 0), Started: at("v1", 2)}
+		}, "web-a"},
+		"kustomizations build them all": {hubText, func(in *Input) { built(in); in.Rebuilt = true }, "web-b: the ledger was lost, and of a run that a kustomization builds it cannot be found in which commit it appeared"},
+		"it is the first start":         {hubText, built, "web-b"},
+		"by the number of a content":    {hubText + "run web-c of web by slow Run 0\n", changed(map[string]hub.Commit{"web-c": at("v1", 0)}), "web-c: the ledger was lost, and with it which content has the number 0"},
 	} {
 		s := newScene(t)
 		s.commit("v1", nil, []byte(test.text))
-		s.in.InForce.RunChanges = test.changes
+		test.change(&s.in)
 		s.do([]string{"seen", "a"})
 		s.do([]string{"plan"})
 		p := s.last.Placements[0]
-		got := p.RunPending
+		got := []string{p.RunPending}
 		for _, r := range p.Record.Runs {
 			switch {
-			case test.changes == nil || r.SupersededBy != "":
 			case r.Failed != "":
-				got = r.Name + ": " + r.Failed
-			case !r.Started.IsZero():
-				got = r.Name
+				got = append(got, r.Name+": "+r.Failed)
+			case !r.Started.IsZero() && r.SupersededBy == "":
+				got = append(got, r.Name)
 			}
 		}
-		if got != test.want {
+		if got := strings.TrimSpace(strings.Join(got, " ")); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// histories returns the histories of runs that appeared in certain commits, by name, and were started at once.
+func histories(appeared map[string]hub.Commit) map[api.ID]hub.RunHistory {
+	if appeared == nil {
+		return nil
+	}
+	out := map[api.ID]hub.RunHistory{}
+	for name, c := range appeared {
+		out[api.ID{Group: api.PlacementGroup, Kind: "ClusterStagedUpdateRun", Name: name}] = hub.RunHistory{Appeared: c, Started: c}
+	}
+	return out
+}
+
+// A restart after the ledger was lost, before a run is recorded again, is no reason for a run to bring newer content than it had. A run that
+// is committed meanwhile is newer than those that Git had then, and has the content in force.
+func TestARestartAfterALossBeforeARunIsRecorded(t *testing.T) {
+	const hubText = "clusters a\nnamespace web\nconfigmap web/one\nplace web external\nstrategy slow canary/name=a\nrun web-z of web by slow\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"no other run":    {hubText + "configmap web/two\n", "web-z at v1"},
+		"a newer run":     {hubText + "configmap web/two\nrun web-a of web by slow\n", "web-a at v3"},
+		"its run is gone": {strings.ReplaceAll(hubText, "run web-z", "run web-y"), "web-y at v3"},
+	} {
+		s := newScene(t)
+		s.commit("v1", nil, []byte(hubText))
+		s.commit("v2", nil, []byte(hubText+"configmap web/two\n"))
+		history := histories(map[string]hub.Commit{"web-z": {Hash: "v1", Time: noon}})
+		s.in.InForce.RunHistory, s.in.FirstPlan = history, true
+		s.do([]string{"plan"}) // no cluster has answered yet
+		s.do([]string{"restart"})
+		s.commit("v3", nil, []byte(test.text))
+		s.in.InForce.RunHistory = history
+		s.do([]string{"seen", "a"})
+		s.do([]string{"plan"})
+		s.do([]string{"load", "v1"})
+		s.do([]string{"plan"})
+		record, got := s.last.Placements[0].Record, ""
+		for _, r := range record.Runs {
+			if !r.Started.IsZero() && r.SupersededBy == "" {
+				got = r.Name + " at " + r.Content.Commit
+			}
+		}
+		if got != test.want || len(record.LostRuns) > 0 {
+			t.Errorf("%s: %q, want %q; lost runs %v", name, got, test.want, record.LostRuns)
 		}
 	}
 }

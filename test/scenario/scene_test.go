@@ -112,9 +112,8 @@ func (s *scene) start() {
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 			return s.member(newAgent(s.cluster(c.Name), report))
 		},
-		LastChanges: s.source.lastChanges,
-		Metrics:     s.metrics,
-		Publish:     s.publish, Log: slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Since: s.source.since, Metrics: s.metrics,
+		Publish: s.publish, Log: slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	go func(loop *reconciler.Reconciler) { s.done <- loop.Run(ctx) }(s.loop)
 	synctest.Wait()

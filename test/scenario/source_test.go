@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,19 +92,19 @@ func (s *source) Commit(_ context.Context, hash string) (gitsource.Commit, error
 	return c.Commit, err
 }
 
-// lastChanges returns the commits that last changed files of a commit, by path.
-func (s *source) lastChanges(_ context.Context, head string, paths []string) (map[string]gitsource.Commit, error) {
+// since returns the commits since which parts of files are what they are.
+func (s *source) since(_ context.Context, head string, parts []gitsource.FilePart, read func(string, []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[string]gitsource.Commit{}
-	for _, path := range paths {
-		file := s.commits[head].files[path]
+	out := map[gitsource.FilePart]gitsource.Commit{}
+	for _, part := range parts {
+		text := read(part.Path, s.commits[head].files[part.Path].Data)[part.Name]
 		for _, name := range slices.Backward(s.order[:slices.Index(s.order, head)+1]) {
-			c := s.commits[name]
-			if before := c.files[path]; before == nil || !bytes.Equal(before.Data, file.Data) {
+			file := s.commits[name].files[part.Path]
+			if file == nil || read(part.Path, file.Data)[part.Name] != text {
 				break
 			}
-			out[path] = c.Commit
+			out[part] = s.commits[name].Commit
 		}
 	}
 	return out, nil

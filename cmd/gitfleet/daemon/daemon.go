@@ -208,14 +208,15 @@ func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
 	d.gates = gate.New(gates)
 	cfg := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
-		FetchChart:  d.remotes.FetchChart,
-		LastChanges: d.repo.LastChanges, Signed: d.cfg.Source.Signatures.Requirements() != nil,
-		Store:       d.candidate.store,
+		FetchChart: d.remotes.FetchChart, Since: d.repo.Since, Store: d.candidate.store,
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
 		RepairAfter: d.cfg.Rollout.RepairAfter.Duration, ApprovalsInGit: d.cfg.Rollout.InGit(),
 		Metrics: d.metrics.loop, Traces: traces, AskGates: d.gates.Set,
+	}
+	if d.cfg.Source.Signatures.Requirements() != nil {
+		cfg.LastChanges = d.repo.LastChanges
 	}
 	d.loop = reconciler.New(cfg)
 }

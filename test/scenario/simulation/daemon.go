@@ -72,7 +72,7 @@ func (w *world) start() {
 	d.loop = reconciler.New(reconciler.Config{
 		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
-		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet, Memo: memo,
+		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet, Memo: memo, Since: w.source.since,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
 }

@@ -104,6 +104,24 @@ func (s *source) Commit(ctx context.Context, hash string) (gitsource.Commit, err
 	return c.Commit, nil
 }
 
+// since returns the commits since which parts of files are what they are.
+func (s *source) since(_ context.Context, head string, parts []gitsource.FilePart, read func(string, []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	out := map[gitsource.FilePart]gitsource.Commit{}
+	for _, part := range parts {
+		text := read(part.Path, s.commits[head].files[part.Path].Data)[part.Name]
+		for _, hash := range slices.Backward(s.order[:slices.Index(s.order, head)+1]) {
+			file := s.commits[hash].files[part.Path]
+			if file == nil || read(part.Path, file.Data)[part.Name] != text {
+				break
+			}
+			out[part] = s.commits[hash].Commit
+		}
+	}
+	return out, nil
+}
+
 func (s *source) find(hash string) (*commit, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
