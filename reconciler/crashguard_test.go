@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -73,8 +74,8 @@ func TestRunInAChild(t *testing.T) {
 	loop = New(Config{
 		Source: &crashingSource{t, heads}, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: store,
 		LoadingFile: filepath.Join(dir, "loading.json"), Log: slog.New(slog.DiscardHandler),
-		Member: func(c *hub.Cluster, report func(ledger.Observation)) Member {
-			report(ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Healthy: true})
+		Member: func(c *hub.Cluster, report func(protocol.Observation)) Member {
+			report(protocol.ClusterSeen{Cluster: c.Name, At: time.Now(), Healthy: true})
 			return idle{}
 		},
 		Publish: func(r *status.Report) { reports <- r },
@@ -110,8 +111,8 @@ func TestRunInAChild(t *testing.T) {
 
 type idle struct{}
 
-func (idle) SetMembership(ledger.Membership) {}
-func (idle) Set([]*work.Work)                {}
+func (idle) SetMembership(protocol.Membership) {}
+func (idle) Set([]*work.Work)                  {}
 
 func (idle) Run(ctx context.Context) { <-ctx.Done() }
 
@@ -119,8 +120,8 @@ func (idle) Leave() <-chan struct{} { return nil }
 
 func (idle) Check() {}
 
-func (idle) SetRecord(ledger.MemberRecord)           {}
-func (idle) SetDriftDecisions(ledger.DriftDecisions) {}
+func (idle) SetRecord(protocol.MemberRecord)           {}
+func (idle) SetDriftDecisions(protocol.DriftDecisions) {}
 
 // A commit that has crashed the process twice is not loaded a third time, and the last good one
 // stays in force. It is loaded again when a user asks for it. A single crash does not count.

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A runningMember is the agent of one cluster and what was last sent to it.
@@ -29,9 +30,9 @@ type runningMember struct {
 	works []*work.Work
 	sent  bool
 	// membership is the last argument of SetMembership.
-	membership ledger.Membership
+	membership protocol.Membership
 	// driftDecisions are the last argument of SetDriftDecisions.
-	driftDecisions ledger.DriftDecisions
+	driftDecisions protocol.DriftDecisions
 	// left is set once the cluster has left the fleet, and closed when it is offboarded. After deadline it is no longer
 	// waited for.
 	left     <-chan struct{}
@@ -51,9 +52,9 @@ type agents struct {
 }
 
 // start starts the agent of a cluster, with what is recorded of it.
-func (a *agents) start(ctx context.Context, c *hub.Cluster, record ledger.MemberRecord) *runningMember {
+func (a *agents) start(ctx context.Context, c *hub.Cluster, record protocol.MemberRecord) *runningMember {
 	ctx, cancel := context.WithCancel(ctx)
-	report := func(o ledger.Observation) {
+	report := func(o protocol.Observation) {
 		if ctx.Err() == nil {
 			a.inbox.observe(o)
 		}
@@ -142,7 +143,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 }
 
 // setMembership passes a membership to the member if it has changed.
-func (m *runningMember) setMembership(now ledger.Membership) {
+func (m *runningMember) setMembership(now protocol.Membership) {
 	if !m.membership.Equal(now) {
 		m.membership = now
 		m.member.SetMembership(now)

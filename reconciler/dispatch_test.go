@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A dispatchedFleet dispatches plans to members that record the calls.
@@ -32,7 +33,7 @@ type dispatchedFleet struct {
 	}
 	left chan struct{}
 	// report is the function with which the newest member reports.
-	report func(ledger.Observation)
+	report func(protocol.Observation)
 	// stuck, if not nil, keeps members from ending until it is closed.
 	stuck chan struct{}
 }
@@ -45,7 +46,7 @@ func newDispatchedFleet(t *testing.T) *dispatchedFleet {
 		f.running.Wait()
 	})
 	f.cfg.Now = func() time.Time { return f.now }
-	f.cfg.Member = func(c *hub.Cluster, report func(ledger.Observation)) Member {
+	f.cfg.Member = func(c *hub.Cluster, report func(protocol.Observation)) Member {
 		f.call("start %s %s", c.Name, credentials(c))
 		f.report = report
 		return &recordedMember{f, c.Name}
@@ -84,7 +85,7 @@ type recordedMember struct {
 	name string
 }
 
-func (m *recordedMember) SetMembership(now ledger.Membership) {
+func (m *recordedMember) SetMembership(now protocol.Membership) {
 	m.f.call("fleet %s %s %d", m.name, now.Name, len(now.Adopted))
 }
 func (m *recordedMember) Set(works []*work.Work) { m.f.call("set %s %d", m.name, len(works)) }
@@ -93,12 +94,12 @@ func (m *recordedMember) Leave() <-chan struct{} {
 	return m.f.left
 }
 func (m *recordedMember) Check() {}
-func (m *recordedMember) SetRecord(r ledger.MemberRecord) {
+func (m *recordedMember) SetRecord(r protocol.MemberRecord) {
 	if len(r.Drifts) > 0 {
 		m.f.call("drifts %s %d", m.name, len(r.Drifts))
 	}
 }
-func (m *recordedMember) SetDriftDecisions(all ledger.DriftDecisions) {
+func (m *recordedMember) SetDriftDecisions(all protocol.DriftDecisions) {
 	m.f.call("decisions %s %d", m.name, len(all))
 }
 func (m *recordedMember) Run(ctx context.Context) {
@@ -128,7 +129,7 @@ func fleetPlan(context string, revisions ...string) *plan.Plan {
 func TestWorksAreSentWhenTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
-		f.ledger.SetFleet(ledger.Fleet{Name: "prod"})
+		f.ledger.SetFleet(protocol.Fleet{Name: "prod"})
 		f.dispatched(fleetPlan("a"), "start east a", "run east")
 		f.dispatched(fleetPlan("a", "v1"), "fleet east prod 0", "set east 1")
 		f.dispatched(fleetPlan("a", "v1"))
@@ -136,10 +137,10 @@ func TestWorksAreSentWhenTheyChange(t *testing.T) {
 		none := fleetPlan("a")
 		none.Works = map[string][]*work.Work{}
 		f.dispatched(none, "set east 0")
-		f.driftDecisions = map[string]ledger.DriftDecisions{"east": {{Placement: web}: {PutBack: true}}}
+		f.driftDecisions = map[string]protocol.DriftDecisions{"east": {{Placement: web}: {PutBack: true}}}
 		f.dispatched(none, "decisions east 1")
 		f.dispatched(none)
-		f.ledger.Adopt(ledger.Adoption{Cluster: "east", ID: "theirs"})
+		f.ledger.Adopt(protocol.Adoption{Cluster: "east", ID: "theirs"})
 		f.dispatched(none, "fleet east prod 1")
 	})
 }
@@ -158,7 +159,7 @@ func TestEmptyWorksAreSentOnce(t *testing.T) {
 func TestNoWorksAreSentBeforeTheLedgerIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
-		f.ledger.Fold(ledger.ClusterSeen{Cluster: "east", At: f.now}) // not urgent, and saved all the same
+		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: f.now}) // not urgent, and saved all the same
 		f.cfg.Store = full{}
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "not saved", "run east")
 		f.cfg.Store = ledger.Memory()
@@ -209,11 +210,11 @@ func TestNewCredentialsStartANewAgent(t *testing.T) {
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
 		former := f.report
 		f.dispatched(fleetPlan("b", "v1"), "start east b", "set east 1")
-		former(ledger.ClusterSeen{Cluster: "east", At: f.now})
+		former(protocol.ClusterSeen{Cluster: "east", At: f.now})
 		if n := len(f.inbox.drain().seen); n != 0 {
 			t.Errorf("%d observations of the former agent", n)
 		}
-		f.report(ledger.ClusterSeen{Cluster: "east", At: f.now})
+		f.report(protocol.ClusterSeen{Cluster: "east", At: f.now})
 		if n := len(f.inbox.drain().seen); n != 1 {
 			t.Errorf("%d observations of the new agent", n)
 		}
@@ -249,7 +250,7 @@ func TestOffboarding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newDispatchedFleet(t)
-				f.ledger.SetFleet(ledger.Fleet{Name: "prod"})
+				f.ledger.SetFleet(protocol.Fleet{Name: "prod"})
 				f.seen("east", "")
 				f.text.Reset()
 				left := &plan.Plan{Left: []string{"east"}, Works: map[string][]*work.Work{}}
@@ -287,7 +288,7 @@ func TestANewAgentGetsTheRecordedDrifts(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.ledger.SetPlacement(web, ledger.Placement{})
 		f.ledger.Bind(web, placement.Binding{Cluster: "east", Assigned: placement.Revision{Hash: "v1"}})
-		f.ledger.Fold(ledger.WorkSeen{Cluster: "east", Placement: web, At: f.now, Drifts: []ledger.Drift{{ID: one}}})
+		f.ledger.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, At: f.now, Drifts: []protocol.Drift{{ID: one}}})
 		f.dispatched(fleetPlan("a"), "start east a", "drifts east 1", "run east")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The answer to a gate is recorded in the run that has asked for it, also after a restart, and only in that: one about other content, or
@@ -115,7 +116,7 @@ func TestGatesLookAtWhatIsPlaced(t *testing.T) {
 }
 
 func drifted(id api.ID, state api.DriftState) *ledger.Entry {
-	return &ledger.Entry{Seen: &ledger.WorkSeen{Drifts: []ledger.Drift{{ID: id, State: state}}}}
+	return &ledger.Entry{Seen: &protocol.WorkSeen{Drifts: []protocol.Drift{{ID: id, State: state}}}}
 }
 
 // The history has an entry when a gate fails, and another one when it fails again after it was asked from the beginning.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // An inbox collects events until the loop drains them; adding one never blocks. Of observations, only the newest about
@@ -26,11 +26,11 @@ type inbox struct {
 // An eventBatch is everything that happened since the last drain.
 type eventBatch struct {
 	commits, pastCommits []loaded
-	seen                 map[observedSubject]ledger.Observation
+	seen                 map[observedSubject]protocol.Observation
 	orders               []queuedOrder
 	gateAnswers          []placement.GateAnswer // in order
 	// driftDecisions are the new decisions about held drift, by cluster; nil if they have not changed.
-	driftDecisions map[string]ledger.DriftDecisions
+	driftDecisions map[string]protocol.DriftDecisions
 	triggered      bool // a turn was requested for another reason
 }
 
@@ -41,7 +41,7 @@ type observedSubject struct {
 }
 
 func newInbox(waiting *atomic.Int64) *inbox {
-	return &inbox{eventBatch: eventBatch{seen: map[observedSubject]ledger.Observation{}}, wake: make(chan struct{}, 1), observed: make(chan struct{}, 1), waiting: waiting}
+	return &inbox{eventBatch: eventBatch{seen: map[observedSubject]protocol.Observation{}}, wake: make(chan struct{}, 1), observed: make(chan struct{}, 1), waiting: waiting}
 }
 
 func (in *inbox) addLoaded(l loaded) {
@@ -55,18 +55,18 @@ func (in *inbox) addLoaded(l loaded) {
 }
 
 // observe keeps the newest observation about each subject, with what only an earlier one has.
-func (in *inbox) observe(o ledger.Observation) {
+func (in *inbox) observe(o protocol.Observation) {
 	in.putTo(in.observed, func() {
 		switch o := o.(type) {
-		case ledger.ClusterSeen:
+		case protocol.ClusterSeen:
 			s := observedSubject{cluster: o.Cluster}
-			if earlier, waits := in.seen[s].(ledger.ClusterSeen); waits {
+			if earlier, waits := in.seen[s].(protocol.ClusterSeen); waits {
 				o = o.After(earlier)
 			}
 			in.seen[s] = o
-		case ledger.WorkSeen:
+		case protocol.WorkSeen:
 			s := observedSubject{o.Cluster, o.Placement}
-			if earlier, waits := in.seen[s].(ledger.WorkSeen); waits {
+			if earlier, waits := in.seen[s].(protocol.WorkSeen); waits {
 				o = o.After(earlier)
 			}
 			in.seen[s] = o
@@ -102,6 +102,6 @@ func (in *inbox) drain() eventBatch {
 	defer in.mu.Unlock()
 	all := in.eventBatch
 	in.waiting.Store(0)
-	in.eventBatch = eventBatch{seen: map[observedSubject]ledger.Observation{}}
+	in.eventBatch = eventBatch{seen: map[observedSubject]protocol.Observation{}}
 	return all
 }

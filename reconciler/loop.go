@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -275,7 +276,7 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 // fold folds observations into the ledger. Those of clusters come first, since a cluster's inventories have to be known
 // before the reports about its works. Observations of agents that have been stopped are dropped. It reports whether
 // anything has changed.
-func (r *Reconciler) fold(seen map[observedSubject]ledger.Observation, now time.Time) (news bool) {
+func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now time.Time) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b observedSubject) int {
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -147,7 +148,7 @@ func TestAnEmptyLedgerWaitsForInventories(t *testing.T) {
 			c.commit("c1", "clusters east west\nnamespace web\nplace web")
 			c.rebuilding, c.started = test.rebuilding, c.now
 			for _, name := range test.seen {
-				c.ledger.Fold(ledger.ClusterSeen{Cluster: name, At: c.now, Healthy: true})
+				c.ledger.Fold(protocol.ClusterSeen{Cluster: name, At: c.now, Healthy: true})
 			}
 			if got := c.waitingForInventories(c.now.Add(test.after)); got != test.wait || c.rebuilding != test.wait {
 				t.Errorf("waits %t, rebuilding %t; want %t", got, c.rebuilding, test.wait)
@@ -161,11 +162,11 @@ func TestAnEmptyLedgerWaitsForInventories(t *testing.T) {
 func TestEventsAreKept(t *testing.T) {
 	c := newChronicle(t)
 	at := func(n int) time.Time { return c.now.Add(time.Duration(n) * time.Second) }
-	c.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, Namespaces: []string{"web"}})
-	c.inbox.observe(ledger.ClusterSeen{Cluster: "west", At: at(1)})
-	c.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: at(2), Healthy: true})
-	c.inbox.observe(ledger.WorkSeen{Cluster: "east", Placement: web, At: at(1), Deletions: []ledger.Deletion{{}}})
-	c.inbox.observe(ledger.WorkSeen{Cluster: "east", Placement: web, At: at(3)})
+	c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, Namespaces: []string{"web"}})
+	c.inbox.observe(protocol.ClusterSeen{Cluster: "west", At: at(1)})
+	c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: at(2), Healthy: true})
+	c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, At: at(1), Deletions: []protocol.Deletion{{}}})
+	c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, At: at(3)})
 	for i := range 3 {
 		c.inbox.addLoaded(loaded{commit: hub.Commit{Hash: fmt.Sprint("c", i)}, past: i == 1})
 	}
@@ -173,10 +174,10 @@ func TestEventsAreKept(t *testing.T) {
 		t.Error("no event waits")
 	}
 	got := c.inbox.drain()
-	if east := got.seen[observedSubject{cluster: "east"}].(ledger.ClusterSeen); len(got.seen) != 3 || !east.At.Equal(at(2)) || !slices.Equal(east.Namespaces, []string{"web"}) {
+	if east := got.seen[observedSubject{cluster: "east"}].(protocol.ClusterSeen); len(got.seen) != 3 || !east.At.Equal(at(2)) || !slices.Equal(east.Namespaces, []string{"web"}) {
 		t.Errorf("%d observations, east %+v", len(got.seen), east)
 	}
-	if w := got.seen[observedSubject{"east", web}].(ledger.WorkSeen); !w.At.Equal(at(3)) || len(w.Deletions) != 1 {
+	if w := got.seen[observedSubject{"east", web}].(protocol.WorkSeen); !w.At.Equal(at(3)) || len(w.Deletions) != 1 {
 		t.Errorf("web on east: %+v", w)
 	}
 	if len(got.commits) != 2 || got.commits[0].commit.Hash != "c0" || got.commits[1].commit.Hash != "c2" || len(got.pastCommits) != 1 {
@@ -193,10 +194,10 @@ func TestObservationsAreFoldedInOrder(t *testing.T) {
 	c := newSettled(t)
 	c.members["east"] = &runningMember{member: idle{}}
 	c.now = c.now.Add(time.Minute)
-	c.fold(map[observedSubject]ledger.Observation{
-		{"east", web}:     ledger.WorkSeen{Cluster: "east", Placement: web, At: c.now, Revision: c.last.Works["east"][0].Revision, Done: true, Total: 1, Exceptions: []ledger.ObjectState{weak("crashes")}},
-		{cluster: "east"}: ledger.ClusterSeen{Cluster: "east", At: c.now, Error: "timeout"},
-		{cluster: "west"}: ledger.ClusterSeen{Cluster: "west", At: c.now, Error: "timeout"},
+	c.fold(map[observedSubject]protocol.Observation{
+		{"east", web}:     protocol.WorkSeen{Cluster: "east", Placement: web, At: c.now, Revision: c.last.Works["east"][0].Revision, Done: true, Total: 1, Exceptions: []protocol.ObjectState{weak("crashes")}},
+		{cluster: "east"}: protocol.ClusterSeen{Cluster: "east", At: c.now, Error: "timeout"},
+		{cluster: "west"}: protocol.ClusterSeen{Cluster: "west", At: c.now, Error: "timeout"},
 	}, c.now)
 	c.tells("member unreachable east | timeout\ncluster unavailable crp/web east #0 @c1 | ConfigMap/web/one: crashes\n")
 }
@@ -223,7 +224,7 @@ func TestWhenTheLoopSavesAndWakes(t *testing.T) {
 		c := newSettled(t)
 		store := &countingStore{Store: ledger.Memory()}
 		c.cfg.Store, c.cfg.Now, c.cfg.Source, c.cfg.Publish = store, func() time.Time { return c.now }, quietSource{}, func(*status.Report) {}
-		c.cfg.Member = func(*hub.Cluster, func(ledger.Observation)) Member { return idle{} }
+		c.cfg.Member = func(*hub.Cluster, func(protocol.Observation)) Member { return idle{} }
 		turn := func(saves int, wait time.Duration) {
 			t.Helper()
 			store.saves = 0
@@ -232,7 +233,7 @@ func TestWhenTheLoopSavesAndWakes(t *testing.T) {
 			}
 		}
 		probe := func() {
-			c.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: true, Properties: map[string]string{"p": c.now.String()}})
+			c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: c.now, Healthy: true, Properties: map[string]string{"p": c.now.String()}})
 		}
 		c.Reconciler.turn(t.Context())
 		c.save()
@@ -289,10 +290,10 @@ func TestTheFleetKeepsItsID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChronicle(t)
-			c.cfg.Fleet, c.rebuilding = ledger.Fleet{Name: "prod", ID: "new"}, test.rebuilding
-			c.ledger.SetFleet(ledger.Fleet{Name: "prod", ID: test.saved})
+			c.cfg.Fleet, c.rebuilding = protocol.Fleet{Name: "prod", ID: "new"}, test.rebuilding
+			c.ledger.SetFleet(protocol.Fleet{Name: "prod", ID: test.saved})
 			c.setFleet()
-			if got := c.ledger.Fleet(); got != (ledger.Fleet{Name: "prod", ID: test.want}) {
+			if got := c.ledger.Fleet(); got != (protocol.Fleet{Name: "prod", ID: test.want}) {
 				t.Errorf("fleet %+v, want the ID %q", got, test.want)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -332,7 +333,7 @@ func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 }
 
 // foldAndRecord folds one observation, and records the changes in the history.
-func (r *Reconciler) foldAndRecord(s observedSubject, o ledger.Observation) bool {
+func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
 		news := r.ledger.Fold(o)

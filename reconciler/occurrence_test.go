@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -113,14 +114,14 @@ func (c *chronicle) turns(n int) {
 
 func (c *chronicle) seen(cluster, trouble string) {
 	c.now = c.now.Add(time.Second)
-	c.foldAndRecord(observedSubject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
+	c.foldAndRecord(observedSubject{cluster: cluster}, protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
 }
 
 // says makes a member report its work as it was last sent.
-func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
+func (c *chronicle) says(cluster string, exceptions ...protocol.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
-		c.foldAndRecord(observedSubject{cluster, w.Placement}, ledger.WorkSeen{
+		c.foldAndRecord(observedSubject{cluster, w.Placement}, protocol.WorkSeen{
 			Cluster: cluster, Placement: w.Placement, At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove,
 			Total: len(w.Manifests), Exceptions: exceptions,
 		})
@@ -129,12 +130,12 @@ func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
 
 var one = api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
 
-func broken(reason, message string) ledger.ObjectState {
-	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{Reason: reason, Cause: message}}
+func broken(reason, message string) protocol.ObjectState {
+	return protocol.ObjectState{ID: one, Version: "v1", Applied: protocol.Verdict{Reason: reason, Cause: message}}
 }
 
-func weak(message string) ledger.ObjectState {
-	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: "NotYet", Cause: message}}
+func weak(message string) protocol.ObjectState {
+	return protocol.ObjectState{ID: one, Version: "v1", Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: "NotYet", Cause: message}}
 }
 
 const small = "clusters east west\nnamespace web\nconfigmap web/one %s\nplace web unavailable 1"
@@ -290,7 +291,7 @@ func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
 	c.tells("member unreachable east | connection refused\n")
 	denied := func(healthy bool, permissions ...string) {
 		c.now = c.now.Add(time.Second)
-		c.foldAndRecord(observedSubject{cluster: "east"}, ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
+		c.foldAndRecord(observedSubject{cluster: "east"}, protocol.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
 	}
 	denied(false, "list configmaps")
 	denied(false, "list configmaps")
@@ -341,7 +342,7 @@ func TestRestoresAreRecorded(t *testing.T) {
 	seen := func(healthy bool, restored time.Time) *ledger.Cluster {
 		c := &ledger.Cluster{Joined: noon}
 		if c.Healthy = healthy; !restored.IsZero() {
-			c.Restored = ledger.Restore{At: restored, Why: "it went back"}
+			c.Restored = protocol.Restore{At: restored, Why: "it went back"}
 		}
 		return c
 	}
@@ -410,14 +411,14 @@ func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
 func TestStagesOfAnObservation(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Date(2026, 3, 1, 12, 0, seconds, 0, time.UTC) }
 	content := placement.Revision{Commit: "c1", Hash: "h1"}
-	entry := func(applied, available time.Time, exceptions ...ledger.ObjectState) *ledger.Entry {
+	entry := func(applied, available time.Time, exceptions ...protocol.ObjectState) *ledger.Entry {
 		return &ledger.Entry{
 			Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}, AppliedAt: applied, AvailableAt: available,
-			Seen: &ledger.WorkSeen{At: at(9), Revision: content, Done: true, Total: 1, Exceptions: exceptions},
+			Seen: &protocol.WorkSeen{At: at(9), Revision: content, Done: true, Total: 1, Exceptions: exceptions},
 		}
 	}
 	assigned := &ledger.Entry{Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}}
-	unavailable := ledger.ObjectState{ID: one, Applied: ledger.Verdict{OK: true}, Failure: "it crashes"}
+	unavailable := protocol.ObjectState{ID: one, Applied: protocol.Verdict{OK: true}, Failure: "it crashes"}
 	for name, test := range map[string]struct {
 		was, is *ledger.Entry
 		want    []string

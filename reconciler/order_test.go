@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // ordered returns the result of an order in words: the answer, or "error: " and the error.
@@ -217,33 +218,33 @@ func TestSyncCountsTheClustersThatCheck(t *testing.T) {
 func TestAdoptFleet(t *testing.T) {
 	const a, b = "0123456789abcdef", "0123456777777777"
 	for name, test := range map[string]struct {
-		owners map[string]ledger.Owner // by cluster
+		owners map[string]protocol.Owner // by cluster
 		order  Order
 		want   string
 	}{
-		"by its short ID": {map[string]ledger.Owner{"east": {ID: a}}, Order{Subject: "01234567"}, "east"},
-		"by its ID":       {map[string]ledger.Owner{"east": {ID: a}}, Order{Subject: a}, "east"},
-		"on all clusters": {map[string]ledger.Owner{"east": {ID: a}, "west": {ID: a}}, Order{Subject: a}, "east, west"},
-		"on one cluster":  {map[string]ledger.Owner{"east": {ID: a}, "west": {ID: a}}, Order{Subject: a, Cluster: "west"}, "west"},
-		"without an ID":   {map[string]ledger.Owner{"east": {UnknownCommit: "c9"}}, Order{Subject: "none"}, "east"},
-		"7 digits":        {map[string]ledger.Owner{"east": {ID: a}}, Order{Subject: "0123456"}, `error: "0123456" is no fleet that holds a cluster; there is: 01234567 on east`},
-		"another ID":      {map[string]ledger.Owner{"east": {ID: a}}, Order{Subject: "none", Cluster: "east"}, `error: "none" is no fleet that holds east; there is: 01234567 on east`},
-		"two fleets":      {map[string]ledger.Owner{"east": {ID: a}, "west": {ID: b}}, Order{Subject: "01234567"}, `error: more than one fleet's ID begins with "01234567": write all of it`},
+		"by its short ID": {map[string]protocol.Owner{"east": {ID: a}}, Order{Subject: "01234567"}, "east"},
+		"by its ID":       {map[string]protocol.Owner{"east": {ID: a}}, Order{Subject: a}, "east"},
+		"on all clusters": {map[string]protocol.Owner{"east": {ID: a}, "west": {ID: a}}, Order{Subject: a}, "east, west"},
+		"on one cluster":  {map[string]protocol.Owner{"east": {ID: a}, "west": {ID: a}}, Order{Subject: a, Cluster: "west"}, "west"},
+		"without an ID":   {map[string]protocol.Owner{"east": {UnknownCommit: "c9"}}, Order{Subject: "none"}, "east"},
+		"7 digits":        {map[string]protocol.Owner{"east": {ID: a}}, Order{Subject: "0123456"}, `error: "0123456" is no fleet that holds a cluster; there is: 01234567 on east`},
+		"another ID":      {map[string]protocol.Owner{"east": {ID: a}}, Order{Subject: "none", Cluster: "east"}, `error: "none" is no fleet that holds east; there is: 01234567 on east`},
+		"two fleets":      {map[string]protocol.Owner{"east": {ID: a}, "west": {ID: b}}, Order{Subject: "01234567"}, `error: more than one fleet's ID begins with "01234567": write all of it`},
 		"no other fleet":  {nil, Order{Subject: a}, "error: no other fleet holds any cluster"},
-		"none there":      {map[string]ledger.Owner{"east": {ID: a}}, Order{Subject: a, Cluster: "west"}, "error: no other fleet holds west"},
+		"none there":      {map[string]protocol.Owner{"east": {ID: a}}, Order{Subject: a, Cluster: "west"}, "error: no other fleet holds west"},
 		"unknown cluster": {nil, Order{Subject: a, Cluster: "mars"}, "error: there is no cluster mars; there are east, west"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChronicle(t)
-			c.ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "ours", Source: "https://git.example.com/ours"})
+			c.ledger.SetFleet(protocol.Fleet{Name: "prod", ID: "ours", Source: "https://git.example.com/ours"})
 			c.commit("c1", "clusters east west\nnamespace web\nplace web")
 			for _, cluster := range []string{"east", "west"} {
-				owners := []ledger.Owner{}
+				owners := []protocol.Owner{}
 				if o, held := test.owners[cluster]; held {
 					owners = append(owners, o)
 				}
 				c.now = c.now.Add(time.Second)
-				c.ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: true, Holds: []ledger.InventorySeen{}, Owners: owners})
+				c.ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: true, Holds: []protocol.InventorySeen{}, Owners: owners})
 			}
 			test.order.By = "ada"
 			got := ordered(c.orders().adoptFleet(test.order))

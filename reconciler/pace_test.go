@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -58,7 +59,7 @@ func (l timedLoop) since(do func()) int {
 // report observes something new about a cluster.
 func (l timedLoop) report() {
 	now := l.cfg.Now()
-	l.inbox.observe(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true, Properties: map[string]string{"p": now.String()}})
+	l.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: now, Healthy: true, Properties: map[string]string{"p": now.String()}})
 }
 
 // flood does something a hundred times a second for a minute, and returns how many turns were taken.
@@ -86,7 +87,7 @@ func runTimed(t *testing.T, save time.Duration, test func(t *testing.T, l timedL
 		l := timedLoop{newSettled(t), new(atomic.Int64)}
 		epoch, began := l.now, time.Now()
 		l.cfg.Now, l.cfg.Store, l.cfg.Source = func() time.Time { return epoch.Add(time.Since(began)) }, slowStore{ledger.Memory(), save}, quietSource{}
-		l.cfg.Member = func(*hub.Cluster, func(ledger.Observation)) Member { return idle{} }
+		l.cfg.Member = func(*hub.Cluster, func(protocol.Observation)) Member { return idle{} }
 		l.cfg.Publish = func(*status.Report) {
 			l.turns.Add(1)
 			time.Sleep(turnTime)
@@ -122,7 +123,7 @@ func (s slowStore) Save(l *ledger.Ledger) error {
 func TestReportsDoNotKeepTheLoopBusy(t *testing.T) {
 	runTimed(t, 0, func(t *testing.T, l timedLoop) {
 		decide := func() {
-			l.SetDriftDecisions(map[string]ledger.DriftDecisions{"east": {ledger.DriftKey{}: {Message: l.cfg.Now().String()}}})
+			l.SetDriftDecisions(map[string]protocol.DriftDecisions{"east": {protocol.DriftKey{}: {Message: l.cfg.Now().String()}}})
 		}
 		for what, do := range map[string]func(){"reports": l.report, "decisions about drift": decide} {
 			if got := l.flood(do); got > pacedTurns || got < pacedTurns/2 {

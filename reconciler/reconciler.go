@@ -30,6 +30,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
@@ -48,7 +49,7 @@ type Member interface {
 	// SetMembership sets the fleet that the member acts for, the other fleets whose inventories it adopts, and the
 	// identity of its cluster. With inventories of any other fleet, or if the cluster is another one, it writes nothing.
 	// It is called before the first Set, and never blocks.
-	SetMembership(ledger.Membership)
+	SetMembership(protocol.Membership)
 	// Set replaces all works of the cluster; it never blocks.
 	Set([]*work.Work)
 	// Leave releases everything on the cluster and closes the channel when that is done.
@@ -56,9 +57,9 @@ type Member interface {
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
 	// SetRecord sets what an earlier process recorded of the cluster. It is called once, before Run.
-	SetRecord(ledger.MemberRecord)
+	SetRecord(protocol.MemberRecord)
 	// SetDriftDecisions replaces the decisions about held drift; it never blocks.
-	SetDriftDecisions(ledger.DriftDecisions)
+	SetDriftDecisions(protocol.DriftDecisions)
 	// Run works until ctx is done.
 	Run(ctx context.Context)
 }
@@ -66,7 +67,7 @@ type Member interface {
 // Config configures a Reconciler. A field must be set unless its comment says what happens without it.
 type Config struct {
 	// Fleet is the name and the source of this fleet, and the ID to use if it does not have one yet.
-	Fleet  ledger.Fleet
+	Fleet  protocol.Fleet
 	Source Source
 	// Loader loads new commits, and Past those that clusters are still assigned to; they are used concurrently.
 	Loader, Past *hub.Loader
@@ -83,7 +84,7 @@ type Config struct {
 	// read when Run starts.
 	LoadingFile string
 	// Member creates the agent of a cluster. report never blocks.
-	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
+	Member func(c *hub.Cluster, report func(protocol.Observation)) Member
 	// Conditions are the condition names in reports.
 	Conditions status.Conditions
 	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a rollout may skip; nil
@@ -163,7 +164,7 @@ type Reconciler struct {
 	rebuilding, firstPlan, rebuilt bool
 	started                        time.Time
 	// driftDecisions are the decisions about held drift, by cluster.
-	driftDecisions map[string]ledger.DriftDecisions
+	driftDecisions map[string]protocol.DriftDecisions
 }
 
 // New returns a Reconciler. Run starts it.
@@ -223,7 +224,7 @@ func (r *Reconciler) setFleet() {
 
 // SetDriftDecisions replaces the decisions about held drift, by cluster. They take effect with the next turn, like observations.
 // It never blocks, and may be called concurrently.
-func (r *Reconciler) SetDriftDecisions(all map[string]ledger.DriftDecisions) {
+func (r *Reconciler) SetDriftDecisions(all map[string]protocol.DriftDecisions) {
 	r.inbox.putTo(r.inbox.observed, func() { r.inbox.driftDecisions = all })
 }
 

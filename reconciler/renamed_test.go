@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // snapshotOf returns a commit that declares some clusters.
@@ -26,7 +27,7 @@ func snapshotOf(clusters ...string) *hub.Snapshot {
 
 // holds makes a placement hold a cluster with an identity.
 func (f *dispatchedFleet) holds(cluster, uid string) {
-	f.ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: f.now, Healthy: true, UID: uid})
+	f.ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: f.now, Healthy: true, UID: uid})
 	f.ledger.SetPlacement(web, ledger.Placement{})
 	f.ledger.Bind(web, placement.Binding{Cluster: cluster, Assigned: placement.Revision{Hash: "v1"}})
 }
@@ -45,7 +46,7 @@ func TestARenamedMemberIsNotReleased(t *testing.T) {
 		if calls := append(f.calls, f.begun()...); !slices.Equal(calls, []string{"start east-2", "run east-2"}) {
 			t.Errorf("calls %q", calls)
 		}
-		f.ledger.Fold(ledger.ClusterSeen{Cluster: "east-2", At: f.now, Healthy: true, UID: "1"})
+		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east-2", At: f.now, Healthy: true, UID: "1"})
 		if !f.resolveRenames(f.ctx, f.now) || f.ledger.Cluster("east") != nil || f.ledger.SameAs("east-2") != "" {
 			t.Error("the member was not renamed")
 		}
@@ -61,9 +62,9 @@ func TestARenameWaitsForTheFormerAgent(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.stuck = make(chan struct{})
 		f.holds("east", "1")
-		f.ledger.Fold(ledger.ClusterSeen{Cluster: "east-2", At: f.now.Add(time.Second), Healthy: true, UID: "1"})
+		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east-2", At: f.now.Add(time.Second), Healthy: true, UID: "1"})
 		f.inForce = snapshotOf("east", "east-2")
-		f.start(f.ctx, f.inForce.Clusters[0], ledger.MemberRecord{})
+		f.start(f.ctx, f.inForce.Clusters[0], protocol.MemberRecord{})
 		if !f.resolveRenames(f.ctx, f.now) || f.ledger.SameAs("east-2") != "east" {
 			t.Error("a declared member lost its cluster")
 		}
@@ -90,10 +91,10 @@ func TestWhatIsNoRenameIsPlanned(t *testing.T) {
 	}{
 		"it does not answer in time": {[]string{"west"}, func(f *dispatchedFleet) { f.source.Since = f.now.Add(-identifyTimeout) }},
 		"it cannot be reached": {[]string{"west"}, func(f *dispatchedFleet) {
-			f.ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: f.now, Error: "refused"})
+			f.ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: f.now, Error: "refused"})
 		}},
 		"another cluster": {[]string{"west"}, func(f *dispatchedFleet) {
-			f.ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: f.now, Healthy: true, UID: "2"})
+			f.ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: f.now, Healthy: true, UID: "2"})
 		}},
 		"it holds something": {[]string{"west"}, func(f *dispatchedFleet) { f.holds("west", "1") }},
 		"nothing is removed": {[]string{"east", "west"}, func(*dispatchedFleet) {}},
@@ -118,7 +119,7 @@ func TestReleaseWaitsForMembersThatHaveNotAnswered(t *testing.T) {
 	if !f.mayBeRenamed("east", f.inForce, f.ledger, f.now) || f.mayBeRenamed("east", f.inForce, f.ledger, f.now.Add(renameGrace)) {
 		t.Error("it waits for ever, or not at all")
 	}
-	f.ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: f.now, Healthy: true, UID: "2"})
+	f.ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: f.now, Healthy: true, UID: "2"})
 	if f.mayBeRenamed("east", f.inForce, f.ledger, f.now) {
 		t.Error("it waits although all members are known")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/reports"
@@ -82,16 +82,16 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 		"unreachable": {func(s *reports.Fleet) { s.Down("dal", "connection refused") }, true,
 			"dal unreachable for 0s: connection refused", map[string]string{"crp/web": "unreachable"}},
 		"forbidden": {func(s *reports.Fleet) {
-			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: denied})
+			s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: denied})
 		}, true, "dal forbidden for 0s: permissions are missing: list, watch configmaps; create, delete, patch deployments.apps in namespace web: grant them to the user whose credentials gitfleet uses there",
 			map[string]string{"crp/web": "forbidden"}},
 		"forbidden in part": {func(s *reports.Fleet) {
-			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Forbidden: denied[1:]})
+			s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Forbidden: denied[1:]})
 		}, true, "dal forbidden for 0s: permissions are missing: create, delete, patch deployments.apps in namespace web: grant",
 			map[string]string{"crp/web": "available"}},
 		"held by another fleet": {func(s *reports.Fleet) {
-			s.In.Ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "11111111-ours"})
-			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Owners: []ledger.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
+			s.In.Ledger.SetFleet(protocol.Fleet{Name: "prod", ID: "11111111-ours"})
+			s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Owners: []protocol.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
 		}, true, "dal not ready for 120m: another fleet named", nil},
 		"all is well": {func(s *reports.Fleet) {
 			s.Commit(reports.SecondCommit, "Grace Hopper", "Ask for fewer", reports.WithValue(strings.ReplaceAll(reports.Manifests, "pick 3", "pick 2"), "1"))

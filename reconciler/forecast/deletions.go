@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Deletion is an object that would be deleted from a cluster.
@@ -227,7 +228,7 @@ func (o *Forecast) Refusal() string {
 		l.SetPlacement(p.key(), ledger.Placement{})
 	}
 	for _, c := range o.before.Clusters {
-		l.Fold(ledger.ClusterSeen{Cluster: c.Name, Healthy: true})
+		l.Fold(protocol.ClusterSeen{Cluster: c.Name, Healthy: true})
 	}
 	return cmp.Or(plan.RemovesEverything(o.Snapshot, l), plan.StopsBuilding(o.Snapshot, o.inForce), plan.Drops(o.Snapshot, o.inForce))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -190,7 +191,7 @@ func internal(p *plan.Plan) error {
 func healthy(s *hub.Snapshot, now time.Time) plan.Input {
 	in := plan.Input{InForce: s, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range s.Clusters {
-		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: in.Now, Healthy: true})
+		in.Ledger.Fold(protocol.ClusterSeen{Cluster: c.Name, At: in.Now, Healthy: true})
 	}
 	return in
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Running fleet is the fleet of a daemon once the rollouts of the commit in force are finished: placements keep the
@@ -302,7 +303,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 			l.Bind(p.Key, b)
 			l.Claim(p.Key, b.Cluster, lasting(c.Claims), past)
 			if b.HasRevision() {
-				l.Fold(ledger.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)})
+				l.Fold(protocol.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)})
 			}
 		}
 	}

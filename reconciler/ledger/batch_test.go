@@ -6,6 +6,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The first plan of a large fleet is saved in parts. After each part, a cluster is saved with all its entries or waits, and
@@ -71,7 +72,7 @@ func TestManyObservationsAreSavedInParts(t *testing.T) {
 	s, l := open(t, t.TempDir()), New()
 	observe := func() {
 		for i := range 2 * mostRecords {
-			l.Fold(ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: noon})
+			l.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: noon})
 		}
 	}
 	save := func(unsaved bool) {

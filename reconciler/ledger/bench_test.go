@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // filled returns a ledger of placements with a hundred clusters each, and a store that has it.
@@ -42,7 +43,7 @@ func BenchmarkSave(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					at = at.Add(time.Millisecond)
 					for c := range changed {
-						l.Fold(WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: "p0007"}, At: at, Done: true, Untrackable: i % 2})
+						l.Fold(protocol.WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: "p0007"}, At: at, Done: true, Untrackable: i % 2})
 					}
 					if err := store.Save(l); err != nil {
 						b.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/gitfleet/gitfleet/gitsource/filelock"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
@@ -177,7 +178,7 @@ func (s *boltStore) load() (*Ledger, error) {
 	return l, nil
 }
 
-func (s *boltStore) Fleet() (f Fleet, err error) {
+func (s *boltStore) Fleet() (f protocol.Fleet, err error) {
 	err = s.guard("read", func() error {
 		records, err := s.read()
 		if err != nil {
@@ -192,7 +193,7 @@ func (s *boltStore) Fleet() (f Fleet, err error) {
 }
 
 // fleetOf returns the fleet of the records; zero if they have none.
-func fleetOf(records map[string][]byte) (f Fleet, err error) {
+func fleetOf(records map[string][]byte) (f protocol.Fleet, err error) {
 	if raw := records[fleetKey]; raw != nil {
 		err = json.Unmarshal(raw, &f)
 	}

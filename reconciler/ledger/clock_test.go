@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 var ten = time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)
@@ -17,8 +18,8 @@ func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.Pl
 	key, store, l := api.PlacementKey{Name: "web"}, Memory(), New()
 	l.SetPlacement(key, Placement{Resumed: resumed})
 	l.Bind(key, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "v1", Hash: "h1"}, AssignedAt: assigned})
-	l.Fold(ClusterSeen{Cluster: "east", At: said, Healthy: true})
-	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: said, Revision: placement.Revision{Hash: "h1"}, Done: true})
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: said, Healthy: true})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: said, Revision: placement.Revision{Hash: "h1"}, Done: true})
 	if err := store.Save(l); err != nil {
 		t.Fatal(err)
 	}
@@ -35,13 +36,13 @@ func TestWhatIsSaidAfterTheClockWasSetBackIsHeard(t *testing.T) {
 	l, key := restarted(t, ten, ten.Add(time.Second), time.Time{})
 	now := ten.Add(-2 * time.Hour)
 	l.Rebase(now)
-	if !l.Fold(ClusterSeen{Cluster: "east", At: now.Add(time.Second), Error: "no answer"}) || l.Cluster("east").Healthy {
+	if !l.Fold(protocol.ClusterSeen{Cluster: "east", At: now.Add(time.Second), Error: "no answer"}) || l.Cluster("east").Healthy {
 		t.Error("that the cluster does not answer is not heard")
 	}
 	if got := l.Cluster("east").Since; !got.Equal(now.Add(time.Second)) {
 		t.Errorf("it has not answered since %s, want %s", got, now.Add(time.Second))
 	}
-	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: now.Add(time.Second), Revision: placement.Revision{Hash: "h1"}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: now.Add(time.Second), Revision: placement.Revision{Hash: "h1"}})
 	if e := l.Placement(key).Entry("east"); e.Seen.Done || e.Binding.AssignedAt.After(now) {
 		t.Errorf("what it says of web is not heard: %+v", e)
 	}
@@ -161,8 +162,8 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 	key := api.PlacementKey{Name: "web"}
 	l.SetPlacement(key, Placement{Revisions: []Revised{{Index: 1}, {Index: 2}}})
 	l.Bind(key, placement.Binding{Cluster: "east"})
-	l.Fold(ClusterSeen{Cluster: "east", At: ten})
-	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: ten})
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: ten})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: ten})
 	until := Suspension{Subject: Subject{Cluster: "east"}, Since: ten, Until: ten.Add(time.Hour)}
 	l.Suspend(until)
 	l.SetEvents([]Event{{Kind: "Repository", Name: "hub", First: ten, Last: ten, Count: 1}})

@@ -5,62 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// A Fleet identifies the fleet of this daemon on member clusters.
-type Fleet struct {
-	// Name is the value of the managed-by label on members. It never changes.
-	Name string `json:"name"`
-	// ID distinguishes fleets of the same name. It is empty until it is known whether the
-	// inventories on members already have one.
-	ID string `json:"id,omitempty"`
-	// Source is the repository, path and reference of the content, without credentials.
-	Source string `json:"source,omitempty"`
-}
-
-// An Owner is a fleet that inventories on a cluster name. All owners have the name of this
-// fleet, since inventories of fleets with other names are not read.
-type Owner struct {
-	// ID is empty if the inventories were written by a version without IDs.
-	ID     string `json:"id,omitempty"`
-	Source string `json:"source,omitempty"`
-	// UnknownCommit is a commit in these inventories that the repository of this fleet does not
-	// have; empty if there is none, or if the ID is enough to decide.
-	UnknownCommit string `json:"unknownCommit,omitempty"`
-}
-
-// NoID stands for the ID of inventories without one.
-const NoID = "none"
-
-// ShortID is the owner's ID for people: its first eight digits, or [NoID].
-func (o Owner) ShortID() string {
-	if o.ID == "" {
-		return NoID
-	}
-	return o.ID[:min(len(o.ID), 8)]
-}
-
-// An Adoption makes this fleet the owner of another fleet's inventories on a cluster.
-type Adoption struct {
-	Cluster string    `json:"cluster"`
-	ID      string    `json:"id,omitempty"` // of the other fleet; empty for inventories without one
-	By      string    `json:"by,omitempty"` // the user who decided it; empty if it was automatic
-	At      time.Time `json:"at"`
-}
 
 // fleetRecord is the stored record of the fleet.
 type fleetRecord struct {
-	Fleet
-	Adopted []Adoption `json:"adopted,omitempty"`
+	protocol.Fleet
+	Adopted []protocol.Adoption `json:"adopted,omitempty"`
 }
 
 // Fleet returns the name, ID and source that were saved; the zero value if nothing was.
-func (l *Ledger) Fleet() Fleet { return l.fleet.Fleet }
+func (l *Ledger) Fleet() protocol.Fleet { return l.fleet.Fleet }
 
 // SetFleet sets the name, ID and source of the fleet. While the ID is empty, the ledger does
 // not record reported inventories; [Ledger.ResolveID] determines the ID.
-func (l *Ledger) SetFleet(f Fleet) {
+func (l *Ledger) SetFleet(f protocol.Fleet) {
 	if l.fleet.Fleet != f {
 		l.fleet.Fleet = f
 		l.markUrgent(fleetKey)
@@ -112,22 +72,22 @@ func (l *Ledger) findRivals(c *Cluster) {
 		return
 	}
 	c.Rivals = nil
-	l.setAdopted(slices.DeleteFunc(slices.Clone(l.fleet.Adopted), func(a Adoption) bool {
-		return a.Cluster == c.Cluster && !slices.ContainsFunc(c.Owners, func(o Owner) bool { return o.ID == a.ID })
+	l.setAdopted(slices.DeleteFunc(slices.Clone(l.fleet.Adopted), func(a protocol.Adoption) bool {
+		return a.Cluster == c.Cluster && !slices.ContainsFunc(c.Owners, func(o protocol.Owner) bool { return o.ID == a.ID })
 	}))
 	for _, o := range c.Owners {
-		adopted := slices.ContainsFunc(l.fleet.Adopted, func(a Adoption) bool { return a.Cluster == c.Cluster && a.ID == o.ID })
+		adopted := slices.ContainsFunc(l.fleet.Adopted, func(a protocol.Adoption) bool { return a.Cluster == c.Cluster && a.ID == o.ID })
 		switch {
 		case l.fleet.Name == "" || o.ID != "" && o.ID == l.fleet.ID || adopted:
 		case l.admits(c.Cluster, o):
-			l.setAdopted(append(slices.Clip(l.fleet.Adopted), Adoption{Cluster: c.Cluster, ID: o.ID, At: c.At}))
+			l.setAdopted(append(slices.Clip(l.fleet.Adopted), protocol.Adoption{Cluster: c.Cluster, ID: o.ID, At: c.At}))
 		default:
 			c.Rivals = append(c.Rivals, o)
 		}
 	}
 }
 
-func (l *Ledger) setAdopted(all []Adoption) {
+func (l *Ledger) setAdopted(all []protocol.Adoption) {
 	if !slices.Equal(all, l.fleet.Adopted) {
 		l.fleet.Adopted = all
 		l.markUrgent(fleetKey)
@@ -135,7 +95,7 @@ func (l *Ledger) setAdopted(all []Adoption) {
 }
 
 // admits reports whether this fleet automatically adopts the inventories of another owner.
-func (l *Ledger) admits(cluster string, o Owner) bool {
+func (l *Ledger) admits(cluster string, o protocol.Owner) bool {
 	worked := false // an agent of this fleet has reported on a placement on the cluster
 	for _, p := range l.placements {
 		e := p.entries.of(cluster)
@@ -153,7 +113,7 @@ func (l *Ledger) admits(cluster string, o Owner) bool {
 		return false
 	}
 	for name, c := range l.clusters {
-		same := func(other Owner) bool { return other.ID == o.ID }
+		same := func(other protocol.Owner) bool { return other.ID == o.ID }
 		if name == cluster && c.Owners != nil && (!slices.ContainsFunc(c.Owners, same) || slices.ContainsFunc(c.Rivals, same)) {
 			return false
 		}
@@ -167,8 +127,8 @@ func (l *Ledger) admits(cluster string, o Owner) bool {
 }
 
 // Adopted returns the adoptions of other fleets' inventories on a cluster, oldest first.
-func (l *Ledger) Adopted(cluster string) []Adoption {
-	var on []Adoption
+func (l *Ledger) Adopted(cluster string) []protocol.Adoption {
+	var on []protocol.Adoption
 	for _, a := range l.fleet.Adopted {
 		if a.Cluster == cluster {
 			on = append(on, a)
@@ -190,11 +150,11 @@ func (l *Ledger) Refusal(cluster string) string {
 }
 
 // Adopt makes the inventories of another fleet on a cluster this fleet's own.
-func (l *Ledger) Adopt(a Adoption) {
+func (l *Ledger) Adopt(a protocol.Adoption) {
 	l.setAdopted(append(slices.Clip(l.fleet.Adopted), a))
 	if cluster := l.clusters[a.Cluster]; cluster != nil {
 		next := *cluster
-		next.Rivals = slices.DeleteFunc(slices.Clone(cluster.Rivals), func(o Owner) bool { return o.ID == a.ID })
+		next.Rivals = slices.DeleteFunc(slices.Clone(cluster.Rivals), func(o protocol.Owner) bool { return o.ID == a.ID })
 		l.setCluster(&next)
 		if len(next.Rivals) == 0 {
 			disturb(l, Subject{Cluster: a.Cluster}, a.At)

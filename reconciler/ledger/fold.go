@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // equalities compares values deeply; a nil and an empty list are equal.
@@ -17,9 +18,17 @@ var equalities = conversion.EqualitiesOrDie(time.Time.Equal)
 // Fold adds an observation, and reports whether anything has changed that matters to a plan or
 // a report. It drops outdated observations, and those about a placement that does not hold the
 // cluster. Fold is idempotent.
-func (l *Ledger) Fold(o Observation) bool { return o.fold(l) }
+func (l *Ledger) Fold(o protocol.Observation) bool {
+	switch o := o.(type) {
+	case protocol.ClusterSeen:
+		return foldCluster(l, o)
+	case protocol.WorkSeen:
+		return foldWork(l, o)
+	}
+	return false
+}
 
-func (o ClusterSeen) fold(l *Ledger) bool {
+func foldCluster(l *Ledger, o protocol.ClusterSeen) bool {
 	old := l.clusters[o.Cluster]
 	if old != nil && o.At.Before(old.At) {
 		return false
@@ -115,7 +124,7 @@ func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 	return changed
 }
 
-func (o WorkSeen) fold(l *Ledger) bool {
+func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 	p := l.placements[o.Placement]
 	if p == nil {
 		return false
@@ -128,7 +137,7 @@ func (o WorkSeen) fold(l *Ledger) bool {
 		return false // from an earlier removal; the placement exists again
 	}
 	next := *e
-	next.Seen = o.withTimes(e.Seen)
+	next.Seen = withTimes(o, e.Seen)
 	assigned := o.Revision.Hash == e.Binding.Assigned.Hash
 	switch {
 	case !assigned || o.Compared || !o.Available():
@@ -154,7 +163,7 @@ func (o WorkSeen) fold(l *Ledger) bool {
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
-	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && next.Seen.equals(e.Seen) {
+	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && sameWork(*next.Seen, e.Seen) {
 		p.entries.put(&next) // a repeated report without a visible change
 		return false
 	}
@@ -172,7 +181,7 @@ func healthSince(l *Ledger, cluster string) time.Time {
 
 // recordProgress records when the assigned revision was first observed to be applied, to be
 // available, and not to be available, and whether a write may be why it is not available.
-func (e *Entry) recordProgress(o WorkSeen) {
+func (e *Entry) recordProgress(o protocol.WorkSeen) {
 	judged := o.WithoutSuspended()
 	switch {
 	case judged.Available():
@@ -189,8 +198,20 @@ func (e *Entry) recordProgress(o WorkSeen) {
 	}
 }
 
+// Drifts returns the drifts on a cluster, by placement, as last reported. They must not be
+// changed.
+func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]protocol.Drift {
+	out := map[api.PlacementKey][]protocol.Drift{}
+	for key, p := range l.placements {
+		if e := p.entries.of(cluster); e != nil && len(e.drifts()) > 0 {
+			out[key] = e.drifts()
+		}
+	}
+	return out
+}
+
 // drifts returns the recorded drifts of one placement on one cluster.
-func (e *Entry) drifts() []Drift {
+func (e *Entry) drifts() []protocol.Drift {
 	if e.Seen == nil {
 		return nil
 	}
@@ -199,24 +220,24 @@ func (e *Entry) drifts() []Drift {
 
 // withTimes returns the observation with a time for every verdict. If the member has not sent
 // one, it is the time of the first in a row of observations with the same verdict.
-func (w WorkSeen) withTimes(old *WorkSeen) *WorkSeen {
+func withTimes(w protocol.WorkSeen, old *protocol.WorkSeen) *protocol.WorkSeen {
 	w.Exceptions = slices.Clone(w.Exceptions)
 	for i := range w.Exceptions {
 		o := &w.Exceptions[i]
-		was := old.exception(o.ID)
-		o.Applied.setSince(was.Applied, w.At)
+		was := exceptionOf(old, o.ID)
+		setSince(&o.Applied, was.Applied, w.At)
 		if !o.Applied.OK {
 			continue
 		}
 		if !was.Applied.OK {
-			was.Available = Verdict{OK: true} // it was not an exception
+			was.Available = protocol.Verdict{OK: true} // it was not an exception
 		}
-		o.Available.setSince(was.Available, w.At)
+		setSince(&o.Available, was.Available, w.At)
 	}
 	return &w
 }
 
-func (v *Verdict) setSince(was Verdict, at time.Time) {
+func setSince(v *protocol.Verdict, was protocol.Verdict, at time.Time) {
 	switch {
 	case !v.Since.IsZero() || v.OK:
 	case !was.OK && !was.Since.IsZero():
@@ -226,20 +247,20 @@ func (v *Verdict) setSince(was Verdict, at time.Time) {
 	}
 }
 
-// exception returns the reported state of an object, which is fine if it was not an exception.
-func (w *WorkSeen) exception(id api.ID) ObjectState {
+// exceptionOf returns the reported state of an object, which is fine if it was not an exception.
+func exceptionOf(w *protocol.WorkSeen, id api.ID) protocol.ObjectState {
 	if w != nil {
-		i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o ObjectState, id api.ID) int { return o.ID.Compare(id) })
+		i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o protocol.ObjectState, id api.ID) int { return o.ID.Compare(id) })
 		if found {
 			return w.Exceptions[i]
 		}
 	}
-	return ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
+	return protocol.ObjectState{Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{OK: true}}
 }
 
-// equals reports whether two observations of a work are equal except for their times, deletions and
+// sameWork reports whether two observations of a work are equal except for their times, deletions and
 // writes.
-func (w WorkSeen) equals(o *WorkSeen) bool {
+func sameWork(w protocol.WorkSeen, o *protocol.WorkSeen) bool {
 	w.At, w.Deletions, w.Wrote = o.At, o.Deletions, o.Wrote
 	return equalities.DeepEqual(w, *o)
 }

@@ -12,17 +12,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // drawObservations draws reports that a member may have sent in an hour, about clusters and
 // placements, each at a different minute.
-func drawObservations(t *rapid.T) []Observation {
-	var all []Observation
+func drawObservations(t *rapid.T) []protocol.Observation {
+	var all []protocol.Observation
 	for minute := range rapid.IntRange(1, 20).Draw(t, "observations") {
 		cluster := rapid.SampledFrom([]string{"east", "west", "nowhere"}).Draw(t, "cluster")
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
 		case 0:
-			o := ClusterSeen{
+			o := protocol.ClusterSeen{
 				Cluster: cluster, At: at(minute), Healthy: rapid.Bool().Draw(t, "healthy"), UID: "uid-" + cluster,
 				Properties: map[string]string{"nodes": fmt.Sprint(rapid.IntRange(1, 2).Draw(t, "nodes"))}, Namespaces: []string{"default"},
 			}
@@ -111,7 +112,7 @@ func TestMembersDoNotDisturbEachOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		said := drawObservations(rt)
 		straight, apart := bound(), bound()
-		by := map[string][]Observation{}
+		by := map[string][]protocol.Observation{}
 		for _, o := range said {
 			straight.Fold(o)
 			by[clusterOf(o)] = append(by[clusterOf(o)], o)
@@ -127,11 +128,11 @@ func TestMembersDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-func clusterOf(o Observation) string {
-	if c, ok := o.(ClusterSeen); ok {
+func clusterOf(o protocol.Observation) string {
+	if c, ok := o.(protocol.ClusterSeen); ok {
 		return c.Cluster
 	}
-	return o.(WorkSeen).Cluster
+	return o.(protocol.WorkSeen).Cluster
 }
 
 // Fold does not change its argument, which members continue to use.
@@ -146,15 +147,15 @@ func TestFoldLeavesTheObservationAlone(t *testing.T) {
 // A probe that has read only some facts does not remove the others.
 func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 	l := New()
-	l.Fold(ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
-	if l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) {
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
+	if l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) {
 		t.Error("a probe without news is said to be news")
 	}
 	c := l.Cluster("east")
 	if c.UID != "u" || c.Properties["nodes"] != "3" || !slices.Equal(c.Namespaces, []string{"web"}) || c.LastSeen != at(1) || c.Joined != at(0) {
 		t.Errorf("after a short probe: %+v", c)
 	}
-	if !l.Fold(ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"}) || !l.Fold(ClusterSeen{Cluster: "east", At: at(3), Healthy: true, Namespaces: []string{}}) {
+	if !l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"}) || !l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(3), Healthy: true, Namespaces: []string{}}) {
 		t.Error("news is not said to be news")
 	}
 	if c := l.Cluster("east"); c.Since != at(3) || len(c.Namespaces) != 0 {
@@ -164,19 +165,19 @@ func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 
 // What only an earlier observation has read is added to a later one, and nothing else.
 func TestObservationsAfterEarlierOnes(t *testing.T) {
-	whole := ClusterSeen{
+	whole := protocol.ClusterSeen{
 		Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"},
-		Holds: []InventorySeen{{Placement: web}}, Owners: []Owner{{ID: "theirs"}},
+		Holds: []protocol.InventorySeen{{Placement: web}}, Owners: []protocol.Owner{{ID: "theirs"}},
 	}
-	with := func(change func(*ClusterSeen)) ClusterSeen {
+	with := func(change func(*protocol.ClusterSeen)) protocol.ClusterSeen {
 		o := whole
 		change(&o)
 		return o
 	}
-	for name, test := range map[string]struct{ earlier, later, want ClusterSeen }{
-		"the later one read nothing": {whole, ClusterSeen{Cluster: "east", At: at(1), Error: "no answer"}, with(func(o *ClusterSeen) { o.At, o.Healthy, o.Error = at(1), false, "no answer" })},
-		"it read everything":         {ClusterSeen{UID: "old", Properties: map[string]string{}, Namespaces: []string{"old"}}, whole, whole},
-		"nothing is there any more":  {whole, ClusterSeen{Namespaces: []string{}, Holds: []InventorySeen{}, Owners: []Owner{}}, ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Holds: []InventorySeen{}, Owners: []Owner{}}},
+	for name, test := range map[string]struct{ earlier, later, want protocol.ClusterSeen }{
+		"the later one read nothing": {whole, protocol.ClusterSeen{Cluster: "east", At: at(1), Error: "no answer"}, with(func(o *protocol.ClusterSeen) { o.At, o.Healthy, o.Error = at(1), false, "no answer" })},
+		"it read everything":         {protocol.ClusterSeen{UID: "old", Properties: map[string]string{}, Namespaces: []string{"old"}}, whole, whole},
+		"nothing is there any more":  {whole, protocol.ClusterSeen{Namespaces: []string{}, Holds: []protocol.InventorySeen{}, Owners: []protocol.Owner{}}, protocol.ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Holds: []protocol.InventorySeen{}, Owners: []protocol.Owner{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.later.After(test.earlier); !reflect.DeepEqual(got, test.want) {
@@ -192,7 +193,7 @@ func TestCheckpoint(t *testing.T) {
 	l := ours("ours")
 	l.SetPlacement(web, Placement{Rebuilt: true})
 	l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, By: "sam"})
-	l.Fold(found("west", 1, Owner{ID: "theirs", Source: "git.example.com/other"}))
+	l.Fold(found("west", 1, protocol.Owner{ID: "theirs", Source: "git.example.com/other"}))
 	if err := Memory().Save(l); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestCheckpoint(t *testing.T) {
 	l.Suspend(Suspension{Subject: Subject{Placement: web}, By: "sam"})
 	l.ResumeRollout(web, at(2))
 	l.SetPlacement(web, Placement{})
-	l.Adopt(Adoption{Cluster: "west", ID: "theirs"})
+	l.Adopt(protocol.Adoption{Cluster: "west", ID: "theirs"})
 	if dump(t, l) == before {
 		t.Fatal("nothing has changed")
 	}
@@ -228,7 +229,7 @@ func TestMissingPermissionsAreNews(t *testing.T) {
 		{[]string{"list configmaps"}, true, at(5), "permissions are missing: list configmaps: grant"},
 	}
 	for i, step := range steps {
-		news := l.Fold(ClusterSeen{Cluster: "east", At: at(i), Healthy: true, Forbidden: step.forbidden})
+		news := l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(i), Healthy: true, Forbidden: step.forbidden})
 		c := l.Cluster("east")
 		if news != step.news || c.ForbiddenSince != step.since || !strings.HasPrefix(c.Denied(), step.says) || step.says == "" && c.Denied() != "" {
 			t.Errorf("%d: news %t, since %s: %q", i, news, c.ForbiddenSince, c.Denied())
@@ -243,7 +244,7 @@ func TestUnusableCredentialsHaveATime(t *testing.T) {
 		unrenewed string
 		since     time.Time
 	}{{"", time.Time{}}, {"no such file", at(1)}, {"Unauthorized", at(1)}, {"", time.Time{}}, {"Unauthorized", at(4)}} {
-		l.Fold(ClusterSeen{Cluster: "east", At: at(i), Healthy: true, Unrenewed: step.unrenewed})
+		l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(i), Healthy: true, Unrenewed: step.unrenewed})
 		if c := l.Cluster("east"); c.UnrenewedSince != step.since || !strings.HasSuffix(c.Outdated(), step.unrenewed) || (c.Outdated() == "") != (step.unrenewed == "") {
 			t.Errorf("%d: since %s: %q", i, c.UnrenewedSince, c.Outdated())
 		}
@@ -255,8 +256,8 @@ func TestUnusableCredentialsHaveATime(t *testing.T) {
 func TestRebuiltFromWhatClustersHold(t *testing.T) {
 	l := New()
 	old := api.PlacementKey{Name: "old"}
-	holds := func(minute int) ClusterSeen {
-		return ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Holds: []InventorySeen{
+	holds := func(minute int) protocol.ClusterSeen {
+		return protocol.ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Holds: []protocol.InventorySeen{
 			{Placement: web, Revision: v(1)}, {Placement: old, Revision: v(7), Abandon: true},
 		}}
 	}

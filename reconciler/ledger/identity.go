@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // One cluster may be declared under two names, for example because of a copied kubeconfig. The
@@ -36,30 +37,9 @@ func (m *members) Clusters() []string { return slices.Sorted(m.ClusterNames()) }
 // ClusterNames iterates over the names of all clusters, in no order.
 func (m *members) ClusterNames() iter.Seq[string] { return maps.Keys(m.clusters) }
 
-// A Membership is what the agent of a member has to know about the fleet and about the identity of
-// its cluster.
-type Membership struct {
-	Fleet
-	// Adopted are the adoptions of other fleets' inventories on the cluster, oldest first.
-	Adopted []Adoption
-	// UID identifies the cluster that is written to under the name of the member; empty if it is not
-	// known. Another cluster is not written to.
-	UID string
-	// SameAs is the member that holds this cluster under another name; empty if there is none.
-	SameAs string
-	// Formerly is the former name of the member in the claim on the cluster; empty if there is
-	// none.
-	Formerly string
-}
-
-// Equal reports whether two memberships are the same.
-func (m Membership) Equal(o Membership) bool {
-	return m.Fleet == o.Fleet && slices.Equal(m.Adopted, o.Adopted) && m.UID == o.UID && m.SameAs == o.SameAs && m.Formerly == o.Formerly
-}
-
 // Membership returns the membership of a cluster.
-func (l *Ledger) Membership(cluster string) Membership {
-	m := Membership{Fleet: l.Fleet(), Adopted: l.Adopted(cluster), SameAs: l.SameAs(cluster)}
+func (l *Ledger) Membership(cluster string) protocol.Membership {
+	m := protocol.Membership{Fleet: l.Fleet(), Adopted: l.Adopted(cluster), SameAs: l.SameAs(cluster)}
 	if c := l.clusters[cluster]; c != nil && m.SameAs == "" {
 		m.UID = c.UID
 		if c.underOtherName() {
@@ -69,21 +49,9 @@ func (l *Ledger) Membership(cluster string) Membership {
 	return m
 }
 
-// A MemberRecord is what the ledger has recorded of a member that its agent starts with.
-type MemberRecord struct {
-	Drifts map[api.PlacementKey][]Drift
-	// UID is the UID of the cluster, and Version the resource version at which it was last observed;
-	// zero if they are not known.
-	UID     string
-	Version uint64
-	// Inventories are the serial numbers of the inventories that were reported last, without those that
-	// are being removed.
-	Inventories map[api.PlacementKey]uint64
-}
-
 // RecordOf returns the record of a member.
-func RecordOf(l *Ledger, cluster string) MemberRecord {
-	r := MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
+func RecordOf(l *Ledger, cluster string) protocol.MemberRecord {
+	r := protocol.MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
 	for key, p := range l.placements {
 		if e := p.entries.of(cluster); e != nil && !e.Binding.Removing && e.Seen != nil && e.Seen.Inventory > 0 {
 			r.Inventories[key] = e.Seen.Inventory

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // declares makes a commit declare some member clusters.
@@ -22,22 +23,22 @@ func declares(l *Ledger, names ...string) {
 // cluster, or under which the cluster was seen later.
 func TestSecondNameOfAClusterIsRefused(t *testing.T) {
 	tests := map[string]struct {
-		seen []ClusterSeen
+		seen []protocol.ClusterSeen
 		want map[string]string // the holder of the cluster, by the name that is refused
 	}{
-		"two clusters":              {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}}, nil},
-		"no identity":               {[]ClusterSeen{{Cluster: "a"}, {Cluster: "b"}}, nil},
-		"one cluster":               {[]ClusterSeen{{Cluster: "b", UID: "1"}, {Cluster: "a", UID: "1"}}, map[string]string{"a": "b"}},
-		"three names":               {[]ClusterSeen{{Cluster: "c", UID: "1"}, {Cluster: "b", UID: "1"}, {Cluster: "a", UID: "1"}}, map[string]string{"a": "c", "b": "c"}},
-		"a claim decides":           {[]ClusterSeen{{Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "a"}, {Cluster: "a", UID: "1"}}, map[string]string{"b": "a"}},
-		"the claimant is silent":    {[]ClusterSeen{{Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "a"}}, map[string]string{"b": "a"}},
-		"the claimant has another":  {[]ClusterSeen{{Cluster: "a", UID: "2"}, {Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "a"}}, nil},
-		"a claim of nobody":         {[]ClusterSeen{{Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "gone"}}, nil},
-		"a claim without a UID":     {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", Owners: []Owner{}, Claimant: "a"}}, map[string]string{"b": "a"}},
-		"it leads to another again": {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "1"}, {Cluster: "b", UID: "2"}}, nil},
-		"a kubeconfig was replaced": {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}, {Cluster: "a", UID: "2"}}, map[string]string{"a": "b"}},
-		"both were exchanged":       {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}, {Cluster: "a", UID: "2"}, {Cluster: "b", UID: "1"}}, nil},
-		"a cluster was rebuilt":     {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "a", UID: "2"}}, nil},
+		"two clusters":              {[]protocol.ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}}, nil},
+		"no identity":               {[]protocol.ClusterSeen{{Cluster: "a"}, {Cluster: "b"}}, nil},
+		"one cluster":               {[]protocol.ClusterSeen{{Cluster: "b", UID: "1"}, {Cluster: "a", UID: "1"}}, map[string]string{"a": "b"}},
+		"three names":               {[]protocol.ClusterSeen{{Cluster: "c", UID: "1"}, {Cluster: "b", UID: "1"}, {Cluster: "a", UID: "1"}}, map[string]string{"a": "c", "b": "c"}},
+		"a claim decides":           {[]protocol.ClusterSeen{{Cluster: "b", UID: "1", Owners: []protocol.Owner{}, Claimant: "a"}, {Cluster: "a", UID: "1"}}, map[string]string{"b": "a"}},
+		"the claimant is silent":    {[]protocol.ClusterSeen{{Cluster: "b", UID: "1", Owners: []protocol.Owner{}, Claimant: "a"}}, map[string]string{"b": "a"}},
+		"the claimant has another":  {[]protocol.ClusterSeen{{Cluster: "a", UID: "2"}, {Cluster: "b", UID: "1", Owners: []protocol.Owner{}, Claimant: "a"}}, nil},
+		"a claim of nobody":         {[]protocol.ClusterSeen{{Cluster: "b", UID: "1", Owners: []protocol.Owner{}, Claimant: "gone"}}, nil},
+		"a claim without a UID":     {[]protocol.ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", Owners: []protocol.Owner{}, Claimant: "a"}}, map[string]string{"b": "a"}},
+		"it leads to another again": {[]protocol.ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "1"}, {Cluster: "b", UID: "2"}}, nil},
+		"a kubeconfig was replaced": {[]protocol.ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}, {Cluster: "a", UID: "2"}}, map[string]string{"a": "b"}},
+		"both were exchanged":       {[]protocol.ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}, {Cluster: "a", UID: "2"}, {Cluster: "b", UID: "1"}}, nil},
+		"a cluster was rebuilt":     {[]protocol.ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "a", UID: "2"}}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,11 +83,11 @@ func readAgain(t *testing.T, l *Ledger) *Ledger {
 // holds the cluster is gone.
 func TestRefusedNameHoldsNothing(t *testing.T) {
 	key := api.PlacementKey{Name: "web"}
-	holds := []InventorySeen{{Placement: key, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}}
+	holds := []protocol.InventorySeen{{Placement: key, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}}
 	l := New()
 	declares(l, "a", "b")
-	l.Fold(ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1", Holds: holds, Owners: []Owner{}, Claimant: "a"})
-	l.Fold(ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1", Holds: holds, Owners: []Owner{}, Claimant: "a"})
+	l.Fold(protocol.ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1", Holds: holds, Owners: []protocol.Owner{}, Claimant: "a"})
+	l.Fold(protocol.ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1", Holds: holds, Owners: []protocol.Owner{}, Claimant: "a"})
 	if l.Holds("b") || !l.Holds("a") {
 		t.Fatal("a refused name holds something")
 	}
@@ -110,9 +111,9 @@ func TestRenamedClusterKeepsItsRecords(t *testing.T) {
 	l := New()
 	l.SetPlacement(key, Placement{Stops: []placement.Stop{{Cluster: "a"}, {Cluster: "c"}}})
 	l.Bind(key, placement.Binding{Cluster: "a", Policy: "p", Assigned: placement.Revision{Hash: "h1"}})
-	l.Fold(ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1"})
-	l.Fold(ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1"})
-	l.Fold(WorkSeen{Cluster: "a", Placement: key, At: at(1), Done: true})
+	l.Fold(protocol.ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1"})
+	l.Fold(protocol.ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1"})
+	l.Fold(protocol.WorkSeen{Cluster: "a", Placement: key, At: at(1), Done: true})
 	l.Suspend(Suspension{Subject: Subject{Cluster: "a"}})
 	l.RenameCluster("a", "b")
 	p := readAgain(t, l).Placement(key)
@@ -132,13 +133,13 @@ func TestRenamedClusterKeepsItsRecords(t *testing.T) {
 // reported. An inventory that is being removed may be gone.
 func TestRecordOfAMember(t *testing.T) {
 	l := New()
-	l.Fold(ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "1", Version: 222})
-	l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) // a probe that did not read it
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "1", Version: 222})
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) // a probe that did not read it
 	for name, removing := range map[string]bool{"web": false, "going": true} {
 		p := api.PlacementKey{Name: name}
 		l.SetPlacement(p, Placement{})
 		l.Bind(p, placement.Binding{Cluster: "east", Removing: removing})
-		l.Fold(WorkSeen{Cluster: "east", Placement: p, At: at(0), Inventory: 7})
+		l.Fold(protocol.WorkSeen{Cluster: "east", Placement: p, At: at(0), Inventory: 7})
 	}
 	r := RecordOf(l, "east")
 	if r.UID != "1" || r.Version != 222 || !maps.Equal(r.Inventories, map[api.PlacementKey]uint64{{Name: "web"}: 7}) {

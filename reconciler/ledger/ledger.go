@@ -14,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Ledger is not safe for concurrent use. Its records are replaced, not changed, except for the Transitions of entries.
@@ -31,7 +32,7 @@ type Ledger struct {
 
 // A Cluster is the record of a member cluster. Times are zero if it never happened.
 type Cluster struct {
-	ClusterSeen
+	protocol.ClusterSeen
 	Since          time.Time // Healthy last changed
 	ForbiddenSince time.Time `json:",omitzero"` // permissions are missing since then; zero if none are
 	UnrenewedSince time.Time `json:",omitzero"` // replaced credentials are not used since then; zero if there are none
@@ -43,7 +44,7 @@ type Cluster struct {
 	Identified time.Time `json:",omitzero"`
 	// Rivals are other fleets with inventories on the cluster. While there are any, nothing is
 	// written to the cluster.
-	Rivals []Owner `json:",omitempty"`
+	Rivals []protocol.Owner `json:",omitempty"`
 
 	version uint64
 }
@@ -165,7 +166,7 @@ type Transition struct {
 // An Entry is one placement on one cluster: the decision and the observation.
 type Entry struct {
 	Binding placement.Binding
-	Seen    *WorkSeen // nil until the member has reported
+	Seen    *protocol.WorkSeen // nil until the member has reported
 	// AppliedAt is when all objects of the assigned revision were first observed to be applied,
 	// and AvailableAt when they were first observed to be available; zero until then. Later
 	// failures do not change them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 var (
@@ -36,14 +37,14 @@ func bound() *Ledger {
 }
 
 // fine returns a report that a revision is completely applied and available.
-func fine(cluster string, n int, minute int) WorkSeen {
-	return WorkSeen{Cluster: cluster, Placement: web, At: at(minute), Revision: v(n), Done: true, Total: 2}
+func fine(cluster string, n int, minute int) protocol.WorkSeen {
+	return protocol.WorkSeen{Cluster: cluster, Placement: web, At: at(minute), Revision: v(n), Done: true, Total: 2}
 }
 
 // failing returns a report that one object of a revision is not applied.
-func failing(cluster string, n int, minute int) WorkSeen {
+func failing(cluster string, n int, minute int) protocol.WorkSeen {
 	w := fine(cluster, n, minute)
-	w.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
+	w.Exceptions = []protocol.ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
 	return w
 }
 
@@ -113,12 +114,12 @@ func TestAvailableSince(t *testing.T) {
 // kept, also across a restart, until the content is available or other content is assigned.
 func TestUnavailableSince(t *testing.T) {
 	l, store := bound(), Memory()
-	slow := func(version, second int) WorkSeen {
+	slow := func(version, second int) protocol.WorkSeen {
 		w := fine("east", version, second)
-		w.Exceptions = []ObjectState{{ID: api.ID{Kind: "Pod", Name: "slow"}, Applied: Verdict{OK: true}}}
+		w.Exceptions = []protocol.ObjectState{{ID: api.ID{Kind: "Pod", Name: "slow"}, Applied: protocol.Verdict{OK: true}}}
 		return w
 	}
-	begun := func(second int) WorkSeen { w := slow(1, second); w.Done = false; return w }
+	begun := func(second int) protocol.WorkSeen { w := slow(1, second); w.Done = false; return w }
 	steps := []struct {
 		what string
 		do   func()
@@ -156,32 +157,6 @@ func TestUnavailableSince(t *testing.T) {
 	}
 }
 
-// An object that was refused has failed, and so has an unavailable one if the member reports a
-// failure. An object that waits for something that will come has not failed.
-func TestFailed(t *testing.T) {
-	ok := Verdict{OK: true}
-	object := func(name string, o ObjectState) ObjectState { o.ID = api.ID{Kind: "ConfigMap", Name: name}; return o }
-	slow, stuck := object("a", ObjectState{Applied: ok}), object("b", ObjectState{Applied: ok, Failure: "its image cannot be pulled"})
-	refused, pending := object("c", ObjectState{}), object("d", ObjectState{Pending: true})
-	tests := map[string]struct {
-		all  []ObjectState
-		want string
-	}{
-		"nothing":             {nil, ""},
-		"slow":                {[]ObjectState{slow}, ""},
-		"waits for its kind":  {[]ObjectState{slow, pending}, ""},
-		"its pods are stuck":  {[]ObjectState{slow, stuck, pending}, "b"},
-		"refused comes first": {[]ObjectState{slow, stuck, refused}, "c"},
-		"only drifted":        {[]ObjectState{object("e", ObjectState{Applied: ok, Available: ok, Drift: true})}, ""},
-	}
-	for name, test := range tests {
-		got := (&WorkSeen{Exceptions: test.all}).Failed()
-		if (got == nil) != (test.want == "") || got != nil && got.ID.Name != test.want {
-			t.Errorf("%s: %+v, want %q", name, got, test.want)
-		}
-	}
-}
-
 // A report from a comparison only does not make the content available.
 func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 	l := bound()
@@ -204,7 +179,7 @@ func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 func TestRemovedIsOfOneRemoval(t *testing.T) {
 	l := bound()
 	removing := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}
-	gone := WorkSeen{Cluster: "east", Placement: web, At: at(1), Revision: v(1), Removed: true}
+	gone := protocol.WorkSeen{Cluster: "east", Placement: web, At: at(1), Revision: v(1), Removed: true}
 
 	if l.Fold(gone) {
 		t.Error("nobody asked for a removal, and its end was believed")
@@ -285,7 +260,7 @@ func TestFailuresKeepTheirTime(t *testing.T) {
 	}
 
 	late := fine("east", 1, 5)
-	late.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{OK: true}, Available: Verdict{Reason: "NotYet"}}}
+	late.Exceptions = []protocol.ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: "NotYet"}}}
 	l.Fold(late)
 	if got := l.Placement(web).Entry("east").Seen.Exceptions[0].Available.Since; got != at(5) {
 		t.Errorf("not available since %s, want %s: before that it was not even applied", got, at(5))
@@ -298,16 +273,16 @@ func TestDecisionsPress(t *testing.T) {
 		do       func(*Ledger)
 		pressing bool
 	}{
-		"a cluster was seen": {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) }, false},
+		"a cluster was seen": {func(l *Ledger) { l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) }, false},
 		"work was seen":      {func(l *Ledger) { l.Fold(fine("east", 1, 1)) }, false},
 		"a drift was put back": {func(l *Ledger) {
 			o := fine("east", 1, 1)
-			o.Drifts = []Drift{{State: api.DriftRepaired, Count: 1}}
+			o.Drifts = []protocol.Drift{{State: api.DriftRepaired, Count: 1}}
 			l.Fold(o)
 		}, true},
 		"a condition changed": {func(l *Ledger) { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
 		"a lost placement is there": {func(l *Ledger) {
-			l.Fold(ClusterSeen{Cluster: "east", At: at(1), Holds: []InventorySeen{{Placement: quay}}})
+			l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Holds: []protocol.InventorySeen{{Placement: quay}}})
 		}, true},
 		"a commit is in force":     {func(l *Ledger) { l.SetInForce("v2") }, true},
 		"a placement is noted":     {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},
@@ -330,5 +305,51 @@ func TestDecisionsPress(t *testing.T) {
 				t.Errorf("unsaved %t, pressing %t", l.Unsaved(), l.Urgent())
 			}
 		})
+	}
+}
+
+// A rollout goes on from its start to its end.
+func TestRollingOut(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		p    Placement
+		want bool
+	}{
+		"not yet": {Placement{}, false}, "started": {Placement{RolloutStarted: at}, true},
+		"finished": {Placement{RolloutStarted: at, RolloutFinished: at.Add(time.Second)}, false},
+	} {
+		if got := test.p.RollingOut(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A content came into force no later than the next one that was recorded.
+func TestRevisedAt(t *testing.T) {
+	p := Placement{Revisions: []Revised{{Index: 3, At: time.Unix(300, 0)}, {Index: 5, At: time.Unix(500, 0)}}}
+	for index, want := range map[int]time.Time{0: time.Unix(300, 0), 3: time.Unix(300, 0), 4: time.Unix(500, 0), 5: time.Unix(500, 0), 6: {}} {
+		if got := p.RevisedAt(index); !got.Equal(want) {
+			t.Errorf("the content %d came at %s, want %s", index, got, want)
+		}
+	}
+}
+
+// An agent gets the drifts of its cluster, by placement, and nothing of placements without any.
+func TestDriftsOfACluster(t *testing.T) {
+	l, web, quiet := New(), api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "quiet"}
+	d := protocol.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, State: api.DriftHeld}
+	for _, key := range []api.PlacementKey{web, quiet} {
+		l.SetPlacement(key, Placement{Generation: 1})
+		for _, cluster := range []string{"east", "west"} {
+			l.Bind(key, placement.Binding{Cluster: cluster})
+		}
+	}
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, At: time.Unix(1, 0), Drifts: []protocol.Drift{d}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: quiet, At: time.Unix(1, 0)})
+	if got := l.Drifts("east"); len(got) != 1 || len(got[web]) != 1 || got[web][0].ID != d.ID {
+		t.Errorf("east: %+v", got)
+	}
+	if got := l.Drifts("west"); len(got) != 0 {
+		t.Errorf("west: %+v", got)
 	}
 }

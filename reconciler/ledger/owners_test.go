@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The inventories of another ID from the same source are adopted only if they can be those of
 // this fleet, whose ledger was lost: neither this fleet has worked there or seen the cluster
 // otherwise, nor do other clusters have a third ID.
 func TestInventoriesThatAreAdopted(t *testing.T) {
-	theirs, third := Owner{ID: "theirs", Source: ourSource}, Owner{ID: "third", Source: ourSource}
-	old, unknown := Owner{}, Owner{UnknownCommit: "c0ffee"}
-	seen := func(all ...ClusterSeen) func(*Ledger) {
+	theirs, third := protocol.Owner{ID: "theirs", Source: ourSource}, protocol.Owner{ID: "third", Source: ourSource}
+	old, unknown := protocol.Owner{}, protocol.Owner{UnknownCommit: "c0ffee"}
+	seen := func(all ...protocol.ClusterSeen) func(*Ledger) {
 		return func(l *Ledger) {
 			for _, o := range all {
 				l.Fold(o)
@@ -22,19 +23,19 @@ func TestInventoriesThatAreAdopted(t *testing.T) {
 	}
 	tests := map[string]struct {
 		before func(*Ledger)
-		owner  Owner
+		owner  protocol.Owner
 		adopts bool
 	}{
 		"the cluster is new":                       {seen(), theirs, true},
-		"it was there, and was not read":           {seen(ClusterSeen{Cluster: "east", At: at(0), Healthy: true}), theirs, true},
+		"it was there, and was not read":           {seen(protocol.ClusterSeen{Cluster: "east", At: at(0), Healthy: true}), theirs, true},
 		"it had no inventories":                    {seen(found("east", 0)), theirs, false},
-		"it had only ours":                         {seen(found("east", 0, Owner{ID: "ours", Source: ourSource})), theirs, false},
+		"it had only ours":                         {seen(found("east", 0, protocol.Owner{ID: "ours", Source: ourSource})), theirs, false},
 		"another cluster had none":                 {seen(found("west", 0)), theirs, true},
-		"another cluster has ours":                 {seen(found("west", 0, Owner{ID: "ours", Source: ourSource})), theirs, true},
+		"another cluster has ours":                 {seen(found("west", 0, protocol.Owner{ID: "ours", Source: ourSource})), theirs, true},
 		"another cluster has the same":             {seen(found("west", 0, theirs)), theirs, true},
-		"another cluster has some without an ID":   {seen(found("west", 0, Owner{Source: ourSource})), theirs, true},
+		"another cluster has some without an ID":   {seen(found("west", 0, protocol.Owner{Source: ourSource})), theirs, true},
 		"another cluster has a third":              {seen(found("west", 0, third)), theirs, false},
-		"another cluster has one of other source":  {seen(found("west", 0, Owner{ID: "third", Source: "git.example.com/other"})), theirs, true},
+		"another cluster has one of other source":  {seen(found("west", 0, protocol.Owner{ID: "third", Source: "git.example.com/other"})), theirs, true},
 		"it was refused while there was a third":   {func(l *Ledger) { seen(found("west", 0, third), found("east", 0, theirs))(l); l.ForgetCluster("west") }, theirs, false},
 		"an agent has worked there":                {func(l *Ledger) { worksOn(l, "east") }, theirs, false},
 		"an agent has worked on another":           {func(l *Ledger) { worksOn(l, "west") }, theirs, true},
@@ -45,9 +46,9 @@ func TestInventoriesThatAreAdopted(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			l, wantAdopted, wantRivals := ours("ours"), []Adoption{{Cluster: "east", ID: test.owner.ID, At: at(5)}}, []Owner(nil)
+			l, wantAdopted, wantRivals := ours("ours"), []protocol.Adoption{{Cluster: "east", ID: test.owner.ID, At: at(5)}}, []protocol.Owner(nil)
 			if !test.adopts {
-				wantAdopted, wantRivals = nil, []Owner{test.owner}
+				wantAdopted, wantRivals = nil, []protocol.Owner{test.owner}
 			}
 			test.before(l)
 			l.Fold(found("east", 5, test.owner))
@@ -64,7 +65,7 @@ func TestInventoriesThatAreAdopted(t *testing.T) {
 // An adoption ends when the cluster has no inventories of that ID any more, and only for that
 // cluster. Without the name of a fleet, nothing is adopted or refused.
 func TestAdoptionEndsOnItsClusterOnly(t *testing.T) {
-	l, theirs, own := ours("ours"), Owner{ID: "theirs", Source: ourSource}, Owner{ID: "ours", Source: ourSource}
+	l, theirs, own := ours("ours"), protocol.Owner{ID: "theirs", Source: ourSource}, protocol.Owner{ID: "ours", Source: ourSource}
 	for _, cluster := range []string{"east", "west"} {
 		l.Fold(found(cluster, 1, theirs))
 	}
@@ -72,7 +73,7 @@ func TestAdoptionEndsOnItsClusterOnly(t *testing.T) {
 	if east, west := admitted(l, "east"), admitted(l, "west"); len(east) > 0 || !slices.Equal(west, []string{"theirs"}) {
 		t.Errorf("adopted on east %q, on west %q", east, west)
 	}
-	l.Fold(ClusterSeen{Cluster: "west", At: at(3), Error: "no answer"})
+	l.Fold(protocol.ClusterSeen{Cluster: "west", At: at(3), Error: "no answer"})
 	if got := admitted(l, "west"); len(got) != 1 {
 		t.Errorf("a probe that read nothing has ended the adoption: %q", got)
 	}
@@ -87,8 +88,8 @@ func TestAdoptionEndsOnItsClusterOnly(t *testing.T) {
 // after a probe that read nothing and a restart. They are taken up once.
 func TestInventoriesWaitForTheFleetID(t *testing.T) {
 	l := ours("")
-	l.Fold(found("east", 1, Owner{ID: "old", Source: ourSource}))
-	l.Fold(ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"})
+	l.Fold(found("east", 1, protocol.Owner{ID: "old", Source: ourSource}))
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"})
 	l = saveAndLoad(t, Memory(), l)
 	if l.Placement(web) != nil {
 		t.Fatal("taken up before the ID is known")
@@ -100,7 +101,7 @@ func TestInventoriesWaitForTheFleetID(t *testing.T) {
 		t.Fatalf("taken up as %+v, want %+v", e, want)
 	}
 	l.Unbind(web, "east")
-	if l.Fold(ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"}) || l.Placement(web).Entry("east") != nil {
+	if l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"}) || l.Placement(web).Entry("east") != nil {
 		t.Error("an earlier reading was taken up again")
 	}
 }
@@ -108,10 +109,10 @@ func TestInventoriesWaitForTheFleetID(t *testing.T) {
 // What a cluster of another fleet holds is not taken up later, unless it is read again after the
 // adoption.
 func TestRivalsInventoriesAreNotTakenUp(t *testing.T) {
-	l, another := ours("ours"), Owner{ID: "theirs", Source: "git.example.com/other"}
+	l, another := ours("ours"), protocol.Owner{ID: "theirs", Source: "git.example.com/other"}
 	l.Fold(found("east", 1, another))
-	l.Adopt(Adoption{Cluster: "east", ID: "theirs", By: "sam", At: at(2)})
-	if l.Fold(ClusterSeen{Cluster: "east", At: at(3), Healthy: true}); len(l.Placements()) > 0 {
+	l.Adopt(protocol.Adoption{Cluster: "east", ID: "theirs", By: "sam", At: at(2)})
+	if l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(3), Healthy: true}); len(l.Placements()) > 0 {
 		t.Errorf("taken up without another reading: %v", l.Placements())
 	}
 	version := l.PlacementsVersion()
@@ -122,28 +123,28 @@ func TestRivalsInventoriesAreNotTakenUp(t *testing.T) {
 
 // A change of each fact about a cluster, and nothing else, is a change that counts for a plan.
 func TestFactsOfAClusterThatCount(t *testing.T) {
-	whole := ClusterSeen{Cluster: "east", At: at(1), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}, Owners: []Owner{}}
+	whole := protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}, Owners: []protocol.Owner{}}
 	for name, test := range map[string]struct {
-		change func(*ClusterSeen)
+		change func(*protocol.ClusterSeen)
 		want   bool
 	}{
-		"the time":            {func(o *ClusterSeen) { o.At = at(9) }, false},
-		"an earlier time":     {func(o *ClusterSeen) { o.At, o.Healthy = at(0), false }, false},
-		"the same time":       {func(o *ClusterSeen) { o.UID = "other" }, true},
-		"health":              {func(o *ClusterSeen) { o.Healthy = false }, true},
-		"the error":           {func(o *ClusterSeen) { o.Error = "no answer" }, true},
-		"what is not read":    {func(o *ClusterSeen) { o.Unread = "forbidden" }, true},
-		"credentials":         {func(o *ClusterSeen) { o.Unrenewed = "expired" }, true},
-		"a property":          {func(o *ClusterSeen) { o.Properties = map[string]string{"nodes": "4"} }, true},
-		"unread properties":   {func(o *ClusterSeen) { o.Properties = nil }, false},
-		"no properties":       {func(o *ClusterSeen) { o.Properties = map[string]string{} }, true},
-		"a namespace":         {func(o *ClusterSeen) { o.Namespaces = []string{"web", "shop"} }, true},
-		"unread namespaces":   {func(o *ClusterSeen) { o.Namespaces = nil }, false},
-		"an owner":            {func(o *ClusterSeen) { o.Owners = []Owner{{ID: "theirs"}} }, true},
-		"an inventory":        {func(o *ClusterSeen) { o.Holds = []InventorySeen{{Placement: quay}} }, true},
-		"a known inventory":   {func(o *ClusterSeen) { o.Holds = []InventorySeen{{Placement: web, Revision: v(7)}} }, false},
-		"an unread UID":       {func(o *ClusterSeen) { o.UID = "" }, false},
-		"missing permissions": {func(o *ClusterSeen) { o.Forbidden = []string{"list pods"} }, true},
+		"the time":            {func(o *protocol.ClusterSeen) { o.At = at(9) }, false},
+		"an earlier time":     {func(o *protocol.ClusterSeen) { o.At, o.Healthy = at(0), false }, false},
+		"the same time":       {func(o *protocol.ClusterSeen) { o.UID = "other" }, true},
+		"health":              {func(o *protocol.ClusterSeen) { o.Healthy = false }, true},
+		"the error":           {func(o *protocol.ClusterSeen) { o.Error = "no answer" }, true},
+		"what is not read":    {func(o *protocol.ClusterSeen) { o.Unread = "forbidden" }, true},
+		"credentials":         {func(o *protocol.ClusterSeen) { o.Unrenewed = "expired" }, true},
+		"a property":          {func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"nodes": "4"} }, true},
+		"unread properties":   {func(o *protocol.ClusterSeen) { o.Properties = nil }, false},
+		"no properties":       {func(o *protocol.ClusterSeen) { o.Properties = map[string]string{} }, true},
+		"a namespace":         {func(o *protocol.ClusterSeen) { o.Namespaces = []string{"web", "shop"} }, true},
+		"unread namespaces":   {func(o *protocol.ClusterSeen) { o.Namespaces = nil }, false},
+		"an owner":            {func(o *protocol.ClusterSeen) { o.Owners = []protocol.Owner{{ID: "theirs"}} }, true},
+		"an inventory":        {func(o *protocol.ClusterSeen) { o.Holds = []protocol.InventorySeen{{Placement: quay}} }, true},
+		"a known inventory":   {func(o *protocol.ClusterSeen) { o.Holds = []protocol.InventorySeen{{Placement: web, Revision: v(7)}} }, false},
+		"an unread UID":       {func(o *protocol.ClusterSeen) { o.UID = "" }, false},
+		"missing permissions": {func(o *protocol.ClusterSeen) { o.Forbidden = []string{"list pods"} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := bound()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The key of every kind of record has the parts of its kind, and can be read again.
@@ -92,23 +93,23 @@ func TestFleetAndBackupOfArchives(t *testing.T) {
 	unnamed.SetInForce("c1")
 	for name, test := range map[string]struct {
 		l    *Ledger
-		want Fleet
+		want protocol.Fleet
 	}{
-		"nothing was saved": {New(), Fleet{}},
-		"no fleet":          {unnamed, Fleet{}},
-		"no ID yet":         {ours(""), Fleet{Name: "shop", Source: ourSource}},
-		"a fleet":           {ours("ours"), Fleet{Name: "shop", ID: "ours", Source: ourSource}},
+		"nothing was saved": {New(), protocol.Fleet{}},
+		"no fleet":          {unnamed, protocol.Fleet{}},
+		"no ID yet":         {ours(""), protocol.Fleet{Name: "shop", Source: ourSource}},
+		"a fleet":           {ours("ours"), protocol.Fleet{Name: "shop", ID: "ours", Source: ourSource}},
 	} {
 		for from, create := range archives {
 			s := create()
-			if f, err := s.Fleet(); err != nil || f != (Fleet{}) {
+			if f, err := s.Fleet(); err != nil || f != (protocol.Fleet{}) {
 				t.Errorf("%s, %s: at first %v, %v", name, from, f, err)
 			}
 			if _, err := s.Load(); err != nil {
 				t.Fatal(err)
 			}
 			markAll(test.l)
-			if test.want == (Fleet{}) {
+			if test.want == (protocol.Fleet{}) {
 				delete(test.l.dirty, fleetKey)
 			}
 			if name == "nothing was saved" {

@@ -11,7 +11,8 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync"
+
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 )
 
 // A segmentID is different for every segment, including those that a deposed replica has
@@ -53,7 +54,7 @@ const largestPart = 640 << 10
 
 // pack converts records into a segment. The value of a deleted record is nil.
 func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
-	packed, err := Compress(func(w io.Writer) error {
+	packed, err := gzipped.Encode(func(w io.Writer) error {
 		var head []byte
 		for _, key := range slices.Sorted(maps.Keys(records)) {
 			value := records[key]
@@ -75,31 +76,6 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 	sum := sha256.Sum256(packed)
 	parts := slices.Collect(slices.Chunk(packed, largestPart))
 	return segment{id, len(parts), sizeOf(records), hex.EncodeToString(sum[:])}, parts, nil
-}
-
-// gzipWriters is a pool, since each writer allocates about 1 MB and the ledger is saved after every
-// change. They use the fastest level, since hashes, which are most of the content, compress
-// badly at any level.
-var gzipWriters = sync.Pool{New: func() any {
-	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	if err != nil {
-		panic("ledger: " + err.Error()) // the level is valid
-	}
-	return w
-}}
-
-// Compress returns the output of write, compressed with gzip. Equal output gives equal bytes. It
-// fails only if write fails.
-func Compress(write func(io.Writer) error) ([]byte, error) {
-	var out bytes.Buffer
-	zip := gzipWriters.Get().(*gzip.Writer)
-	defer gzipWriters.Put(zip)
-	zip.Reset(&out)
-	if err := write(zip); err != nil {
-		return nil, err
-	}
-	err := zip.Close()
-	return out.Bytes(), err
 }
 
 // sizeOf returns the uncompressed size of records.

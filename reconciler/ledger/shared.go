@@ -10,6 +10,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Objects are small named values on an API server, such as the Secrets of a namespace.
@@ -66,14 +68,14 @@ func OpenShared(objects Objects, holder string, deposed func()) *Shared {
 }
 
 // Fleet implements Archive.
-func (s *Shared) Fleet() (Fleet, error) {
+func (s *Shared) Fleet() (protocol.Fleet, error) {
 	all, err := s.read()
 	if err != nil {
-		return Fleet{}, err
+		return protocol.Fleet{}, err
 	}
 	f, err := fleetOf(all.records)
 	if err != nil {
-		return Fleet{}, damagedShared(err.Error())
+		return protocol.Fleet{}, damagedShared(err.Error())
 	}
 	return f, nil
 }

@@ -4,6 +4,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Store keeps a ledger across restarts. After Save has returned without error, Load returns
@@ -21,7 +23,7 @@ type Store interface {
 type Archive interface {
 	Store
 	// Fleet returns the fleet that Load would return; zero if nothing was ever saved.
-	Fleet() (Fleet, error)
+	Fleet() (protocol.Fleet, error)
 	// Export writes everything that was saved, in a consistent state, as a readable backup. It
 	// may be called concurrently.
 	Export(io.Writer) error

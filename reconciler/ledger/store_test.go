@@ -14,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // stores are all stores of a ledger. reopen returns the store as a new process would open it.
@@ -123,10 +124,10 @@ func change(t *rapid.T, l *Ledger, minute int) {
 		l.Claim(key, cluster, Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}}, at(n))
 	case 6:
 		o := failing(cluster, n, minute)
-		o.Placement, o.Braked = key, []Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}
+		o.Placement, o.Braked = key, []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}
 		l.Fold(o)
 	case 7:
-		l.Fold(ClusterSeen{Cluster: cluster, At: at(minute), Healthy: n > 1, Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
+		l.Fold(protocol.ClusterSeen{Cluster: cluster, At: at(minute), Healthy: n > 1, Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
 	case 9:
 		l.Suspend(Suspension{Subject: subjects[n], By: "alice", Reason: "an incident", Since: at(minute), Until: at(minute + n)})
 	case 10:

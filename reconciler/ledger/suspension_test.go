@@ -55,18 +55,6 @@ func TestSuspensionsEnd(t *testing.T) {
 	}
 }
 
-// Suspended objects do not count for the health of a cluster.
-func TestSuspendedObjectsAreNotJudged(t *testing.T) {
-	w := WorkSeen{Done: true, Exceptions: []ObjectState{{ID: deployment, Applied: Verdict{Reason: api.Suspended}}}}
-	if w.Applied() || !w.WithoutSuspended().Applied() || !w.WithoutSuspended().Available() || len(w.Exceptions) != 1 {
-		t.Errorf("%+v, judged %+v", w, w.WithoutSuspended())
-	}
-	w.Exceptions = append(w.Exceptions, ObjectState{Applied: Verdict{Reason: api.ManifestApplyFailed}})
-	if w.WithoutSuspended().Applied() {
-		t.Error("the failure of another object is passed over")
-	}
-}
-
 // Resuming a rollout is recorded with the placement, and changes its version, so that it is
 // planned again.
 func TestProceed(t *testing.T) {

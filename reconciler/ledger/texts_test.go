@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // What is equal in many entries is in memory once also after a restart: the texts, and the times of conditions.
@@ -22,7 +23,7 @@ func TestLoadedEntriesShareWhatIsEqual(t *testing.T) {
 		for c := range clusters {
 			name := fmt.Sprintf("cluster-%04d", c)
 			l.Bind(key, placement.Binding{Cluster: name, Policy: strings.Repeat("p", 64), Reason: "Successfully scheduled resources for placement in " + name, Assigned: revision})
-			l.Fold(WorkSeen{Cluster: name, Placement: key, At: at(c % 5), Revision: revision, Done: true})
+			l.Fold(protocol.WorkSeen{Cluster: name, Placement: key, At: at(c % 5), Revision: revision, Done: true})
 			transitions := map[string]Transition{}
 			for _, typ := range []string{api.Scheduled, api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available} {
 				transitions[typ] = Transition{Status: "True", Time: at(c % 5)}

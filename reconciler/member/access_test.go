@@ -25,10 +25,10 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -156,8 +156,8 @@ func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &authorizer{denies: test.denies}
 				var mu sync.Mutex
-				var cluster ledger.ClusterSeen
-				var placed ledger.WorkSeen
+				var cluster protocol.ClusterSeen
+				var placed protocol.WorkSeen
 				reported := map[string]bool{} // the missing permissions that were reported
 				var logged bytes.Buffer
 				a := New(Config{
@@ -165,14 +165,14 @@ func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 					Connect: func(context.Context) (*rest.Config, error) {
 						return &rest.Config{Host: "https://east.example", Transport: server}, nil
 					},
-					Report: func(o ledger.Observation) {
+					Report: func(o protocol.Observation) {
 						mu.Lock()
 						defer mu.Unlock()
 						switch o := o.(type) {
-						case ledger.ClusterSeen:
+						case protocol.ClusterSeen:
 							cluster = o
 							reported[strings.Join(o.Forbidden, "; ")] = true
-						case ledger.WorkSeen:
+						case protocol.WorkSeen:
 							placed = o
 						}
 					},
@@ -184,7 +184,7 @@ func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 				go func() { defer close(done); a.Run(ctx) }()
 				stop := func() { cancel(); <-done }
 				defer func() { stop() }()
-				after := func(d time.Duration) (ledger.ClusterSeen, ledger.WorkSeen) {
+				after := func(d time.Duration) (protocol.ClusterSeen, protocol.WorkSeen) {
 					time.Sleep(d)
 					synctest.Wait()
 					mu.Lock()
@@ -236,8 +236,8 @@ func TestUnneededMissingPermissionsAreDropped(t *testing.T) {
 			Connect: func(context.Context) (*rest.Config, error) {
 				return &rest.Config{Host: "https://east.example", Transport: server}, nil
 			},
-			Report: func(o ledger.Observation) {
-				if seen, ok := o.(ledger.ClusterSeen); ok {
+			Report: func(o protocol.Observation) {
+				if seen, ok := o.(protocol.ClusterSeen); ok {
 					mu.Lock()
 					defer mu.Unlock()
 					missing = seen.Forbidden

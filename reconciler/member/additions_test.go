@@ -11,7 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // What somebody adds to an object is reported and left as it is, without a write, whatever happens to the
@@ -59,7 +59,7 @@ func TestAdditionsAreReportedAndLeft(t *testing.T) {
 	}
 	restart := func(meanwhile func(*watched)) func(*watched) {
 		return func(a *watched) {
-			a.record.Drifts = map[api.PlacementKey][]ledger.Drift{{Name: "web"}: a.drifts()}
+			a.record.Drifts = map[api.PlacementKey][]protocol.Drift{{Name: "web"}: a.drifts()}
 			a.stop()
 			meanwhile(a)
 			a.start()
@@ -113,7 +113,7 @@ func TestWhatIsThereAlreadyIsNoAddition(t *testing.T) {
 }
 
 // driftText prints records of drift, with their paths and first actors.
-func driftText(all []ledger.Drift) string {
+func driftText(all []protocol.Drift) string {
 	var lines []string
 	for _, d := range all {
 		var paths []string
@@ -139,8 +139,8 @@ func TestOfferedAdditionsAreAdoptedOrRemoved(t *testing.T) {
 	const add = `{"data":{"more":"theirs"}}`
 	reject := func(a *watched) {
 		d := a.drifts()[len(a.drifts())-1]
-		a.SetDriftDecisions(ledger.DriftDecisions{{Placement: api.PlacementKey{Name: "web"}, ID: d.ID, Addition: true}: {
-			Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: true, Message: "https://git.example.com/pulls/1 was closed without merging",
+		a.SetDriftDecisions(protocol.DriftDecisions{{Placement: api.PlacementKey{Name: "web"}, ID: d.ID, Addition: true}: {
+			Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), PutBack: true, Message: "https://git.example.com/pulls/1 was closed without merging",
 		}})
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -238,8 +238,8 @@ func TestRejectedAdditionThatIsMadeAgainAndAgainIsRemovedLessOften(t *testing.T)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			if d := a.drifts()[0]; d.State == api.DriftAdded {
-				a.SetDriftDecisions(ledger.DriftDecisions{{Placement: api.PlacementKey{Name: "web"}, ID: d.ID, Addition: true}: {
-					Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: true, Message: "closed",
+				a.SetDriftDecisions(protocol.DriftDecisions{{Placement: api.PlacementKey{Name: "web"}, ID: d.ID, Addition: true}: {
+					Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), PutBack: true, Message: "closed",
 				}})
 			}
 			time.Sleep(2 * time.Second)

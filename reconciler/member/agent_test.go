@@ -27,8 +27,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
@@ -120,11 +120,11 @@ type watched struct {
 	done       chan struct{}
 
 	// record is what an earlier process has recorded.
-	record ledger.MemberRecord
+	record protocol.MemberRecord
 
 	mu       sync.Mutex
-	seen     ledger.WorkSeen
-	restored []ledger.Restore
+	seen     protocol.WorkSeen
+	restored []protocol.Restore
 }
 
 // newMutated returns an agent that was not started, for a simulated cluster behind a mutator.
@@ -145,7 +145,7 @@ func startMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched)
 func (a *watched) start() { a.startWith(a.works()) }
 
 // restores returns the restores that were reported.
-func (a *watched) restores() []ledger.Restore {
+func (a *watched) restores() []protocol.Restore {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.restored)
@@ -156,13 +156,13 @@ func (a *watched) startWith(works []*work.Work) {
 		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Additions: a.additions, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
 		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
-		Report: func(o ledger.Observation) {
+		Report: func(o protocol.Observation) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			switch o := o.(type) {
-			case ledger.WorkSeen:
+			case protocol.WorkSeen:
 				a.seen = o
-			case ledger.ClusterSeen:
+			case protocol.ClusterSeen:
 				if !o.Restored.At.IsZero() {
 					a.restored = append(a.restored, o.Restored)
 				}
@@ -186,17 +186,17 @@ func (a *watched) startWith(works []*work.Work) {
 func (a *watched) stop() { a.cancel(); <-a.done }
 
 // drift returns the recorded drift of the only object.
-func (a *watched) drift() ledger.Drift {
+func (a *watched) drift() protocol.Drift {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.seen.Drifts) == 0 {
-		return ledger.Drift{}
+		return protocol.Drift{}
 	}
 	return a.seen.Drifts[0]
 }
 
 // drifts returns all records of drift.
-func (a *watched) drifts() []ledger.Drift {
+func (a *watched) drifts() []protocol.Drift {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.seen.Drifts)

@@ -15,10 +15,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // An applier finds out which objects have to be applied, and applies them. Its recorder records the outcomes.
@@ -147,7 +147,7 @@ func (a *applier) withInputs(t task) task {
 	if d := a.drifts.additions[p][id]; d.State.Present() {
 		t.addedBy = d.By
 	}
-	if r, known := a.drifts.decision(ledger.DriftKey{Placement: p, ID: id}); known {
+	if r, known := a.drifts.decision(protocol.DriftKey{Placement: p, ID: id}); known {
 		t.decision = &r
 	}
 	return t

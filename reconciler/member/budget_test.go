@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A member that exceeds its budget is named with the reason, and tried again ever more rarely.
@@ -20,12 +20,12 @@ func TestMemberOverBudgetIsTriedRarely(t *testing.T) {
 		metrics := NewMetrics()
 		a := New(Config{
 			Name: "east", Metrics: metrics, Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: NewEncoder("prod", "url"),
-			Report: func(o ledger.Observation) {
+			Report: func(o protocol.Observation) {
 				tries = append(tries, time.Now())
 				if n := metrics.OverBudget.Value("east"); int(n) != len(tries) {
 					t.Errorf("counted %v of %d times", n, len(tries))
 				}
-				if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != connection.GivenUp(connection.Exceeded(7, "pages")).Error() {
+				if c, ok := o.(protocol.ClusterSeen); !ok || c.Healthy || c.Error != connection.GivenUp(connection.Exceeded(7, "pages")).Error() {
 					t.Errorf("told %+v", o)
 				}
 			},

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // However many clusters there are, only a few are connected at a time. Those that do not answer
@@ -27,7 +27,7 @@ func TestFewConnectAtATime(t *testing.T) {
 		var connecting atomic.Int32
 		for range 5 {
 			a := New(Config{
-				Name: "silent", Arrivals: limit, Limit: make(chan struct{}), Encoder: NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(ledger.Observation) {},
+				Name: "silent", Arrivals: limit, Limit: make(chan struct{}), Encoder: NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(protocol.Observation) {},
 				Connect: func(ctx context.Context) (*rest.Config, error) {
 					connecting.Add(1)
 					<-ctx.Done()

@@ -14,10 +14,10 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A comparison has the differences between the desired and the live object.
@@ -216,11 +216,11 @@ func (x *executor) creationBody(t task, saw snapshot, live *unstructured.Unstruc
 
 // before returns what others have changed on an object that is about to be applied again, which
 // cannot be determined afterwards. It sends no request, and may miss changes.
-func (x *executor) before(t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) ledger.Drift {
+func (x *executor) before(t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) protocol.Drift {
 	if live == nil {
-		return ledger.Drift{Deleted: true}
+		return protocol.Drift{Deleted: true}
 	}
-	d := ledger.Drift{Generation: live.GetGeneration()}
+	d := protocol.Drift{Generation: live.GetGeneration()}
 	applied := t.applied(x.fleet)
 	applied.Ignore = autoscaler.Paths(rivals)
 	opt := diff.Options{Structural: true, Ignore: applied.Ignore}

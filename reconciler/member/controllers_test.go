@@ -20,8 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
@@ -36,10 +36,10 @@ type controlled struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	// recorded is the drift that the next agent knows of.
-	recorded map[api.PlacementKey][]ledger.Drift
+	recorded map[api.PlacementKey][]protocol.Drift
 
 	mu   sync.Mutex
-	seen ledger.WorkSeen
+	seen protocol.WorkSeen
 }
 
 func newControlled(t *testing.T) *controlled {
@@ -59,15 +59,15 @@ func (c *controlled) start(works ...*work.Work) {
 		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return c.config, nil },
 		Log:     slog.New(slog.NewTextHandler(c.t.Output(), nil)),
-		Report: func(o ledger.Observation) {
-			if w, ok := o.(ledger.WorkSeen); ok && !w.Removed {
+		Report: func(o protocol.Observation) {
+			if w, ok := o.(protocol.WorkSeen); ok && !w.Removed {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.seen = w
 			}
 		},
 	})
-	c.agent.SetRecord(ledger.MemberRecord{Drifts: c.recorded})
+	c.agent.SetRecord(protocol.MemberRecord{Drifts: c.recorded})
 	c.agent.Set(works)
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.cancel, c.done = cancel, make(chan struct{})

@@ -12,12 +12,12 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A driftState is what an agent keeps about drift when its connection is replaced.
@@ -29,11 +29,11 @@ type driftState struct {
 	// removals are how often rejected additions to an object were removed.
 	removals map[api.ID]diff.Flips
 	// decisions are the decisions about held drift.
-	decisions ledger.DriftDecisions
+	decisions protocol.DriftDecisions
 }
 
 // put records a drift as it was reported earlier.
-func (s *driftState) put(p api.PlacementKey, d ledger.Drift) {
+func (s *driftState) put(p api.PlacementKey, d protocol.Drift) {
 	if d.Addition {
 		s.additions.Put(p, d)
 	} else {
@@ -42,9 +42,9 @@ func (s *driftState) put(p api.PlacementKey, d ledger.Drift) {
 }
 
 // list returns the recorded drifts of a placement, sorted by ID.
-func (s *driftState) list(p api.PlacementKey) []ledger.Drift {
+func (s *driftState) list(p api.PlacementKey) []protocol.Drift {
 	out := append(s.memory.List(p), s.additions.List(p)...)
-	slices.SortStableFunc(out, func(a, b ledger.Drift) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(out, func(a, b protocol.Drift) int { return a.ID.Compare(b.ID) })
 	return out
 }
 
@@ -104,19 +104,19 @@ func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
 		dr.works.protects(t.placement), diff.CompareAfter(dr.works.of(t.placement).Strategy):
 		return false
 	}
-	r, known := dr.decision(ledger.DriftKey{Placement: t.placement, ID: t.manifest.ID})
+	r, known := dr.decision(protocol.DriftKey{Placement: t.placement, ID: t.manifest.ID})
 	return !known || !r.PutBack
 }
 
 // decision returns the decision about drift that awaits one.
-func (dr *driftRecorder) decision(key ledger.DriftKey) (ledger.DriftDecision, bool) {
+func (dr *driftRecorder) decision(key protocol.DriftKey) (protocol.DriftDecision, bool) {
 	d := dr.memoryOf(key)[key.Placement][key.ID]
 	r, known := dr.decisions[key]
-	return r, known && d.State.AwaitsDecision(d.Rule) && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
+	return r, known && d.State.AwaitsDecision(d.Rule) && r.Fingerprint == protocol.Fingerprint(d.Paths, d.Digest)
 }
 
 // memoryOf returns the memory that has a drift.
-func (s *driftState) memoryOf(key ledger.DriftKey) drift.Memory {
+func (s *driftState) memoryOf(key protocol.DriftKey) drift.Memory {
 	if key.Addition {
 		return s.additions
 	}
@@ -147,7 +147,7 @@ func (dr *driftRecorder) suspectHeld() {
 
 // record records the observed drift of the object of a task. anew says that the object has
 // drifted once more.
-func (dr *driftRecorder) record(t task, state api.DriftState, now ledger.Drift, anew bool) {
+func (dr *driftRecorder) record(t task, state api.DriftState, now protocol.Drift, anew bool) {
 	now.Message = connection.Cut(now.Message)
 	dr.memory.Record(t.placement, t.manifest, state, now, anew)
 }
@@ -171,7 +171,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 		dr.recordHeldDeletion(o)
 	case len(contest) > 0:
 		o.diffs = append(o.diffs, contest...)
-		dr.record(o.task, api.DriftContested, ledger.Drift{
+		dr.record(o.task, api.DriftContested, protocol.Drift{
 			Message: autoscaler.Message(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != api.DriftContested && !reverted)
 		if was != api.DriftContested {
@@ -183,7 +183,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 		if o.step == decide.Hold {
 			state, rule = api.DriftHeld, dr.rule(o.task).String()
 		}
-		dr.record(o.task, state, ledger.Drift{
+		dr.record(o.task, state, protocol.Drift{
 			Rule: rule, Message: o.cond.Message(), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != state)
 		if was != state {
@@ -211,7 +211,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 // recordRevert records that drift was reverted.
 func (dr *driftRecorder) recordRevert(o *outcome) {
 	what, change := o.before, "edited"
-	if r, known := dr.decision(ledger.DriftKey{Placement: o.placement, ID: o.manifest.ID}); known {
+	if r, known := dr.decision(protocol.DriftKey{Placement: o.placement, ID: o.manifest.ID}); known {
 		what.Message = r.Message
 	}
 	if what.Deleted {
@@ -238,7 +238,7 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !dr.leftDeleted(p, id)
-	dr.record(o.task, api.DriftHeld, ledger.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message(), Deleted: true}, anew)
+	dr.record(o.task, api.DriftHeld, protocol.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message(), Deleted: true}, anew)
 	if anew {
 		dr.warnLeft(o, "object was deleted, and is left so")
 	}
@@ -320,15 +320,15 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 		c.gen = l.Generation
 	}
 	dr.failed[id] = c
-	dr.record(t, api.DriftContested, ledger.Drift{Message: c.cond.Message()}, false)
+	dr.record(t, api.DriftContested, protocol.Drift{Message: c.cond.Message()}, false)
 }
 
 // ignoredMessage says why a difference is not reverted.
 const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks or as a controller has extended them"
 
 // ignoredDrift returns the record of differences in fields that an object leaves to others.
-func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
-	return ledger.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
+func ignoredDrift(generation int64, left []api.Difference) protocol.Drift {
+	return protocol.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
 }
 
 // ignoredIn returns the differences in fields that an object leaves to others.
@@ -375,7 +375,7 @@ const alteredMessage = "the API server or an admission webhook stores other valu
 func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.PatchDetail) bool {
 	p, id := t.placement, t.manifest.ID
 	known := dr.memory.State(p, id) == api.DriftAltered
-	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
+	now := protocol.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
 	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, drift.SameValues(altered, dr.memory.Altered(p, id)), false) {
 		return false
 	}
@@ -406,7 +406,7 @@ func sameDetail(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetai
 // recordWhilePresent records drift in a memory while it has paths, and ends it once it has none. It
 // reports whether the record has changed. unchanged says that the paths are those of the record; for anew
 // see record.
-func recordWhilePresent(memory drift.Memory, t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
+func recordWhilePresent(memory drift.Memory, t task, state api.DriftState, now protocol.Drift, unchanged, anew bool) bool {
 	was := memory[t.placement][t.manifest.ID]
 	known := was.State == state
 	switch {
@@ -439,7 +439,7 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 		})
 	}
 	anew := slices.ContainsFunc(shown, func(d api.Difference) bool { return !known(d) })
-	now := ledger.Drift{Addition: true, Rule: dr.additionsRule(t), Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
+	now := protocol.Drift{Addition: true, Rule: dr.additionsRule(t), Message: additionsMessage, Generation: generation, Paths: found, By: diff.Actors(found)}
 	if now.Rule != "" {
 		now.Message = proposedMessage
 	}

@@ -15,25 +15,25 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // After a restart an agent continues the drifts that the ledger has: each is reported as before,
 // and is neither new nor counted once more when it is observed again.
 func TestRestoredDriftsContinue(t *testing.T) {
 	seen := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	recorded := func(name string, state api.DriftState) ledger.Drift {
-		return ledger.Drift{
+	recorded := func(name string, state api.DriftState) protocol.Drift {
+		return protocol.Drift{
 			ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Version: "v1", State: state, Count: 3, FirstSeen: seen, Since: seen, LastSeen: seen,
 			Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInMember: "2", ValueInHub: "1"}}},
 		}
 	}
 	shop := api.PlacementKey{Namespace: "shop", Name: "web"}
-	drifts := map[api.PlacementKey][]ledger.Drift{
+	drifts := map[api.PlacementKey][]protocol.Drift{
 		web:  {recorded("one", api.DriftHeld), recorded("two", api.DriftEnded)},
 		shop: {recorded("one", api.DriftContested)},
 	}
@@ -42,7 +42,7 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	}
 	given := len(drifts[shop])
 	a := New(Config{})
-	a.SetRecord(ledger.MemberRecord{Drifts: drifts})
+	a.SetRecord(protocol.MemberRecord{Drifts: drifts})
 
 	if got, want := a.drifted.memory.List(web), drifts[web]; !reflect.DeepEqual(got, want) {
 		t.Errorf("restored: %+v\nwant %+v", got, want)
@@ -55,7 +55,7 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	}
 
 	observed := &work.Manifest{Object: &api.Object{ID: recorded("one", "").ID, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	a.drifted.memory.Record(web, observed, api.DriftHeld, ledger.Drift{Rule: "propose"}, false)
+	a.drifted.memory.Record(web, observed, api.DriftHeld, protocol.Drift{Rule: "propose"}, false)
 	d := a.drifted.memory[web][observed.ID]
 	if d.Count != 3 || !d.FirstSeen.Equal(seen) || !d.Since.Equal(seen) || !d.LastSeen.After(seen) || len(d.Paths) != 1 {
 		t.Errorf("observed again: %+v", d)
@@ -72,7 +72,7 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	outcomeAt := func(version uint64) *outcome {
-		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
+		return &outcome{task: tk, snapshot: snapshot{live: found}, before: protocol.Drift{Generation: 1},
 			written: &observed.Object{Version: version}}
 	}
 	s.drifts.countUndone(tk, &observed.Object{Version: 7})
@@ -97,7 +97,7 @@ func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := task{wanted: wanted{web, m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
-	s.drifts.memory.Put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
+	s.drifts.memory.Put(web, protocol.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
 	s.drifts.recordAltered(tk, 1, nil)
 	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired {
 		t.Errorf("nothing altered: %+v", got)
@@ -130,9 +130,9 @@ func TestRecordedDrift(t *testing.T) {
 		repairs string         // the change that is counted as reverted
 	}{
 		"as in Git":                     {outcome: outcome{task: task{item: applied}}},
-		"reverted":                      {outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: ledger.Drift{Paths: path}}, want: api.DriftRepaired, count: 1, repairs: "edited"},
-		"a deletion is reverted":        {outcome: outcome{task: task{item: applied, drift: true}, written: written, before: ledger.Drift{Deleted: true}}, want: api.DriftRepaired, count: 1, repairs: "deleted"},
-		"a held drift is reverted":      {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: ledger.Drift{Paths: path}}, want: api.DriftRepaired, repairs: "edited"},
+		"reverted":                      {outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: protocol.Drift{Paths: path}}, want: api.DriftRepaired, count: 1, repairs: "edited"},
+		"a deletion is reverted":        {outcome: outcome{task: task{item: applied, drift: true}, written: written, before: protocol.Drift{Deleted: true}}, want: api.DriftRepaired, count: 1, repairs: "deleted"},
+		"a held drift is reverted":      {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: protocol.Drift{Paths: path}}, want: api.DriftRepaired, repairs: "edited"},
 		"left":                          {outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding, count: 1, undone: 1},
 		"left as before":                {was: api.DriftStanding, outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding},
 		"held":                          {outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, diffs: path}, want: api.DriftHeld, count: 1, undone: 1},
@@ -153,7 +153,7 @@ func TestRecordedDrift(t *testing.T) {
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
 			s.setWorks([]*work.Work{&test.work})
 			if test.was != "" {
-				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.gone})
+				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.gone})
 			}
 			o := test.outcome
 			o.wanted = wanted{web, m}

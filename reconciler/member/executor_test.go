@@ -16,10 +16,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
@@ -84,8 +84,8 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 				s.inventory(web).Items.Put(it)
 				s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 
-				var told ledger.WorkSeen
-				s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
+				var told protocol.WorkSeen
+				s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 				s.reporter.report(t.Context(), web)
 				if len(told.Exceptions) != 1 {
 					t.Fatalf("the report has %+v", told.Exceptions)

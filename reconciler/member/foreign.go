@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Two daemons with the same fleet name see each other's inventories as their own. They are
@@ -100,7 +100,7 @@ func (s *session) logForeign() {
 		for _, o := range s.store.Holders() {
 			if s.foreignLog.Due(o.ID) {
 				s.cfg.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
-					"cluster", s.cfg.Name, "fleet", s.cfg.Fleet, "holder", cmp.Or(o.ID, ledger.NoID), "source", o.Source)
+					"cluster", s.cfg.Name, "fleet", s.cfg.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
 			}
 		}
 	}

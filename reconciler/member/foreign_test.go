@@ -10,8 +10,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -19,14 +19,14 @@ import (
 // again.
 func TestInventoriesAreAdoptedOnce(t *testing.T) {
 	tests := map[string]struct {
-		wrote   ledger.Fleet
-		adopted []ledger.Adoption
+		wrote   protocol.Fleet
+		adopted []protocol.Adoption
 		marked  bool
 	}{
-		"of the version before":   {adopted: []ledger.Adoption{{Cluster: "east"}}},
-		"of a lost ledger":        {wrote: ledger.Fleet{Name: "prod", ID: "old", Source: here.Source}, adopted: []ledger.Adoption{{Cluster: "east", ID: "old"}}},
-		"adopted by a person":     {wrote: another, adopted: []ledger.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}, marked: true},
-		"before the source moved": {wrote: ledger.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/moved"}},
+		"of the version before":   {adopted: []protocol.Adoption{{Cluster: "east"}}},
+		"of a lost ledger":        {wrote: protocol.Fleet{Name: "prod", ID: "old", Source: here.Source}, adopted: []protocol.Adoption{{Cluster: "east", ID: "old"}}},
+		"adopted by a person":     {wrote: another, adopted: []protocol.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}, marked: true},
+		"before the source moved": {wrote: protocol.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/moved"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -34,9 +34,9 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			keeps(t, memberOf(t, test.wrote, at), held(3))
 			at.Writes = nil
 			s := memberOf(t, here, at)
-			s.store.SetMembership(ledger.Membership{Fleet: here, Adopted: test.adopted})
-			var reported [][]ledger.Owner
-			s.cfg.Report = func(o ledger.Observation) { reported = append(reported, o.(ledger.ClusterSeen).Owners) }
+			s.store.SetMembership(protocol.Membership{Fleet: here, Adopted: test.adopted})
+			var reported [][]protocol.Owner
+			s.cfg.Report = func(o protocol.Observation) { reported = append(reported, o.(protocol.ClusterSeen).Owners) }
 			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			if s.store.HeldByOther() {
 				t.Error("the cluster is held by another fleet")
 			}
-			if want := [][]ledger.Owner{{{ID: "ours", Source: here.Source}}}; !slices.EqualFunc(reported, want, slices.Equal) {
+			if want := [][]protocol.Owner{{{ID: "ours", Source: here.Source}}}; !slices.EqualFunc(reported, want, slices.Equal) {
 				t.Errorf("reported owners %v, want %v", reported, want)
 			}
 			again := memberOf(t, here, at)
@@ -107,22 +107,22 @@ func TestLeavingAForeignClusterReleasesNothing(t *testing.T) {
 // one of the cluster, everything is reconciled, and the claim names the member.
 func TestNothingIsWrittenUnderASecondName(t *testing.T) {
 	tests := map[string]struct {
-		now  ledger.Membership
+		now  protocol.Membership
 		uid  string
 		held bool
 	}{
-		"the claim names another member": {ledger.Membership{Fleet: here, UID: "1"}, "1", true},
-		"the fleet says so":              {ledger.Membership{Fleet: here, SameAs: "west"}, "1", true},
-		"another cluster":                {ledger.Membership{Fleet: here, UID: "2", Formerly: "west"}, "1", true},
-		"a cluster not identified yet":   {ledger.Membership{Fleet: here, Formerly: "west"}, "1", true},
-		"a renamed member":               {ledger.Membership{Fleet: here, UID: "1", Formerly: "west"}, "1", false},
-		"an identity that is not read":   {ledger.Membership{Fleet: here, UID: "1", Formerly: "west"}, "", false},
+		"the claim names another member": {protocol.Membership{Fleet: here, UID: "1"}, "1", true},
+		"the fleet says so":              {protocol.Membership{Fleet: here, SameAs: "west"}, "1", true},
+		"another cluster":                {protocol.Membership{Fleet: here, UID: "2", Formerly: "west"}, "1", true},
+		"a cluster not identified yet":   {protocol.Membership{Fleet: here, Formerly: "west"}, "1", true},
+		"a renamed member":               {protocol.Membership{Fleet: here, UID: "1", Formerly: "west"}, "1", false},
+		"an identity that is not read":   {protocol.Membership{Fleet: here, UID: "1", Formerly: "west"}, "", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			at := apiserver.NewConfigMaps()
 			first := memberOf(t, here, at)
-			first.store = inventory.NewStore(first.conn, ledger.Membership{Fleet: here}, inventory.Config{
+			first.store = inventory.NewStore(first.conn, protocol.Membership{Fleet: here}, inventory.Config{
 				Cluster: "west", Fleet: first.cfg.Fleet, Live: &first.live, Log: slog.New(slog.DiscardHandler),
 			})
 			keeps(t, first, held(3))
@@ -134,7 +134,7 @@ func TestNothingIsWrittenUnderASecondName(t *testing.T) {
 			s.store.SetIdentity(test.uid)
 			s.membership = test.now
 			s.last = []*work.Work{{Placement: web, Keep: true}}
-			s.store.SetMembership(ledger.Membership{})
+			s.store.SetMembership(protocol.Membership{})
 			if err := s.inventories.load(t.Context()); err != nil || s.store.Claimant() != "west" {
 				t.Fatalf("before the fleet is known, the claim names %q (%v)", s.store.Claimant(), err)
 			}

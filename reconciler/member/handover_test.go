@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Replicas that a commit leaves to an autoscaler keep their live value although somebody else has
@@ -120,7 +120,7 @@ func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
 				if restarted {
 					c.stop()
 					c.mu.Lock()
-					c.recorded = map[api.PlacementKey][]ledger.Drift{less.Placement: c.seen.Drifts}
+					c.recorded = map[api.PlacementKey][]protocol.Drift{less.Placement: c.seen.Drifts}
 					c.mu.Unlock()
 					c.start(less)
 					c.settle()

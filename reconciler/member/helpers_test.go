@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -35,7 +35,7 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session {
 	t.Helper()
 	member.Name, member.Fleet, member.Encoder = "east", "prod", NewEncoder("prod", "")
-	member.Log, member.Report = slog.New(slog.NewTextHandler(t.Output(), nil)), func(ledger.Observation) {}
+	member.Log, member.Report = slog.New(slog.NewTextHandler(t.Output(), nil)), func(protocol.Observation) {}
 	a := New(member)
 	c, err := connection.New(a.connection, credentials)
 	if err != nil {
@@ -62,15 +62,15 @@ func oneManifest() *work.Manifest {
 }
 
 var (
-	here    = ledger.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
-	another = ledger.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
+	here    = protocol.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
+	another = protocol.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
 )
 
 // memberOf returns a session of a fleet at a server that sessions of other fleets use too.
-func memberOf(t *testing.T, f ledger.Fleet, at *apiserver.ConfigMaps) *session {
+func memberOf(t *testing.T, f protocol.Fleet, at *apiserver.ConfigMaps) *session {
 	t.Helper()
 	s := sessionAt(t, at)
-	s.store.SetMembership(ledger.Membership{Fleet: f})
+	s.store.SetMembership(protocol.Membership{Fleet: f})
 	s.membership.Fleet = f
 	s.health.Namespaces = []string{api.Namespace}
 	s.store.SetNamespaces(s.health.Namespaces)

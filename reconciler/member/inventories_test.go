@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -41,12 +41,12 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	if err := second.store.Save(t.Context(), second.inv[web]); err == nil || !second.store.HeldByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
 	}
-	var reported []ledger.Owner
-	second.cfg.Report = func(o ledger.Observation) { reported = o.(ledger.ClusterSeen).Owners }
+	var reported []protocol.Owner
+	second.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.ClusterSeen).Owners }
 	if err := second.checkForeign(t.Context()); err != nil || !second.observingOnly {
 		t.Errorf("the second does not stand back: %v", err)
 	}
-	if want := []ledger.Owner{{ID: "ours", Source: here.Source}}; !slices.Equal(reported, want) {
+	if want := []protocol.Owner{{ID: "ours", Source: here.Source}}; !slices.Equal(reported, want) {
 		t.Errorf("the second reports %v, want %v", reported, want)
 	}
 	if want := []string{"POST configmaps"}; !slices.Equal(at.Writes, want) || !slices.Equal(at.Names(), before.Names()) {
@@ -90,9 +90,9 @@ func TestEmptyInventoryOfADeletedPlacementIsRemoved(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(0))
-	var seen ledger.WorkSeen
-	s.cfg.Report = func(o ledger.Observation) {
-		if w, ok := o.(ledger.WorkSeen); ok {
+	var seen protocol.WorkSeen
+	s.cfg.Report = func(o protocol.Observation) {
+		if w, ok := o.(protocol.WorkSeen); ok {
 			seen = w
 		}
 	}
@@ -109,7 +109,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	keeps(t, memberOf(t, another, at), held(1))
 	at.Stored["two"] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, `"two"`))
 	s, _ := recreatingAt(t, at, "uid of one")
-	s.store.SetMembership(ledger.Membership{Fleet: here})
+	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest().ID
 	two.Name = "two"
 	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})

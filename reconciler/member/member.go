@@ -14,7 +14,7 @@
 //   - It records. The recorder (record.go) takes the outcome: what is known of the object, its entry in the inventory, drift, the
 //     history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
 //
-// A pass ends with writing the inventories. The reporter (report.go) then sends the loop one ledger.WorkSeen for each placement
+// A pass ends with writing the inventories. The reporter (report.go) then sends the loop one protocol.WorkSeen for each placement
 // that the pass touched. Objects that are as they should be cost no request, and are not in it.
 //
 // One goroutine, that of Run, owns all state. The parts of a session share three structs: the cluster as it was observed
@@ -38,7 +38,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -46,6 +45,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Config configures an agent. Name, Connect, Fleet, Encoder, Report and Log must be set; the
@@ -64,7 +64,7 @@ type Config struct {
 	// every commit.
 	HasCommit func(hash string) bool
 	// Report receives observations. It must not block for long.
-	Report func(ledger.Observation)
+	Report func(protocol.Observation)
 	// Record, if set, receives what was done to objects; it must not block.
 	Record func(...history.Entry)
 	Log    *slog.Logger
@@ -130,12 +130,12 @@ type Agent struct {
 	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
 	// SetDriftDecisions that were not received yet.
 	newWorks          chan []*work.Work
-	newMembership     chan ledger.Membership
-	newDriftDecisions chan ledger.DriftDecisions
+	newMembership     chan protocol.Membership
+	newDriftDecisions chan protocol.DriftDecisions
 	// last are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
 	last       []*work.Work
-	membership ledger.Membership
+	membership protocol.Membership
 	// check requests that everything is checked again.
 	check chan struct{}
 	// leave is closed to request that the cluster is left, and left once that is done.
@@ -145,7 +145,7 @@ type Agent struct {
 	// superseded are manifests to be replaced. Only Run uses it.
 	superseded superseded
 	// known is what was last known of the state of the cluster, also by an earlier process.
-	known ledger.MemberRecord
+	known protocol.MemberRecord
 	// restored is what shows that the cluster was restored to an earlier state, until a session has
 	// read everything again; empty if nothing does.
 	restored string
@@ -175,9 +175,9 @@ type Agent struct {
 func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
-		newWorks: make(chan []*work.Work, 1), newMembership: make(chan ledger.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
+		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
 		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
-		known: ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
+		known: protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
 	a.connection = connection.Config{
@@ -209,19 +209,19 @@ func replace[T any](ch chan T, value T) {
 // that identity, or belongs to another member, the agent writes nothing. It never blocks; only the
 // goroutine that calls Set may call it. Until it is called, the agent treats every inventory with
 // its fleet name as its own.
-func (a *Agent) SetMembership(m ledger.Membership) {
+func (a *Agent) SetMembership(m protocol.Membership) {
 	replace(a.newMembership, m)
 }
 
 // SetDriftDecisions replaces the decisions about held drift. It never blocks; a newer call replaces one
 // that has not been used yet. Only one goroutine may call it.
-func (a *Agent) SetDriftDecisions(all ledger.DriftDecisions) {
+func (a *Agent) SetDriftDecisions(all protocol.DriftDecisions) {
 	replace(a.newDriftDecisions, all)
 }
 
 // SetRecord sets what an earlier process recorded of the cluster, as loaded from a ledger. It may be
 // called before Run, and does not change its argument.
-func (a *Agent) SetRecord(r ledger.MemberRecord) {
+func (a *Agent) SetRecord(r protocol.MemberRecord) {
 	a.known = r
 	a.known.Inventories = map[api.PlacementKey]uint64{} // which the agent changes
 	maps.Copy(a.known.Inventories, r.Inventories)
@@ -302,7 +302,7 @@ func (a *Agent) lost(ctx context.Context, err error, wait time.Duration) {
 		return
 	}
 	a.answers(err)
-	seen := ledger.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: connection.Cut(err.Error())}
+	seen := protocol.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: connection.Cut(err.Error())}
 	// A session that gives its connection up has had answers until then: the permissions are missing all the same.
 	if _, ok := errors.AsType[*ForbiddenError](err); ok || errors.Is(err, errReconnect) {
 		seen.Forbidden = a.access.Forbidden()
@@ -323,7 +323,7 @@ func (a *Agent) answers(err error) {
 }
 
 // seen returns the observation of a probe, with the permissions that are missing.
-func (a *Agent) seen(p probe.Result) ledger.ClusterSeen {
+func (a *Agent) seen(p probe.Result) protocol.ClusterSeen {
 	seen := p.Seen(a.config.Name)
 	switch forbidden := a.access.Forbidden(); {
 	case p.Err == nil:

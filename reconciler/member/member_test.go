@@ -15,8 +15,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -25,12 +25,12 @@ import (
 func TestAgentWithoutCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
-		var told []ledger.Observation
+		var told []protocol.Observation
 		var logged strings.Builder
 		why := "no credentials for member east"
 		a := New(Config{
 			Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(&logged, nil)), Encoder: NewEncoder("prod", "url"),
-			Report: func(o ledger.Observation) {
+			Report: func(o protocol.Observation) {
 				told, tries = append(told, o), append(tries, time.Now())
 			},
 			Connect: func(context.Context) (*rest.Config, error) { return nil, errors.New(why) },
@@ -47,7 +47,7 @@ func TestAgentWithoutCredentials(t *testing.T) {
 			}
 		}
 		for _, o := range told {
-			if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != "no credentials for member east" || c.Cluster != "east" {
+			if c, ok := o.(protocol.ClusterSeen); !ok || c.Healthy || c.Error != "no credentials for member east" || c.Cluster != "east" {
 				t.Errorf("told %+v", o)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
@@ -25,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Preview reads the state of a cluster, and determines what an agent would do there. Nothing
@@ -80,10 +80,10 @@ type Change struct {
 // Peek connects to a cluster in order to inspect it, and returns its state and inventories. It
 // uses the fields Name, Fleet, Connect, Encoder and Log of the configuration. The caller must
 // close the preview.
-func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error) {
-	var seen ledger.ClusterSeen
-	cfg.Report = func(o ledger.Observation) {
-		if c, ok := o.(ledger.ClusterSeen); ok {
+func Peek(ctx context.Context, cfg Config) (*Preview, protocol.ClusterSeen, error) {
+	var seen protocol.ClusterSeen
+	cfg.Report = func(o protocol.Observation) {
+		if c, ok := o.(protocol.ClusterSeen); ok {
 			seen = c
 		}
 	}

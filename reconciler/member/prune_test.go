@@ -19,12 +19,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -52,8 +52,8 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, web)
 			s.works[web] = &work.Work{Placement: web}
-			var told ledger.WorkSeen
-			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
+			var told protocol.WorkSeen
+			s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 			for range test.tries {
 				if s.pruner.succeeded(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, test.err) {
 					t.Fatal("a removal that failed counts as done")

@@ -13,10 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A recorder records what has become of objects: what is known of the cluster and of the progress with each object, the
@@ -280,25 +280,25 @@ func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, er
 }
 
 // deletions are the deletions that have not been reported, by placement.
-type deletions map[api.PlacementKey][]ledger.Deletion
+type deletions map[api.PlacementKey][]protocol.Deletion
 
 // add counts one deleted object. Consecutive objects with the same cause are one
 // deletion.
 func (d deletions) add(p api.PlacementKey, id api.ID, cause work.Cause) {
 	all := d[p]
 	if n := len(all); n == 0 || all[n-1].Commit != cause.Commit || all[n-1].Why != cause.Why {
-		all = append(all, ledger.Deletion{At: time.Now(), Commit: cause.Commit, Why: cause.Why})
-		all = all[max(0, len(all)-ledger.MostDeletions):]
+		all = append(all, protocol.Deletion{At: time.Now(), Commit: cause.Commit, Why: cause.Why})
+		all = all[max(0, len(all)-protocol.MostDeletions):]
 	}
 	last := &all[len(all)-1]
-	if last.Total++; last.Total <= ledger.MostDeletedObjects {
+	if last.Total++; last.Total <= protocol.MostDeletedObjects {
 		last.Objects = append(last.Objects, id)
 	}
 	d[p] = all
 }
 
 // take returns the deletions of a placement, and forgets them.
-func (d deletions) take(p api.PlacementKey) []ledger.Deletion {
+func (d deletions) take(p api.PlacementKey) []protocol.Deletion {
 	defer delete(d, p)
 	return d[p]
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -35,8 +35,8 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	s, key := sessionAt(t, apiserver.NewConfigMaps()), api.PlacementKey{Name: "web"}
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var reported []string
-	s.cfg.Report = func(o ledger.Observation) {
-		for _, d := range o.(ledger.WorkSeen).Deletions {
+	s.cfg.Report = func(o protocol.Observation) {
+		for _, d := range o.(protocol.WorkSeen).Deletions {
 			reported = append(reported, fmt.Sprintf("%d by %s, %s: %v", d.Total, d.Commit, d.Why, d.Objects))
 		}
 	}
@@ -170,8 +170,8 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		"existed":                       {outcome: outcome{task: task{item: announced}, do: diff.Apply, written: at(8), made: true}, known: &observed.Object{Version: 7}, want: "takenOver"},
 		"taken over":                    {outcome: outcome{task: task{item: announced}, do: diff.TakeOver, written: at(8)}, want: "takenOver"},
 		"changed":                       {outcome: outcome{task: task{item: applied}, do: diff.Apply, written: at(8)}, want: "changed"},
-		"drift was reverted":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(8), snapshot: snapshot{live: live}, before: ledger.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
-		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at(8), before: ledger.Drift{Deleted: true}}, want: "repaired by a watch"},
+		"drift was reverted":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(8), snapshot: snapshot{live: live}, before: protocol.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
+		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at(8), before: protocol.Drift{Deleted: true}}, want: "repaired by a watch"},
 		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(7), snapshot: snapshot{live: live}}},
 		"as in Git":                     {outcome: outcome{task: task{item: applied}, do: diff.Nothing, cond: diff.Applied()}},
 		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message()},
@@ -249,17 +249,17 @@ func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
 // kept.
 func TestDeletionsInAReportAreLimited(t *testing.T) {
 	d := deletions{}
-	for i := range ledger.MostDeletions + 3 {
-		for n := range ledger.MostDeletedObjects + 2 {
+	for i := range protocol.MostDeletions + 3 {
+		for n := range protocol.MostDeletedObjects + 2 {
 			d.add(web, cm(fmt.Sprint(n)), work.Cause{Commit: fmt.Sprint("c", i)})
 		}
 	}
 	got := d.take(web)
-	if len(got) != ledger.MostDeletions || got[0].Commit != "c3" {
+	if len(got) != protocol.MostDeletions || got[0].Commit != "c3" {
 		t.Fatalf("%d groups, the first of %s", len(got), got[0].Commit)
 	}
 	for _, group := range got {
-		if group.Total != ledger.MostDeletedObjects+2 || len(group.Objects) != ledger.MostDeletedObjects || group.Objects[0] != cm("0") {
+		if group.Total != protocol.MostDeletedObjects+2 || len(group.Objects) != protocol.MostDeletedObjects || group.Objects[0] != cm("0") {
 			t.Errorf("%s: %d deletions, of which %d are listed", group.Commit, group.Total, len(group.Objects))
 		}
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -325,7 +325,7 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 		shelf.Stored[name] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, strconv.Quote(name)))
 	}
 	s, _ := recreatingAt(t, shelf, "uid of one")
-	s.store.SetMembership(ledger.Membership{Fleet: here})
+	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest()
 	two.ID.Name = "two"
 	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})

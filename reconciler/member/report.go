@@ -17,17 +17,17 @@ import (
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // reportCluster reports the cluster as the last probe and the inventories show it. holds are the
 // inventories, if they were just read.
-func (s *session) reportCluster(holds ...ledger.InventorySeen) {
+func (s *session) reportCluster(holds ...protocol.InventorySeen) {
 	seen := s.seen(s.health)
 	seen.Restored = s.takeRestore()
 	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
@@ -37,9 +37,9 @@ func (s *session) reportCluster(holds ...ledger.InventorySeen) {
 // reportHoldings reports the cluster, and the placements and revisions in its inventories. It is
 // called after the inventories were read.
 func (s *session) reportHoldings() {
-	var holds []ledger.InventorySeen
+	var holds []protocol.InventorySeen
 	for p, inv := range s.inv {
-		holds = append(holds, ledger.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+		holds = append(holds, protocol.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
 	}
 	s.reportCluster(holds...)
 }
@@ -91,15 +91,15 @@ func (a *Agent) rememberState(p probe.Result) (another bool) {
 }
 
 // takeRestore returns the restore that a new session was opened after, once; zero if there was none.
-func (a *Agent) takeRestore() ledger.Restore {
+func (a *Agent) takeRestore() protocol.Restore {
 	why := a.restored
 	if a.restored = ""; why == "" {
-		return ledger.Restore{}
+		return protocol.Restore{}
 	}
 	clear(a.drifted.flips)
 	clear(a.drifted.removals)
 	a.config.Log.Warn("cluster was restored to an earlier state; everything is read again, and what differs is repaired", "cluster", a.config.Name, "why", why)
-	return ledger.Restore{At: time.Now(), Why: why}
+	return protocol.Restore{At: time.Now(), Why: why}
 }
 
 // A reporter reports the state of placements.
@@ -152,10 +152,10 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := ledger.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.inv[p] == nil
-	var undeleted ledger.Undeleted
+	var undeleted protocol.Undeleted
 	undeleted.Lingering, undeleted.Collecting, undeleted.Finalizing = r.lingering(p)
 	undeleted.Terminating, undeleted.Waiting = r.terminating(undeleted.Lingering), r.deletionWaits(p)
 	for _, m := range w.Manifests {
@@ -174,20 +174,20 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if inv := r.inv[p]; inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {
-				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: b.why})
+				o.Braked = append(o.Braked, protocol.Braked{ID: id, Why: b.why})
 			}
 		}
 		undeleted.DeletionErrors = r.deletionErrors(inv)
-		slices.SortFunc(o.Braked, func(a, b ledger.Braked) int { return a.ID.Compare(b.ID) })
+		slices.SortFunc(o.Braked, func(a, b protocol.Braked) int { return a.ID.Compare(b.ID) })
 	}
-	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
 	o.Undeleted = undeleted.OrNil()
 	r.cfg.Report(o)
 }
 
 // lingering returns the undesired objects of a placement that are terminating, those of them
 // that wait for the garbage collector, and those that have finalizers, all sorted.
-func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []ledger.Finalizing) {
+func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []protocol.Finalizing) {
 	inv := r.inv[p]
 	if inv == nil {
 		return nil, nil, nil
@@ -202,20 +202,20 @@ func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, fina
 			collecting = append(collecting, it.ID())
 		}
 		if l.Finalizers != "" {
-			finalizing = append(finalizing, ledger.Finalizing{ID: it.ID(), Finalizers: l.Finalizers})
+			finalizing = append(finalizing, protocol.Finalizing{ID: it.ID(), Finalizers: l.Finalizers})
 		}
 	}
 	return all, collecting, finalizing
 }
 
 // terminating returns since when some terminating objects are, and why they still exist.
-func (r *reporter) terminating(lingering []api.ID) (out []ledger.Terminating) {
+func (r *reporter) terminating(lingering []api.ID) (out []protocol.Terminating) {
 	for _, id := range lingering {
 		l := r.live.Of(id)
 		if l.Deleted == 0 {
 			continue
 		}
-		t := ledger.Terminating{ID: id, Since: time.Unix(l.Deleted, 0).UTC()}
+		t := protocol.Terminating{ID: id, Since: time.Unix(l.Deleted, 0).UTC()}
 		if known := r.failed[id]; known != nil {
 			t.Why = known.stays
 		}
@@ -225,8 +225,8 @@ func (r *reporter) terminating(lingering []api.ID) (out []ledger.Terminating) {
 }
 
 // deletionWaits returns what the deletions of a placement wait for, sorted.
-func (r *reporter) deletionWaits(p api.PlacementKey) []ledger.DeletionWait {
-	byFirst := map[deletion.Object]ledger.DeletionWait{}
+func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
+	byFirst := map[deletion.Object]protocol.DeletionWait{}
 	for w, first := range r.waiting {
 		if w.placement != p {
 			continue
@@ -238,41 +238,41 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []ledger.DeletionWait {
 		d.Objects, d.For, d.Of = d.Objects+1, first.ID, first.Placement
 		byFirst[first] = d
 	}
-	return slices.SortedFunc(maps.Values(byFirst), func(a, b ledger.DeletionWait) int {
+	return slices.SortedFunc(maps.Values(byFirst), func(a, b protocol.DeletionWait) int {
 		return cmp.Or(a.For.Compare(b.For), a.Of.Compare(b.Of))
 	})
 }
 
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.
-func (r *reporter) deletionErrors(inv *inventory.Inventory) []ledger.DeletionError {
-	var out []ledger.DeletionError
+func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionError {
+	var out []protocol.DeletionError
 	for id, t := range r.failed {
 		if _, held := r.brake.braked[id]; t.notDeleted != "" && !held && inv.Items.Has(id) {
-			out = append(out, ledger.DeletionError{ID: id, Message: t.notDeleted})
+			out = append(out, protocol.DeletionError{ID: id, Message: t.notDeleted})
 		}
 	}
-	slices.SortFunc(out, func(a, b ledger.DeletionError) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(out, func(a, b protocol.DeletionError) int { return a.ID.Compare(b.ID) })
 	return out
 }
 
 // state returns the state of an object, and whether it has to be in the report.
-func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
-	var out ledger.ObjectState
+func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, bool) {
+	var out protocol.ObjectState
 	if w, _ := r.wanted.of(id); w.placement != p {
-		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver, Sentence: api.SaysNotApplied,
+		out.Applied = protocol.Verdict{Reason: api.FailedToTakeOver, Sentence: api.SaysNotApplied,
 			Cause: "another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster"}
 		return out, true
 	}
 	t := r.failed[id]
 	if t != nil {
-		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Cause: t.cond.Cause, Sentence: t.cond.Sentence, Since: t.since}
+		out.Applied = protocol.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Cause: t.cond.Cause, Sentence: t.cond.Sentence, Since: t.since}
 		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen
 		if !out.Applied.OK {
 			out.Pending = t.pending
 			return out, true
 		}
 	} else {
-		out.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied}
+		out.Applied = protocol.Verdict{OK: true, Reason: api.ManifestApplied}
 	}
 	if r.works.of(p).Strategy.Type == api.ReportDiff {
 		out.Available.OK = true // availability is not checked
@@ -288,7 +288,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 	}
 	if w, isWanted := r.wanted.of(id); isWanted && r.live.Of(id) == nil {
 		if state, _ := r.mayApply(w); state == hooks.NotDue {
-			out.Available = ledger.Verdict{OK: true, Reason: api.ManifestNotTrackable}
+			out.Available = protocol.Verdict{OK: true, Reason: api.ManifestNotTrackable}
 			return out, t != nil
 		}
 	}
@@ -301,22 +301,22 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 
 // ranAvailability returns whether an object is available that has run and was then deleted by a
 // controller, and why it failed, if it did.
-func ranAvailability(m *work.Manifest, end inventory.End) (ledger.Verdict, string) {
+func ranAvailability(m *work.Manifest, end inventory.End) (protocol.Verdict, string) {
 	if end != inventory.Failed {
-		return ledger.Verdict{OK: true, Reason: api.ManifestNotTrackable}, ""
+		return protocol.Verdict{OK: true, Reason: api.ManifestNotTrackable}, ""
 	}
 	why := fmt.Sprintf("the %s failed, and %s has deleted it", m.ID.Kind, controllers.RunOf(m.Object.Content).Owner)
-	return ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: why, Sentence: api.SaysNotAvailable}, why
+	return protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: why, Sentence: api.SaysNotAvailable}, why
 }
 
 // availability sets whether an applied object is available.
-func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
+func (r *reporter) availability(out *protocol.ObjectState, id api.ID) {
 	h, generation, ok := r.live.Health(id)
 	if w, _ := r.wanted.of(id); !ok && r.watch.Of(w.gvk()).Refused() {
 		h, ok = r.watch.Of(w.gvk()).HealthUnread(), true // it was applied, and is trusted to be there
 	}
 	if !ok {
-		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not seen on the cluster yet"}
+		out.Available = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not seen on the cluster yet"}
 		return
 	}
 	out.Generation = generation
@@ -324,7 +324,7 @@ func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
 	if found.Blocked {
 		h.State = health.NotAvailableYet
 	}
-	if out.Available = (ledger.Verdict{OK: h.Counts(), Reason: string(h.State)}); out.Available.OK {
+	if out.Available = (protocol.Verdict{OK: h.Counts(), Reason: string(h.State)}); out.Available.OK {
 		return
 	}
 	out.Available.Cause, out.Available.Sentence = joined(r.unquoted(id, h.Message), found.Why), h.Sentence()

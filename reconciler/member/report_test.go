@@ -17,9 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -136,8 +136,8 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 				o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}
 			s.live.Put(one, observed.Of(o))
-			var reported ledger.WorkSeen
-			s.cfg.Report = func(o ledger.Observation) { reported = o.(ledger.WorkSeen) }
+			var reported protocol.WorkSeen
+			s.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
 				s.works[web] = &work.Work{Placement: web, Remove: remove}
 				s.reporter.report(t.Context(), web)
@@ -198,7 +198,7 @@ func TestStateOfAnObject(t *testing.T) {
 				s.failed[m.ID] = test.failing
 			}
 			if test.held {
-				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
+				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
 			}
 			o, exception := s.reporter.state(web, m.ID)
 			if exception != test.exception || o.Applied.OK != test.applied || o.Applied.Reason != test.reason || o.Pending != test.pending {
@@ -221,7 +221,7 @@ func TestReportedDeletionErrors(t *testing.T) {
 	}
 	s.failed[cm("cm-3")] = &failure{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
 	s.brake.braked[cm("cm-1")] = braked{why: "too many"}
-	want := []ledger.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
+	want := []protocol.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
 	if got := s.reporter.deletionErrors(s.inv[web]); !slices.Equal(got, want) {
 		t.Errorf("reported: %v, want %v", got, want)
 	}
@@ -239,7 +239,7 @@ func TestPlacementsThatAreReported(t *testing.T) {
 	s.pruner.pruned[key("pruned")] = true
 	s.pruner.pruned[key("waiting")] = true // nothing was released to it yet
 	var got []string
-	s.cfg.Report = func(o ledger.Observation) { got = append(got, o.(ledger.WorkSeen).Placement.Name) }
+	s.cfg.Report = func(o protocol.Observation) { got = append(got, o.(protocol.WorkSeen).Placement.Name) }
 	s.reporter.touched(t.Context(), map[api.ID]bool{oneManifest().ID: true})
 	slices.Sort(got)
 	if want := []string{"changed", "pruned", "removed"}; !slices.Equal(got, want) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
@@ -121,7 +121,7 @@ func TestUnlistedObjectsAreDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		deleteInventories(t, cluster.Config())
-		a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{a.seen.Placement: a.seen.Inventory}}
+		a.record = protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{a.seen.Placement: a.seen.Inventory}}
 		first := a.withValue("")
 		stays := a.configMap()
 		stays.SetName("stays")
@@ -169,7 +169,7 @@ func TestMissingInventoriesAreReportedOnce(t *testing.T) {
 					}
 					return next.RoundTrip(r)
 				})}}
-				a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{{Name: "web"}: 7}}
+				a.record = protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{{Name: "web"}: 7}}
 				works := a.withValue(test.value)
 				works[0].Suspended = test.suspended
 				a.startWith(works)
@@ -208,7 +208,7 @@ func TestUnlistedObjectsAreSearchedUntilAllKindsAnswer(t *testing.T) {
 			}
 			return next.RoundTrip(r)
 		})}}
-		a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{{Name: "web"}: 7}}
+		a.record = protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{{Name: "web"}: 7}}
 		a.startWith(a.withValue("one"))
 		defer a.stop()
 		time.Sleep(20 * time.Second)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -69,7 +69,7 @@ func TestNothingIsHandledAfterLeaving(t *testing.T) {
 		go func() { ended <- s.run(ctx) }()
 		<-s.left
 		s.Set([]*work.Work{})
-		s.SetMembership(ledger.Membership{Fleet: here})
+		s.SetMembership(protocol.Membership{Fleet: here})
 		s.Check()
 		cancel()
 		if err := <-ended; err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
@@ -24,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A task is an object that may have to be applied.
@@ -57,7 +57,7 @@ type inputs struct {
 	// rule is the rule in force for the drift of the object, decision the decision about its
 	// drift; nil if there is none.
 	rule     api.DriftRule
-	decision *ledger.DriftDecision
+	decision *protocol.DriftDecision
 	// alteredBefore are the fields that the server is known to store differently from what is
 	// applied.
 	alteredBefore []api.PatchDetail
@@ -101,7 +101,7 @@ type outcome struct {
 	gen     int64
 	snapshot
 	// before is the drift that the task had to revert, if any.
-	before ledger.Drift
+	before protocol.Drift
 	// altered are the fields that the server has stored differently from what was applied.
 	altered []api.PatchDetail
 	// accepted is the live object if it already equals its new version; nil otherwise.

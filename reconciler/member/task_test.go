@@ -18,11 +18,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -145,8 +145,8 @@ func TestWhichDriftIsHeld(t *testing.T) {
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
 			s.setWorks([]*work.Work{&test.work})
 			if test.putBack {
-				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld})
-				s.drifts.decisions = ledger.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: ledger.Fingerprint(nil, "")}}
+				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld})
+				s.drifts.decisions = protocol.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: protocol.Fingerprint(nil, "")}}
 			}
 			if got := s.drifts.holds(task{wanted: wanted{web, m}}, test.live); got != test.want {
 				t.Errorf("held: %t, want %t", got, test.want)

@@ -13,10 +13,10 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A valueChecker compares the values of objects that others have written with those that were
@@ -220,8 +220,8 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 
 // rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
 // additions to the object are not offered any more.
-func (dr *driftRecorder) rejection(t task) (r ledger.DriftDecision, rejected bool) {
-	r, known := dr.decision(ledger.DriftKey{Placement: t.placement, ID: t.manifest.ID, Addition: true})
+func (dr *driftRecorder) rejection(t task) (r protocol.DriftDecision, rejected bool) {
+	r, known := dr.decision(protocol.DriftKey{Placement: t.placement, ID: t.manifest.ID, Addition: true})
 	return r, known && r.PutBack && dr.additionsRule(t) != ""
 }
 
@@ -273,8 +273,8 @@ func (dr *driftRecorder) suspectOtherRules() {
 // recordRemoved records that additions were removed, since a user has rejected them.
 func (dr *driftRecorder) recordRemoved(o *outcome) {
 	was := dr.additions[o.placement][o.manifest.ID]
-	now := ledger.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
-	if r, known := dr.decision(ledger.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
+	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
+	if r, known := dr.decision(protocol.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
 		now.Message = connection.Cut(r.Message)
 	}
 	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)

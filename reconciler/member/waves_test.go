@@ -11,9 +11,9 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
@@ -41,8 +41,8 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 	}
 	service, config1 := create(services, "Service", "example.com/drain"), create(inventory.ConfigMaps, "ConfigMap")
 	s.setWorks([]*work.Work{{Placement: web, Remove: true}})
-	var seen ledger.WorkSeen
-	s.cfg.Report = func(o ledger.Observation) { seen = o.(ledger.WorkSeen) }
+	var seen protocol.WorkSeen
+	s.cfg.Report = func(o protocol.Observation) { seen = o.(protocol.WorkSeen) }
 	exists := func(res connection.Resource) bool {
 		_, err := client.Resource(res.GroupVersionResource).Namespace("default").Get(t.Context(), "one", metav1.GetOptions{})
 		return err == nil
@@ -52,7 +52,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		if s.reporter.report(t.Context(), web); !exists(inventory.ConfigMaps) || !exists(services) {
 			t.Fatal("an object of a later wave is gone")
 		}
-		if len(seen.Remaining().Waiting) != 1 || seen.Remaining().Waiting[0] != (ledger.DeletionWait{Objects: 1, Example: config1, For: service, Of: web}) {
+		if len(seen.Remaining().Waiting) != 1 || seen.Remaining().Waiting[0] != (protocol.DeletionWait{Objects: 1, Example: config1, For: service, Of: web}) {
 			t.Fatalf("it waits for %+v", seen.Remaining().Waiting)
 		}
 	}

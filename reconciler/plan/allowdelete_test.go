@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A commit allows the deletions of the placements that its trailers name, and of no others.
@@ -53,7 +54,7 @@ func TestRemovesEverything(t *testing.T) {
 	cluster, web := []*hub.Cluster{{}}, []*hub.Placement{{Key: api.PlacementKey{Name: "web"}}}
 	filled := func() *ledger.Ledger {
 		l := ledger.New()
-		l.Fold(ledger.ClusterSeen{Cluster: "east", At: time.Unix(1, 0), Healthy: true})
+		l.Fold(protocol.ClusterSeen{Cluster: "east", At: time.Unix(1, 0), Healthy: true})
 		l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{Generation: 1})
 		return l
 	}

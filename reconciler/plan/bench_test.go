@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // large returns a fleet of many clusters in groups of a hundred, with placements of mixed
@@ -38,7 +39,7 @@ func large(b testing.TB, clusters, placements int) Input {
 	}
 	l := ledger.New()
 	for _, c := range head.Clusters {
-		l.Fold(ledger.ClusterSeen{Cluster: c.Name, At: noon, Healthy: true, Namespaces: []string{"default"}, Properties: map[string]string{
+		l.Fold(protocol.ClusterSeen{Cluster: c.Name, At: noon, Healthy: true, Namespaces: []string{"default"}, Properties: map[string]string{
 			"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12", "resources.kubernetes-fleet.io/total-memory": "48Gi",
 			"resources.kubernetes-fleet.io/allocatable-cpu": "11", "resources.kubernetes-fleet.io/available-cpu": "7500m", "resources.kubernetes-fleet.io/available-memory": "20Gi",
 		}})
@@ -124,7 +125,7 @@ func BenchmarkResolveOneProbe(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		in.Now = in.Now.Add(time.Millisecond)
 		Resolve(in)
-		in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0007", At: in.Now, Healthy: true, Properties: map[string]string{
+		in.Ledger.Fold(protocol.ClusterSeen{Cluster: "c0007", At: in.Now, Healthy: true, Properties: map[string]string{
 			"resources.kubernetes-fleet.io/available-cpu": fmt.Sprint(i),
 		}})
 	}
@@ -165,7 +166,7 @@ func BenchmarkResolveConflict(b *testing.B) {
 		name := fmt.Sprintf("c%04d", i)
 		files[name+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil,
 			"{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s}, spec: {identity: {kind: User, name: fleet}}}\n", name)}
-		l.Fold(ledger.ClusterSeen{Cluster: name, At: noon, Healthy: true, Properties: map[string]string{}})
+		l.Fold(protocol.ClusterSeen{Cluster: name, At: noon, Healthy: true, Properties: map[string]string{}})
 	}
 	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "head", Time: noon}, files)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Content is recorded as proven once it is available on every cluster, with the first commit that had
@@ -19,7 +20,7 @@ func TestRecordProven(t *testing.T) {
 	content := m.prepare(m.inForce.Snapshot, key)
 	current := placement.Revision{Commit: "head", Hash: content.fingerprintOf()}
 	settled := rollout.Plan{Settled: true}
-	held := ledger.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Braked: []ledger.Braked{{ID: configMap("a")}}}
+	held := protocol.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Braked: []protocol.Braked{{ID: configMap("a")}}}
 	for name, test := range map[string]struct {
 		change func(*placementPlanner, *Placement)
 		want   placement.Revision

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A cluster is eligible for new placements once it has answered, until it has been unreachable for
@@ -22,7 +23,7 @@ func TestIneligibleReason(t *testing.T) {
 	down := func(ago time.Duration) *ledger.Cluster {
 		return &ledger.Cluster{Joined: now.Add(-time.Hour), Since: now.Add(-ago), LastSeen: now.Add(-ago)}
 	}
-	denied := ledger.ClusterSeen{Forbidden: []string{"list pods"}}
+	denied := protocol.ClusterSeen{Forbidden: []string{"list pods"}}
 	for name, test := range map[string]struct {
 		seen *ledger.Cluster
 		want string    // what the reason contains; empty if it is eligible
@@ -30,8 +31,8 @@ func TestIneligibleReason(t *testing.T) {
 	}{
 		"unknown":                           {nil, "it has not answered yet", time.Time{}},
 		"never joined":                      {&ledger.Cluster{}, "it has not answered yet", time.Time{}},
-		"healthy":                           {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
-		"healthy, some permissions missing": {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
+		"healthy":                           {&ledger.Cluster{ClusterSeen: protocol.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
+		"healthy, some permissions missing": {&ledger.Cluster{ClusterSeen: protocol.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
 		"down for a minute":                 {down(time.Minute), "", now.Add(4*time.Minute + time.Second)},
 		"down for the whole grace period":   {down(UnreachableGrace), "", now.Add(time.Second)},
 		"never joined, and denied":          {&ledger.Cluster{ClusterSeen: denied}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
@@ -64,7 +65,7 @@ func TestStaleProperties(t *testing.T) {
 		"too old":      {propertyMaxAge + time.Second, true, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := &ledger.Cluster{Observed: now.Add(-test.age), ClusterSeen: ledger.ClusterSeen{
+			seen := &ledger.Cluster{Observed: now.Add(-test.age), ClusterSeen: protocol.ClusterSeen{
 				Properties: map[string]string{"nodes": "5", "size": "1"}, Namespaces: []string{"web"},
 			}}
 			if Stale(seen, now) != test.stale || StaleFrom(seen).Before(now) != test.stale {
@@ -113,27 +114,27 @@ func TestBoundTo(t *testing.T) {
 // A change of a cluster affects all placements, those whose policies use properties, or only those
 // that hold the cluster.
 func TestFleetUpdate(t *testing.T) {
-	seen := func(name string, change func(*ledger.ClusterSeen)) ledger.ClusterSeen {
-		o := ledger.ClusterSeen{Cluster: name, At: noon.Add(time.Minute), Healthy: true, Properties: map[string]string{"size": "1"}, Namespaces: []string{"web"}}
+	seen := func(name string, change func(*protocol.ClusterSeen)) protocol.ClusterSeen {
+		o := protocol.ClusterSeen{Cluster: name, At: noon.Add(time.Minute), Healthy: true, Properties: map[string]string{"size": "1"}, Namespaces: []string{"web"}}
 		change(&o)
 		return o
 	}
 	const base = "clusters east west\nnamespace web\nplace web\n"
 	for name, test := range map[string]struct {
 		text          string
-		seen          func(*ledger.ClusterSeen) // of east; nil for no probe
+		seen          func(*protocol.ClusterSeen) // of east; nil for no probe
 		after         time.Duration
 		shape, values bool
 		changed       string
 	}{
 		"nothing":              {base, nil, time.Minute, false, false, ""},
-		"the same probe":       {base, func(*ledger.ClusterSeen) {}, time.Minute, false, false, ""},
-		"a property":           {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, false, true, ""},
-		"a property's form":    {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, false, false, ""},
-		"a malformed property": {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, false, true, ""},
-		"a namespace":          {base, func(o *ledger.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, true, false, ""},
-		"an outage":            {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, false, false, "east"},
-		"a long outage":        {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, true, true, "east"},
+		"the same probe":       {base, func(*protocol.ClusterSeen) {}, time.Minute, false, false, ""},
+		"a property":           {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, false, true, ""},
+		"a property's form":    {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, false, false, ""},
+		"a malformed property": {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, false, true, ""},
+		"a namespace":          {base, func(o *protocol.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, true, false, ""},
+		"an outage":            {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, false, false, "east"},
+		"a long outage":        {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, true, true, "east"},
 		"a label":              {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, true, false, ""},
 		"a taint":              {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, true, false, ""},
 		"an unrelated commit":  {base + "namespace other\n", nil, time.Minute, false, false, ""},
@@ -144,7 +145,7 @@ func TestFleetUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
 			for _, c := range []string{"east", "west"} {
-				o := seen(c, func(*ledger.ClusterSeen) {})
+				o := seen(c, func(*protocol.ClusterSeen) {})
 				o.At = noon
 				l.Fold(o)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -66,7 +67,7 @@ func (f *flow) commit() {
 }
 
 func (f *flow) probe(cluster string) {
-	f.in.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: f.in.Now, Healthy: !f.down[cluster], Properties: map[string]string{}})
+	f.in.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: f.in.Now, Healthy: !f.down[cluster], Properties: map[string]string{}})
 }
 
 // report makes a member report something about one of its works.
@@ -83,27 +84,27 @@ func (f *flow) report(cluster string) {
 	case "untracked":
 		o.Untrackable = 1
 	case "held":
-		o.Removed, o.Braked = false, []ledger.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
+		o.Removed, o.Braked = false, []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
 	case "written":
 		o.Wrote = true
 	case "slow", "stuck", "failed", "pending", "suspended":
 		if len(w.Manifests) > 0 {
-			o.Exceptions = []ledger.ObjectState{exception(what, w.Manifests[0])}
+			o.Exceptions = []protocol.ObjectState{exception(what, w.Manifests[0])}
 		}
 	}
 	f.in.Ledger.Fold(o)
 }
 
 // exception returns the state of an object that is not as it should be.
-func exception(what string, m *work.Manifest) ledger.ObjectState {
-	o := ledger.ObjectState{ID: m.ID, Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}}
+func exception(what string, m *work.Manifest) protocol.ObjectState {
+	o := protocol.ObjectState{ID: m.ID, Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}}
 	switch what {
 	case "stuck":
 		o.Failure = "the image cannot be pulled"
 	case "failed", "pending":
-		o.Applied, o.Pending = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}, what == "pending"
+		o.Applied, o.Pending = protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}, what == "pending"
 	case "suspended":
-		o.Applied = ledger.Verdict{Reason: api.Suspended, Cause: "it is suspended"}
+		o.Applied = protocol.Verdict{Reason: api.Suspended, Cause: "it is suspended"}
 	}
 	return o
 }

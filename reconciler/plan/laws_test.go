@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -79,7 +80,7 @@ func (m *model) commit() {
 }
 
 func (m *model) probe(cluster string) {
-	o := ledger.ClusterSeen{Cluster: cluster, At: m.in.Now, Healthy: !m.down[cluster], Properties: map[string]string{}}
+	o := protocol.ClusterSeen{Cluster: cluster, At: m.in.Now, Healthy: !m.down[cluster], Properties: map[string]string{}}
 	if m.down[cluster] {
 		o.Error = "no answer"
 	}

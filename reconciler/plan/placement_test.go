@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The decisions are those on selected clusters, and one more for each missing cluster.
@@ -151,11 +152,11 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
-			l.SetFleet(ledger.Fleet{Name: "fleet", ID: "ours", Source: "https://git.example.com/fleet"})
+			l.SetFleet(protocol.Fleet{Name: "fleet", ID: "ours", Source: "https://git.example.com/fleet"})
 			for cluster := range strings.FieldsSeq(test.answered) {
-				seen := ledger.ClusterSeen{Cluster: cluster, At: noon, Healthy: true}
+				seen := protocol.ClusterSeen{Cluster: cluster, At: noon, Healthy: true}
 				if cluster == test.foreign {
-					seen.Owners = []ledger.Owner{{ID: "theirs", Source: "https://git.example.com/other"}}
+					seen.Owners = []protocol.Owner{{ID: "theirs", Source: "https://git.example.com/other"}}
 				}
 				l.Fold(seen)
 			}

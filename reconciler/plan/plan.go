@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Input is everything a plan depends on. Resolve changes nothing in it but Memo.
@@ -281,7 +282,7 @@ func (c *OnCluster) Leaves(id api.ID) bool {
 }
 
 // HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit has allowed them since.
-func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
+func (c *OnCluster) HeldDeletions() (held []protocol.Braked, pending bool) {
 	seen := c.Seen()
 	if seen == nil {
 		return nil, false
@@ -291,7 +292,7 @@ func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
 
 // Seen returns the member's report about the assigned revision; nil if there is none yet. A report from before the
 // assignment does not count, even if the content is the same.
-func (c *OnCluster) Seen() *ledger.WorkSeen {
+func (c *OnCluster) Seen() *protocol.WorkSeen {
 	if c.Entry == nil || c.Entry.Seen == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // advanceRollout advances the rollout and records the result in the bindings.
@@ -237,8 +238,8 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 
 // isSuspended reports whether all objects that a report leaves out as suspended still are. Otherwise the member has to
 // report again: what is not known of them is not available.
-func (c *OnCluster) isSuspended(w *ledger.WorkSeen) bool {
-	return c.Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o ledger.ObjectState) bool {
+func (c *OnCluster) isSuspended(w *protocol.WorkSeen) bool {
+	return c.Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o protocol.ObjectState) bool {
 		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
 		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.suspendedObjects, now)
 	})
@@ -291,7 +292,7 @@ func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 }
 
 // failure describes the first object that failed, with the reason; empty if none did.
-func (c *OnCluster) failure(w *ledger.WorkSeen) string {
+func (c *OnCluster) failure(w *protocol.WorkSeen) string {
 	if o := w.Failed(); o != nil {
 		return o.ID.String() + ": " + cmp.Or(o.Failure, o.Applied.Cause)
 	}

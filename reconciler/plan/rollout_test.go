@@ -12,15 +12,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The states of an object in a report.
 var (
-	applyFailed  = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{Cause: "forbidden"}}
-	applyPending = ledger.ObjectState{ID: configMap("a"), Pending: true, Applied: ledger.Verdict{Cause: "the kind does not exist yet"}}
-	notReady     = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Cause: "0 of 1 replicas available"}}
-	crashed      = ledger.ObjectState{ID: configMap("b"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Cause: "0 of 1 replicas available"}, Failure: "the image cannot be pulled"}
-	suspended    = ledger.ObjectState{ID: configMap("c"), Applied: ledger.Verdict{Reason: api.Suspended, Cause: "suspended by alice"}}
+	applyFailed  = protocol.ObjectState{ID: configMap("a"), Applied: protocol.Verdict{Cause: "forbidden"}}
+	applyPending = protocol.ObjectState{ID: configMap("a"), Pending: true, Applied: protocol.Verdict{Cause: "the kind does not exist yet"}}
+	notReady     = protocol.ObjectState{ID: configMap("a"), Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Cause: "0 of 1 replicas available"}}
+	crashed      = protocol.ObjectState{ID: configMap("b"), Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Cause: "0 of 1 replicas available"}, Failure: "the image cannot be pulled"}
+	suspended    = protocol.ObjectState{ID: configMap("c"), Applied: protocol.Verdict{Reason: api.Suspended, Cause: "suspended by alice"}}
 )
 
 var (
@@ -30,9 +31,9 @@ var (
 
 // ledgerWith returns a ledger in which a placement is bound to the healthy cluster east, and whose
 // member has sent some reports about it.
-func ledgerWith(b placement.Binding, reports ...ledger.WorkSeen) (*ledger.Ledger, *ledger.Entry) {
+func ledgerWith(b placement.Binding, reports ...protocol.WorkSeen) (*ledger.Ledger, *ledger.Entry) {
 	l, key := ledger.New(), api.PlacementKey{Name: "web"}
-	l.Fold(ledger.ClusterSeen{Cluster: "east", At: noon.Add(-time.Hour), Healthy: true})
+	l.Fold(protocol.ClusterSeen{Cluster: "east", At: noon.Add(-time.Hour), Healthy: true})
 	l.SetPlacement(key, ledger.Placement{})
 	b.Cluster = "east"
 	l.Bind(key, b)
@@ -48,14 +49,14 @@ func ledgerWith(b placement.Binding, reports ...ledger.WorkSeen) (*ledger.Ledger
 func TestRolloutHealth(t *testing.T) {
 	assigned := noon.Add(-10 * time.Minute)
 	reported := noon.Add(-time.Minute)
-	seen := func(states ...ledger.ObjectState) ledger.WorkSeen {
-		return ledger.WorkSeen{At: reported, Revision: revisionTwo, Done: true, Total: 3, Exceptions: states}
+	seen := func(states ...protocol.ObjectState) protocol.WorkSeen {
+		return protocol.WorkSeen{At: reported, Revision: revisionTwo, Done: true, Total: 3, Exceptions: states}
 	}
-	with := func(o ledger.WorkSeen, change func(*ledger.WorkSeen)) ledger.WorkSeen {
+	with := func(o protocol.WorkSeen, change func(*protocol.WorkSeen)) protocol.WorkSeen {
 		change(&o)
 		return o
 	}
-	compared := func(o *ledger.WorkSeen) { o.Compared = true }
+	compared := func(o *protocol.WorkSeen) { o.Compared = true }
 	yields := func(passing bool) func(*OnCluster) {
 		return func(c *OnCluster) {
 			c.Claims.Yields = []ledger.Yield{{ID: configMap("d"), To: api.PlacementKey{Name: "shop"}, Passing: passing}}
@@ -65,17 +66,17 @@ func TestRolloutHealth(t *testing.T) {
 		c.Content.Refused = []work.Refused{{Manifest: manifestsOf("x")[0], Cause: "generateName is not supported"}}
 	}
 	for name, test := range map[string]struct {
-		report  ledger.WorkSeen // none if its revision is zero
-		reports bool            // the strategy is ReportDiff
+		report  protocol.WorkSeen // none if its revision is zero
+		reports bool              // the strategy is ReportDiff
 		change  func(*OnCluster)
 		want    rollout.Seen
 	}{
 		"no report":                                       {want: rollout.Seen{}},
-		"a report about another revision":                 {report: with(seen(), func(o *ledger.WorkSeen) { o.Revision = revisionOne })},
-		"a report from before the assignment":             {report: with(seen(), func(o *ledger.WorkSeen) { o.At = assigned.Add(-time.Second) })},
-		"applying":                                        {report: with(seen(), func(o *ledger.WorkSeen) { o.Done = false }), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
+		"a report about another revision":                 {report: with(seen(), func(o *protocol.WorkSeen) { o.Revision = revisionOne })},
+		"a report from before the assignment":             {report: with(seen(), func(o *protocol.WorkSeen) { o.At = assigned.Add(-time.Second) })},
+		"applying":                                        {report: with(seen(), func(o *protocol.WorkSeen) { o.Done = false }), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
 		"available":                                       {report: seen(), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
-		"untracked":                                       {report: with(seen(), func(o *ledger.WorkSeen) { o.Untrackable = 1 }), want: rollout.Seen{Hash: "2", Health: rollout.Untracked, Since: reported, UpSince: reported}},
+		"untracked":                                       {report: with(seen(), func(o *protocol.WorkSeen) { o.Untrackable = 1 }), want: rollout.Seen{Hash: "2", Health: rollout.Untracked, Since: reported, UpSince: reported}},
 		"not available yet":                               {report: seen(notReady), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported}},
 		"not applied yet, and retried":                    {report: seen(applyPending), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported}},
 		"it will not become available":                    {report: seen(notReady, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
@@ -97,7 +98,7 @@ func TestRolloutHealth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := placement.Binding{Assigned: revisionTwo, AssignedAt: assigned}
-			var reports []ledger.WorkSeen
+			var reports []protocol.WorkSeen
 			if test.report.Revision != (placement.Revision{}) {
 				reports = append(reports, test.report)
 			}
@@ -121,15 +122,15 @@ func TestRolloutHealth(t *testing.T) {
 // The availability timeout begins when the content was first observed to be unavailable, or when
 // the cluster became reachable after that, and never before the member reports after a restart.
 func TestAvailabilityTimeoutBegins(t *testing.T) {
-	unavailable := ledger.WorkSeen{At: noon.Add(-time.Minute), Revision: revisionTwo, Done: true, Exceptions: []ledger.ObjectState{notReady}}
+	unavailable := protocol.WorkSeen{At: noon.Add(-time.Minute), Revision: revisionTwo, Done: true, Exceptions: []protocol.ObjectState{notReady}}
 	for name, test := range map[string]struct {
 		change func(*ledger.Ledger)
 		want   time.Time
 	}{
 		"when it was reported": {func(*ledger.Ledger) {}, unavailable.At},
 		"when the cluster became reachable": {func(l *ledger.Ledger) {
-			l.Fold(ledger.ClusterSeen{Cluster: "east", At: noon.Add(-50 * time.Second), Error: "no answer"})
-			l.Fold(ledger.ClusterSeen{Cluster: "east", At: noon.Add(-20 * time.Second), Healthy: true})
+			l.Fold(protocol.ClusterSeen{Cluster: "east", At: noon.Add(-50 * time.Second), Error: "no answer"})
+			l.Fold(protocol.ClusterSeen{Cluster: "east", At: noon.Add(-20 * time.Second), Healthy: true})
 		}, noon.Add(-20 * time.Second)},
 		"now, after a restart": {nil, noon},
 	} {
@@ -154,72 +155,72 @@ func TestAvailabilityTimeoutBegins(t *testing.T) {
 // anything that may be the cause, or in which its state was not known.
 func TestClusterIsUnavailableSince(t *testing.T) {
 	key, reported := api.PlacementKey{Name: "web"}, noon.Add(-10*time.Minute)
-	available := ledger.WorkSeen{Cluster: "east", Placement: key, At: reported.Add(-time.Second), Revision: revisionTwo, Done: true}
+	available := protocol.WorkSeen{Cluster: "east", Placement: key, At: reported.Add(-time.Second), Revision: revisionTwo, Done: true}
 	unavailable := available
-	unavailable.At, unavailable.Exceptions = reported, []ledger.ObjectState{notReady}
+	unavailable.At, unavailable.Exceptions = reported, []protocol.ObjectState{notReady}
 	at := func(seconds int) time.Time { return reported.Add(time.Duration(seconds) * time.Second) }
-	again := func(seconds int) ledger.WorkSeen {
+	again := func(seconds int) protocol.WorkSeen {
 		o := unavailable
 		o.At = at(seconds)
 		return o
 	}
-	wrote := func(o ledger.WorkSeen) ledger.WorkSeen {
+	wrote := func(o protocol.WorkSeen) protocol.WorkSeen {
 		o.Wrote = true
 		return o
 	}
-	health := func(seconds int, healthy bool) ledger.ClusterSeen {
-		return ledger.ClusterSeen{Cluster: "east", At: at(seconds), Healthy: healthy}
+	health := func(seconds int, healthy bool) protocol.ClusterSeen {
+		return protocol.ClusterSeen{Cluster: "east", At: at(seconds), Healthy: healthy}
 	}
 	for name, test := range map[string]struct {
-		reports []ledger.Observation
+		reports []protocol.Observation
 		change  func(*ledger.Ledger) *ledger.Ledger
 		want    time.Time
 		writing bool
 	}{
-		"since it was reported":            {reports: []ledger.Observation{available, unavailable, again(5)}, want: reported},
-		"never available":                  {reports: []ledger.Observation{unavailable, again(5)}, want: reported},
-		"since it was reported again":      {reports: []ledger.Observation{unavailable, func() ledger.WorkSeen { o := available; o.At = at(1); return o }(), again(2)}, want: at(2)},
-		"a write is in progress":           {reports: []ledger.Observation{available, wrote(unavailable), again(5)}, want: reported, writing: true},
-		"a write during that":              {reports: []ledger.Observation{available, unavailable, wrote(again(5))}, want: reported, writing: true},
-		"available after a write":          {reports: []ledger.Observation{wrote(available), unavailable}, want: reported},
-		"since the cluster is reachable":   {reports: []ledger.Observation{available, unavailable, health(2, false), health(4, true), again(5)}, want: at(4)},
-		"not reported since it is":         {reports: []ledger.Observation{available, unavailable, health(2, false), health(4, true)}},
-		"not reported since a restart":     {reports: []ledger.Observation{available, unavailable}, change: func(l *ledger.Ledger) *ledger.Ledger { return reloaded(t, ledger.Memory(), l) }},
-		"since the report after a restart": {reports: []ledger.Observation{available, unavailable}, change: func(l *ledger.Ledger) *ledger.Ledger { l = reloaded(t, ledger.Memory(), l); l.Fold(again(8)); return l }, want: at(8)},
-		"since a suspension has ended": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+		"since it was reported":            {reports: []protocol.Observation{available, unavailable, again(5)}, want: reported},
+		"never available":                  {reports: []protocol.Observation{unavailable, again(5)}, want: reported},
+		"since it was reported again":      {reports: []protocol.Observation{unavailable, func() protocol.WorkSeen { o := available; o.At = at(1); return o }(), again(2)}, want: at(2)},
+		"a write is in progress":           {reports: []protocol.Observation{available, wrote(unavailable), again(5)}, want: reported, writing: true},
+		"a write during that":              {reports: []protocol.Observation{available, unavailable, wrote(again(5))}, want: reported, writing: true},
+		"available after a write":          {reports: []protocol.Observation{wrote(available), unavailable}, want: reported},
+		"since the cluster is reachable":   {reports: []protocol.Observation{available, unavailable, health(2, false), health(4, true), again(5)}, want: at(4)},
+		"not reported since it is":         {reports: []protocol.Observation{available, unavailable, health(2, false), health(4, true)}},
+		"not reported since a restart":     {reports: []protocol.Observation{available, unavailable}, change: func(l *ledger.Ledger) *ledger.Ledger { return reloaded(t, ledger.Memory(), l) }},
+		"since the report after a restart": {reports: []protocol.Observation{available, unavailable}, change: func(l *ledger.Ledger) *ledger.Ledger { l = reloaded(t, ledger.Memory(), l); l.Fold(again(8)); return l }, want: at(8)},
+		"since a suspension has ended": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
 			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Placement: key}})
 			l.Resume(ledger.Subject{Placement: key}, at(20))
 			return l
 		}, want: at(20)},
-		"since one of the cluster expired": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+		"since one of the cluster expired": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
 			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, Until: at(20)})
 			l.Resume(ledger.Subject{Cluster: "east"}, at(21))
 			return l
 		}, want: at(21)},
-		"of another cluster": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+		"of another cluster": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
 			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "west"}})
 			l.Resume(ledger.Subject{Cluster: "west"}, at(20))
 			return l
 		}, want: reported},
-		"since another placement took part": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+		"since another placement took part": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
 			l.Claim(key, "east", ledger.Claims{Yields: []ledger.Yield{{ID: configMap("a")}}}, at(20))
 			return l
 		}, want: at(20)},
-		"since no other fleet holds it": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
-			l.SetFleet(ledger.Fleet{Name: "shop", ID: "ours"})
+		"since no other fleet holds it": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.SetFleet(protocol.Fleet{Name: "shop", ID: "ours"})
 			o := health(10, true)
-			o.Owners = []ledger.Owner{{ID: "theirs"}}
+			o.Owners = []protocol.Owner{{ID: "theirs"}}
 			l.Fold(o)
-			l.Adopt(ledger.Adoption{Cluster: "east", ID: "theirs", At: at(20)})
+			l.Adopt(protocol.Adoption{Cluster: "east", ID: "theirs", At: at(20)})
 			return l
 		}, want: at(20)},
-		"renamed": {reports: []ledger.Observation{available, unavailable, again(5)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+		"renamed": {reports: []protocol.Observation{available, unavailable, again(5)}, change: func(l *ledger.Ledger) *ledger.Ledger {
 			l.Rename(ledger.Rename{From: api.PlacementKey{Name: "web"}, To: api.PlacementKey{Name: "shop"}})
 			return l
 		}, want: reported},
 		"found in an inventory": {change: func(*ledger.Ledger) *ledger.Ledger {
 			l, o := ledger.New(), health(-60, true)
-			o.Holds = []ledger.InventorySeen{{Placement: key, Revision: revisionTwo}}
+			o.Holds = []protocol.InventorySeen{{Placement: key, Revision: revisionTwo}}
 			l.Fold(o)
 			l.Fold(unavailable)
 			return l
@@ -250,17 +251,17 @@ func TestClusterIsUnavailableSince(t *testing.T) {
 // The message about an availability timeout names the first object that is not available.
 func TestTimeoutNamesTheObject(t *testing.T) {
 	for name, test := range map[string]struct {
-		states   []ledger.ObjectState
+		states   []protocol.ObjectState
 		timedOut bool
 		want     string
 	}{
-		"not available":    {[]ledger.ObjectState{notReady}, true, "not available after 10m: ConfigMap/web/a: 0 of 1 replicas available"},
-		"not applied":      {[]ledger.ObjectState{applyPending, crashed}, true, "not available after 10m: ConfigMap/web/a: the kind does not exist yet"},
-		"suspended before": {[]ledger.ObjectState{suspended, notReady}, true, "not available after 10m: ConfigMap/web/a: 0 of 1 replicas available"},
-		"only drifted":     {[]ledger.ObjectState{{ID: configMap("a"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true}, Drift: true}}, true, "not available after 10m"},
-		"another failure":  {[]ledger.ObjectState{notReady}, false, "not available after 10m"},
+		"not available":    {[]protocol.ObjectState{notReady}, true, "not available after 10m: ConfigMap/web/a: 0 of 1 replicas available"},
+		"not applied":      {[]protocol.ObjectState{applyPending, crashed}, true, "not available after 10m: ConfigMap/web/a: the kind does not exist yet"},
+		"suspended before": {[]protocol.ObjectState{suspended, notReady}, true, "not available after 10m: ConfigMap/web/a: 0 of 1 replicas available"},
+		"only drifted":     {[]protocol.ObjectState{{ID: configMap("a"), Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{OK: true}, Drift: true}}, true, "not available after 10m"},
+		"another failure":  {[]protocol.ObjectState{notReady}, false, "not available after 10m"},
 	} {
-		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, ledger.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Exceptions: test.states})
+		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, protocol.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Exceptions: test.states})
 		c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}
 		c.setFailure(rollout.Failure{Cluster: "east", Reason: "not available after 10m", TimedOut: test.timedOut})
 		if c.Failure != test.want || c.TimedOut != test.timedOut {
@@ -303,20 +304,20 @@ func TestNotRepairedReason(t *testing.T) {
 // of a paused cluster is not known.
 func TestRolloutBinding(t *testing.T) {
 	for name, test := range map[string]struct {
-		seen        *ledger.ClusterSeen
+		seen        *protocol.ClusterSeen
 		foreign     string
 		paused      bool
 		unreachable bool
 		why         string
 	}{
-		"healthy":                     {seen: &ledger.ClusterSeen{Healthy: true}},
+		"healthy":                     {seen: &protocol.ClusterSeen{Healthy: true}},
 		"never seen":                  {unreachable: true},
-		"no answer":                   {seen: &ledger.ClusterSeen{Error: "no answer"}, unreachable: true},
-		"no permissions":              {seen: &ledger.ClusterSeen{Error: "forbidden", Forbidden: []string{"list pods"}}, unreachable: true, why: "permissions are missing on it"},
-		"some permissions":            {seen: &ledger.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}},
-		"another fleet":               {seen: &ledger.ClusterSeen{Healthy: true}, foreign: "held", unreachable: true, why: "another fleet holds it"},
-		"another fleet, and no right": {seen: &ledger.ClusterSeen{Forbidden: []string{"list pods"}}, foreign: "held", unreachable: true, why: "another fleet holds it"},
-		"paused":                      {seen: &ledger.ClusterSeen{Healthy: true}, paused: true},
+		"no answer":                   {seen: &protocol.ClusterSeen{Error: "no answer"}, unreachable: true},
+		"no permissions":              {seen: &protocol.ClusterSeen{Error: "forbidden", Forbidden: []string{"list pods"}}, unreachable: true, why: "permissions are missing on it"},
+		"some permissions":            {seen: &protocol.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}},
+		"another fleet":               {seen: &protocol.ClusterSeen{Healthy: true}, foreign: "held", unreachable: true, why: "another fleet holds it"},
+		"another fleet, and no right": {seen: &protocol.ClusterSeen{Forbidden: []string{"list pods"}}, foreign: "held", unreachable: true, why: "another fleet holds it"},
+		"paused":                      {seen: &protocol.ClusterSeen{Healthy: true}, paused: true},
 	} {
 		l := ledger.New()
 		if test.seen != nil {
@@ -347,11 +348,11 @@ func TestWaitingReason(t *testing.T) {
 	}{
 		"a limit": {func(*scene) {}, "maxUnavailable 1: waits for a to be available"},
 		"another fleet": {func(s *scene) {
-			s.in.Ledger.SetFleet(ledger.Fleet{Name: "shop", ID: "ours"})
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Forbidden: []string{"list pods"}, Owners: []ledger.Owner{{ID: "theirs"}}})
+			s.in.Ledger.SetFleet(protocol.Fleet{Name: "shop", ID: "ours"})
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "b", At: s.in.Now, Forbidden: []string{"list pods"}, Owners: []protocol.Owner{{ID: "theirs"}}})
 		}, "theirs"},
 		"permissions": {func(s *scene) {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Forbidden: []string{"list pods"}})
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "b", At: s.in.Now, Forbidden: []string{"list pods"}})
 		}, "permissions are missing: list pods"},
 		"unreachable": {func(s *scene) { s.do([]string{"down", "b"}) }, "the cluster is unreachable"},
 		"suspended": {func(s *scene) {

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -25,8 +26,7 @@ import (
 // TestScenes runs the scenes in testdata. Each file of an archive is a command, and its content
 // is what the command prints, except for a commit, whose content is hub.yaml:
 //
-//	commit v1 [crp/web]    the new head; it allows deletions of the
-//	                       named placements
+//	commit v1 [crp/web]    the new head; it allows deletions of the named placements
 //	seen east west         the clusters answer and are ready
 //	down east              the cluster does not answer
 //	done [web] [east]      the members apply their last works
@@ -135,14 +135,14 @@ func (s *scene) do(words []string) string {
 		}
 	case "down":
 		for _, c := range args {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.in.Now, Error: "no answer"})
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: c, At: s.in.Now, Error: "no answer"})
 		}
 	case "done":
 		s.done(args)
 	case "fail":
-		s.except(args[0], args[1], ledger.ObjectState{Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}})
+		s.except(args[0], args[1], protocol.ObjectState{Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}})
 	case "slow", "stuck":
-		o := ledger.ObjectState{Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}}
+		o := protocol.ObjectState{Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}}
 		if words[0] == "stuck" {
 			o.Failure = "the image cannot be pulled"
 		}
@@ -311,7 +311,7 @@ func (s *scene) done(args []string) {
 }
 
 // apply makes a member apply a work, and returns its report.
-func (s *scene) apply(cluster string, w *work.Work) ledger.WorkSeen {
+func (s *scene) apply(cluster string, w *work.Work) protocol.WorkSeen {
 	objects := s.objects[cluster]
 	if objects == nil {
 		objects = map[api.ID]api.PlacementKey{}
@@ -323,7 +323,7 @@ func (s *scene) apply(cluster string, w *work.Work) ledger.WorkSeen {
 	held := s.heldOn(cluster, w)
 	maps.DeleteFunc(objects, func(id api.ID, by api.PlacementKey) bool {
 		keeps := func(m *work.Manifest) bool { return m.ID == id }
-		isHeld := slices.ContainsFunc(held, func(b ledger.Braked) bool { return b.ID == id })
+		isHeld := slices.ContainsFunc(held, func(b protocol.Braked) bool { return b.ID == id })
 		return by == w.Placement && !w.Keep && !isHeld && !slices.ContainsFunc(w.Manifests, keeps)
 	})
 	o := report(cluster, w, s.in.Now)
@@ -332,25 +332,25 @@ func (s *scene) apply(cluster string, w *work.Work) ledger.WorkSeen {
 }
 
 // heldOn returns the held deletions of a work on a cluster.
-func (s *scene) heldOn(cluster string, w *work.Work) []ledger.Braked {
+func (s *scene) heldOn(cluster string, w *work.Work) []protocol.Braked {
 	goes := maps.Clone(s.objects[cluster])
 	maps.DeleteFunc(goes, func(id api.ID, by api.PlacementKey) bool {
 		return by != w.Placement || slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
 	})
-	var held []ledger.Braked
+	var held []protocol.Braked
 	for id, by := range s.objects[cluster] {
 		wanted := slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
 		if why := w.Held(id, slices.Collect(maps.Keys(goes))); by == w.Placement && !wanted && why != "" {
-			held = append(held, ledger.Braked{ID: id, Why: why})
+			held = append(held, protocol.Braked{ID: id, Why: why})
 		}
 	}
-	slices.SortFunc(held, func(a, b ledger.Braked) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(held, func(a, b protocol.Braked) int { return a.ID.Compare(b.ID) })
 	return held
 }
 
 // report returns the report of a member that has applied a work.
-func report(cluster string, w *work.Work, at time.Time) ledger.WorkSeen {
-	return ledger.WorkSeen{
+func report(cluster string, w *work.Work, at time.Time) protocol.WorkSeen {
+	return protocol.WorkSeen{
 		Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests),
 	}
 }
@@ -376,12 +376,12 @@ func (s *scene) members() string {
 }
 
 // except makes a member report a state of the first object of a placement.
-func (s *scene) except(name, cluster string, state ledger.ObjectState) {
+func (s *scene) except(name, cluster string, state protocol.ObjectState) {
 	for _, w := range s.last.Works[cluster] {
 		if w.Placement.Name == name {
 			o := report(cluster, w, s.in.Now)
 			state.ID, state.Version = w.Manifests[0].ID, "v1"
-			o.Exceptions = []ledger.ObjectState{state}
+			o.Exceptions = []protocol.ObjectState{state}
 			s.in.Ledger.Fold(o)
 		}
 	}
@@ -400,11 +400,11 @@ func (s *scene) forget() {
 }
 
 // answer returns the report of a cluster that is ready; the first one has its inventories.
-func (s *scene) answer(cluster string) ledger.ClusterSeen {
-	o := ledger.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
+func (s *scene) answer(cluster string) protocol.ClusterSeen {
+	o := protocol.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
 	if known := s.in.Ledger.Cluster(cluster); known == nil || known.Joined.IsZero() {
 		for _, key := range slices.SortedFunc(maps.Keys(s.holds[cluster]), api.PlacementKey.Compare) {
-			o.Holds = append(o.Holds, ledger.InventorySeen{Placement: key, Revision: s.holds[cluster][key]})
+			o.Holds = append(o.Holds, protocol.InventorySeen{Placement: key, Revision: s.holds[cluster][key]})
 		}
 	}
 	return o

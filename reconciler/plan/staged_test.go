@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -97,7 +98,7 @@ func TestRunsWaitForTheirNamespace(t *testing.T) {
 	s.in.InForce = snapshot
 	run := func(on ...string) (string, []placement.Run) {
 		for _, name := range []string{"a", "b"} {
-			seen := ledger.ClusterSeen{Cluster: name, At: s.in.Now, Healthy: true, Properties: map[string]string{}, Namespaces: []string{"default"}}
+			seen := protocol.ClusterSeen{Cluster: name, At: s.in.Now, Healthy: true, Properties: map[string]string{}, Namespaces: []string{"default"}}
 			if slices.Contains(on, name) {
 				seen.Namespaces = append(seen.Namespaces, "shop")
 			}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // If missing permissions make a cluster unusable, the message is about the permissions and not
@@ -17,7 +17,7 @@ func TestMissingPermissionsAreReportedAsTheReason(t *testing.T) {
 	for _, step := range []string{"seen a b", "plan", "done", "plan"} {
 		s.do(strings.Fields(step))
 	}
-	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}})
+	s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "b", At: s.in.Now, Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}})
 	s.commit("v2", nil, []byte("clusters a b\nnamespace web\nplace web\nconfigmap web/one new\n"))
 	if got := s.do([]string{"plan"}); !strings.Contains(got, "web waits on b: permissions are missing: list configmaps") {
 		t.Errorf("the cluster does not wait for its permissions:\n%s", got)
@@ -50,14 +50,14 @@ func TestMaxUnreachable(t *testing.T) {
 
 // If an unusable cluster stops a rollout, the message says why it cannot be used.
 func TestStoppedByAnUnusableCluster(t *testing.T) {
-	for why, seen := range map[string]ledger.ClusterSeen{
+	for why, seen := range map[string]protocol.ClusterSeen{
 		"permissions are missing on it": {Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}},
-		"another fleet holds it":        {Healthy: true, Owners: []ledger.Owner{{ID: "theirs"}}},
+		"another fleet holds it":        {Healthy: true, Owners: []protocol.Owner{{ID: "theirs"}}},
 		"it is unreachable":             {Error: "connection refused"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			s := newScene(t)
-			s.in.Ledger.SetFleet(ledger.Fleet{Name: "shop", ID: "ours"})
+			s.in.Ledger.SetFleet(protocol.Fleet{Name: "shop", ID: "ours"})
 			s.commit("v1", nil, []byte("clusters a b\nnamespace web\nplace web unavailable 1\nconfigmap web/one old\n"))
 			for _, step := range []string{"seen a b", "plan", "done", "plan"} {
 				s.do(strings.Fields(step))

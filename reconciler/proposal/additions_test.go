@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -204,14 +204,14 @@ resources: [../base, namespace.yaml]
 // An object may have an addition that is offered beside a change that is held: they are two changes. An addition that
 // is only reported is none.
 func TestAdditionsBesideAChange(t *testing.T) {
-	added := func(rule string) ledger.Drift {
-		return ledger.Drift{
+	added := func(rule string) protocol.Drift {
+		return protocol.Drift{
 			ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Version: "v1", State: api.DriftAdded, Addition: true, Rule: rule, Count: 1, FirstSeen: now, LastSeen: now,
 			Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/more", ValueInMember: "theirs"}, MemberJSON: []byte(`"theirs"`)}},
 		}
 	}
 	for rule, want := range map[string]int{"propose": 2, "": 1} {
-		change := func(d *ledger.Drift) {
+		change := func(d *protocol.Drift) {
 			d.Rule, d.Paths = "propose", []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "plain", ValueInMember: "x"}}}
 		}
 		files := world.Files(t, smallFleet)

@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -332,7 +332,7 @@ func (c *change) first() time.Time {
 }
 
 // decisions are those about all drifts, by cluster.
-type decisions map[string]ledger.DriftDecisions
+type decisions map[string]protocol.DriftDecisions
 
 // add adds the decision about a change. A drift whose rule has ended is compared again.
 func (all decisions) add(c *change, putBack bool, message string, now time.Time) {
@@ -341,14 +341,14 @@ func (all decisions) add(c *change, putBack bool, message string, now time.Time)
 		if err != nil {
 			continue // every placement in a report has a valid key
 		}
-		r := ledger.DriftDecision{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
+		r := protocol.DriftDecision{Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
 		if driftRule(d).Ended(now) {
 			r.PutBack, r.Again, r.Message = false, true, "its drift mode has ended: "+d.Rule
 		}
 		if all[d.Cluster] == nil {
-			all[d.Cluster] = ledger.DriftDecisions{}
+			all[d.Cluster] = protocol.DriftDecisions{}
 		}
-		all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID(), Addition: d.Addition}] = r
+		all[d.Cluster][protocol.DriftKey{Placement: key, ID: d.ID(), Addition: d.Addition}] = r
 	}
 }
 

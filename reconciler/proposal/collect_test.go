@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -40,7 +41,7 @@ func loaded(t *testing.T, commit string, files fs.FS) *hub.Snapshot {
 
 // reporting returns the report of a fleet in which the drift of an object is held on some
 // clusters.
-func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) *status.Report {
+func reporting(t *testing.T, files fs.FS, drift func(d *protocol.Drift), clusters ...string) *status.Report {
 	t.Helper()
 	in := holding(t, files, drift, clusters...)
 	return status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})
@@ -56,26 +57,26 @@ func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
 }
 
 // holding returns the input of the plan for a fleet in which the drift of an object is held.
-func holding(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) plan.Input {
+func holding(t *testing.T, files fs.FS, drift func(d *protocol.Drift), clusters ...string) plan.Input {
 	t.Helper()
 	in := plan.Input{InForce: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range in.InForce.Clusters {
-		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+		in.Ledger.Fold(protocol.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	p := plan.Resolve(in)
 	p.UpdateLedger(in.Ledger)
 	for _, cluster := range clusters {
 		for _, w := range p.Works[cluster] {
-			d := ledger.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
+			d := protocol.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 			drift(&d)
-			in.Ledger.Fold(ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Drifts: []ledger.Drift{d}})
+			in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Drifts: []protocol.Drift{d}})
 		}
 	}
 	return in
 }
 
-func valued(value string) func(d *ledger.Drift) {
-	return func(d *ledger.Drift) {
+func valued(value string) func(d *protocol.Drift) {
+	return func(d *protocol.Drift) {
 		member, _ := json.Marshal(value)
 		d.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "plain", ValueInMember: value}, MemberJSON: member}}
 	}
@@ -88,7 +89,7 @@ func TestCollect(t *testing.T) {
 	load := func(files fs.FS) (*hub.Snapshot, error) {
 		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
 	}
-	offered := func(drift func(*ledger.Drift), clusters ...string) *change {
+	offered := func(drift func(*protocol.Drift), clusters ...string) *change {
 		t.Helper()
 		c := &collector{fleet: "shop", load: load}
 		offers, others := c.collect(reporting(t, files, drift, clusters...), files)
@@ -105,8 +106,8 @@ func TestCollect(t *testing.T) {
 		t.Error("another value is the same change")
 	}
 	// What the report does not show of a change makes it another one as well.
-	digest := func(digest string) func(*ledger.Drift) {
-		return func(d *ledger.Drift) {
+	digest := func(digest string) func(*protocol.Drift) {
+		return func(d *protocol.Drift) {
 			valued("x")(d)
 			d.Digest = digest
 		}
@@ -114,7 +115,7 @@ func TestCollect(t *testing.T) {
 	if a, b := offered(digest("a"), "east"), offered(digest("b"), "east"); a.hash == b.hash || a.hash == one.hash {
 		t.Errorf("changes that differ in what is not shown: %s and %s", a.hash, b.hash)
 	}
-	gone := offered(func(d *ledger.Drift) { d.Deleted = true }, "east", "west")
+	gone := offered(func(d *protocol.Drift) { d.Deleted = true }, "east", "west")
 	if !gone.deleted || gone.files[0].After != nil || len(gone.files) != 1 {
 		t.Errorf("the removal is %+v", gone.files)
 	}
@@ -193,11 +194,11 @@ configmap web/two %s
 place web unavailable 1
 `
 	files, next := world.Files(t, fmt.Sprintf(fleet, "old")), world.Files(t, fmt.Sprintf(fleet, "new"))
-	for name, drift := range map[string]func(*ledger.Drift){"changed": valued("x"), "deleted": func(d *ledger.Drift) { d.Deleted = true }} {
+	for name, drift := range map[string]func(*protocol.Drift){"changed": valued("x"), "deleted": func(d *protocol.Drift) { d.Deleted = true }} {
 		t.Run(name, func(t *testing.T) {
 			in := holding(t, files, drift, "east", "west")
 			w := plan.Resolve(in).Works["west"][0]
-			in.Ledger.Fold(ledger.WorkSeen{Cluster: "west", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)})
+			in.Ledger.Fold(protocol.WorkSeen{Cluster: "west", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)})
 			reached := in
 			reached.Past = map[string]*hub.Snapshot{in.InForce.Commit.Hash: in.InForce}
 			reached.InForce = loaded(t, "decade", next)

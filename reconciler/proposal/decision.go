@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // sendDecisions sends the decisions about all held drifts to the members.
@@ -41,7 +41,7 @@ func (p *Proposer) sendDecisions(now time.Time) {
 		held.items = append(held.items, heldItem{change: c, state: state, url: s.URL, message: message, together: offeredWith(&p.follower, c, s)})
 	}
 	p.held.Store(held)
-	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.DriftDecisions, ledger.DriftDecisions]) {
+	if !maps.EqualFunc(p.lastSent, all, maps.Equal[protocol.DriftDecisions, protocol.DriftDecisions]) {
 		p.lastSent = all
 		p.cfg.SetDriftDecisions(all)
 	}

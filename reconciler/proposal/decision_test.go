@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Only a closed pull request or issue without the hold label has its change reverted. Each decision
@@ -109,7 +109,7 @@ func TestWhenAChangeIsDue(t *testing.T) {
 // A drift whose mode has ended is compared again, whatever is decided about its change.
 func TestAnEndedModeCountsMoreThanTheDecision(t *testing.T) {
 	noon := time.Date(2027, 1, 15, 12, 0, 0, 0, time.UTC)
-	for mode, want := range map[string]ledger.DriftDecision{
+	for mode, want := range map[string]protocol.DriftDecision{
 		"propose":                            {PutBack: true, Message: "closed"},
 		"propose until 2027-01-15T12:00:01Z": {PutBack: true, Message: "closed"},
 		"propose until 2027-01-15T12:00:00Z": {Again: true, Message: "its drift mode has ended: propose until 2027-01-15T12:00:00Z"},

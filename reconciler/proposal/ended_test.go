@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -67,13 +68,13 @@ func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
 		p.after(t, 3*time.Minute)
 	}
 	in := plan.Input{InForce: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
-	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true})
-	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: now, Error: "connection refused"})
+	in.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: now, Healthy: true})
+	in.Ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: now, Error: "connection refused"})
 	observe(in)
 	if got := p.forge.pulls; got[0].State != forge.Open || got[1].State != forge.Closed {
 		t.Errorf("before west answers: %+v, %+v", got[0], got[1])
 	}
-	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: now, Healthy: true})
+	in.Ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: now, Healthy: true})
 	observe(in)
 	if got := p.forge.pulls; got[0].State != forge.Closed {
 		t.Errorf("after west has answered: %+v", got[0])

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -50,16 +51,16 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 	}
 	d.in = plan.Input{InForce: loaded(t, "c0ffee", d.files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range d.in.InForce.Clusters {
-		d.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+		d.in.Ledger.Fold(protocol.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	p := plan.Resolve(d.in)
 	p.UpdateLedger(d.in.Ledger)
 	for cluster, works := range p.Works {
 		for _, w := range works {
-			seen := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+			seen := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
 			for i := range configMaps {
 				id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint("config-", i)}
-				held := ledger.Drift{ID: id, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
+				held := protocol.Drift{ID: id, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 				valued(cluster)(&held)
 				seen.Drifts = append(seen.Drifts, held)
 			}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -33,13 +33,13 @@ func (d *drifting) drift(t *testing.T, cluster int, values ...string) {
 	t.Helper()
 	name := fmt.Sprintf("member-%03d", cluster)
 	for _, w := range plan.Resolve(d.in).Works[name] {
-		seen := ledger.WorkSeen{Cluster: name, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+		seen := protocol.WorkSeen{Cluster: name, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
 		for i, value := range values {
 			if value == "" {
 				continue
 			}
 			id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint("config-", i)}
-			held := ledger.Drift{ID: id, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
+			held := protocol.Drift{ID: id, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 			valued(value)(&held)
 			seen.Drifts = append(seen.Drifts, held)
 		}
@@ -325,9 +325,9 @@ func TestChangesThatExcludeEachOther(t *testing.T) {
 	label := func(cluster int, value string) {
 		name := fmt.Sprintf("member-%03d", cluster)
 		for _, w := range plan.Resolve(d.in).Works[name] {
-			held := ledger.Drift{ID: api.ID{Kind: "Namespace", Name: "web"}, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
+			held := protocol.Drift{ID: api.ID{Kind: "Namespace", Name: "web"}, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 			held.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/metadata/labels/tier", ValueInMember: value}, MemberJSON: []byte(`"` + value + `"`)}}
-			d.in.Ledger.Fold(ledger.WorkSeen{Cluster: name, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Drifts: []ledger.Drift{held}})
+			d.in.Ledger.Fold(protocol.WorkSeen{Cluster: name, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Drifts: []protocol.Drift{held}})
 		}
 		d.report = status.Build(status.Input{Plan: plan.Resolve(d.in), InForce: d.in.InForce, Ledger: d.in.Ledger, Now: now})
 	}

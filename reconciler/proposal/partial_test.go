@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -21,7 +21,7 @@ import (
 // request for all is possible.
 func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	files := world.Files(t, smallFleet)
-	gone := func(d *ledger.Drift) { d.Deleted = true }
+	gone := func(d *protocol.Drift) { d.Deleted = true }
 	withoutOverrides := func(tree fs.FS) (*hub.Snapshot, error) {
 		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
 			return nil, &hub.LoadError{Problems: problem.List{{Severity: problem.Error, Message: "no overrides here"}}}
@@ -102,7 +102,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = withoutOverrides
-	p.report = reporting(t, files, func(d *ledger.Drift) {
+	p.report = reporting(t, files, func(d *protocol.Drift) {
 		d.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "another", ValueInMember: "x"}}}
 	}, "east")
 	p.group(t.Context())

@@ -35,8 +35,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/poll"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -85,7 +85,7 @@ type Config struct {
 	// Contains reports whether commit is head or an ancestor of head.
 	Contains func(ctx context.Context, head, commit string) (bool, error)
 	// SetDriftDecisions receives the decisions about all held drift, by cluster. It never blocks.
-	SetDriftDecisions func(map[string]ledger.DriftDecisions)
+	SetDriftDecisions func(map[string]protocol.DriftDecisions)
 	// MinAge is how long drift has to last before a pull request is opened for it.
 	MinAge time.Duration
 	// ExpireAfter is how long a pull request or an issue waits for a decision before it is closed, and the object stays as it
@@ -278,7 +278,7 @@ func (p *Proposer) group(ctx context.Context) {
 	var key strings.Builder
 	for i := range p.report.Drifts {
 		if d := &p.report.Drifts[i]; d.State.AwaitsDecision(d.Rule) {
-			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Rule, d.Addition, d.ResourceIdentifier, ledger.Fingerprint(d.Paths, d.Digest), d.Count, d.LastSeen)
+			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Rule, d.Addition, d.ResourceIdentifier, protocol.Fingerprint(d.Paths, d.Digest), d.Count, d.LastSeen)
 		}
 	}
 	if key.Len() > 0 { // the edits also depend on the clusters without drift

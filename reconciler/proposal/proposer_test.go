@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -170,7 +170,7 @@ func (f *fakeForge) end(number int64, s forge.State) {
 type proposing struct {
 	*Proposer
 	forge    *fakeForge
-	resolved map[string]ledger.DriftDecisions
+	resolved map[string]protocol.DriftDecisions
 	// entries are the entries of the history.
 	entries []history.Entry
 }
@@ -187,7 +187,7 @@ func (p *proposing) restart(maxOpen int) {
 		Contains: func(_ context.Context, head, commit string) (bool, error) {
 			return strings.HasPrefix(head, commit), nil
 		},
-		SetDriftDecisions: func(all map[string]ledger.DriftDecisions) { p.resolved = all },
+		SetDriftDecisions: func(all map[string]protocol.DriftDecisions) { p.resolved = all },
 		Record:            func(all ...history.Entry) { p.entries = append(p.entries, all...) },
 	})
 }

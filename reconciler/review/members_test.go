@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -184,7 +184,7 @@ func TestTrialsAreBounded(t *testing.T) {
 // with the same changes is used, if there is one.
 func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 	s, f, source := planned(t, 1)
-	s.ledger.Fold(ledger.ClusterSeen{Cluster: "a", At: s.now, Error: "no route to host"})
+	s.ledger.Fold(protocol.ClusterSeen{Cluster: "a", At: s.now, Error: "no route to host"})
 	s.report = status.Build(status.Input{Plan: s.report.Plan(), InForce: s.report.InForce, Ledger: s.ledger, Now: s.now, Source: s.report.Source})
 	members := &fakeMembers{}
 	v := newReviewer(f, source)

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -56,7 +57,7 @@ func (s *stage) commit(hash string, files fs.FS) {
 		s.turn()
 		for cluster, works := range s.report.Plan().Works {
 			for _, w := range works {
-				s.ledger.Fold(ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: !w.Remove, Removed: w.Remove, Total: len(w.Manifests)})
+				s.ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: !w.Remove, Removed: w.Remove, Total: len(w.Manifests)})
 			}
 		}
 	}
@@ -73,7 +74,7 @@ func (s *stage) begin(hash string, files fs.FS) {
 	}
 	s.past[hash] = head
 	for _, m := range head.Clusters {
-		s.ledger.Fold(ledger.ClusterSeen{Cluster: m.Name, At: s.now, Healthy: true})
+		s.ledger.Fold(protocol.ClusterSeen{Cluster: m.Name, At: s.now, Healthy: true})
 	}
 	s.ledger.SetInForce(hash)
 }
@@ -82,7 +83,7 @@ func (s *stage) turn() {
 	s.now = s.now.Add(2 * time.Minute)
 	head := s.past[s.ledger.InForce()]
 	for _, m := range head.Clusters {
-		s.ledger.Fold(ledger.ClusterSeen{Cluster: m.Name, At: s.now, Healthy: true})
+		s.ledger.Fold(protocol.ClusterSeen{Cluster: m.Name, At: s.now, Healthy: true})
 	}
 	p := plan.Resolve(plan.Input{InForce: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: s.memo, ShortDecisions: true})
 	p.UpdateLedger(s.ledger)

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -46,7 +47,7 @@ func report(t *testing.T) *status.Report {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	l := ledger.New()
 	for _, c := range head.Clusters {
-		l.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+		l.Fold(protocol.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	p := plan.Resolve(plan.Input{InForce: head, Ledger: l, Now: now, Memo: plan.NewMemo()})
 	return status.Build(status.Input{Plan: p, InForce: head, Ledger: l, Now: now})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -31,7 +31,7 @@ func settledOn(b testing.TB, clusters, placements int, policy string) *scene {
 	text.WriteString("clusters")
 	for i := range clusters {
 		fmt.Fprintf(&text, " c%04d", i)
-		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: s.now, Healthy: true, Properties: map[string]string{
+		s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: s.now, Healthy: true, Properties: map[string]string{
 			"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12", "resources.kubernetes-fleet.io/available-cpu": "7500m",
 		}})
 	}
@@ -72,7 +72,7 @@ func (s *scene) remember(r *status.Report) {
 }
 
 func (s *scene) says(cluster string, w *work.Work, untrackable int) {
-	s.in.Ledger.Fold(ledger.WorkSeen{
+	s.in.Ledger.Fold(protocol.WorkSeen{
 		Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Untrackable: untrackable,
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // east returns the declared cluster east and what is known of it.
@@ -30,7 +31,7 @@ func east(seen *ledger.Cluster) clusterInput {
 
 // joined returns the record of a cluster that joined an hour ago and was probed now.
 func joined(changes ...func(c *ledger.Cluster)) *ledger.Cluster {
-	c := &ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Cluster: "east", At: noon, Healthy: true}, Since: noon.Add(-10 * time.Minute), LastSeen: noon, Observed: noon, Joined: noon.Add(-time.Hour)}
+	c := &ledger.Cluster{ClusterSeen: protocol.ClusterSeen{Cluster: "east", At: noon, Healthy: true}, Since: noon.Add(-10 * time.Minute), LastSeen: noon, Observed: noon, Joined: noon.Add(-time.Hour)}
 	for _, change := range changes {
 		change(c)
 	}
@@ -182,7 +183,7 @@ func TestMemberClusterEvents(t *testing.T) {
 	downWith := func(text string) func(c *ledger.Cluster) {
 		return func(c *ledger.Cluster) { c.Healthy, c.Error = false, text }
 	}
-	restored := func(c *ledger.Cluster) { c.Restored = ledger.Restore{At: noon, Why: "it went back"} }
+	restored := func(c *ledger.Cluster) { c.Restored = protocol.Restore{At: noon, Why: "it went back"} }
 	type state struct {
 		seen    *ledger.Cluster
 		foreign string

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A clusterChange is the change of a placement's status on one cluster.
@@ -119,7 +119,7 @@ func (s *clusterChange) failedEvents() []Event {
 // awaitsDefinition reports whether an object is not applied only because its
 // CustomResourceDefinition, which is placed on the cluster too, is not established yet.
 func (s *clusterChange) awaitsDefinition(i api.ResourceIdentifier) bool {
-	return s.held != nil && s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o ledger.ObjectState) bool {
+	return s.held != nil && s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o protocol.ObjectState) bool {
 		return o.Pending && o.Applied.Reason == api.DecodingErred && sortKey(identifier(&o)) == sortKey(i)
 	})
 }

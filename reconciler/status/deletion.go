@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // terminate reports a placement that was deleted from the repository, until nothing of it is
@@ -81,7 +82,7 @@ func AllowTrailer(placement string) string { return api.AllowTrailer + ": " + pl
 type Deleted struct {
 	Placement api.PlacementKey
 	Cluster   string
-	ledger.Deletion
+	protocol.Deletion
 }
 
 // DeletionEvents returns the events of deletions on clusters, by placement and cluster.
@@ -123,7 +124,7 @@ func merged(key api.PlacementKey, all []Deleted) []Deleted {
 // text is the message of the event: what was deleted, and why.
 func (d Deleted) text() string {
 	var names []string
-	for _, id := range d.Objects[:min(len(d.Objects), ledger.MostDeletedObjects)] {
+	for _, id := range d.Objects[:min(len(d.Objects), protocol.MostDeletedObjects)] {
 		names = append(names, id.String())
 	}
 	text := "Deleted " + strings.Join(names, ", ")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -16,8 +17,8 @@ import (
 func TestDeletionEvents(t *testing.T) {
 	web, docs := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "docs", Name: "pages"}
 	deleted := func(p api.PlacementKey, cluster, commit string, names ...string) status.Deleted {
-		d := status.Deleted{Placement: p, Cluster: cluster, Deletion: ledger.Deletion{Commit: commit, Why: "the placement was deleted", Total: len(names)}}
-		for _, name := range names[:min(len(names), ledger.MostDeletedObjects)] {
+		d := status.Deleted{Placement: p, Cluster: cluster, Deletion: protocol.Deletion{Commit: commit, Why: "the placement was deleted", Total: len(names)}}
+		for _, name := range names[:min(len(names), protocol.MostDeletedObjects)] {
 			d.Objects = append(d.Objects, api.ID{Kind: "ConfigMap", Namespace: "web", Name: name})
 		}
 		return d

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Drift is one object on one cluster that differs, or has differed, from the hub. KubeFleet's
@@ -72,8 +72,8 @@ func drifts(p *plan.Placement, clusters ...*plan.OnCluster) []Drift {
 	return out
 }
 
-func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
-	o := ledger.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
+func drift(p *plan.Placement, c *plan.OnCluster, d *protocol.Drift) Drift {
+	o := protocol.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
 		State: d.State, Addition: d.Addition, Rule: d.Rule, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: cmp.Or(d.Since, d.FirstSeen),
@@ -82,7 +82,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 }
 
 // foreign returns an object that differs and is not owned, or is only compared.
-func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift {
+func foreign(p *plan.Placement, c *plan.OnCluster, o *protocol.ObjectState) Drift {
 	d := Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),
 		State: api.DriftForeign, Message: o.Applied.Message(), FirstSeen: o.FirstSeen, LastSeen: o.LastSeen, Since: o.FirstSeen,

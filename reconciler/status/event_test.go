@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/scenario"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -45,9 +45,9 @@ func TestEventsAreBoundedAndOrdered(t *testing.T) {
 			for _, name := range []string{"a", "b", "c"} {
 				switch what := rapid.IntRange(0, 3).Draw(rt, fmt.Sprintf("%s at %d", name, turn)); {
 				case what == 0:
-					s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: name, At: s.now, Error: fmt.Sprintf("down for the %d. time", turn)})
+					s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: name, At: s.now, Error: fmt.Sprintf("down for the %d. time", turn)})
 				case what == 1 || s.last == nil:
-					s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: name, At: s.now, Healthy: true})
+					s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: name, At: s.now, Healthy: true})
 				default:
 					for _, w := range s.last.Works[name] {
 						s.says(name, w, what-2)
@@ -71,10 +71,10 @@ func TestEventsAreBoundedAndOrdered(t *testing.T) {
 func TestOldestEventsAreDropped(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", world.Files(t, "clusters bad good\nnamespace web\nplace web\n"))
-	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "good", At: s.now, Healthy: true})
+	s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "good", At: s.now, Healthy: true})
 	for i := range 300 {
 		s.now = s.now.Add(time.Second)
-		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "bad", At: s.now, Error: fmt.Sprintf("no answer from port %d", i)})
+		s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "bad", At: s.now, Error: fmt.Sprintf("no answer from port %d", i)})
 		s.resolve()
 		s.remember(s.build())
 	}

@@ -10,36 +10,36 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
 // observed returns a report of a member about its work, of a random kind.
-func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) ledger.WorkSeen {
-	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}
+func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) protocol.WorkSeen {
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}
 	if len(w.Manifests) == 0 {
 		return o
 	}
 	id := w.Manifests[0].ID
-	fine, not := ledger.Verdict{OK: true}, ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}
+	fine, not := protocol.Verdict{OK: true}, protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "0 of 1 replicas available"}
 	switch rapid.SampledFrom([]string{"fine", "fine", "fine", "begun", "slow", "stuck", "failed", "untracked", "held", "drifted", "foreign"}).Draw(t, "what") {
 	case "begun":
 		o.Done = false
 	case "untracked":
 		o.Untrackable = 1
 	case "slow":
-		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: fine, Available: not}}
+		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: fine, Available: not}}
 	case "stuck":
-		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: fine, Available: not, Failure: "the image cannot be pulled"}}
+		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: fine, Available: not, Failure: "the image cannot be pulled"}}
 	case "failed":
-		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
+		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
 	case "held":
-		o.Removed, o.Braked = false, []ledger.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
+		o.Removed, o.Braked = false, []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
 	case "drifted":
-		o.Drifts = []ledger.Drift{{ID: id, State: api.DriftRepaired, Count: 1, FirstSeen: at, LastSeen: at}}
+		o.Drifts = []protocol.Drift{{ID: id, State: api.DriftRepaired, Count: 1, FirstSeen: at, LastSeen: at}}
 	case "foreign":
-		o.Exceptions = []ledger.ObjectState{{ID: id, Applied: fine, Available: fine, Diffs: []api.Difference{{}}, FirstSeen: at, LastSeen: at}}
+		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: fine, Available: fine, Diffs: []api.Difference{{}}, FirstSeen: at, LastSeen: at}}
 	}
 	return o
 }
@@ -56,7 +56,7 @@ func TestReportsSayWhatOnesFromScratchSay(t *testing.T) {
 				draw("clusters", "c", "c d", "d"), draw("value", "1", "2"), draw("unavailable", "1", "100%"), draw("policy", "", "", "pick 2"), draw("two", "", "pick 1", "external", "report"))))
 		}
 		probe := func(cluster string, healthy bool) {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: s.now, Healthy: healthy, Error: map[bool]string{false: "no answer"}[healthy], Properties: map[string]string{}})
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: s.now, Healthy: healthy, Error: map[bool]string{false: "no answer"}[healthy], Properties: map[string]string{}})
 		}
 		commit(0)
 		for i := range rapid.IntRange(1, 25).Draw(rt, "steps") {

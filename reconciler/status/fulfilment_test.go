@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // untrue is the status of a placement on a cluster, with one condition.
@@ -83,23 +83,23 @@ func TestFailureOf(t *testing.T) {
 // The cause on a cluster names the first object that is not applied and counts the others, or else the first that is not
 // available. It has no words of KubeFleet, and is the same whatever the names of the pods are.
 func TestCauseOfACluster(t *testing.T) {
-	denied := ledger.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysApplyRefused, Cause: "admission webhook denied"}
-	starting := func(pod string) ledger.ObjectState {
-		return change1(objectState("web", yes, ledger.Verdict{Reason: api.ManifestNotAvailableYet, Sentence: api.SaysNotAvailable,
-			Cause: "0 of 1 replicas; pod " + pod + ", container web: ImagePullBackOff"}), func(o *ledger.ObjectState) { o.Pod = pod })
+	denied := protocol.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysApplyRefused, Cause: "admission webhook denied"}
+	starting := func(pod string) protocol.ObjectState {
+		return change1(objectState("web", yes, protocol.Verdict{Reason: api.ManifestNotAvailableYet, Sentence: api.SaysNotAvailable,
+			Cause: "0 of 1 replicas; pod " + pod + ", container web: ImagePullBackOff"}), func(o *protocol.ObjectState) { o.Pod = pod })
 	}
 	for name, test := range map[string]struct {
-		objects []ledger.ObjectState
+		objects []protocol.ObjectState
 		want    string
 	}{
 		"nothing":                    {nil, ""},
-		"refused":                    {[]ledger.ObjectState{objectState("one", denied, ledger.Verdict{})}, "ConfigMap/web/one: admission webhook denied"},
-		"several":                    {[]ledger.ObjectState{objectState("two", denied, ledger.Verdict{}), objectState("one", denied, ledger.Verdict{})}, "ConfigMap/web/one: admission webhook denied (and 1 more)"},
-		"a pod":                      {[]ledger.ObjectState{starting("web-5b9f9b86c4-sh6z6")}, "ConfigMap/web/web: 0 of 1 replicas; a pod, container web: ImagePullBackOff"},
-		"the pod of another cluster": {[]ledger.ObjectState{starting("web-5b9f9b86c4-x7k2p")}, "ConfigMap/web/web: 0 of 1 replicas; a pod, container web: ImagePullBackOff"},
-		"refused before unavailable": {[]ledger.ObjectState{starting("web-1"), objectState("zeal", denied, ledger.Verdict{})}, "ConfigMap/web/zeal: admission webhook denied"},
-		"without a cause":            {[]ledger.ObjectState{objectState("one", yes, ledger.Verdict{Sentence: api.SaysNotAvailable})}, "ConfigMap/web/one: Manifest is not yet available; Fleet will check again later"},
-		"of an earlier version":      {[]ledger.ObjectState{objectState("one", ledger.Verdict{Cause: "Failed to apply the manifest (error: no)"}, ledger.Verdict{})}, "ConfigMap/web/one: Failed to apply the manifest (error: no)"},
+		"refused":                    {[]protocol.ObjectState{objectState("one", denied, protocol.Verdict{})}, "ConfigMap/web/one: admission webhook denied"},
+		"several":                    {[]protocol.ObjectState{objectState("two", denied, protocol.Verdict{}), objectState("one", denied, protocol.Verdict{})}, "ConfigMap/web/one: admission webhook denied (and 1 more)"},
+		"a pod":                      {[]protocol.ObjectState{starting("web-5b9f9b86c4-sh6z6")}, "ConfigMap/web/web: 0 of 1 replicas; a pod, container web: ImagePullBackOff"},
+		"the pod of another cluster": {[]protocol.ObjectState{starting("web-5b9f9b86c4-x7k2p")}, "ConfigMap/web/web: 0 of 1 replicas; a pod, container web: ImagePullBackOff"},
+		"refused before unavailable": {[]protocol.ObjectState{starting("web-1"), objectState("zeal", denied, protocol.Verdict{})}, "ConfigMap/web/zeal: admission webhook denied"},
+		"without a cause":            {[]protocol.ObjectState{objectState("one", yes, protocol.Verdict{Sentence: api.SaysNotAvailable})}, "ConfigMap/web/one: Manifest is not yet available; Fleet will check again later"},
+		"of an earlier version":      {[]protocol.ObjectState{objectState("one", protocol.Verdict{Cause: "Failed to apply the manifest (error: no)"}, protocol.Verdict{})}, "ConfigMap/web/one: Failed to apply the manifest (error: no)"},
 	} {
 		b := newBuilder(assigned("east", done(test.objects...)))
 		if got := b.clusterDetail(b.p.Clusters[0]).Cause; got != test.want {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -82,9 +82,9 @@ func hubOf(rt *rapid.T) string {
 func (s *scene) happens(rt *rapid.T, cluster string) {
 	switch rapid.IntRange(0, 5).Draw(rt, cluster) {
 	case 0:
-		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: s.now, Error: "no route to host"})
+		s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: s.now, Error: "no route to host"})
 	case 1, 2:
-		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: s.now, Healthy: true, Namespaces: []string{"default"}, Properties: map[string]string{"kubernetes-fleet.io/node-count": "1"}})
+		s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: s.now, Healthy: true, Namespaces: []string{"default"}, Properties: map[string]string{"kubernetes-fleet.io/node-count": "1"}})
 	default:
 		if s.last == nil {
 			return
@@ -96,34 +96,34 @@ func (s *scene) happens(rt *rapid.T, cluster string) {
 }
 
 // saidBy draws a member's report about its work.
-func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) ledger.WorkSeen {
-	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}
+func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) protocol.WorkSeen {
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}
 	if w.Remove {
 		o.Removed = rapid.Bool().Draw(rt, "removed")
 		return o
 	}
 	o.Done = rapid.IntRange(0, 3).Draw(rt, "done") > 0
 	if rapid.IntRange(0, 5).Draw(rt, "braked") == 0 {
-		o.Braked = []ledger.Braked{{ID: api.ID{Kind: "Namespace", Name: "old"}, Why: "a namespace is never deleted unasked"}}
+		o.Braked = []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "old"}, Why: "a namespace is never deleted unasked"}}
 	}
 	o.Untrackable = rapid.IntRange(0, 1).Draw(rt, "untrackable")
 	for _, m := range w.Manifests {
-		e := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Generation: 1}
+		e := protocol.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Generation: 1}
 		details := []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "x", ValueInMember: "y"}}}
-		d := ledger.Drift{ID: m.ID, Version: "v1", Envelope: m.Envelope, Count: 1, FirstSeen: now, LastSeen: now, Paths: details}
+		d := protocol.Drift{ID: m.ID, Version: "v1", Envelope: m.Envelope, Count: 1, FirstSeen: now, LastSeen: now, Paths: details}
 		if d.State = rapid.SampledFrom([]api.DriftState{"", "", "", api.DriftRepaired, api.DriftContested, api.DriftEnded, api.DriftIgnored}).Draw(rt, "drift"); d.State != "" {
 			o.Drifts = append(o.Drifts, d)
 		}
 		switch rapid.IntRange(0, 8).Draw(rt, "object") {
 		case 0:
-			e.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}
+			e.Applied = protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}
 		case 1:
-			e.Applied, e.Available = ledger.Verdict{OK: true}, ledger.Verdict{Reason: api.ManifestNotAvailableYet}
+			e.Applied, e.Available = protocol.Verdict{OK: true}, protocol.Verdict{Reason: api.ManifestNotAvailableYet}
 		case 2:
-			e.Applied, e.Available = ledger.Verdict{OK: true}, ledger.Verdict{OK: true}
+			e.Applied, e.Available = protocol.Verdict{OK: true}, protocol.Verdict{OK: true}
 			e.Diffs, e.Drift, e.FirstSeen, e.LastSeen = details, true, now, now
 		case 3:
-			e.Applied = ledger.Verdict{Reason: api.FailedToTakeOver, Cause: "it differs"}
+			e.Applied = protocol.Verdict{Reason: api.FailedToTakeOver, Cause: "it differs"}
 			e.Diffs, e.FirstSeen, e.LastSeen = details, now, now
 		default:
 			continue

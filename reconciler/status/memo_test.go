@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -67,13 +67,13 @@ func TestOnlyChangedObjectsHaveNewPointers(t *testing.T) {
 		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002", "crp/p0002"}},
 		{"a member has not applied all", func() {
 			w := s.last.Works["c0003"][2]
-			s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, Revision: w.Revision, Total: len(w.Manifests)})
+			s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, Revision: w.Revision, Total: len(w.Manifests)})
 		}, []string{"p0002"}},
 		{"a cluster is seen again", func() {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0004", At: s.now, Healthy: true})
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "c0004", At: s.now, Healthy: true})
 		}, []string{"c0004"}},
 		{"a cluster is down", func() {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0004", At: s.now, Error: "no route to host"})
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "c0004", At: s.now, Error: "no route to host"})
 		}, []string{"c0004"}},
 		{"a commit that removes most", func() { s.commit("v2", two) }, []string{"c0000", "c0001"}},
 		{"a commit that changes one of two", func() {
@@ -151,7 +151,7 @@ func TestObjectsThatWaitForTheGarbageCollector(t *testing.T) {
 	web, db := api.ID{Group: "apps", Kind: "Deployment", Namespace: "p0000", Name: "web"}, api.ID{Kind: "Secret", Namespace: "p0000", Name: "db"}
 	for _, collecting := range [][]api.ID{nil, {web}, {web, db}} {
 		s.now = s.now.Add(time.Second)
-		s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0000", Placement: w.Placement, At: s.now, Revision: w.Revision, Undeleted: &ledger.Undeleted{Lingering: []api.ID{web, db}, Collecting: collecting}})
+		s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0000", Placement: w.Placement, At: s.now, Revision: w.Revision, Undeleted: &protocol.Undeleted{Lingering: []api.ID{web, db}, Collecting: collecting}})
 		s.resolve()
 		var got []string
 		for _, text := range s.build().Whole().Details[0].Clusters[0].Lingering {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // objects lists the failed, drifted and differing objects.
@@ -82,7 +82,7 @@ func yieldedCause(y plan.Yielded) string {
 }
 
 // difference adds an object that differs from its manifest.
-func (c clusterBuilder) difference(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
+func (c clusterBuilder) difference(o *protocol.ObjectState, seen *protocol.WorkSeen, s *api.PerClusterPlacementStatus) {
 	id := identifier(o)
 	switch {
 	case len(o.Diffs) == 0:
@@ -119,14 +119,14 @@ func sortKey(i api.ResourceIdentifier) string {
 	return strings.Join(parts, "/")
 }
 
-func identifier(o *ledger.ObjectState) api.ResourceIdentifier {
+func identifier(o *protocol.ObjectState) api.ResourceIdentifier {
 	return api.ResourceIdentifier{
 		Group: o.ID.Group, Version: o.Version, Kind: o.ID.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Envelope: o.Envelope,
 	}
 }
 
 // failure describes an object that is not applied or not available.
-func failure(o *ledger.ObjectState) failedObject {
+func failure(o *protocol.ObjectState) failedObject {
 	typ, v, what := api.Applied, o.Applied, "applied"
 	if o.Applied.OK {
 		typ, v, what = api.Available, o.Available, "available"
@@ -181,7 +181,7 @@ func causeOf(all []failedObject) string {
 }
 
 // failureText is why the assigned content of a cluster has failed, without names of pods.
-func failureText(text string, seen *ledger.WorkSeen) string {
+func failureText(text string, seen *protocol.WorkSeen) string {
 	for i := range seen.Exceptions {
 		text = withoutPod(text, seen.Exceptions[i].Pod)
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // differing returns an object with a difference, which is drift if it was owned.
-func differing(o ledger.ObjectState, drift bool) ledger.ObjectState {
+func differing(o protocol.ObjectState, drift bool) protocol.ObjectState {
 	o.Diffs = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/x", ValueInMember: "2", ValueInHub: "1"}}}
 	o.Drift, o.FirstSeen, o.LastSeen, o.Generation = drift, noon.Add(-time.Hour), noon, 5
 	return o
@@ -27,7 +27,7 @@ func differing(o ledger.ObjectState, drift bool) ledger.ObjectState {
 // Objects of a cluster are listed as failed, drifted or differing, as the member reports them and
 // as the strategy compares them.
 func TestObjectsOfACluster(t *testing.T) {
-	silent := ledger.Verdict{Reason: api.ManifestApplyFailed}
+	silent := protocol.Verdict{Reason: api.ManifestApplyFailed}
 	compare := func(b *builder) { b.strategy("", api.ReportDiff) }
 	for name, test := range map[string]struct {
 		cluster *plan.OnCluster
@@ -36,27 +36,27 @@ func TestObjectsOfACluster(t *testing.T) {
 	}{
 		"all is well":              {assigned("east", done()), nil, nil},
 		"applied and available":    {assigned("east", done(objectState("one", yes, yes))), nil, nil},
-		"not applied":              {assigned("east", done(objectState("one", refused, ledger.Verdict{}))), nil, []string{"failed one Applied False ManifestApplyFailed: admission webhook denied"}},
-		"without a message":        {assigned("east", done(objectState("one", silent, ledger.Verdict{}))), nil, []string{"failed one Applied False ManifestApplyFailed: The manifest is not applied, and the member did not say why"}},
+		"not applied":              {assigned("east", done(objectState("one", refused, protocol.Verdict{}))), nil, []string{"failed one Applied False ManifestApplyFailed: admission webhook denied"}},
+		"without a message":        {assigned("east", done(objectState("one", silent, protocol.Verdict{}))), nil, []string{"failed one Applied False ManifestApplyFailed: The manifest is not applied, and the member did not say why"}},
 		"not available":            {assigned("east", done(objectState("one", yes, notReady))), nil, []string{"failed one Available False ManifestNotAvailableYet: 1 of 2 replicas"}},
-		"without a reason to wait": {assigned("east", done(objectState("one", yes, ledger.Verdict{}))), nil, []string{"failed one Available False : The manifest is not available, and the member did not say why"}},
+		"without a reason to wait": {assigned("east", done(objectState("one", yes, protocol.Verdict{}))), nil, []string{"failed one Available False : The manifest is not available, and the member did not say why"}},
 		"drifted":                  {assigned("east", done(differing(objectState("one", yes, yes), true))), nil, []string{"drifted one /data/x"}},
 		"drifted and unavailable":  {assigned("east", done(differing(objectState("one", yes, notReady), true))), nil, []string{"failed one Available False ManifestNotAvailableYet: 1 of 2 replicas", "drifted one /data/x"}},
-		"not taken over":           {assigned("east", done(differing(objectState("one", refused, ledger.Verdict{}), false))), nil, []string{"failed one Applied False ManifestApplyFailed: admission webhook denied", "differs one /data/x at 5"}},
+		"not taken over":           {assigned("east", done(differing(objectState("one", refused, protocol.Verdict{}), false))), nil, []string{"failed one Applied False ManifestApplyFailed: admission webhook denied", "differs one /data/x at 5"}},
 		"compared":                 {assigned("east", done(differing(objectState("one", yes, notReady), true))), compare, []string{"differs one /data/x at 5"}},
-		"compared and absent":      {assigned("east", done(change1(differing(objectState("one", yes, yes), false), func(o *ledger.ObjectState) { o.Generation = 0 }))), compare, []string{"differs one /data/x"}},
-		"compared in part":         {assigned("east", done(differing(objectState("one", yes, yes), false), objectState("two", refused, ledger.Verdict{}))), compare, nil},
+		"compared and absent":      {assigned("east", done(change1(differing(objectState("one", yes, yes), false), func(o *protocol.ObjectState) { o.Generation = 0 }))), compare, []string{"differs one /data/x"}},
+		"compared in part":         {assigned("east", done(differing(objectState("one", yes, yes), false), objectState("two", refused, protocol.Verdict{}))), compare, nil},
 		"sorted by name":           {assigned("east", done(objectState("b", yes, notReady), objectState("a", yes, notReady))), nil, []string{"failed a Available False ManifestNotAvailableYet: 1 of 2 replicas", "failed b Available False ManifestNotAvailableYet: 1 of 2 replicas"}},
 		"not sent": {change(assigned("east", done()), func(c *plan.OnCluster) {
 			c.Content.Refused = []work.Refused{{Manifest: configMap("one"), Reason: api.Duplicated, Cause: "it is there twice"}}
 		}), nil, []string{"failed one Applied False Duplicated: Failed to apply the manifest (error: it is there twice)"}},
 		"nothing is reported":  {assigned("east", nil), nil, nil},
-		"the pass is not over": {assigned("east", &ledger.WorkSeen{Exceptions: []ledger.ObjectState{objectState("one", refused, ledger.Verdict{})}}), nil, nil},
-		"nothing is assigned":  {change(assigned("east", done(objectState("one", refused, ledger.Verdict{}))), func(c *plan.OnCluster) { c.Binding.Assigned = placement.Revision{} }), nil, nil},
-		"of old content":       {change(assigned("east", done(objectState("one", refused, ledger.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }), nil, nil},
-		"of old content, external": {change(assigned("east", done(objectState("one", refused, ledger.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }),
+		"the pass is not over": {assigned("east", &protocol.WorkSeen{Exceptions: []protocol.ObjectState{objectState("one", refused, protocol.Verdict{})}}), nil, nil},
+		"nothing is assigned":  {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Binding.Assigned = placement.Revision{} }), nil, nil},
+		"of old content":       {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }), nil, nil},
+		"of old content, external": {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }),
 			func(b *builder) { b.strategy(api.External, "") }, []string{"failed one Applied False ManifestApplyFailed: admission webhook denied"}},
-		"the content is invalid": {change(assigned("east", done(objectState("one", refused, ledger.Verdict{}))), func(c *plan.OnCluster) { c.Err = errors.New("x") }), nil, nil},
+		"the content is invalid": {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Err = errors.New("x") }), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(test.cluster)
@@ -89,7 +89,7 @@ func TestObjectsOfACluster(t *testing.T) {
 	}
 }
 
-func change1(o ledger.ObjectState, by func(o *ledger.ObjectState)) ledger.ObjectState {
+func change1(o protocol.ObjectState, by func(o *protocol.ObjectState)) protocol.ObjectState {
 	by(&o)
 	return o
 }
@@ -134,8 +134,8 @@ func TestSortKeysAreUnique(t *testing.T) {
 // cannot be deleted.
 func TestClusterDetails(t *testing.T) {
 	id := func(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
-	braked := func(seen *ledger.WorkSeen) *ledger.WorkSeen {
-		seen.Braked = []ledger.Braked{{ID: id("old"), Why: "too many"}}
+	braked := func(seen *protocol.WorkSeen) *protocol.WorkSeen {
+		seen.Braked = []protocol.Braked{{ID: id("old"), Why: "too many"}}
 		return seen
 	}
 	bound := noon.Add(-time.Minute)
@@ -146,9 +146,9 @@ func TestClusterDetails(t *testing.T) {
 		updated int
 	}{
 		"available":          {change(assigned("east", done()), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 1},
-		"being applied":      {assigned("east", &ledger.WorkSeen{Total: 3}), nil, ClusterDetail{Commit: "v2", Objects: 3, Behind: 1}, 0},
+		"being applied":      {assigned("east", &protocol.WorkSeen{Total: 3}), nil, ClusterDetail{Commit: "v2", Objects: 3, Behind: 1}, 0},
 		"becoming available": {change(assigned("east", done(objectState("one", yes, notReady))), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Objects: 3, Cause: "ConfigMap/web/one: 1 of 2 replicas", Progressing: true}, 1},
-		"failed": {change(change(assigned("east", done(objectState("one", refused, ledger.Verdict{}), change1(objectState("two", yes, notReady), func(o *ledger.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Failure = "ConfigMap/web/one: denied" }), nil,
+		"failed": {change(change(assigned("east", done(objectState("one", refused, protocol.Verdict{}), change1(objectState("two", yes, notReady), func(o *protocol.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Failure = "ConfigMap/web/one: denied" }), nil,
 			ClusterDetail{Commit: "v2", Objects: 3, FailedObjects: 2, Cause: "ConfigMap/web/one: admission webhook denied", Failure: "ConfigMap/web/one: denied"}, 1},
 		"nothing is reported":   {assigned("east", nil), nil, ClusterDetail{Commit: "v2", Behind: 1}, 0},
 		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Foreign = "held by b" }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
@@ -160,9 +160,9 @@ func TestClusterDetails(t *testing.T) {
 		"unscheduled":                {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Unscheduled = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 0},
 		"deletions are held":         {change(assigned("east", braked(done())), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Braked: []string{"ConfigMap/web/old: too many"}}, 1},
 		"held deletions are allowed": {change(change(assigned("east", braked(done())), applied), func(c *plan.OnCluster) { c.DeleteAllowed = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Deleting: 1}, 1},
-		"deletions fail and linger": {change(assigned("east", &ledger.WorkSeen{
-			Done: true, Total: 3, Undeleted: &ledger.Undeleted{DeletionErrors: []ledger.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
-				Finalizing: []ledger.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")}},
+		"deletions fail and linger": {change(assigned("east", &protocol.WorkSeen{
+			Done: true, Total: 3, Undeleted: &protocol.Undeleted{DeletionErrors: []protocol.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
+				Finalizing: []protocol.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")}},
 		}), applied), nil, ClusterDetail{
 			Commit: "v2", Applied: true, Available: true, Objects: 3, DeletionErrors: []string{"ConfigMap/web/a: denied"},
 			Lingering: []string{"ConfigMap/web/b (finalizers: example.com/x)", "ConfigMap/web/c (until the garbage collector has deleted what was made of it)", "ConfigMap/web/d"},
@@ -223,11 +223,11 @@ func TestDrifts(t *testing.T) {
 	actor := func(name string, minutes int) api.Actor {
 		return api.Actor{Manager: name, Operation: "Update", Time: noon.Add(time.Duration(minutes) * time.Minute)}
 	}
-	foreignObject := differing(objectState("one", refused, ledger.Verdict{}), false)
+	foreignObject := differing(objectState("one", refused, protocol.Verdict{}), false)
 	foreignObject.Diffs[0].By = []api.Actor{actor("a", 1), actor("b", 2)}
 	foreignObject.Diffs = append(foreignObject.Diffs, api.Difference{By: []api.Actor{actor("a", 1), actor("c", 3)}})
 	seen := done(foreignObject, differing(objectState("two", yes, yes), true))
-	seen.Drifts = []ledger.Drift{
+	seen.Drifts = []protocol.Drift{
 		{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "z"}, Version: "v1", State: api.DriftRepaired, Count: 4, FirstSeen: noon, LastSeen: noon.Add(time.Hour), Since: noon.Add(time.Minute)},
 		{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}, Version: "v1", State: api.DriftHeld, Rule: "propose", Message: "waits", Count: 1, FirstSeen: noon, LastSeen: noon, Generation: 3, Deleted: true, Digest: "d", By: []api.Actor{actor("a", 1)}},
 	}

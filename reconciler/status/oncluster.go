@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A clusterBuilder builds the status of the placement on one cluster.
@@ -129,7 +129,7 @@ func (c clusterBuilder) synchronized() conditionValue {
 
 func (c clusterBuilder) available() conditionValue {
 	seen := c.Seen()
-	if i := slices.IndexFunc(seen.Exceptions, func(o ledger.ObjectState) bool { return !o.Available.OK }); i >= 0 {
+	if i := slices.IndexFunc(seen.Exceptions, func(o protocol.ObjectState) bool { return !o.Available.OK }); i >= 0 {
 		return conditionValue{metav1.ConditionFalse, api.NotAllWorkAreAvailable, "Work object " + c.work(seen.Exceptions[i].Envelope) + " is not yet available"}
 	}
 	if seen.Untrackable > 0 {

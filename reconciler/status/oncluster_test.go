@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // noon is the time of the reports in the tests.
@@ -44,7 +45,7 @@ func (b *builder) strategy(rollout api.RolloutStrategyType, apply api.ApplyStrat
 
 // assigned returns a cluster with the newest content and what the member has reported about it;
 // nil for nothing.
-func assigned(cluster string, seen *ledger.WorkSeen) *plan.OnCluster {
+func assigned(cluster string, seen *protocol.WorkSeen) *plan.OnCluster {
 	c := &plan.OnCluster{
 		Binding: &placement.Binding{Cluster: cluster, Assigned: newContent, AssignedAt: noon.Add(-time.Minute), Index: 3},
 		Latest:  newContent, Content: &work.Rendered{Hash: newContent.Hash}, Entry: &ledger.Entry{},
@@ -65,22 +66,22 @@ func change(c *plan.OnCluster, by func(c *plan.OnCluster)) *plan.OnCluster {
 }
 
 var (
-	yes       = ledger.Verdict{OK: true}
-	refused   = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "admission webhook denied"}
-	notReady  = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "1 of 2 replicas"}
+	yes       = protocol.Verdict{OK: true}
+	refused   = protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "admission webhook denied"}
+	notReady  = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "1 of 2 replicas"}
 	objectOne = api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
 )
 
 // done is the report that everything is applied and available, except for some objects.
-func done(exceptions ...ledger.ObjectState) *ledger.WorkSeen {
-	return &ledger.WorkSeen{Done: true, Total: 3, Exceptions: exceptions}
+func done(exceptions ...protocol.ObjectState) *protocol.WorkSeen {
+	return &protocol.WorkSeen{Done: true, Total: 3, Exceptions: exceptions}
 }
 
-func objectState(name string, applied, available ledger.Verdict) ledger.ObjectState {
-	return ledger.ObjectState{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Version: "v1", Applied: applied, Available: available}
+func objectState(name string, applied, available protocol.Verdict) protocol.ObjectState {
+	return protocol.ObjectState{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Version: "v1", Applied: applied, Available: available}
 }
 
-func inEnvelope(o ledger.ObjectState) ledger.ObjectState {
+func inEnvelope(o protocol.ObjectState) protocol.ObjectState {
 	o.Envelope = box
 	return o
 }
@@ -138,13 +139,13 @@ func TestConditionsOnCluster(t *testing.T) {
 		"another fleet holds the cluster":    {change(assigned("east", done()), func(c *plan.OnCluster) { c.Foreign = "another fleet holds this cluster" }), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: another fleet holds this cluster"},
 		"the member has not reported":        {assigned("east", nil), nil, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member is unreachable": {assigned("east", nil), func(b *builder) {
-			b.Ledger.Fold(ledger.ClusterSeen{Cluster: "east", At: noon, Error: "connection refused"})
+			b.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Error: "connection refused"})
 		}, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster; the cluster does not answer: connection refused"},
-		"a reachable member has not reported":  {assigned("east", nil), func(b *builder) { b.Ledger.Fold(ledger.ClusterSeen{Cluster: "east", At: noon, Healthy: true}) }, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
+		"a reachable member has not reported":  {assigned("east", nil), func(b *builder) { b.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Healthy: true}) }, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member has reported":              {assigned("east", done()), nil, api.WorkSynchronized, "True AllWorkSynced: All of the works are synchronized to the latest"},
-		"objects are being applied":            {assigned("east", &ledger.WorkSeen{}), nil, api.Applied, "False ApplyInProgress: Resources are being applied"},
-		"an object is refused":                 {assigned("east", done(objectState("one", refused, ledger.Verdict{}))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},
-		"an object in an envelope is refused":  {assigned("east", done(objectState("a", yes, notReady), inEnvelope(objectState("one", refused, ledger.Verdict{})))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object " + boxWork + " has failed to apply"},
+		"objects are being applied":            {assigned("east", &protocol.WorkSeen{}), nil, api.Applied, "False ApplyInProgress: Resources are being applied"},
+		"an object is refused":                 {assigned("east", done(objectState("one", refused, protocol.Verdict{}))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},
+		"an object in an envelope is refused":  {assigned("east", done(objectState("a", yes, notReady), inEnvelope(objectState("one", refused, protocol.Verdict{})))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object " + boxWork + " has failed to apply"},
 		"an object cannot be sent":             {refusedManifest(nil), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},
 		"an enveloped object cannot be sent":   {refusedManifest(box), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object " + boxWork + " has failed to apply"},
 		"another placement owns an object":     {yielded(nil), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},
@@ -153,10 +154,10 @@ func TestConditionsOnCluster(t *testing.T) {
 		"all objects are applied":              {assigned("east", done(objectState("one", yes, notReady))), nil, api.Applied, "True AllWorkHaveBeenApplied: All corresponding work objects are applied"},
 		"an object is not available":           {assigned("east", done(objectState("one", yes, notReady))), nil, api.Available, "False NotAllWorkAreAvailable: Work object web-work is not yet available"},
 		"an enveloped object is not available": {assigned("east", done(objectState("a", yes, yes), inEnvelope(objectState("one", yes, notReady)))), nil, api.Available, "False NotAllWorkAreAvailable: Work object " + boxWork + " is not yet available"},
-		"an object has no health check":        {assigned("east", &ledger.WorkSeen{Done: true, Untrackable: 1}), nil, api.Available, "True NotAllWorkAreAvailabilityTrackable: The availability of work object web-work is not trackable"},
+		"an object has no health check":        {assigned("east", &protocol.WorkSeen{Done: true, Untrackable: 1}), nil, api.Available, "True NotAllWorkAreAvailabilityTrackable: The availability of work object web-work is not trackable"},
 		"all objects are available":            {assigned("east", done(objectState("one", yes, yes))), nil, api.Available, "True AllWorkAreAvailable: All corresponding work objects are available"},
-		"differences are not known yet":        {assigned("east", &ledger.WorkSeen{}), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False DiffReportInProgress: Diff reporting on resources is in progress"},
-		"an object cannot be compared":         {assigned("east", done(objectState("one", refused, ledger.Verdict{}))), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False NotAllWorkHaveDiffReported: Work object web-work has failed to report diff"},
+		"differences are not known yet":        {assigned("east", &protocol.WorkSeen{}), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False DiffReportInProgress: Diff reporting on resources is in progress"},
+		"an object cannot be compared":         {assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False NotAllWorkHaveDiffReported: Work object web-work has failed to report diff"},
 		"all objects are compared":             {assigned("east", done()), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "True AllWorkHaveDiffReported: All corresponding work objects have reported diff"},
 	}
 	for name, test := range tests {

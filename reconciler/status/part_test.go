@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // threeClusters is a report of crp/web on ams and ber, rp/shop/web on ber, and chi, which has nothing.
@@ -184,26 +184,26 @@ func configMap(name string) *work.Manifest {
 // The state of an object is what the member said of the assigned content.
 func TestStateOfAnObjectInTheTree(t *testing.T) {
 	one := configMap("one")
-	done, begun := &ledger.WorkSeen{Done: true}, &ledger.WorkSeen{}
-	ok := ledger.Verdict{OK: true}
+	done, begun := &protocol.WorkSeen{Done: true}, &protocol.WorkSeen{}
+	ok := protocol.Verdict{OK: true}
 	for name, test := range map[string]struct {
 		c     plan.OnCluster
-		seen  *ledger.WorkSeen
-		state *ledger.ObjectState
+		seen  *protocol.WorkSeen
+		state *protocol.ObjectState
 		want  TreeState
 		says  string
 	}{
 		"not mentioned when all is done": {plan.OnCluster{}, done, nil, ObjectAvailable, ""},
 		"not mentioned before that":      {plan.OnCluster{}, begun, nil, ObjectPending, ""},
 		"nothing is reported":            {plan.OnCluster{}, nil, nil, ObjectPending, ""},
-		"not applied yet":                {plan.OnCluster{}, begun, &ledger.ObjectState{Pending: true, Applied: ledger.Verdict{Cause: "soon"}}, ObjectProgressing, "soon"},
-		"refused":                        {plan.OnCluster{}, done, &ledger.ObjectState{Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}, ObjectFailed, "no"},
-		"not available yet":              {plan.OnCluster{}, done, &ledger.ObjectState{Applied: ok, Available: ledger.Verdict{Cause: "1 of 2"}}, ObjectProgressing, "1 of 2"},
-		"not available in time":          {plan.OnCluster{TimedOut: true}, done, &ledger.ObjectState{Applied: ok, Available: ledger.Verdict{Cause: "1 of 2"}}, ObjectFailed, "1 of 2"},
-		"it will not be available":       {plan.OnCluster{}, done, &ledger.ObjectState{Applied: ok, Available: ledger.Verdict{Cause: "1 of 2"}, Failure: "no such image"}, ObjectFailed, "no such image"},
-		"available and mentioned":        {plan.OnCluster{}, done, &ledger.ObjectState{Applied: ok, Available: ok}, ObjectAvailable, ""},
+		"not applied yet":                {plan.OnCluster{}, begun, &protocol.ObjectState{Pending: true, Applied: protocol.Verdict{Cause: "soon"}}, ObjectProgressing, "soon"},
+		"refused":                        {plan.OnCluster{}, done, &protocol.ObjectState{Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}, ObjectFailed, "no"},
+		"not available yet":              {plan.OnCluster{}, done, &protocol.ObjectState{Applied: ok, Available: protocol.Verdict{Cause: "1 of 2"}}, ObjectProgressing, "1 of 2"},
+		"not available in time":          {plan.OnCluster{TimedOut: true}, done, &protocol.ObjectState{Applied: ok, Available: protocol.Verdict{Cause: "1 of 2"}}, ObjectFailed, "1 of 2"},
+		"it will not be available":       {plan.OnCluster{}, done, &protocol.ObjectState{Applied: ok, Available: protocol.Verdict{Cause: "1 of 2"}, Failure: "no such image"}, ObjectFailed, "no such image"},
+		"available and mentioned":        {plan.OnCluster{}, done, &protocol.ObjectState{Applied: ok, Available: ok}, ObjectAvailable, ""},
 		"left to another": {
-			plan.OnCluster{Yielded: []plan.Yielded{{Manifest: one, To: api.PlacementKey{Name: "api"}}}}, done, &ledger.ObjectState{}, ObjectYielded, "the placement crp/api has it on this cluster",
+			plan.OnCluster{Yielded: []plan.Yielded{{Manifest: one, To: api.PlacementKey{Name: "api"}}}}, done, &protocol.ObjectState{}, ObjectYielded, "the placement crp/api has it on this cluster",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

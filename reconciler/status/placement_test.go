@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The condition Scheduled says why nothing could be decided, or how many clusters were found.
@@ -250,7 +251,7 @@ func TestDocumentedConditions(t *testing.T) {
 		}
 		return strings.Join(out, "; ")
 	}
-	applied := func(exceptions ...ledger.ObjectState) *plan.OnCluster { return assigned("east", done(exceptions...)) }
+	applied := func(exceptions ...protocol.ObjectState) *plan.OnCluster { return assigned("east", done(exceptions...)) }
 	const picked = `ResourceScheduled=True ScheduleSucceeded: picked east; `
 	for name, test := range map[string]struct {
 		cluster      *plan.OnCluster
@@ -264,11 +265,11 @@ func TestDocumentedConditions(t *testing.T) {
 			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
 		},
 		"being applied": {
-			cluster: assigned("east", &ledger.WorkSeen{}), onCluster: picked + "ResourceApplied=False ApplyInProgress: Resources are being applied",
+			cluster: assigned("east", &protocol.WorkSeen{}), onCluster: picked + "ResourceApplied=False ApplyInProgress: Resources are being applied",
 			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
 		},
 		"not applied": {
-			cluster:     applied(objectState("one", refused, ledger.Verdict{})),
+			cluster:     applied(objectState("one", refused, protocol.Verdict{})),
 			onCluster:   picked + "ResourceApplied=False ApplyFailed: Failed to apply manifests, please check the `failedPlacements` status",
 			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
 		},
@@ -351,7 +352,7 @@ func TestDeletionsHeld(t *testing.T) {
 	braking := func(cluster string, objects ...string) *plan.OnCluster {
 		seen := done()
 		for _, name := range objects {
-			seen.Braked = append(seen.Braked, ledger.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
+			seen.Braked = append(seen.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
 		}
 		return assigned(cluster, seen)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // reached are the events for conditions of a placement that become true, in the order of
@@ -191,17 +192,17 @@ func (h *eventBuilder) deletions() {
 		if was == c {
 			continue
 		}
-		before, now := &ledger.WorkSeen{}, cmp.Or(c.Seen(), &ledger.WorkSeen{})
+		before, now := &protocol.WorkSeen{}, cmp.Or(c.Seen(), &protocol.WorkSeen{})
 		if was != nil {
 			before = cmp.Or(was.Seen(), before)
 		}
 		var held, failed []Event
 		if braked, pending := c.HeldDeletions(); !pending {
-			for _, b := range added(before.Braked, braked, func(b ledger.Braked) api.ID { return b.ID }) {
+			for _, b := range added(before.Braked, braked, func(b protocol.Braked) api.ID { return b.ID }) {
 				held = append(held, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 			}
 		}
-		for _, f := range added(before.Remaining().DeletionErrors, now.Remaining().DeletionErrors, func(f ledger.DeletionError) api.ID { return f.ID }) {
+		for _, f := range added(before.Remaining().DeletionErrors, now.Remaining().DeletionErrors, func(f protocol.DeletionError) api.ID { return f.ID }) {
 			failed = append(failed, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, held)

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // decided makes the scheduler select the clusters of the placement.
@@ -62,7 +63,7 @@ func TestEventsOfProgress(t *testing.T) {
 	const onEast = "east: Normal RolloutStarted Detected the new changes on the resources and started the rollout process"
 	const availableOnEast = "east: Normal AllWorkAreAvailable All corresponding work objects are available"
 	unreported := func() *builder { return decided(newBuilder(assigned("east", nil))) }
-	applying := func() *builder { return decided(newBuilder(assigned("east", &ledger.WorkSeen{}))) }
+	applying := func() *builder { return decided(newBuilder(assigned("east", &protocol.WorkSeen{}))) }
 	available := func() *builder { return decided(newBuilder(assigned("east", done()))) }
 	compared := func() *builder { return available().strategy("", api.ReportDiff) }
 	pending := func() *builder {
@@ -70,7 +71,7 @@ func TestEventsOfProgress(t *testing.T) {
 		b.p.Pending = true
 		return decided(b)
 	}
-	updating := func(hash string, seen *ledger.WorkSeen) *builder {
+	updating := func(hash string, seen *protocol.WorkSeen) *builder {
 		return decided(newBuilder(change(assigned("east", seen), func(c *plan.OnCluster) {
 			c.Binding.Assigned.Hash, c.Latest.Hash = hash, hash
 			if c.Entry.Seen != nil {
@@ -120,7 +121,7 @@ func TestEventsOfProblems(t *testing.T) {
 		}
 		return decided(newBuilder(c))
 	}
-	reporting := func(seen *ledger.WorkSeen, changes ...func(c *plan.OnCluster)) *builder {
+	reporting := func(seen *protocol.WorkSeen, changes ...func(c *plan.OnCluster)) *builder {
 		c := assigned("east", seen)
 		for _, by := range changes {
 			by(c)
@@ -131,20 +132,20 @@ func TestEventsOfProblems(t *testing.T) {
 		by(b.p)
 		return b
 	}
-	one := objectState("one", refused, ledger.Verdict{})
-	awaiting := change1(objectState("one", ledger.Verdict{Reason: api.DecodingErred, Cause: "no kind"}, ledger.Verdict{}), func(o *ledger.ObjectState) { o.Pending = true })
-	held := func(names ...string) *ledger.WorkSeen {
+	one := objectState("one", refused, protocol.Verdict{})
+	awaiting := change1(objectState("one", protocol.Verdict{Reason: api.DecodingErred, Cause: "no kind"}, protocol.Verdict{}), func(o *protocol.ObjectState) { o.Pending = true })
+	held := func(names ...string) *protocol.WorkSeen {
 		seen := done()
 		for _, name := range names {
-			seen.Braked = append(seen.Braked, ledger.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "not empty"})
+			seen.Braked = append(seen.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "not empty"})
 		}
 		return seen
 	}
-	failing := func(names ...string) *ledger.WorkSeen {
+	failing := func(names ...string) *protocol.WorkSeen {
 		seen := done()
-		seen.Undeleted = &ledger.Undeleted{}
+		seen.Undeleted = &protocol.Undeleted{}
 		for _, name := range names {
-			seen.DeletionErrors = append(seen.DeletionErrors, ledger.DeletionError{ID: api.ID{Kind: "Namespace", Name: name}, Message: "denied"})
+			seen.DeletionErrors = append(seen.DeletionErrors, protocol.DeletionError{ID: api.ID{Kind: "Namespace", Name: name}, Message: "denied"})
 		}
 		return seen
 	}
@@ -168,11 +169,11 @@ func TestEventsOfProblems(t *testing.T) {
 	}{
 		"an object fails": {available(), reporting(done(one)), []string{"east: Warning NotAllWorkHaveBeenApplied Work object web-work has failed to apply", "east: Warning ManifestApplyFailed ConfigMap/web/one: admission webhook denied"}},
 		"it still fails":  {reporting(done(one)), reporting(done(one)), nil},
-		"it fails for another reason": {reporting(done(one)), reporting(done(change1(one, func(o *ledger.ObjectState) { o.Applied.Reason = api.FailedToTakeOver }))),
+		"it fails for another reason": {reporting(done(one)), reporting(done(change1(one, func(o *protocol.ObjectState) { o.Applied.Reason = api.FailedToTakeOver }))),
 			[]string{"east: Warning FailedToTakeOver ConfigMap/web/one: admission webhook denied"}},
-		"it waits for its definition":     {reporting(&ledger.WorkSeen{}), reporting(done(awaiting)), nil},
+		"it waits for its definition":     {reporting(&protocol.WorkSeen{}), reporting(done(awaiting)), nil},
 		"an object is not available":      {available(), reporting(done(objectState("one", yes, notReady))), []string{"east: Warning NotAllWorkAreAvailable Work object web-work is not yet available"}},
-		"being applied again":             {available(), reporting(&ledger.WorkSeen{}), nil},
+		"being applied again":             {available(), reporting(&protocol.WorkSeen{}), nil},
 		"an update fails":                 {reporting(done(objectState("one", yes, notReady))), reporting(done(objectState("one", yes, notReady)), failure), []string{"east: Warning UpdateFailed The assigned content has failed: no image"}},
 		"it has failed before":            {reporting(done(objectState("one", yes, notReady)), failure), reporting(done(objectState("one", yes, notReady)), failure), nil},
 		"an override fails":               {available(), available(overrideError), []string{"east: Warning OverriddenFailed Failed to apply the override rules on the resources: " + (&work.OverrideError{Object: objectOne, Err: errors.New("x")}).Error()}},
@@ -250,7 +251,7 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 	unclear := func(p *plan.Placement) { p.Unclear = "two candidates" }
 	pending := func(p *plan.Placement) { p.Pending = true }
 	heldDeletion := func(p *plan.Placement) {
-		p.Clusters[0].Entry.Seen.Braked = []ledger.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}
+		p.Clusters[0].Entry.Seen.Braked = []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}
 	}
 	const cleaned = "Normal PlacementCleanupFinalizerRemoved Deleted the snapshots and removed the placement cleanup finalizer"
 	for name, test := range map[string]struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/scenario"
@@ -107,14 +108,14 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.conditions = status.DocumentedConditions
 	case "seen":
 		for _, c := range args {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.now, Healthy: true, UID: "uid-" + c, Properties: map[string]string{
+			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: c, At: s.now, Healthy: true, UID: "uid-" + c, Properties: map[string]string{
 				"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12",
 			}})
 		}
 	case "down":
-		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: args[0], At: s.now, Error: "dial tcp: connection refused"})
+		s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: args[0], At: s.now, Error: "dial tcp: connection refused"})
 	case "forbidden", "refuses":
-		seen := ledger.ClusterSeen{Cluster: args[0], At: s.now, Healthy: words[0] == "forbidden", Forbidden: []string{strings.Join(args[1:], " ")}}
+		seen := protocol.ClusterSeen{Cluster: args[0], At: s.now, Healthy: words[0] == "forbidden", Forbidden: []string{strings.Join(args[1:], " ")}}
 		if !seen.Healthy {
 			seen.Error = (&ledger.Cluster{ClusterSeen: seen}).Denied()
 		}
@@ -306,7 +307,7 @@ func (s *scene) member(cluster, name, lines string) {
 		s.t.Fatalf("%s was not sent %s", cluster, name)
 	}
 	w := works[i]
-	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
 	for line := range strings.Lines(lines) {
 		words := strings.Fields(line)
 		switch words[0] {
@@ -317,7 +318,7 @@ func (s *scene) member(cluster, name, lines string) {
 		case "removed":
 			o.Removed = true
 		case "braked":
-			o.Braked = append(o.Braked, ledger.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
+			o.Braked = append(o.Braked, protocol.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
 		case "repaired", "ended", "altered":
 			o.Drifts = append(o.Drifts, s.remembered(w, words))
 		default:
@@ -327,7 +328,7 @@ func (s *scene) member(cluster, name, lines string) {
 			o.Exceptions = append(o.Exceptions, s.exception(w, words))
 		}
 	}
-	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
 	s.in.Ledger.Fold(o)
 }
 
@@ -348,10 +349,10 @@ func (s *scene) manifest(w *work.Work, words []string) *work.Manifest {
 }
 
 // remembered returns the drift of an object and what was done about it.
-func (s *scene) remembered(w *work.Work, words []string) ledger.Drift {
+func (s *scene) remembered(w *work.Work, words []string) protocol.Drift {
 	s.t.Helper()
 	m := s.manifest(w, words)
-	d := ledger.Drift{
+	d := protocol.Drift{
 		ID: m.ID, Version: m.Object.Content.GroupVersionKind().Version, Envelope: m.Envelope,
 		State: api.DriftStanding, Count: 1, FirstSeen: s.now, LastSeen: s.now, Generation: 2,
 	}
@@ -376,19 +377,19 @@ func (s *scene) remembered(w *work.Work, words []string) ledger.Drift {
 	return d
 }
 
-func (s *scene) exception(w *work.Work, words []string) ledger.ObjectState {
+func (s *scene) exception(w *work.Work, words []string) protocol.ObjectState {
 	s.t.Helper()
 	m := s.manifest(w, words)
-	o := ledger.ObjectState{
+	o := protocol.ObjectState{
 		ID: m.ID, Version: m.Object.Content.GroupVersionKind().Version, Envelope: m.Envelope, Generation: 2,
-		Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true},
+		Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{OK: true},
 	}
 	switch words[0] {
 	case "fails", "waits":
-		o.Applied = ledger.Verdict{Reason: words[3], Cause: strings.Join(words[4:], " ")}
-		o.Available, o.Generation, o.Pending = ledger.Verdict{}, 0, words[0] == "waits"
+		o.Applied = protocol.Verdict{Reason: words[3], Cause: strings.Join(words[4:], " ")}
+		o.Available, o.Generation, o.Pending = protocol.Verdict{}, 0, words[0] == "waits"
 	case "unavailable":
-		o.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: strings.Join(words[3:], " ")}
+		o.Available = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: strings.Join(words[3:], " ")}
 	case "drifts", "differs":
 		o.Diffs = []api.Difference{{PatchDetail: api.PatchDetail{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}}
 		o.Drift, o.FirstSeen, o.LastSeen = words[0] == "drifts", s.now, s.now

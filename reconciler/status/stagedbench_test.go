@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -20,7 +20,7 @@ func BenchmarkTurnStagedRuns(b *testing.B) {
 	text.WriteString("clusters")
 	for i := range 1000 {
 		fmt.Fprintf(&text, " c%04d/stage=%s", i, []string{"canary", "region", "all"}[min(i%10, 2)])
-		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: s.now, Healthy: true})
+		s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: s.now, Healthy: true})
 	}
 	text.WriteString("\nstrategy slow canary/stage=canary/50% region/stage=region/50% all/stage=all/50%\n")
 	for i := range 100 {

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Input is everything that a report depends on. Build changes nothing but the Memo.
@@ -70,7 +71,7 @@ type Source struct {
 type Report struct {
 	At     time.Time
 	Source Source
-	Fleet  ledger.Fleet // identifies what the fleet owns on members
+	Fleet  protocol.Fleet // identifies what the fleet owns on members
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
@@ -288,7 +289,7 @@ func (b *builder) detail() *Detail {
 }
 
 // bareDetail returns the details of a cluster without the texts about its objects, and the deletions that are held.
-func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []ledger.Braked) {
+func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []protocol.Braked) {
 	lag := p.Lag(c)
 	e = ClusterDetail{
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
@@ -337,13 +338,13 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 }
 
 // lingeringText describes an object that was deleted and still exists: since when, and why.
-func lingeringText(of ledger.Undeleted, id api.ID) string {
+func lingeringText(of protocol.Undeleted, id api.ID) string {
 	var notes []string
-	at := slices.IndexFunc(of.Terminating, func(t ledger.Terminating) bool { return t.ID == id })
+	at := slices.IndexFunc(of.Terminating, func(t protocol.Terminating) bool { return t.ID == id })
 	if at >= 0 {
 		notes = append(notes, "since "+of.Terminating[at].Since.UTC().Format(time.RFC3339))
 	}
-	if i := slices.IndexFunc(of.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(of.Finalizing, func(f protocol.Finalizing) bool { return f.ID == id }); i >= 0 {
 		notes = append(notes, "finalizers: "+of.Finalizing[i].Finalizers)
 	}
 	if slices.Contains(of.Collecting, id) {
@@ -359,7 +360,7 @@ func lingeringText(of ledger.Undeleted, id api.ID) string {
 }
 
 // waitingText describes objects that are not deleted yet.
-func waitingText(placement api.PlacementKey, w ledger.DeletionWait) string {
+func waitingText(placement api.PlacementKey, w protocol.DeletionWait) string {
 	first := w.For.String()
 	if w.Of != placement {
 		first += " of " + w.Of.String()

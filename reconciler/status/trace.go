@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // TraceVersion is the schema of a trace in JSON. Fields of this version are never removed; new
@@ -125,7 +125,7 @@ func reasonOf(p *plan.Placement, c *plan.OnCluster) string {
 }
 
 // stateOf describes the state of an object.
-func stateOf(seen *ledger.WorkSeen, id api.ID) string {
+func stateOf(seen *protocol.WorkSeen, id api.ID) string {
 	if seen == nil {
 		return "the cluster has not reported this revision yet"
 	}

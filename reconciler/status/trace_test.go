@@ -9,11 +9,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
 // traced returns a fleet of two clusters, one of which has a different version of an object.
-func traced(t *testing.T, seen ...ledger.ObjectState) *Report {
+func traced(t *testing.T, seen ...protocol.ObjectState) *Report {
 	t.Helper()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c0ffee", Time: now}, world.Files(t, `
@@ -30,14 +31,14 @@ place web
 	}
 	in := plan.Input{InForce: head, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range head.Clusters {
-		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+		in.Ledger.Fold(protocol.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "west"}, By: "alice", Reason: "INC-1"})
 	p := plan.Resolve(in)
 	p.UpdateLedger(in.Ledger)
 	in.Now = now.Add(time.Minute)
 	for _, w := range p.Works["east"] {
-		in.Ledger.Fold(ledger.WorkSeen{Cluster: "east", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen})
+		in.Ledger.Fold(protocol.WorkSeen{Cluster: "east", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen})
 	}
 	p = plan.Resolve(in)
 	return Build(Input{Plan: p, InForce: head, Ledger: in.Ledger, Now: in.Now})
@@ -47,7 +48,7 @@ place web
 // changed it.
 func TestTrace(t *testing.T) {
 	two := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}
-	r := traced(t, ledger.ObjectState{ID: two, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "denied"}})
+	r := traced(t, protocol.ObjectState{ID: two, Version: "v1", Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "denied"}})
 	get := func(kind, name, cluster string) *Trace {
 		t.Helper()
 		trace, object, err := r.Trace(api.ObjectName{Kind: kind, Namespace: "web", Name: name}, cluster)

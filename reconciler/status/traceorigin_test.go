@@ -14,31 +14,32 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The state of an object is what the member reported about it; an object that a complete report
 // does not mention is applied and available.
 func TestStateOfATracedObject(t *testing.T) {
-	exception := func(applied, available ledger.Verdict, change func(o *ledger.ObjectState)) ledger.ObjectState {
-		o := ledger.ObjectState{ID: objectOne, Applied: applied, Available: available}
+	exception := func(applied, available protocol.Verdict, change func(o *protocol.ObjectState)) protocol.ObjectState {
+		o := protocol.ObjectState{ID: objectOne, Applied: applied, Available: available}
 		if change != nil {
 			change(&o)
 		}
 		return o
 	}
 	for name, test := range map[string]struct {
-		seen *ledger.WorkSeen
+		seen *protocol.WorkSeen
 		want string
 	}{
 		"nothing is reported":   {nil, "the cluster has not reported this revision yet"},
-		"being applied":         {&ledger.WorkSeen{}, "being applied"},
-		"not mentioned":         {done(objectState("two", refused, ledger.Verdict{})), "applied and available"},
-		"refused":               {done(exception(refused, ledger.Verdict{}, nil)), "not applied: admission webhook denied"},
-		"waiting":               {done(exception(refused, ledger.Verdict{}, func(o *ledger.ObjectState) { o.Pending = true })), "not applied yet: admission webhook denied"},
+		"being applied":         {&protocol.WorkSeen{}, "being applied"},
+		"not mentioned":         {done(objectState("two", refused, protocol.Verdict{})), "applied and available"},
+		"refused":               {done(exception(refused, protocol.Verdict{}, nil)), "not applied: admission webhook denied"},
+		"waiting":               {done(exception(refused, protocol.Verdict{}, func(o *protocol.ObjectState) { o.Pending = true })), "not applied yet: admission webhook denied"},
 		"not available":         {done(exception(yes, notReady, nil)), "applied, not available yet: 1 of 2 replicas"},
-		"failed":                {done(exception(yes, notReady, func(o *ledger.ObjectState) { o.Failure = "no image" })), "applied, and failed: no image"},
+		"failed":                {done(exception(yes, notReady, func(o *protocol.ObjectState) { o.Failure = "no image" })), "applied, and failed: no image"},
 		"different":             {done(exception(yes, yes, nil)), "applied and available; it differs from Git"},
-		"mentioned in progress": {&ledger.WorkSeen{Exceptions: []ledger.ObjectState{exception(yes, notReady, nil)}}, "applied, not available yet: 1 of 2 replicas"},
+		"mentioned in progress": {&protocol.WorkSeen{Exceptions: []protocol.ObjectState{exception(yes, notReady, nil)}}, "applied, not available yet: 1 of 2 replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stateOf(test.seen, objectOne); got != test.want {

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // TreeVersion is the schema of a tree in JSON. Fields of this version are never removed; new
@@ -100,7 +100,7 @@ func treeCluster(c *plan.OnCluster) TreeCluster {
 		return out
 	}
 	seen := c.Seen()
-	states := map[api.ID]*ledger.ObjectState{}
+	states := map[api.ID]*protocol.ObjectState{}
 	if seen != nil {
 		for i := range seen.Exceptions {
 			states[seen.Exceptions[i].ID] = &seen.Exceptions[i]
@@ -132,7 +132,7 @@ func assignedContent(c *plan.OnCluster) *work.Rendered {
 
 // treeObject returns one object. An object that a complete report does not mention is
 // available.
-func treeObject(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.ObjectState) TreeObject {
+func treeObject(c *plan.OnCluster, m *work.Manifest, seen *protocol.WorkSeen, s *protocol.ObjectState) TreeObject {
 	out := TreeObject{ResourceIdentifier: m.Identifier(), State: ObjectAvailable}
 	i := slices.IndexFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == m.ID })
 	switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/githttp"
@@ -74,7 +75,7 @@ func (h *instance) run(fleetName string) {
 	encoder := member.NewEncoder(fleetName, h.git.Status().URL)
 	loop := reconciler.New(reconciler.Config{
 		Source: h, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: h.store,
-		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+		Member: func(c *hub.Cluster, report func(protocol.Observation)) reconciler.Member {
 			return member.New(member.Config{
 				Name: c.Name, Fleet: fleetName, Encoder: encoder, Report: report, Limit: limit, Arrivals: arrivals,
 				Connect: func(context.Context) (*rest.Config, error) { return h.config(c.Name) },

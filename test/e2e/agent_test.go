@@ -21,9 +21,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -43,7 +43,7 @@ type agent struct {
 	done   chan struct{}
 
 	mu   sync.Mutex
-	seen map[api.PlacementKey]ledger.WorkSeen
+	seen map[api.PlacementKey]protocol.WorkSeen
 	news chan struct{}
 }
 
@@ -62,12 +62,12 @@ func newAgentOn(t *testing.T, m fleet.Member, adjust ...func(*member.Config)) *a
 }
 
 // start runs a new agent, as after a restart of the daemon whose ledger is lost.
-func (a *agent) start() { a.startWith(ledger.MemberRecord{}) }
+func (a *agent) start() { a.startWith(protocol.MemberRecord{}) }
 
 // startWith runs a new agent that gets what an earlier one recorded.
-func (a *agent) startWith(record ledger.MemberRecord) {
+func (a *agent) startWith(record protocol.MemberRecord) {
 	a.sent = &fleet.Recorder{}
-	a.seen = map[api.PlacementKey]ledger.WorkSeen{}
+	a.seen = map[api.PlacementKey]protocol.WorkSeen{}
 	cfg := member.Config{
 		Name: "member-1", Fleet: a.fleet,
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
@@ -91,8 +91,8 @@ func (a *agent) startWith(record ledger.MemberRecord) {
 
 func (a *agent) stop() { a.cancel(); <-a.done }
 
-func (a *agent) report(o ledger.Observation) {
-	if w, ok := o.(ledger.WorkSeen); ok {
+func (a *agent) report(o protocol.Observation) {
+	if w, ok := o.(protocol.WorkSeen); ok {
 		a.mu.Lock()
 		a.seen[w.Placement] = w
 		a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *agent) report(o ledger.Observation) {
 }
 
 // until waits until the agent reports a certain status of a placement.
-func (a *agent) until(p api.PlacementKey, what string, ok func(ledger.WorkSeen) bool) ledger.WorkSeen {
+func (a *agent) until(p api.PlacementKey, what string, ok func(protocol.WorkSeen) bool) protocol.WorkSeen {
 	a.t.Helper()
 	deadline := time.After(time.Minute)
 	for {
@@ -124,7 +124,7 @@ func (a *agent) until(p api.PlacementKey, what string, ok func(ledger.WorkSeen) 
 
 func (a *agent) applied(p api.PlacementKey, hash string) {
 	a.t.Helper()
-	a.until(p, "applied at "+hash, func(w ledger.WorkSeen) bool { return w.Revision.Hash == hash && w.Applied() })
+	a.until(p, "applied at "+hash, func(w protocol.WorkSeen) bool { return w.Revision.Hash == hash && w.Applied() })
 }
 
 // eventually waits until a condition about the cluster is true.
@@ -359,9 +359,9 @@ func TestObjectMovesToAnotherPlacement(t *testing.T) {
 		t.Errorf("the namespace goes, and with it what is wanted there: %v", err)
 	}
 	a.Set([]*work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, {Placement: api.PlacementKey{Name: "two"}, Remove: true}})
-	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w ledger.WorkSeen) bool { return len(w.Remaining().Lingering) == 1 && !w.Removed })
+	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w protocol.WorkSeen) bool { return len(w.Remaining().Lingering) == 1 && !w.Removed })
 	finalizeNamespace(t, a.client, ns)
-	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+	a.until(api.PlacementKey{Name: "one"}, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
 }
 
 // An object that cannot be applied does not prevent the others, and reports why; once the cause
@@ -372,7 +372,7 @@ func TestFailedObjectAffectsNoOther(t *testing.T) {
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	missing := ns + "-missing"
 	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "fine", "a"), configMap(missing, "lost", "a"))})
-	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	if len(w.Exceptions) != 1 || w.Exceptions[0].ID.Name != "lost" {
 		t.Fatalf("exceptions: %+v", w.Exceptions)
 	}
@@ -406,7 +406,7 @@ func TestAgentReportsContestedObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := a.until(key, "contested", func(w ledger.WorkSeen) bool {
+	w := a.until(key, "contested", func(w protocol.WorkSeen) bool {
 		return len(w.Exceptions) == 1 && w.Exceptions[0].Applied.Reason == api.Contested
 	})
 	if got := w.Exceptions[0].Applied.Message(); !strings.Contains(got, "rival-controller") {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -121,7 +121,7 @@ func TestObjectIsAppliedWhenItsKindAppears(t *testing.T) {
 	ns := fleet.Namespace(t)
 	group := ns + ".example.com"
 	a.Set([]*work.Work{workOf("cr", "1", namespaceOf(ns), configMap(ns, "fine", "a"), gadget(group, ns, "one"))})
-	w := a.until(api.PlacementKey{Name: "cr"}, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(api.PlacementKey{Name: "cr"}, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	want := `Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Gadget" in version "` + group + `/v1": the cluster has no CustomResourceDefinition of kind Gadget in group ` + group + ` with version v1: place it together with the object, or install it there; it is looked for every few minutes)`
 	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.DecodingErred || w.Exceptions[0].Applied.Message() != want {
 		t.Errorf("exceptions: %+v\nwant %s", w.Exceptions, want)
@@ -159,7 +159,7 @@ func TestAbandonedObjectsHaveNoOwner(t *testing.T) {
 	}
 	a.sent.Reset()
 	a.Set([]*work.Work{{Placement: key, Remove: true, Abandon: true}})
-	a.until(key, "released", func(w ledger.WorkSeen) bool { return w.Removed })
+	a.until(key, "released", func(w protocol.WorkSeen) bool { return w.Removed })
 	for _, line := range a.writes() {
 		if strings.HasPrefix(line, "DELETE") && !strings.Contains(line, "/gitfleet-system/") {
 			t.Errorf("it deleted something: %s", line)
@@ -196,7 +196,7 @@ func TestAbandonedObjectsHaveNoOwner(t *testing.T) {
 	never := workOf("web", "2", configMap(ns, "alone", "a"))
 	never.Strategy.WhenToTakeOver = api.TakeOverNever
 	a.Set([]*work.Work{never})
-	a.until(key, "not ours", func(w ledger.WorkSeen) bool { return w.Done && verdict(w, "alone") == api.NotTakenOver })
+	a.until(key, "not ours", func(w protocol.WorkSeen) bool { return w.Done && verdict(w, "alone") == api.NotTakenOver })
 }
 
 // Two fleets on one cluster respect each other: each keeps the objects that it owns, neither
@@ -209,7 +209,7 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	first.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "first"))})
 	first.applied(key, "1")
 	second.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "second"), configMap(ns, "two", "second"))})
-	w := second.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := second.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message(), "Fleet:"+first.fleet) {
 		t.Errorf("the second says: %+v", w.Exceptions)
 	}
@@ -222,7 +222,7 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	is("first")
 
 	second.Set([]*work.Work{{Placement: key, Remove: true}})
-	second.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+	second.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
 	is("first")
 	if len(first.inventory()) != 1 || len(second.inventory()) != 0 {
 		t.Errorf("inventories: %d and %d", len(first.inventory()), len(second.inventory()))
@@ -232,9 +232,9 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	}
 
 	second.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "second"))})
-	second.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && !w.Applied() })
+	second.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && !w.Applied() })
 	first.Set([]*work.Work{{Placement: key, Remove: true}})
-	first.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+	first.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
 	second.applied(key, "2")
 	is("second")
 	for _, line := range first.writes() {
@@ -320,8 +320,8 @@ func TestDeletedNamespaceIsRestored(t *testing.T) {
 	if err := a.client.CoreV1().ConfigMaps(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a.until(key, "waiting for the namespace", func(w ledger.WorkSeen) bool {
-		return slices.ContainsFunc(w.Exceptions, func(e ledger.ObjectState) bool {
+	a.until(key, "waiting for the namespace", func(w protocol.WorkSeen) bool {
+		return slices.ContainsFunc(w.Exceptions, func(e protocol.ObjectState) bool {
 			return e.ID.Name == "cm-000" && strings.Contains(e.Applied.Message(), "because it is being terminated")
 		})
 	})
@@ -371,7 +371,7 @@ func TestForceConflicts(t *testing.T) {
 	}
 	a.Set(all)
 	for name := range strategies {
-		w := a.until(api.PlacementKey{Name: name}, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+		w := a.until(api.PlacementKey{Name: name}, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 		cm, err := a.get(ns, name)
 		if err != nil {
 			t.Fatal(err)
@@ -414,7 +414,7 @@ func TestObjectsWithOwners(t *testing.T) {
 	together.Strategy.AllowCoOwnership = true
 	a.Set([]*work.Work{alone, together})
 	a.applied(together.Placement, "1")
-	w := a.until(alone.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(alone.Placement, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	want := fmt.Sprintf("the object is already owned by some other sources(s) and co-ownership is disallowed (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:owner UID:%s}])", owner.UID)
 	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.FailedToTakeOver || !strings.Contains(w.Exceptions[0].Applied.Message(), want) {
 		t.Errorf("it says %+v\nwant %s", w.Exceptions, want)

@@ -15,15 +15,15 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
 // available waits until the status of an object's availability contains a word.
 func (a *agent) available(p api.PlacementKey, name, word string) {
 	a.t.Helper()
-	a.until(p, name+": "+word, func(w ledger.WorkSeen) bool {
+	a.until(p, name+": "+word, func(w protocol.WorkSeen) bool {
 		for _, e := range w.Exceptions {
 			if e.ID.Name == name {
 				return e.Applied.OK && strings.Contains(e.Available.Reason+": "+e.Available.Message(), word)
@@ -64,7 +64,7 @@ func TestAvailableByExpression(t *testing.T) {
 	a.available(key, "settings", "its expression cannot be evaluated: no such key: ready")
 
 	a.available(key, "token", "its expression cannot be evaluated: ")
-	a.until(key, "reported without the Secret", func(w ledger.WorkSeen) bool { return !strings.Contains(fmt.Sprint(w), "Y2FuYXJ5") })
+	a.until(key, "reported without the Secret", func(w protocol.WorkSeen) bool { return !strings.Contains(fmt.Sprint(w), "Y2FuYXJ5") })
 
 	a.sent.Reset()
 	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Running"}}`), metav1.PatchOptions{})
@@ -118,7 +118,7 @@ func TestAvailabilityExpressionOnTheLiveObjectIsIgnored(t *testing.T) {
 	a.Set([]*work.Work{suspended})
 	noError(t, situation{a, ns, "first"}.edit(ctx, `{"metadata":{"annotations":{"`+api.AvailableAnnotation+`":"true"}}}`))
 	noError(t, situation{a, ns, "second"}.edit(ctx, `{"data":{"key":"ready"}}`))
-	unavailable := func(w ledger.WorkSeen) string {
+	unavailable := func(w protocol.WorkSeen) string {
 		var names []string
 		for _, e := range w.Exceptions {
 			if !e.Available.OK {
@@ -127,7 +127,7 @@ func TestAvailabilityExpressionOnTheLiveObjectIsIgnored(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	a.until(key, "the second is available, the first is not", func(w ledger.WorkSeen) bool { return unavailable(w) == "first" })
+	a.until(key, "the second is available, the first is not", func(w protocol.WorkSeen) bool { return unavailable(w) == "first" })
 }
 
 // An object that asks to be kept is released when it is no longer wanted, and the rest is
@@ -161,7 +161,7 @@ func TestRetainedObjectIsReleased(t *testing.T) {
 	a.Set([]*work.Work{workOf("web", "3", annotated(configMap(ns, "stays", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))})
 	a.applied(key, "3")
 	a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
-	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+	a.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "stays", metav1.GetOptions{}); err != nil {
 		t.Errorf("with its placement: %v", err)
 	}
@@ -187,7 +187,7 @@ func TestRetainedObjectsDelayNoDeletion(t *testing.T) {
 	}
 	a.start()
 	a.Set([]*work.Work{workOf("web", "2", ms[:1]...)})
-	if seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Braked) > 0 {
+	if seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Braked) > 0 {
 		t.Errorf("held: %v", seen.Braked)
 	}
 	a.eventually("deleted, and the others released", func() (bool, error) {

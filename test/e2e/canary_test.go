@@ -25,8 +25,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/sopsfile"
@@ -320,7 +320,7 @@ func TestSecretQuotedByTheServerIsMasked(t *testing.T) {
 	}
 	a.Set(all)
 	for _, v := range all {
-		seen := a.until(v.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+		seen := a.until(v.Placement, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 		if len(seen.Exceptions) == 0 {
 			t.Errorf("%s: nothing failed", v.Placement)
 		}

@@ -16,16 +16,16 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // awaitDrift waits until the agent reports drift of an object.
-func (a *agent) awaitDrift(p api.PlacementKey, name, what string, ok func(ledger.Drift) bool) ledger.Drift {
+func (a *agent) awaitDrift(p api.PlacementKey, name, what string, ok func(protocol.Drift) bool) protocol.Drift {
 	a.t.Helper()
-	var found ledger.Drift
-	a.until(p, what, func(w ledger.WorkSeen) bool {
-		i := slices.IndexFunc(w.Drifts, func(d ledger.Drift) bool { return d.ID.Name == name })
+	var found protocol.Drift
+	a.until(p, what, func(w protocol.WorkSeen) bool {
+		i := slices.IndexFunc(w.Drifts, func(d protocol.Drift) bool { return d.ID.Name == name })
 		if i >= 0 {
 			found = w.Drifts[i]
 		}
@@ -35,7 +35,7 @@ func (a *agent) awaitDrift(p api.PlacementKey, name, what string, ok func(ledger
 }
 
 // driftText formats a drift without its times.
-func driftText(d ledger.Drift) string {
+func driftText(d protocol.Drift) string {
 	text := fmt.Sprintf("%s %s, %d times", d.ID.Name, d.State, d.Count)
 	if d.Deleted {
 		text += ", deleted"
@@ -66,10 +66,10 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), configMap(ns, "three", "a"), secret)})
 	a.applied(key, "1")
 	cms := a.client.CoreV1().ConfigMaps(ns)
-	repaired := func(n int) func(ledger.Drift) bool {
-		return func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == n }
+	repaired := func(n int) func(protocol.Drift) bool {
+		return func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Count == n }
 	}
-	is := func(d ledger.Drift, want string) {
+	is := func(d protocol.Drift, want string) {
 		t.Helper()
 		if got := driftText(d); got != want {
 			t.Errorf("reported: %s\nwant: %s", got, want)
@@ -91,12 +91,12 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 	noError(t, err)
 	is(a.awaitDrift(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
 
-	last := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 4 })
+	last := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Drifts) == 4 })
 	if raw, err := json.Marshal(last); err != nil || strings.Contains(string(raw), "canary") {
 		t.Errorf("a secret is reported: %s %v", raw, err)
 	}
 	a.stop()
-	a.startWith(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: last.Drifts}})
+	a.startWith(protocol.MemberRecord{Drifts: map[api.PlacementKey][]protocol.Drift{key: last.Drifts}})
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
@@ -104,7 +104,7 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 	if len(d.Paths) != 1 || d.Paths[0].ValueInHub != "a" || !d.FirstSeen.Equal(last.Drifts[0].FirstSeen) {
 		t.Errorf("after a restart: %+v", d)
 	}
-	a.until(key, "without what is not wanted any more", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 3 })
+	a.until(key, "without what is not wanted any more", func(w protocol.WorkSeen) bool { return len(w.Drifts) == 3 })
 }
 
 // Drift that is not reverted is reported with the manager that caused it, until it ends.
@@ -117,16 +117,16 @@ func TestStandingDriftIsRecorded(t *testing.T) {
 	a.Set([]*work.Work{w})
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-	d := a.awaitDrift(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
+	d := a.awaitDrift(key, "one", "standing", func(d protocol.Drift) bool { return d.State == api.DriftStanding })
 	if got, want := driftText(d), `one standing, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
-	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Exceptions) == 1 })
+	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Exceptions) == 1 })
 	if diffs := seen.Exceptions[0].Diffs; len(diffs) != 1 || len(diffs[0].By) != 1 || diffs[0].By[0].Manager != "kubectl-edit" {
 		t.Errorf("the exception: %+v", diffs)
 	}
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"a"}}`))
-	a.awaitDrift(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded || d.State == api.DriftRepaired })
+	a.awaitDrift(key, "one", "ended", func(d protocol.Drift) bool { return d.State == api.DriftEnded || d.State == api.DriftRepaired })
 }
 
 func deployment(namespace, name string, replicas int64, notes map[string]any) *work.Manifest {
@@ -169,7 +169,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	asks := map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas"}
 	a.Set([]*work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "manual", 2, nil), deployment(ns, "open", 2, asks))})
-	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Done && w.Applied() })
+	a.until(key, "applied", func(w protocol.WorkSeen) bool { return w.Done && w.Applied() })
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-scaler"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 9, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
@@ -182,7 +182,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 
 	for _, n := range []int32{5, 6} {
 		a.scale(ns, "web", "kube-controller-manager", n)
-		d := a.awaitDrift(key, "web", "contested", func(d ledger.Drift) bool {
+		d := a.awaitDrift(key, "web", "contested", func(d protocol.Drift) bool {
 			return d.State == api.DriftContested && len(d.Paths) == 1 && d.Paths[0].ValueInMember == fmt.Sprint(n)
 		})
 		want := fmt.Sprintf("web contested, 1 times; /spec/replicas %q→%q by [kube-controller-manager (Update through scale)]", "2", fmt.Sprint(n))
@@ -190,7 +190,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 			t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
 		}
 	}
-	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 1 })
+	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Drifts) == 1 })
 	if got := verdict(seen, "web"); got != `Applied, drift /spec/replicas "2"→"6"` || !seen.Applied() {
 		t.Errorf("the object: %s", got)
 	}
@@ -205,11 +205,11 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	next := deployment(ns, "web", 2, map[string]any{"note": "changed"})
 	open := deployment(ns, "open", 2, map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas", "note": "changed"})
 	a.Set([]*work.Work{workOf("web", "2", next, deployment(ns, "manual", 2, nil), open)})
-	a.until(key, "applied again", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && w.Applied() })
+	a.until(key, "applied again", func(w protocol.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && w.Applied() })
 	if web, open := a.replicas(ns, "web"), a.replicas(ns, "open"); web != 6 || open != 7 {
 		t.Errorf("a new version scaled to %d and %d", web, open)
 	}
-	a.awaitDrift(key, "open", "ignored", func(d ledger.Drift) bool { return d.State == api.DriftIgnored })
+	a.awaitDrift(key, "open", "ignored", func(d protocol.Drift) bool { return d.State == api.DriftIgnored })
 
 	noError(t, scalers.Delete(ctx, "web-scaler", metav1.DeleteOptions{}))
 	a.eventually("the autoscaler gone", func() (bool, error) {
@@ -219,7 +219,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	last := deployment(ns, "web", 3, map[string]any{"note": "changed again"})
 	a.Set([]*work.Work{workOf("web", "3", last, deployment(ns, "manual", 2, nil), open)})
 	a.eventually("what it left behind taken back", func() (bool, error) { return a.replicas(ns, "web") == 3, nil })
-	a.awaitDrift(key, "web", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.awaitDrift(key, "web", "ended", func(d protocol.Drift) bool { return d.State == api.DriftEnded })
 }
 
 // Taking over a workload with an autoscaler does not scale it.
@@ -235,7 +235,7 @@ func TestTakeOverKeepsTheReplicasOfAnAutoscaler(t *testing.T) {
 		a.scale(ns, name, "acme-autoscaler", 5)
 	}
 	a.Set([]*work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
-	d := a.awaitDrift(key, "web", "contested", func(d ledger.Drift) bool { return d.State == api.DriftContested })
+	d := a.awaitDrift(key, "web", "contested", func(d protocol.Drift) bool { return d.State == api.DriftContested })
 	if n := a.replicas(ns, "web"); n != 5 || !strings.Contains(d.Message, "acme-autoscaler") {
 		t.Errorf("scaled to %d: %s", n, d.Message)
 	}
@@ -256,7 +256,7 @@ func TestObjectCreatedAgainByOthersIsForeign(t *testing.T) {
 	noError(t, situation{a, ns, "one"}.create(ctx, "theirs", false))
 	a.start()
 	a.Set([]*work.Work{w})
-	seen := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	seen := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	if got := verdict(seen, "one"); got != api.NotTakenOver {
 		t.Errorf("it says %s", got)
 	}

@@ -21,8 +21,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -59,8 +59,8 @@ func TestFaultsOfOneObject(t *testing.T) {
 	}
 	start := time.Now()
 	a.Set([]*work.Work{workOf("web", "1", ms...)})
-	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	told := map[string]ledger.Verdict{}
+	w := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
+	told := map[string]protocol.Verdict{}
 	for _, e := range w.Exceptions {
 		told[e.ID.Name] = e.Applied
 	}
@@ -130,7 +130,7 @@ func TestHangingWriteTimesOut(t *testing.T) {
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	f.set("hang", fault{writesOf("stuck"), hanging})
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "stuck", "a"), configMap(ns, "fine", "a"))})
-	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	if got := verdictOf(w, "stuck"); !strings.Contains(got.Message(), "the API server did not answer in time") {
 		t.Errorf("it says: %s", got.Message())
 	}
@@ -141,25 +141,25 @@ func TestHangingWriteTimesOut(t *testing.T) {
 	a.applied(key, "1")
 }
 
-func verdictOf(w ledger.WorkSeen, name string) ledger.Verdict {
+func verdictOf(w protocol.WorkSeen, name string) protocol.Verdict {
 	for _, e := range w.Exceptions {
 		if e.ID.Name == name {
 			return e.Applied
 		}
 	}
-	return ledger.Verdict{OK: true}
+	return protocol.Verdict{OK: true}
 }
 
 // seen collects an agent's observations of its cluster.
 type seen struct {
 	mu  sync.Mutex
-	all []ledger.ClusterSeen
+	all []protocol.ClusterSeen
 }
 
 func (s *seen) watch(cfg *member.Config) {
 	report := cfg.Report
-	cfg.Report = func(o ledger.Observation) {
-		if c, ok := o.(ledger.ClusterSeen); ok {
+	cfg.Report = func(o protocol.Observation) {
+		if c, ok := o.(protocol.ClusterSeen); ok {
 			s.mu.Lock()
 			s.all = append(s.all, c)
 			s.mu.Unlock()
@@ -347,7 +347,7 @@ func TestObjectsWaitForTheirInventory(t *testing.T) {
 		refusing(500, metav1.StatusReasonInternalError, "etcdserver: no space"),
 	})
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
-	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	if got := verdictOf(w, "one"); !strings.Contains(got.Message(), "write inventory of crp/web") || !strings.Contains(got.Message(), "etcdserver: no space") {
 		t.Errorf("it says: %s", got.Message())
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Held drift stays until Git has the change, and then nothing but the inventory is written; or
@@ -22,15 +22,15 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	a.applied(key, "1")
 	one := situation{a, ns, "one"}
-	heldAt := func(value string) ledger.Drift {
+	heldAt := func(value string) protocol.Drift {
 		t.Helper()
-		return a.awaitDrift(key, "one", "held at "+value, func(d ledger.Drift) bool {
+		return a.awaitDrift(key, "one", "held at "+value, func(d protocol.Drift) bool {
 			return d.State == api.DriftHeld && len(d.Paths) == 1 && d.Paths[0].ValueInMember == value
 		})
 	}
-	resolve := func(d ledger.Drift, r ledger.DriftDecision) {
-		r.Fingerprint = ledger.Fingerprint(d.Paths, d.Digest)
-		a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: r})
+	resolve := func(d protocol.Drift, r protocol.DriftDecision) {
+		r.Fingerprint = protocol.Fingerprint(d.Paths, d.Digest)
+		a.SetDriftDecisions(protocol.DriftDecisions{{Placement: key, ID: d.ID}: r})
 	}
 	live := func() string {
 		t.Helper()
@@ -44,15 +44,15 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	a.sent.Reset()
 	noError(t, one.edit(ctx, `{"data":{"key":"b"}}`))
 	d := heldAt("b")
-	resolve(d, ledger.DriftDecision{Message: "offered as a pull request"})
-	a.awaitDrift(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
-	resolve(ledger.Drift{ID: d.ID}, ledger.DriftDecision{PutBack: true}) // with the ID of another change
-	if seen := a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() }); len(seen.Exceptions) != 1 || !seen.Exceptions[0].Applied.OK {
+	resolve(d, protocol.DriftDecision{Message: "offered as a pull request"})
+	a.awaitDrift(key, "one", "told what is waited for", func(d protocol.Drift) bool { return d.Message == "offered as a pull request" })
+	resolve(protocol.Drift{ID: d.ID}, protocol.DriftDecision{PutBack: true}) // with the ID of another change
+	if seen := a.until(key, "applied", func(w protocol.WorkSeen) bool { return w.Applied() }); len(seen.Exceptions) != 1 || !seen.Exceptions[0].Applied.OK {
 		t.Errorf("a held object does not count as applied: %+v", seen.Exceptions)
 	}
 
 	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
-	a.awaitDrift(key, "one", "accepted", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.awaitDrift(key, "one", "accepted", func(d protocol.Drift) bool { return d.State == api.DriftEnded })
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-2"), nil })
 	if objects, inventories := split(a.writes()); len(objects) > 0 || len(inventories) != 1 {
 		t.Errorf("written: %v %v", objects, inventories)
@@ -69,15 +69,15 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	noError(t, one.edit(ctx, `{"data":{"key":"c"}}`))
 	heldAt("c")
 	a.stop()
-	a.startWith(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: {d}}})
+	a.startWith(protocol.MemberRecord{Drifts: map[api.PlacementKey][]protocol.Drift{key: {d}}})
 	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
-	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done })
+	a.until(key, "all looked at", func(w protocol.WorkSeen) bool { return w.Done })
 	heldAt("c")
 	if got := live(); got != "c" {
 		t.Errorf("after a restart it is %q", got)
 	}
-	resolve(d, ledger.DriftDecision{PutBack: true, Message: "the pull request was closed"})
-	d = a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	resolve(d, protocol.DriftDecision{PutBack: true, Message: "the pull request was closed"})
+	d = a.awaitDrift(key, "one", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired })
 	if got := live(); got != "b" || d.Message != "the pull request was closed" {
 		t.Errorf("reverted to %q: %s", got, d.Message)
 	}
@@ -90,10 +90,10 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	noError(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same change again is held again
 	heldAt("c")
 	noError(t, one.edit(ctx, `{"data":{"key":"b"}}`))
-	a.awaitDrift(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.awaitDrift(key, "one", "ended", func(d protocol.Drift) bool { return d.State == api.DriftEnded })
 
 	noError(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
-	a.awaitDrift(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+	a.awaitDrift(key, "one", "created anew", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 }
 
 // A deleted object stays deleted until it is to be restored, or until Git does not have it any
@@ -106,16 +106,16 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	a.Set(both)
 	a.applied(key, "1")
 	objects := a.client.CoreV1().ConfigMaps(ns)
-	deleted := func() ledger.Drift {
+	deleted := func() protocol.Drift {
 		t.Helper()
 		noError(t, objects.Delete(ctx, "one", metav1.DeleteOptions{}))
-		return a.awaitDrift(key, "one", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Deleted })
+		return a.awaitDrift(key, "one", "held", func(d protocol.Drift) bool { return d.State == api.DriftHeld && d.Deleted })
 	}
 	d := deleted()
-	a.until(key, "applied and available", func(w ledger.WorkSeen) bool { return w.Applied() && w.Available() && len(w.Exceptions) == 0 })
+	a.until(key, "applied and available", func(w protocol.WorkSeen) bool { return w.Applied() && w.Available() && len(w.Exceptions) == 0 })
 
-	a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil, ""), PutBack: true, Message: "the pull request was closed"}})
-	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+	a.SetDriftDecisions(protocol.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: protocol.Fingerprint(nil, ""), PutBack: true, Message: "the pull request was closed"}})
+	a.awaitDrift(key, "one", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -123,15 +123,15 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	a.SetDriftDecisions(nil)
 	d = deleted()
 	a.stop()
-	a.startWith(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: {d}}})
+	a.startWith(protocol.MemberRecord{Drifts: map[api.PlacementKey][]protocol.Drift{key: {d}}})
 	a.Set(both)
-	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done && w.Available() })
+	a.until(key, "all looked at", func(w protocol.WorkSeen) bool { return w.Done && w.Available() })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after a restart: %v", err)
 	}
 
 	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "kept", "a"))})
-	a.until(key, "given up", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
+	a.until(key, "given up", func(w protocol.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
 }
 
 // The annotation of an object takes precedence over that of its placement, that over the one of
@@ -154,19 +154,19 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	for _, name := range []string{"held", "reverted"} {
 		noError(t, situation{a, ns, name}.edit(ctx, `{"data":{"key":"b"}}`))
 	}
-	a.awaitDrift(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Rule == "" })
-	a.awaitDrift(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Rule == "report" })
+	a.awaitDrift(key, "reverted", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Rule == "" })
+	a.awaitDrift(key, "held", "held", func(d protocol.Drift) bool { return d.State == api.DriftHeld && d.Rule == "report" })
 	placed("propose until 2030-01-31T00:00:00Z")
-	d := a.awaitDrift(key, "held", "held by another mode", func(d ledger.Drift) bool {
+	d := a.awaitDrift(key, "held", "held by another mode", func(d protocol.Drift) bool {
 		return d.State == api.DriftHeld && d.Rule == "propose until 2030-01-31T00:00:00Z"
 	})
-	a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true}})
+	a.SetDriftDecisions(protocol.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), Again: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
-	a.awaitDrift(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	a.awaitDrift(key, "held", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired })
 
 	cluster = "report"
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "held"}.edit(ctx, `{"data":{"key":"c"}}`))
-	a.awaitDrift(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Rule == "report" })
+	a.awaitDrift(key, "held", "held by the mode of the cluster", func(d protocol.Drift) bool { return d.State == api.DriftHeld && d.Rule == "report" })
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // keyedDefinition defines a kind whose lists are keyed by numbers, booleans, strings and
@@ -145,13 +145,13 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 	}
 	for i, n := range rounds {
 		a.Set([]*work.Work{labelled(n, objects()...)})
-		a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Revision.Hash == n && w.Done && w.Applied() })
+		a.until(key, "applied", func(w protocol.WorkSeen) bool { return w.Revision.Hash == n && w.Done && w.Applied() })
 		fence(n)
 		if got, want := undone(), float64(3*(i+1)); got != want {
 			t.Errorf("round %s: it found %v changes by others, and there were %v", n, got, want)
 		}
 	}
-	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) >= 3*len(rounds) })
+	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Drifts) >= 3*len(rounds) })
 	for _, d := range seen.Drifts {
 		if !strings.HasPrefix(d.ID.Name, "fence-") {
 			t.Errorf("drift that nobody caused: %s", driftText(d))
@@ -161,7 +161,7 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 	a.stop()
 	a.start()
 	a.Set([]*work.Work{labelled("5", objects()...)})
-	a.until(key, "applied after a restart", func(w ledger.WorkSeen) bool { return w.Done && w.Applied() })
+	a.until(key, "applied after a restart", func(w protocol.WorkSeen) bool { return w.Done && w.Applied() })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("writes after a restart: %v", got)
 	}

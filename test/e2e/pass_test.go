@@ -10,8 +10,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -37,7 +37,7 @@ func TestChangesDuringAPassAreDetected(t *testing.T) {
 		}
 	})
 	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"), deployment(ns, "last", 1, nil))})
-	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
+	a.awaitDrift(key, "one", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 	a.eventually("as it should be", func() (bool, error) {
 		one, err := a.get(ns, "one")
 		return err == nil && one.Data["key"] == "a", err
@@ -52,5 +52,5 @@ func TestChangesDuringAPassAreDetected(t *testing.T) {
 	a.Set([]*work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	noError(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
-	a.awaitDrift(key, "two", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
+	a.awaitDrift(key, "two", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -130,7 +130,7 @@ func TestRefusalsOfTheAPIServerAreReported(t *testing.T) {
 		w.Manifests = append(w.Manifests, test.object)
 	}
 	a.Set([]*work.Work{w})
-	got := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	got := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	for name, test := range tests {
 		v := verdictOf(got, name)
 		if v.OK || v.Reason != api.ManifestApplyFailed || !strings.Contains(v.Message(), test.want) {
@@ -150,7 +150,7 @@ func TestRefusalsOfTheAPIServerAreReported(t *testing.T) {
 			}
 		}
 	}
-	a.until(key, "fixed", func(w ledger.WorkSeen) bool {
+	a.until(key, "fixed", func(w protocol.WorkSeen) bool {
 		for name, test := range tests {
 			if test.mend != nil && !verdictOf(w, name).OK {
 				return false
@@ -171,7 +171,7 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	f.set("long", fault{writesOf("one"), refusing(422, metav1.StatusReasonInvalid, "it is all wrong: "+strings.Repeat("wrong ", 100_000))})
 	a.Set([]*work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"))})
-	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	if got := verdictOf(w, "one"); !strings.Contains(got.Message(), "it is all wrong: wrong") || len(got.Message()) > 10_000 {
 		t.Errorf("%d characters: %.200s", len(got.Message()), got.Message())
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // finalizeNamespace removes a deleted namespace, as the namespace controller, which does not run here,
@@ -47,7 +47,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 		noError(t, err)
 	}
 	finalizers(`["example.com/backup"]`)
-	waits := func(w ledger.WorkSeen) bool {
+	waits := func(w protocol.WorkSeen) bool {
 		return !w.Removed && slices.Equal(w.Remaining().Lingering, []api.ID{{Kind: "ConfigMap", Namespace: ns, Name: "held"}})
 	}
 	gone := []*work.Work{{Placement: key, Remove: true, AllowDelete: true}}
@@ -70,7 +70,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 		t.Errorf("after a restart: %v; inventories: %d", written, len(a.inventory()))
 	}
 	finalizers("null")
-	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed && len(w.Remaining().Lingering) == 0 })
+	a.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed && len(w.Remaining().Lingering) == 0 })
 	if len(a.inventory()) != 0 {
 		t.Error("the inventory is still there")
 	}
@@ -89,23 +89,23 @@ func TestPlacementRestoredBeforeItsObjectsAreGone(t *testing.T) {
 			a.Set(works)
 			a.applied(key, "1")
 			a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
-			a.until(key, "waiting", func(w ledger.WorkSeen) bool { return len(w.Remaining().Lingering) > 0 })
+			a.until(key, "waiting", func(w protocol.WorkSeen) bool { return len(w.Remaining().Lingering) > 0 })
 			if restarted {
 				a.stop()
 				a.start()
 			}
 			a.Set(works)
-			a.until(key, "not applied", func(w ledger.WorkSeen) bool {
-				return slices.ContainsFunc(w.Exceptions, func(s ledger.ObjectState) bool {
+			a.until(key, "not applied", func(w protocol.WorkSeen) bool {
+				return slices.ContainsFunc(w.Exceptions, func(s protocol.ObjectState) bool {
 					return s.ID.Kind == "Namespace" && !s.Applied.OK && strings.Contains(s.Applied.Message(), "it is created anew once it is gone")
 				})
 			})
 			finalizeNamespace(t, a.client, name)
-			a.until(key, "there again", func(w ledger.WorkSeen) bool { return w.Done && len(w.Exceptions) == 0 })
+			a.until(key, "there again", func(w protocol.WorkSeen) bool { return w.Done && len(w.Exceptions) == 0 })
 			if _, err := a.get(name, "one"); err != nil {
 				t.Error(err)
 			}
-			if last := a.until(key, "reported", func(ledger.WorkSeen) bool { return true }); len(last.Drifts) > 0 {
+			if last := a.until(key, "reported", func(protocol.WorkSeen) bool { return true }); len(last.Drifts) > 0 {
 				t.Errorf("it is reported as drift: %+v", last.Drifts)
 			}
 		})

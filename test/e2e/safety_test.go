@@ -12,7 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // owned creates a ConfigMap with an owner on the member.
@@ -44,7 +44,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 			}
 			a.Set([]*work.Work{alone, together})
 			a.applied(together.Placement, "1")
-			w := a.until(alone.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+			w := a.until(alone.Placement, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 			v := verdictOf(w, "owned")
 			if len(w.Exceptions) != 1 || v.Reason != api.FailedToTakeOver || !strings.Contains(v.Message(), "co-ownership is disallowed (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:owner") {
 				t.Errorf("it says %+v", w.Exceptions)
@@ -76,7 +76,7 @@ func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 			w := workOf("web", "1", configMap(ns, "equal", "a"), configMap(ns, "different", "a"), configMap(ns, "ours", "a"))
 			w.Strategy.WhenToTakeOver, w.Strategy.WhenToApply = api.TakeOverIfNoDiff, api.ApplyIfNotDrifted
 			a.Set([]*work.Work{w})
-			seen := a.until(w.Placement, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+			seen := a.until(w.Placement, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 			if got := verdict(seen, "different"); got != `FailedToTakeOver, diff /data/key "a"→"b"` {
 				t.Errorf("the different one: %s", got)
 			}
@@ -87,7 +87,7 @@ func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 				t.Errorf("the equal one: %s", got)
 			}
 			noError(t, situation{a, ns, "ours"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-			a.until(w.Placement, "drifted", func(w ledger.WorkSeen) bool {
+			a.until(w.Placement, "drifted", func(w protocol.WorkSeen) bool {
 				return verdict(w, "ours") == `FoundDrifts, drift /data/key "a"→"tampered"`
 			})
 		})
@@ -113,7 +113,7 @@ func TestLiveSecretInARefusalIsMasked(t *testing.T) {
 		})
 	}
 	a.Set([]*work.Work{workOf("web", "1", other("token"), other("second"))})
-	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	w := a.until(key, "tried", func(w protocol.WorkSeen) bool { return w.Done })
 	text := verdictOf(w, "token").Message()
 	if !strings.Contains(text, "may not change from") || strings.Contains(text, "canary") {
 		t.Errorf("it says %s", text)

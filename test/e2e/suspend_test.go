@@ -15,7 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
@@ -48,14 +48,14 @@ func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 			suspend(ns, w)
 			a.sent.Reset()
 			a.Set([]*work.Work{w})
-			a.until(key, "reported", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done })
+			a.until(key, "reported", func(w protocol.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done })
 			if _, err := cms.Patch(ctx, "cm-000", types.MergePatchType, []byte(`{"data":{"key":"tampered"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 				t.Fatal(err)
 			}
-			seen := a.until(key, "drift reported", func(w ledger.WorkSeen) bool {
-				return slices.ContainsFunc(w.Drifts, func(d ledger.Drift) bool { return d.ID.Name == "cm-000" && d.State == api.DriftStanding })
+			seen := a.until(key, "drift reported", func(w protocol.WorkSeen) bool {
+				return slices.ContainsFunc(w.Drifts, func(d protocol.Drift) bool { return d.ID.Name == "cm-000" && d.State == api.DriftStanding })
 			})
-			states := map[string]ledger.ObjectState{}
+			states := map[string]protocol.ObjectState{}
 			for _, e := range seen.Exceptions {
 				states[e.ID.Name] = e
 			}
@@ -74,7 +74,7 @@ func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 			resumed := *w
 			resumed.Suspended, resumed.SuspendedObjects = "", nil
 			a.Set([]*work.Work{&resumed})
-			a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() && len(w.Exceptions) == 0 })
+			a.until(key, "applied", func(w protocol.WorkSeen) bool { return w.Applied() && len(w.Exceptions) == 0 })
 			a.eventually("as wanted", func() (bool, error) {
 				list, err := cms.List(ctx, metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + a.fleet})
 				var got []string

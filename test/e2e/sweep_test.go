@@ -16,8 +16,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A lossy watch drops the events of objects whose name begins with "lost".
@@ -70,7 +70,7 @@ func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 	}, l.watch})
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "lost-edit", "a"), configMap(ns, "lost-deletion", "a"), configMap(ns, "other", "a"), deployment(ns, "web", 2, nil))})
-	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() })
+	a.until(key, "applied", func(w protocol.WorkSeen) bool { return w.Applied() })
 	swept := func() float64 { return metrics.Swept.Value("member-1") }
 	missed := func() float64 { return metrics.SweepMissed.Value("member-1") }
 	a.eventually("swept", func() (bool, error) { return swept() > 0, nil })
@@ -100,5 +100,5 @@ func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 	if text := said.String(); strings.Count(text, "no watch told") != 2 || !strings.Contains(text, "level=ERROR") {
 		t.Errorf("it says:\n%s", text)
 	}
-	a.awaitDrift(key, "lost-edit", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && len(d.By) == 1 })
+	a.awaitDrift(key, "lost-edit", "repaired", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && len(d.By) == 1 })
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
@@ -177,7 +177,7 @@ func orNone(s string) string {
 }
 
 // verdict returns the reported status of one object.
-func verdict(w ledger.WorkSeen, name string) string {
+func verdict(w protocol.WorkSeen, name string) string {
 	for _, e := range w.Exceptions {
 		if e.ID.Name != name {
 			continue
@@ -202,28 +202,28 @@ type firstPass struct {
 	want  int
 
 	mu       sync.Mutex
-	seen     map[api.PlacementKey]ledger.WorkSeen
+	seen     map[api.PlacementKey]protocol.WorkSeen
 	requests map[string][]string // by object
 	done     chan struct{}
 }
 
 func newFirstPass(a *agent, placements int) *firstPass {
-	return &firstPass{agent: a, want: placements, seen: map[api.PlacementKey]ledger.WorkSeen{}, done: make(chan struct{})}
+	return &firstPass{agent: a, want: placements, seen: map[api.PlacementKey]protocol.WorkSeen{}, done: make(chan struct{})}
 }
 
 // watch observes an agent. Reports are called from the goroutine that does everything else too,
 // so nothing happens during a call.
 func (f *firstPass) watch(cfg *member.Config) {
 	report := cfg.Report
-	cfg.Report = func(o ledger.Observation) {
-		if w, ok := o.(ledger.WorkSeen); ok && w.Done {
+	cfg.Report = func(o protocol.Observation) {
+		if w, ok := o.(protocol.WorkSeen); ok && w.Done {
 			f.take(w)
 		}
 		report(o)
 	}
 }
 
-func (f *firstPass) take(w ledger.WorkSeen) {
+func (f *firstPass) take(w protocol.WorkSeen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.requests != nil {
@@ -248,7 +248,7 @@ func (f *firstPass) take(w ledger.WorkSeen) {
 	close(f.done)
 }
 
-func (f *firstPass) wait(t *testing.T) (map[api.PlacementKey]ledger.WorkSeen, map[string][]string) {
+func (f *firstPass) wait(t *testing.T) (map[api.PlacementKey]protocol.WorkSeen, map[string][]string) {
 	t.Helper()
 	f.agent.eventually("through its first pass", func() (bool, error) {
 		select {
@@ -290,7 +290,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 				}
 				a.sent.Reset()
 				a.Set([]*work.Work{w})
-				seen := a.until(key, "compared", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == name })
+				seen := a.until(key, "compared", func(w protocol.WorkSeen) bool { return w.Done && w.Revision.Hash == name })
 				for _, q := range a.sent.Objects() {
 					if q.Method != http.MethodGet && q.Query.Get("dryRun") != "All" {
 						t.Errorf("it wrote: %s", q)
@@ -318,7 +318,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 	}
 	a.sent.Reset()
 	a.Set([]*work.Work{{Placement: key, Remove: true, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
-	a.until(key, "gone", func(w ledger.WorkSeen) bool { return w.Removed })
+	a.until(key, "gone", func(w protocol.WorkSeen) bool { return w.Removed })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("when it went: %v", got)
 	}
@@ -341,7 +341,7 @@ func TestSwitchedToReportDiff(t *testing.T) {
 	look.Strategy.Type = api.ReportDiff
 	a.sent.Reset()
 	a.Set([]*work.Work{look})
-	seen := a.until(key, "compared", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" })
+	seen := a.until(key, "compared", func(w protocol.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" })
 	if got := verdict(seen, "cm-000"); got != `FoundDiff, drift /data/key "b"→"a"` {
 		t.Errorf("it says: %s", got)
 	}
@@ -380,7 +380,7 @@ func TestChangesOfRefusedObjectsAreReported(t *testing.T) {
 	a.applied(kept.Placement, "1")
 	is := func(w *work.Work, name, want string) {
 		t.Helper()
-		a.until(w.Placement, want, func(seen ledger.WorkSeen) bool { return seen.Done && verdict(seen, name) == want })
+		a.until(w.Placement, want, func(seen protocol.WorkSeen) bool { return seen.Done && verdict(seen, name) == want })
 	}
 	edit := func(name, patch string) {
 		t.Helper()

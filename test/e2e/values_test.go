@@ -18,8 +18,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // applyAsGitfleet applies an object with one changed value, under gitfleet's own field manager: the
@@ -56,7 +56,7 @@ func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 	w := workOf("web", "1", one, two, web)
 	a.Set([]*work.Work{w})
 	a.allApplied(key, "1")
-	repaired := func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 }
+	repaired := func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 }
 
 	a.applyAsGitfleet(one, "tampered", "data", "key")
 	d := a.awaitDrift(key, "one", "repaired", repaired)
@@ -84,7 +84,7 @@ func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 // allApplied waits until all objects are applied, whether or not they are available.
 func (a *agent) allApplied(p api.PlacementKey, hash string) {
 	a.t.Helper()
-	a.until(p, "applied at "+hash, func(w ledger.WorkSeen) bool { return w.Revision.Hash == hash && w.Done && w.Applied() })
+	a.until(p, "applied at "+hash, func(w protocol.WorkSeen) bool { return w.Revision.Hash == hash && w.Done && w.Applied() })
 }
 
 // mutate has the API server itself change a value of ConfigMaps whose name begins with
@@ -148,7 +148,7 @@ func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 	w := workOf("web", "1", configMap(ns, "mutated", "a"), configMap(ns, "mutated-later", "a"), configMap(ns, "fence", "a"))
 	a.Set([]*work.Work{w})
 	a.allApplied(key, "1")
-	altered := func(d ledger.Drift) bool { return d.State == api.DriftAltered }
+	altered := func(d protocol.Drift) bool { return d.State == api.DriftAltered }
 	d := a.awaitDrift(key, "mutated", "altered", altered)
 	if got, want := driftText(d), `mutated altered, 0 times; /data/key "a"→"mutant" by []`; got != want || !strings.Contains(d.Message, "webhook") {
 		t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
@@ -168,7 +168,7 @@ func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 	fence := func(n int) {
 		t.Helper()
 		noError(t, situation{a, ns, "fence"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-		a.awaitDrift(key, "fence", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == n })
+		a.awaitDrift(key, "fence", "repaired", func(d protocol.Drift) bool { return d.State == api.DriftRepaired && d.Count == n })
 	}
 	fence(1)
 	if objects, _ := split(a.writes()); len(objects) != 1 || !strings.HasSuffix(objects[0], "/fence") {
@@ -189,7 +189,7 @@ func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 
 	end()
 	a.Check()
-	a.awaitDrift(key, "mutated", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	a.awaitDrift(key, "mutated", "repaired", func(d protocol.Drift) bool { return d.State == api.DriftRepaired })
 	if cm, err := a.get(ns, "mutated"); err != nil || cm.Data["key"] != "a" {
 		t.Errorf("it is %v, %v", cm.Data, err)
 	}
@@ -209,7 +209,7 @@ func TestFieldsMutatedDuringOtherWritesAreReported(t *testing.T) {
 	_, err := a.client.CoreV1().ConfigMaps(ns).Patch(ctx, "mutated", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
 	noError(t, err)
-	a.awaitDrift(key, "mutated", "altered", func(d ledger.Drift) bool { return d.State == api.DriftAltered })
+	a.awaitDrift(key, "mutated", "altered", func(d protocol.Drift) bool { return d.State == api.DriftAltered })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("it writes: %v", got)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -144,12 +144,12 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	}
 	finalizers(`["example.com/log"]`)
 	a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
-	a.until(key, "waiting for the pod", func(w ledger.WorkSeen) bool {
+	a.until(key, "waiting for the pod", func(w protocol.WorkSeen) bool {
 		return !w.Removed && slices.ContainsFunc(w.Remaining().Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
 			!slices.ContainsFunc(w.Remaining().Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
 	})
 	finalizers("null")
-	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+	a.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
 
 	// A definition is deleted with its objects, although those take a while: no trailer is
 	// needed, since they are all owned.
@@ -158,7 +158,7 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	a.applied(crd, "1")
 	a.Set([]*work.Work{{Placement: crd, Remove: true}})
 	a.eventually("the definition is going", func() (bool, error) {
-		w := a.until(crd, "reported", func(ledger.WorkSeen) bool { return true })
+		w := a.until(crd, "reported", func(protocol.WorkSeen) bool { return true })
 		if len(w.Braked) > 0 {
 			return false, fmt.Errorf("held: %v", w.Braked)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -64,7 +65,7 @@ func (s *Fleet) Commit(hash, author, subject, text string) {
 // Seen records that clusters are healthy.
 func (s *Fleet) Seen(clusters ...string) {
 	for _, c := range clusters {
-		s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.Now, Healthy: true, UID: "uid-" + c, Properties: map[string]string{
+		s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: c, At: s.Now, Healthy: true, UID: "uid-" + c, Properties: map[string]string{
 			"kubernetes-fleet.io/node-count": "3", "k8s.io/k8s-version": "v1.35.2", "resources.kubernetes-fleet.io/available-cpu": "7500m",
 		}})
 	}
@@ -72,7 +73,7 @@ func (s *Fleet) Seen(clusters ...string) {
 
 // Down records that a cluster does not answer.
 func (s *Fleet) Down(cluster, why string) {
-	s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: s.Now, Error: why})
+	s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: s.Now, Error: why})
 }
 
 // Turn plans and reports, after some time.
@@ -88,12 +89,12 @@ func (s *Fleet) Turn(after time.Duration) {
 
 // Says records that a placement on a cluster is as it was last assigned, and available, but
 // for what is given.
-func (s *Fleet) Says(cluster, placement string, more ...func(*ledger.WorkSeen)) {
+func (s *Fleet) Says(cluster, placement string, more ...func(*protocol.WorkSeen)) {
 	for _, w := range s.last.Works[cluster] {
 		if w.Placement.Name != placement {
 			continue
 		}
-		o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+		o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
 		for _, m := range more {
 			m(&o)
 		}
@@ -118,32 +119,32 @@ func (s *Fleet) SaysAll() {
 func ConfigMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
 
 // NotApplied is an object that cannot be applied.
-func NotApplied(name, why string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) {
-		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysNotApplied, Cause: why}})
+func NotApplied(name, why string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
+		w.Exceptions = append(w.Exceptions, protocol.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysNotApplied, Cause: why}})
 	}
 }
 
 // NotAvailable is an object that is not available yet.
-func NotAvailable(name, why string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) {
-		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: why}})
+func NotAvailable(name, why string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
+		w.Exceptions = append(w.Exceptions, protocol.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: why}})
 	}
 }
 
 // Failed is an object that is applied and will not work by itself.
-func Failed(name, why string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) {
+func Failed(name, why string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
 		NotAvailable(name, why)(w)
 		w.Exceptions[len(w.Exceptions)-1].Failure = why
 	}
 }
 
 // Contested is an object that somebody keeps changing.
-func Contested(name, by string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) {
+func Contested(name, by string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
 		actors := []api.Actor{{Manager: by, Operation: "Update", Time: w.At}}
-		w.Drifts = append(w.Drifts, ledger.Drift{
+		w.Drifts = append(w.Drifts, protocol.Drift{
 			ID: ConfigMap(name), Version: "v1", State: api.DriftContested, Count: 4, FirstSeen: w.At.Add(-time.Hour), LastSeen: w.At, By: actors,
 			Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInMember: "9", ValueInHub: "2"}, By: actors}},
 		})
@@ -151,30 +152,32 @@ func Contested(name, by string) func(*ledger.WorkSeen) {
 }
 
 // NotDeleted is an object whose deletion is refused.
-func NotDeleted(name, why string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) {
+func NotDeleted(name, why string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
 		of := w.Remaining()
-		of.DeletionErrors = append(of.DeletionErrors, ledger.DeletionError{ID: ConfigMap(name), Message: why})
+		of.DeletionErrors = append(of.DeletionErrors, protocol.DeletionError{ID: ConfigMap(name), Message: why})
 		w.Undeleted = &of
 	}
 }
 
 // Removed says that a placement is removed from a cluster.
-func Removed(w *ledger.WorkSeen) { w.Removed = true }
+func Removed(w *protocol.WorkSeen) { w.Removed = true }
 
 // Lingering is an object that was deleted and has a finalizer.
-func Lingering(name, finalizer string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) {
+func Lingering(name, finalizer string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
 		of := w.Remaining()
 		of.Lingering = append(of.Lingering, ConfigMap(name))
-		of.Finalizing = append(of.Finalizing, ledger.Finalizing{ID: ConfigMap(name), Finalizers: finalizer})
+		of.Finalizing = append(of.Finalizing, protocol.Finalizing{ID: ConfigMap(name), Finalizers: finalizer})
 		w.Undeleted = &of
 	}
 }
 
 // Held is an object whose deletion is held.
-func Held(name, why string) func(*ledger.WorkSeen) {
-	return func(w *ledger.WorkSeen) { w.Braked = append(w.Braked, ledger.Braked{ID: ConfigMap(name), Why: why}) }
+func Held(name, why string) func(*protocol.WorkSeen) {
+	return func(w *protocol.WorkSeen) {
+		w.Braked = append(w.Braked, protocol.Braked{ID: ConfigMap(name), Why: why})
+	}
 }
 
 // The commits of the fleets; the bad one is refused.
@@ -253,7 +256,7 @@ func Troubled(t testing.TB) *Fleet {
 // permissions are missing; another may not answer.
 func Away(t testing.TB, unreachable bool) *Fleet {
 	s := Settled(t)
-	s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
+	s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
 	clusters := []string{"ams", "ber", "chi"}
 	if unreachable {
 		s.Down("chi", "connection refused")

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A cluster is a simulated member cluster. It outlives its agents, has objects, and records
@@ -74,7 +74,7 @@ func (c *cluster) note(format string, args ...any) {
 // An agent applies works to a cluster.
 type agent struct {
 	*cluster
-	report func(ledger.Observation)
+	report func(protocol.Observation)
 	works  chan []*work.Work
 	leave  chan struct{}
 	left   chan struct{}
@@ -82,16 +82,16 @@ type agent struct {
 	onSet func([]*work.Work)
 }
 
-func newAgent(c *cluster, report func(ledger.Observation)) *agent {
+func newAgent(c *cluster, report func(protocol.Observation)) *agent {
 	return &agent{cluster: c, report: report, works: make(chan []*work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), onSet: func([]*work.Work) {}}
 }
 
 // SetMembership does nothing, since there is no other fleet, and no cluster has two names.
-func (a *agent) SetMembership(ledger.Membership) {}
+func (a *agent) SetMembership(protocol.Membership) {}
 
-func (a *agent) SetRecord(ledger.MemberRecord) {}
+func (a *agent) SetRecord(protocol.MemberRecord) {}
 
-func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
+func (a *agent) SetDriftDecisions(protocol.DriftDecisions) {}
 
 func (a *agent) Set(works []*work.Work) {
 	a.onSet(works)
@@ -152,14 +152,14 @@ func (a *agent) Run(ctx context.Context) {
 func (a *agent) probe(before bool) (answers bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	o := ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Healthy: !a.down, Error: "no answer"}
+	o := protocol.ClusterSeen{Cluster: a.name, At: time.Now(), Healthy: !a.down, Error: "no answer"}
 	if o.Healthy {
 		o.Error, o.UID, o.Properties = "", "uid-"+a.name, map[string]string{}
 	}
 	if o.Healthy && !before {
-		o.Holds = []ledger.InventorySeen{}
+		o.Holds = []protocol.InventorySeen{}
 		for _, key := range slices.SortedFunc(maps.Keys(a.owns), byKey) {
-			o.Holds = append(o.Holds, ledger.InventorySeen{Placement: key, Revision: a.owns[key]})
+			o.Holds = append(o.Holds, protocol.InventorySeen{Placement: key, Revision: a.owns[key]})
 		}
 	}
 	a.report(o)
@@ -252,20 +252,20 @@ func (a *agent) reportWork(w *work.Work, deleted []api.ID) {
 	if removed {
 		delete(a.owns, w.Placement)
 	}
-	o := ledger.WorkSeen{
+	o := protocol.WorkSeen{
 		Cluster: a.name, Placement: w.Placement, At: time.Now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: removed,
 	}
 	if n := len(deleted); n > 0 {
-		o.Deletions = []ledger.Deletion{{At: o.At, Commit: w.Cause.Commit, Why: w.Cause.Why, Objects: deleted[:min(n, ledger.MostDeletedObjects)], Total: n}}
+		o.Deletions = []protocol.Deletion{{At: o.At, Commit: w.Cause.Commit, Why: w.Cause.Why, Objects: deleted[:min(n, protocol.MostDeletedObjects)], Total: n}}
 	}
 	if a.failing[w.Placement.Name] && !w.Remove {
 		for _, m := range w.Manifests {
-			o.Exceptions = append(o.Exceptions, ledger.ObjectState{
+			o.Exceptions = append(o.Exceptions, protocol.ObjectState{
 				ID: m.ID, Version: "v1", Envelope: m.Envelope,
-				Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysNotApplied, Cause: "no"},
+				Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Sentence: api.SaysNotApplied, Cause: "no"},
 			})
 		}
-		slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+		slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
 	}
 	a.report(o)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -27,7 +28,7 @@ func healthyFleet(t *testing.T, clusters string) *scene {
 func TestBurstOfEventsCausesOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := healthyFleet(t, "east west")
-		var report func(ledger.Observation)
+		var report func(protocol.Observation)
 		s.member = func(a *agent) reconciler.Member { report = a.report; return a }
 		s.start()
 		defer s.stop()
@@ -39,7 +40,7 @@ func TestBurstOfEventsCausesOneTurn(t *testing.T) {
 		synctest.Wait() // members have applied their works
 		before := s.count()
 		for i := range 1000 {
-			report(ledger.ClusterSeen{Cluster: "west", At: time.Now(), Healthy: i%2 == 0, Error: "no answer"})
+			report(protocol.ClusterSeen{Cluster: "west", At: time.Now(), Healthy: i%2 == 0, Error: "no answer"})
 		}
 		goOn <- true
 		<-busy
@@ -117,7 +118,7 @@ func TestWorksAreSentAfterTheLedgerIsSaved(t *testing.T) {
 func TestObservationsAreSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := healthyFleet(t, "east west")
-		var report func(ledger.Observation)
+		var report func(protocol.Observation)
 		s.member = func(a *agent) reconciler.Member { report = a.report; return a }
 		s.start()
 		defer s.stop()
@@ -133,7 +134,7 @@ func TestObservationsAreSavedLater(t *testing.T) {
 		}
 		turns, saves := s.count(), s.store.count()
 		for _, name := range []string{"east", "west"} {
-			report(ledger.ClusterSeen{Cluster: name, At: time.Now(), Error: "no answer"})
+			report(protocol.ClusterSeen{Cluster: name, At: time.Now(), Error: "no answer"})
 			synctest.Wait()
 		}
 		if s.count() != turns+2 || s.store.count() != saves {

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -109,7 +110,7 @@ func (s *scene) start() {
 	s.end, s.done = cancel, make(chan error, 1)
 	s.loop = reconciler.New(reconciler.Config{
 		Source: s.source, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: s.store,
-		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+		Member: func(c *hub.Cluster, report func(protocol.Observation)) reconciler.Member {
 			return s.member(newAgent(s.cluster(c.Name), report))
 		},
 		Since: s.source.since, Metrics: s.metrics,

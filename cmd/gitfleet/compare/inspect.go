@@ -23,13 +23,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // An inspection is the state of one member as it was read.
 type inspection struct {
 	name    string
 	preview *member.Preview // nil if it does not answer
-	seen    ledger.ClusterSeen
+	seen    protocol.ClusterSeen
 	err     error
 }
 
@@ -56,9 +57,9 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 			}
 		}
 	}()
-	fleet := ledger.Fleet{Name: cfg.FleetName, ID: daemon.fleet.ID, Source: cfg.Source.Identity()}
+	fleet := protocol.Fleet{Name: cfg.FleetName, ID: daemon.fleet.ID, Source: cfg.Source.Identity()}
 	if fleet.ID == "" && cfg.Source.URL == "" {
-		fleet = ledger.Fleet{} // the fleet of the cluster cannot be told from another one of the same name
+		fleet = protocol.Fleet{} // the fleet of the cluster cannot be told from another one of the same name
 	}
 	p := finalPlan(s, inspections, fleet)
 	if err := d.find(p); err != nil {
@@ -110,14 +111,14 @@ func parallel(n int, do func(int)) {
 func inspect(ctx context.Context, cfg member.Config) *inspection {
 	l := &inspection{name: cfg.Name}
 	if l.preview, l.seen, l.err = member.Peek(ctx, cfg); l.err != nil {
-		l.seen = ledger.ClusterSeen{Cluster: cfg.Name, At: time.Now(), Error: l.err.Error()}
+		l.seen = protocol.ClusterSeen{Cluster: cfg.Name, At: time.Now(), Error: l.err.Error()}
 	}
 	return l
 }
 
 // finalPlan returns the daemon's plan once every rollout is finished. The state of the members
 // serves as its ledger, as after the loss of a ledger.
-func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.Plan {
+func finalPlan(s *hub.Snapshot, looks []*inspection, fleet protocol.Fleet) *plan.Plan {
 	now := time.Now()
 	in := plan.Input{InForce: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
 	in.Ledger.SetFleet(fleet)
@@ -131,7 +132,7 @@ func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.P
 			continue
 		}
 		for _, h := range l.seen.Holds {
-			in.Ledger.Fold(ledger.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, Revision: h.Revision, Done: true})
+			in.Ledger.Fold(protocol.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, Revision: h.Revision, Done: true})
 			if h.Revision.Commit != s.Commit.Hash {
 				in.Lost[h.Revision.Commit] = errNotRead
 			}

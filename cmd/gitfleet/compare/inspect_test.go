@@ -19,9 +19,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -44,7 +44,7 @@ func waitingOn(cluster, why string) *plan.OnCluster {
 // seen are the members of a fleet as they were read.
 func seen(names ...string) (all []*inspection) {
 	for _, name := range names {
-		all = append(all, &inspection{name: name, seen: ledger.ClusterSeen{Cluster: name, At: time.Now(), Healthy: true, UID: "uid-" + name}})
+		all = append(all, &inspection{name: name, seen: protocol.ClusterSeen{Cluster: name, At: time.Now(), Healthy: true, UID: "uid-" + name}})
 	}
 	return all
 }
@@ -52,7 +52,7 @@ func seen(names ...string) (all []*inspection) {
 // The plan is that after every rollout: no cluster waits for another.
 func TestFinalPlanHasNoRollouts(t *testing.T) {
 	s := snapshot(t, "configmap web/one 1\nplace web of web unavailable 1\n")
-	p := finalPlan(s, seen("ams", "ber"), ledger.Fleet{})
+	p := finalPlan(s, seen("ams", "ber"), protocol.Fleet{})
 	for _, name := range []string{"ams", "ber"} {
 		if len(p.Works[name]) != 1 || len(p.Works[name][0].Manifests) != 2 {
 			t.Errorf("%s gets %+v", name, p.Works[name])
@@ -72,8 +72,8 @@ func TestFinalPlanHasNoRollouts(t *testing.T) {
 // A member of another fleet is not compared, since nothing is written there.
 func TestFinalPlanLeavesMembersOfOtherFleets(t *testing.T) {
 	members := seen("ams", "ber")
-	members[1].seen.Owners = []ledger.Owner{{ID: "theirs", Source: "https://git.example.com/other"}}
-	finalPlan(snapshot(t, "place web of web\n"), members, ledger.Fleet{Name: "prod", ID: "ours"})
+	members[1].seen.Owners = []protocol.Owner{{ID: "theirs", Source: "https://git.example.com/other"}}
+	finalPlan(snapshot(t, "place web of web\n"), members, protocol.Fleet{Name: "prod", ID: "ours"})
 	if members[0].err != nil || members[1].err == nil {
 		t.Errorf("%v, and of another fleet: %v", members[0].err, members[1].err)
 	}
@@ -81,7 +81,7 @@ func TestFinalPlanLeavesMembersOfOtherFleets(t *testing.T) {
 
 // What is compared is a placement or an object; a name that is neither gets a suggestion.
 func TestFind(t *testing.T) {
-	p := finalPlan(snapshot(t, "configmap web/one 1\nplace web of web\n"), seen("ams", "ber"), ledger.Fleet{})
+	p := finalPlan(snapshot(t, "configmap web/one 1\nplace web of web\n"), seen("ams", "ber"), protocol.Fleet{})
 	web, other := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "other"}
 	one, two := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}
 	for name, test := range map[string]struct {

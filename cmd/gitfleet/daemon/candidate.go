@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
@@ -56,10 +57,10 @@ func newCandidate(c settings.Config, m *metrics, log *slog.Logger) (*candidate, 
 }
 
 // fleet returns the fleet in the ledger.
-func (c *candidate) fleet(ctx context.Context) (ledger.Fleet, error) {
+func (c *candidate) fleet(ctx context.Context) (protocol.Fleet, error) {
 	if c.shared != nil {
 		if err := c.reset.shared(ctx, c.shared, c.config); err != nil {
-			return ledger.Fleet{}, err
+			return protocol.Fleet{}, err
 		}
 	}
 	return c.store.Fleet()

@@ -28,8 +28,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/gate"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -116,7 +116,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	d.srv.Mount("GET /debug/log", tail)
 	defer runHistory(d.record)()
 	d.srv.SetLeader(d.candidate.checkLeader, d.candidate.leadsForCertain)
-	assumed, _ := cfg.Fleet(ledger.Fleet{}) // until the ledger, which may have another name, is read
+	assumed, _ := cfg.Fleet(protocol.Fleet{}) // until the ledger, which may have another name, is read
 	d.srv.SetFleet(assumed.Name, assumed.Source)
 	saved, err := savedFleet(ctx, d.candidate.fleet, d.srv, listener, log)
 	if ctx.Err() != nil {
@@ -187,7 +187,7 @@ func (d *daemon) connectForge(statusFleet string) error {
 	if err != nil {
 		return err
 	}
-	decided := func(all map[string]ledger.DriftDecisions) { d.loop.SetDriftDecisions(all) }
+	decided := func(all map[string]protocol.DriftDecisions) { d.loop.SetDriftDecisions(all) }
 	if d.proposals, err = newProposer(d.cfg, d.repo, d.remotes, shared, d.candidate.mayWrite, decided, d.recordEntries, func() { d.reviews.Wake() }, d.log); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (d *daemon) connectForge(statusFleet string) error {
 }
 
 // buildLoop creates the loop. Its reports go to the server, the proposer and the reviewer.
-func (d *daemon) buildLoop(fleet ledger.Fleet, traces *tracing.Tracer) {
+func (d *daemon) buildLoop(fleet protocol.Fleet, traces *tracing.Tracer) {
 	publish := fanOut(fanOut(d.publish, d.proposals.Observe), d.approvals.Observe)
 	if d.reviews != nil {
 		publish = fanOut(publish, d.reviews.Observe)

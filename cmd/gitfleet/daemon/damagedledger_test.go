@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/test/simulated"
 	"github.com/gitfleet/gitfleet/test/tempfile"
@@ -161,7 +162,7 @@ func TestResetOfTheLedgerOfReplicas(t *testing.T) {
 	if _, err := http.DefaultClient.Do(released); err != nil {
 		t.Fatal(err)
 	}
-	if fleet, err := c.fleet(t.Context()); err != nil || fleet != (ledger.Fleet{}) {
+	if fleet, err := c.fleet(t.Context()); err != nil || fleet != (protocol.Fleet{}) {
 		t.Errorf("a start with the setting: %+v, %v", fleet, err)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
@@ -56,7 +56,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 	return m, nil
 }
 
-func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+func (m *members) agent(c *hub.Cluster, report func(protocol.Observation)) reconciler.Member {
 	cfg := m.config(c)
 	if m.fence != nil {
 		connect := cfg.Connect

@@ -22,17 +22,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/command"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
 
 // newProposer returns the proposer, which decides about held drift, and offers it as pull
 // requests and issues if a forge is configured. Nothing is pushed while mayWrite returns an
 // error. opened is called after each pull request that was opened.
-func newProposer(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, mayWrite func() error, decided func(map[string]ledger.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
+func newProposer(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, mayWrite func() error, decided func(map[string]protocol.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
 	loader := c.Loader(remotes) // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, ByPlacement: c.Drift.ByPlacement(), ExpireAfter: c.Drift.ExpireAfter.Duration, Interval: max(time.Second, c.Forge.Interval.Duration),

@@ -11,7 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
@@ -23,7 +23,7 @@ const firstLedgerRetry, lastLedgerRetry = 250 * time.Millisecond, 5 * time.Secon
 // or refuses the request, it retries until ctx is done; meanwhile the server responds on the
 // listener that the daemon is starting. The log has the reason; the response does not, since
 // everybody may read it.
-func savedFleet(ctx context.Context, read func(context.Context) (ledger.Fleet, error), srv *server.Server, listener net.Listener, log *slog.Logger) (ledger.Fleet, error) {
+func savedFleet(ctx context.Context, read func(context.Context) (protocol.Fleet, error), srv *server.Server, listener net.Listener, log *slog.Logger) (protocol.Fleet, error) {
 	fleet, err := read(ctx)
 	tcp, ok := listener.(*net.TCPListener)
 	if !ok || !mayRecover(err) {
@@ -40,7 +40,7 @@ func savedFleet(ctx context.Context, read func(context.Context) (ledger.Fleet, e
 		case <-time.After(wait):
 		case served := <-ended: // also if ctx is done
 			stop()
-			return ledger.Fleet{}, errors.Join(served, ctx.Err())
+			return protocol.Fleet{}, errors.Join(served, ctx.Err())
 		}
 		before := err.Error()
 		if fleet, err = read(ctx); mayRecover(err) && err.Error() != before {

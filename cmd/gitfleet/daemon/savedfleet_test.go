@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
@@ -30,10 +31,10 @@ type remoteLedger struct {
 }
 
 // fleet reads the fleet.
-func (r *remoteLedger) fleet(context.Context) (ledger.Fleet, error) {
+func (r *remoteLedger) fleet(context.Context) (protocol.Fleet, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return ledger.Fleet{Name: "prod"}, r.err
+	return protocol.Fleet{Name: "prod"}, r.err
 }
 
 func (r *remoteLedger) fail(err error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // tolerableSkew is the tolerated difference of a member's clock. It is read from the header
@@ -48,7 +49,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 		return []check{{"repository", "", checkFail, err.Error(), ""}}
 	}
 	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
-	all, seen := make([][]check, len(s.Clusters)), make([]ledger.ClusterSeen, len(s.Clusters))
+	all, seen := make([][]check, len(s.Clusters)), make([]protocol.ClusterSeen, len(s.Clusters))
 	var group errgroup.Group
 	group.SetLimit(mostChecks)
 	for i, cluster := range s.Clusters {
@@ -64,9 +65,9 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 
 // checkIdentities returns a failed check for each member that is the same cluster as another one that
 // holds it.
-func checkIdentities(fleet string, seen []ledger.ClusterSeen) []check {
+func checkIdentities(fleet string, seen []protocol.ClusterSeen) []check {
 	l := ledger.New()
-	l.SetFleet(ledger.Fleet{Name: fleet})
+	l.SetFleet(protocol.Fleet{Name: fleet})
 	for _, o := range seen {
 		o.At = time.Time{} // which of them answered first does not matter
 		l.Fold(o)
@@ -83,11 +84,11 @@ func checkIdentities(fleet string, seen []ledger.ClusterSeen) []check {
 }
 
 // checkMember checks one member that shall get these works, and returns what it has seen of it.
-func checkMember(ctx context.Context, name string, works []*work.Work, cfg member.Config) ([]check, ledger.ClusterSeen) {
+func checkMember(ctx context.Context, name string, works []*work.Work, cfg member.Config) ([]check, protocol.ClusterSeen) {
 	clock := &clock{}
 	cfg.Wrap = clock.wrap
 	preview, seen, err := member.Peek(ctx, cfg)
-	failed := func(err error, fix string) ([]check, ledger.ClusterSeen) {
+	failed := func(err error, fix string) ([]check, protocol.ClusterSeen) {
 		return []check{{"member", name, checkFail, err.Error(), fix}}, seen
 	}
 	var missing *member.ForbiddenError

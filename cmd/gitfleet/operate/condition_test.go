@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
@@ -173,7 +173,7 @@ func TestProgressCountsPlacements(t *testing.T) {
 	if !strings.HasPrefix(now, "crp/web: ") && !strings.HasPrefix(now, "crp/spare: ") || !strings.Contains(now, "more placements") {
 		t.Errorf("progress: %s", now)
 	}
-	s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Error: "connection refused"})
+	s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Error: "connection refused"})
 	s.Turn(time.Second)
 	if _, _, now := progressOf(s.Report, []string{"crp/web"}, reports.SecondCommit); !strings.HasSuffix(now, "; unreachable: dal: connection refused") {
 		t.Errorf("progress with a member away: %s", now)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
@@ -34,9 +35,9 @@ func TestEmptySets(t *testing.T) {
 		"too few, not all yet": {three + "place web of web pick 3\n", "east west", nil, pending, true, "crp/web: could not find all clusters needed"},
 		"named, not connected": {three + "place web of web on east,west\n", "east", nil, pending, true, "crp/web is not on west: "},
 		"held by another fleet": {three + "place web of web\n", "", func(s *reports.Fleet) {
-			s.In.Ledger.SetFleet(ledger.Fleet{Name: "fleet", ID: "5f0c2a9e"})
+			s.In.Ledger.SetFleet(protocol.Fleet{Name: "fleet", ID: "5f0c2a9e"})
 			for _, c := range []string{"east", "west", "north"} {
-				s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.Now, Healthy: true, UID: c, Owners: []ledger.Owner{{ID: "0e1d2c3b", Source: "https://git.example.com/other"}}})
+				s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: c, At: s.Now, Healthy: true, UID: c, Owners: []protocol.Owner{{ID: "0e1d2c3b", Source: "https://git.example.com/other"}}})
 			}
 			s.Turn(time.Second)
 		}, impossible, true, "crp/web is not on east: another fleet named"},

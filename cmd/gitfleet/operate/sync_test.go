@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
@@ -60,7 +61,7 @@ func TestProgress(t *testing.T) {
 		"permissions missing": {func(s *reports.Fleet) {
 			s.Turn(time.Second)
 			for range 3 {
-				s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "ams", At: s.Now, Healthy: true, Forbidden: []string{"create, patch deployments.apps", "list secrets"}})
+				s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "ams", At: s.Now, Healthy: true, Forbidden: []string{"create, patch deployments.apps", "list secrets"}})
 				for _, c := range []string{"ams", "ber", "chi", "dal"} {
 					s.Says(c, "web", reports.NotApplied("one", "configmaps is forbidden"))
 				}
@@ -68,13 +69,13 @@ func TestProgress(t *testing.T) {
 			}
 		}, "crp/web", impossible, "\nams: permissions are missing: create, patch deployments.apps; list secrets: grant them"},
 		"cannot be used": {func(s *reports.Fleet) {
-			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
+			s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
 			s.SaysAll()
 		}, "crp/web", impossible, "crp/web on dal waits: permissions are missing: list configmaps"},
 		"removed where permissions are missing": {func(s *reports.Fleet) {
 			s.SaysAll()
 			s.Commit(reports.SecondCommit, "Grace Hopper", "Stop the web", strings.ReplaceAll(reports.Manifests, "place web", "# place web"))
-			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"delete configmaps"}})
+			s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"delete configmaps"}})
 			s.Turn(time.Second)
 			for _, c := range []string{"ams", "ber", "chi"} {
 				s.Says(c, "web", reports.Removed)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gitfleet/gitfleet/gitsource/remote"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Identity returns the repository, path and reference of the hub in a canonical form, which
@@ -53,8 +53,8 @@ func fleetNamePrefix(repository string) string {
 // Fleet returns the name and ID of the fleet. The name is that in the state directory, or
 // otherwise that of the configuration, or the default. The ID is that in the state directory,
 // or a new one.
-func (c Config) Fleet(saved ledger.Fleet) (ledger.Fleet, error) {
-	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.Identity()}
+func (c Config) Fleet(saved protocol.Fleet) (protocol.Fleet, error) {
+	f := protocol.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.Identity()}
 	switch {
 	case f.Name == "" && saved.Name != "":
 		f.Name = saved.Name

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 func TestSourceIdentity(t *testing.T) {
@@ -59,10 +59,10 @@ func TestDefaultFleetName(t *testing.T) {
 func TestFleetOfAStateDirectory(t *testing.T) {
 	source := SourceConfig{URL: "https://git.example.com/team/fleet", Path: "."}
 	derived := source.defaultFleetName()
-	saved := ledger.Fleet{Name: "shop", ID: "1234", Source: "git.example.com/team/before"}
+	saved := protocol.Fleet{Name: "shop", ID: "1234", Source: "git.example.com/team/before"}
 	tests := map[string]struct {
 		set       string
-		saved     ledger.Fleet
+		saved     protocol.Fleet
 		name, err string
 	}{
 		"first start, no name set":                {name: derived},
@@ -70,8 +70,8 @@ func TestFleetOfAStateDirectory(t *testing.T) {
 		"no name set, also after the URL changed": {saved: saved, name: "shop"},
 		"the same name set":                       {set: "shop", saved: saved, name: "shop"},
 		"another name set":                        {set: "store", saved: saved, err: `fleetName: the fleet in /state is "shop", and the configuration says "store"`},
-		"state of the version before":             {saved: ledger.Fleet{Name: "default"}, name: "default"},
-		"state of the version before, a name set": {set: "shop", saved: ledger.Fleet{Name: "default"}, name: "shop"},
+		"state of the version before":             {saved: protocol.Fleet{Name: "default"}, name: "default"},
+		"state of the version before, a name set": {set: "shop", saved: protocol.Fleet{Name: "default"}, name: "shop"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

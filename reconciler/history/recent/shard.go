@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // prefix begins the names of all shards. The ledger leaves such objects alone.
@@ -107,7 +107,7 @@ func (s *shard) shrink() {
 // encode returns the entries as compressed lines of JSON. If they are too large, it drops some; see shrink.
 func (s *shard) encode() ([]byte, error) {
 	for {
-		raw, err := ledger.Compress(func(w io.Writer) error {
+		raw, err := gzipped.Encode(func(w io.Writer) error {
 			lines := json.NewEncoder(w)
 			for i := range s.entries {
 				if err := lines.Encode(&s.entries[i]); err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 var web = api.PlacementKey{Name: "web"}
@@ -136,6 +136,6 @@ func TestSameValues(t *testing.T) {
 // recorded returns details as the record of altered fields has them.
 func recorded(list []api.PatchDetail) []api.PatchDetail {
 	m := Memory{}
-	m.Put(web, ledger.Drift{State: api.DriftAltered, Paths: Shorten(diff.Differences(nil, api.FieldManager, list))})
+	m.Put(web, protocol.Drift{State: api.DriftAltered, Paths: Shorten(diff.Differences(nil, api.FieldManager, list))})
 	return m.Altered(web, api.ID{})
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A Memory records the drift of objects, by placement. It outlives connections and, through the
 // ledger, also the agent.
-type Memory map[api.PlacementKey]map[api.ID]ledger.Drift
+type Memory map[api.PlacementKey]map[api.ID]protocol.Drift
 
 // The limits of the memory. A placement on a cluster is one record of the ledger, which is
 // written whenever a part of it changes.
@@ -33,17 +33,17 @@ const (
 // Put records a drift. If there are too many, it drops one that has ended, or otherwise the one
 // not seen for the longest time. Of held drifts, which wait for a decision, it drops the
 // newest.
-func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
+func (m Memory) Put(p api.PlacementKey, d protocol.Drift) {
 	of := m[p]
 	if of == nil {
-		of = map[api.ID]ledger.Drift{}
+		of = map[api.ID]protocol.Drift{}
 		m[p] = of
 	}
 	of[d.ID] = d
 	if len(of) <= mostDrifts {
 		return
 	}
-	limit, first := mostDrifts, func(a, b ledger.Drift) int {
+	limit, first := mostDrifts, func(a, b protocol.Drift) int {
 		switch present := a.State.Present(); {
 		case present == b.State.Present():
 			return cmp.Or(a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
@@ -54,9 +54,9 @@ func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
 		}
 	}
 	if d.State == api.DriftHeld {
-		limit, first = mostHeld, func(a, b ledger.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
+		limit, first = mostHeld, func(a, b protocol.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
 	}
-	var same []ledger.Drift
+	var same []protocol.Drift
 	for _, other := range of {
 		if (other.State == api.DriftHeld) == (d.State == api.DriftHeld) {
 			same = append(same, other)
@@ -68,12 +68,12 @@ func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
 }
 
 // List returns the recorded drifts of a placement, sorted by ID.
-func (m Memory) List(p api.PlacementKey) []ledger.Drift {
-	var out []ledger.Drift
+func (m Memory) List(p api.PlacementKey) []protocol.Drift {
+	var out []protocol.Drift
 	for _, d := range m[p] {
 		out = append(out, d)
 	}
-	slices.SortFunc(out, func(a, b ledger.Drift) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(out, func(a, b protocol.Drift) int { return a.ID.Compare(b.ID) })
 	return out
 }
 
@@ -102,11 +102,11 @@ func (m Memory) Forget(works map[api.PlacementKey]*work.Work) {
 
 // Record records the observed drift of an object of a placement. anew says that the object has
 // drifted once more.
-func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftState, now ledger.Drift, anew bool) {
+func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftState, now protocol.Drift, anew bool) {
 	id, at := of.ID, time.Now()
 	d, known := m[p][id]
 	if !known {
-		d = ledger.Drift{ID: id, FirstSeen: at, Since: at}
+		d = protocol.Drift{ID: id, FirstSeen: at, Since: at}
 	}
 	if !d.State.Present() || d.State != state && (d.State == api.DriftIgnored || d.State == api.DriftAltered) {
 		d.Since = at // ignored fields, and fields that a webhook changes, do not count as drift
@@ -124,7 +124,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 }
 
 // End records that a drift has ended.
-func (m Memory) End(p api.PlacementKey, d ledger.Drift) {
+func (m Memory) End(p api.PlacementKey, d protocol.Drift) {
 	d.State, d.Rule, d.Message = api.DriftEnded, "", ""
 	m.Put(p, d)
 }
@@ -150,7 +150,7 @@ func Shorten(list []api.Difference) []api.Difference {
 
 // Fingerprint returns the ledger's fingerprint of differences, as it is once they were recorded.
 func Fingerprint(list []api.Difference) string {
-	return ledger.Fingerprint(Shorten(list), digest(list))
+	return protocol.Fingerprint(Shorten(list), digest(list))
 }
 
 // digest identifies differences that could be mistaken for others once Shorten has dropped a part of

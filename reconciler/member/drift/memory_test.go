@@ -13,12 +13,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-func driftOf(name string, state api.DriftState, seen int) ledger.Drift {
+func driftOf(name string, state api.DriftState, seen int) protocol.Drift {
 	at := time.Date(2026, 11, 20, 12, 0, seen, 0, time.UTC)
-	return ledger.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, State: state, Count: 1, FirstSeen: at, LastSeen: at}
+	return protocol.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, State: state, Count: 1, FirstSeen: at, LastSeen: at}
 }
 
 // If there are very many objects, those that still differ are kept first, and then the newest.
@@ -50,19 +50,19 @@ func TestADriftIsShort(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: "theirs"}, "metadata": map[string]any{"managedFields": managers}}}
 	}
-	var kept []ledger.Drift
+	var kept []protocol.Drift
 	for _, end := range []string{"a", "b"} {
 		key := strings.Repeat("k", 1<<16) + end
 		m, p, of := Memory{}, api.PlacementKey{Name: "web"}, wanting("one")
 		found := diff.Differences(live(key), api.FieldManager, []api.PatchDetail{{Path: "/data/" + key, ValueInHub: "ours", ValueInMember: "theirs"}})
-		m.Record(p, of, api.DriftHeld, ledger.Drift{Paths: found, By: diff.Actors(found)}, true)
+		m.Record(p, of, api.DriftHeld, protocol.Drift{Paths: found, By: diff.Actors(found)}, true)
 		d := m[p][of.ID]
 		if text, err := json.Marshal(d); err != nil || len(text) > 20<<10 || len(d.By) == 0 {
 			t.Errorf("a drift takes %d bytes, %d actors: %v", len(text), len(d.By), err)
 		}
 		kept = append(kept, d)
 	}
-	if a, b := ledger.Fingerprint(kept[0].Paths, kept[0].Digest), ledger.Fingerprint(kept[1].Paths, kept[1].Digest); a == b {
+	if a, b := protocol.Fingerprint(kept[0].Paths, kept[0].Digest), protocol.Fingerprint(kept[1].Paths, kept[1].Digest); a == b {
 		t.Error("two drifts of different fields count as the same")
 	}
 }
@@ -93,7 +93,7 @@ func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 		begin, web := time.Now(), api.PlacementKey{Name: "web"}
 		change := func(state api.DriftState, anew bool, want time.Duration) {
 			t.Helper()
-			memory.Record(web, of, state, ledger.Drift{}, anew)
+			memory.Record(web, of, state, protocol.Drift{}, anew)
 			if d := memory[web][of.ID]; d.Since.Sub(begin) != want || !d.FirstSeen.Equal(begin) {
 				t.Errorf("since %s, first seen %s", d.Since, d.FirstSeen)
 			}
@@ -128,7 +128,7 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := api.PlacementKey{Name: "web"}
 			m := Memory{}
-			for _, d := range []ledger.Drift{driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)} {
+			for _, d := range []protocol.Drift{driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)} {
 				m.Put(p, d)
 			}
 			works := map[api.PlacementKey]*work.Work{}
@@ -171,9 +171,9 @@ func TestRememberedDifferencesAreShort(t *testing.T) {
 func TestChangesThatDifferInWhatIsNotRemembered(t *testing.T) {
 	fingerprint := func(paths ...api.Difference) string {
 		m, p, of := Memory{}, api.PlacementKey{Name: "web"}, wanting("one")
-		m.Record(p, of, api.DriftHeld, ledger.Drift{Paths: paths}, true)
+		m.Record(p, of, api.DriftHeld, protocol.Drift{Paths: paths}, true)
 		d := m[p][of.ID]
-		return ledger.Fingerprint(d.Paths, d.Digest)
+		return protocol.Fingerprint(d.Paths, d.Digest)
 	}
 	value := func(path, value string) api.Difference {
 		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInHub: "a", ValueInMember: value}}
@@ -196,7 +196,7 @@ func TestChangesThatDifferInWhatIsNotRemembered(t *testing.T) {
 	}
 	// What is remembered whole has the fingerprint that it has without a digest.
 	whole := []api.Difference{value("/data/a", "1")}
-	if fingerprint(whole...) != ledger.Fingerprint(whole, "") {
+	if fingerprint(whole...) != protocol.Fingerprint(whole, "") {
 		t.Error("the fingerprint of a change that is remembered whole has a digest in it")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -66,7 +66,7 @@ func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
 // packAdditions returns the bytes of an announcement.
 func packAdditions(additions map[api.PlacementKey]encoded) ([]byte, error) {
 	list := slices.SortedFunc(maps.Values(additions), func(a, b encoded) int { return a.Placement.Compare(b.Placement) })
-	return ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
+	return gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
 }
 
 func writeAnnouncement(ctx context.Context, st *Store, raw []byte) error {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -30,7 +30,7 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
-			raw, err := ledger.Compress(func(w io.Writer) error {
+			raw, err := gzipped.Encode(func(w io.Writer) error {
 				_, err := io.WriteString(w, text)
 				return err
 			})

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A claim is a ConfigMap on the cluster that records which fleet uses a fleet name there. Its
@@ -26,7 +26,7 @@ import (
 //
 // The claim has the labels of inventories, so that one list request reads both.
 type claim struct {
-	owner ledger.Owner
+	owner protocol.Owner
 	// member is the member as which the fleet holds the cluster; empty in claims of older versions.
 	member string
 	uid    types.UID

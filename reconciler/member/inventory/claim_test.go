@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -55,7 +55,7 @@ func TestClaimIsAdopted(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	save(t, storeFor(t, another, at), held(3))
 	s := storeFor(t, here, at)
-	s.membership.Adopted = []ledger.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
+	s.membership.Adopted = []protocol.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
 	save(t, s, load(t, s)[web])
 	late := storeFor(t, another, at)
 	if load(t, late); !late.HeldByOther() || late.claim.owner.ID != "ours" {

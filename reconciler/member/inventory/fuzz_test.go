@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -21,7 +21,7 @@ func FuzzUnpack(f *testing.F) {
 		raw := []byte(text)
 		if compressed {
 			var err error
-			if raw, err = ledger.Compress(func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			if raw, err = gzipped.Encode(func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
 				t.Fatal(err)
 			}
 		}

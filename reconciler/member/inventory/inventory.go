@@ -25,10 +25,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // An Inventory lists the objects that one placement owns on a cluster, and the revision that it
@@ -50,7 +51,7 @@ type Inventory struct {
 	// written is the digest of the inventory on the cluster; empty if it may not be there.
 	written string
 	// owner is the owner in the ConfigMaps on the cluster.
-	owner ledger.Owner
+	owner protocol.Owner
 	// serial is the serial number until which an addition of an announcement counts; zero for an inventory.
 	serial uint64
 }
@@ -127,7 +128,7 @@ func (inv *Inventory) encoded() encoded {
 // pack returns the inventory's bytes and their digest. Equal inventories give
 // equal bytes.
 func (inv *Inventory) pack() (raw []byte, digest string, err error) {
-	raw, err = ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(inv.encoded()) })
+	raw, err = gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(inv.encoded()) })
 	if err != nil {
 		return nil, "", err
 	}

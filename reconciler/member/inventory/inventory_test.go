@@ -20,9 +20,9 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -31,11 +31,11 @@ var web = api.PlacementKey{Name: "web"}
 // storeAt is a store of a fleet without an ID that talks to a server of the test.
 func storeAt(t *testing.T, h http.Handler) *Store {
 	t.Helper()
-	return storeFor(t, ledger.Fleet{}, h)
+	return storeFor(t, protocol.Fleet{}, h)
 }
 
 // storeFor is a store of a fleet at the same server as others.
-func storeFor(t *testing.T, f ledger.Fleet, h http.Handler) *Store {
+func storeFor(t *testing.T, f protocol.Fleet, h http.Handler) *Store {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
@@ -45,7 +45,7 @@ func storeFor(t *testing.T, f ledger.Fleet, h http.Handler) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return NewStore(c, ledger.Membership{Fleet: f}, Config{Cluster: "east", Fleet: "prod", Live: &observed.Objects{}, Log: log})
+	return NewStore(c, protocol.Membership{Fleet: f}, Config{Cluster: "east", Fleet: "prod", Live: &observed.Objects{}, Log: log})
 }
 
 func save(t *testing.T, st *Store, inv *Inventory) {

@@ -8,20 +8,20 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A membership is the one that a store writes for. While the fleet has no ID, every inventory with
 // its name counts as its own.
-type membership struct{ ledger.Membership }
+type membership struct{ protocol.Membership }
 
 // owner returns the owner that inventories of this fleet name.
-func (m *membership) owner() ledger.Owner { return ledger.Owner{ID: m.ID, Source: m.Source} }
+func (m *membership) owner() protocol.Owner { return protocol.Owner{ID: m.ID, Source: m.Source} }
 
 // adoption returns the adoption because of which inventories of an owner are taken over; nil if
 // there is none.
-func (m *membership) adoption(o ledger.Owner) *ledger.Adoption {
-	i := slices.IndexFunc(m.Adopted, func(x ledger.Adoption) bool { return x.ID == o.ID })
+func (m *membership) adoption(o protocol.Owner) *protocol.Adoption {
+	i := slices.IndexFunc(m.Adopted, func(x protocol.Adoption) bool { return x.ID == o.ID })
 	if i < 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (m *membership) adoption(o ledger.Owner) *ledger.Adoption {
 }
 
 // isOther reports whether an owner is another fleet, which was not adopted.
-func (m *membership) isOther(o ledger.Owner) bool {
+func (m *membership) isOther(o protocol.Owner) bool {
 	return o.ID != m.ID && m.adoption(o) == nil
 }
 
@@ -41,7 +41,7 @@ func (m *membership) annotate(annotations map[string]any) {
 }
 
 // SetMembership replaces the membership that the store writes for.
-func (st *Store) SetMembership(m ledger.Membership) { st.membership = membership{m} }
+func (st *Store) SetMembership(m protocol.Membership) { st.membership = membership{m} }
 
 // SetIdentity tells the store the UID of the connected cluster; empty if it could not be read.
 func (st *Store) SetIdentity(uid string) { st.uid = uid }
@@ -57,7 +57,7 @@ func (st *Store) Claimant() string {
 
 // Owners returns the fleets that the claim and the inventories on the cluster name, sorted. The
 // caller does not change them.
-func (st *Store) Owners() []ledger.Owner { return st.owners }
+func (st *Store) Owners() []protocol.Owner { return st.owners }
 
 // HeldByOther reports whether nothing may be written: the cluster has an inventory or the claim of
 // another fleet, another member of this fleet holds it, or it is not the cluster that the fleet has
@@ -87,11 +87,11 @@ func (st *Store) unidentified() bool {
 }
 
 // Holders returns the other fleets that hold the cluster.
-func (st *Store) Holders() []ledger.Owner {
+func (st *Store) Holders() []protocol.Owner {
 	if !st.heldByFleet() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(st.owners), func(o ledger.Owner) bool { return !st.membership.isOther(o) })
+	return slices.DeleteFunc(slices.Clone(st.owners), func(o protocol.Owner) bool { return !st.membership.isOther(o) })
 }
 
 // UpdateOwners computes the owners anew from the inventories that the cluster has, and reports
@@ -109,7 +109,7 @@ func (st *Store) UpdateOwners(all map[api.PlacementKey]*Inventory) (changed bool
 	if now = sorted(now); slices.Equal(now, st.owners) {
 		return false
 	}
-	st.owners = append([]ledger.Owner{}, now...)
+	st.owners = append([]protocol.Owner{}, now...)
 	return true
 }
 
@@ -179,8 +179,8 @@ func (st *Store) LostToOther(ctx context.Context, objects map[api.ID]bool) bool 
 }
 
 // ownerOf returns the owner of an inventory. commit is a commit that the inventory names.
-func (st *Store) ownerOf(annotations map[string]string, commit string) ledger.Owner {
-	o := ledger.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
+func (st *Store) ownerOf(annotations map[string]string, commit string) protocol.Owner {
+	o := protocol.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
 	if o.ID == "" && commit != "" && st.cfg.HasCommit != nil && !st.cfg.HasCommit(commit) {
 		o.UnknownCommit = commit
 	}
@@ -188,8 +188,8 @@ func (st *Store) ownerOf(annotations map[string]string, commit string) ledger.Ow
 }
 
 // sorted sorts owners, and removes duplicates.
-func sorted(list []ledger.Owner) []ledger.Owner {
-	slices.SortFunc(list, func(a, b ledger.Owner) int {
+func sorted(list []protocol.Owner) []protocol.Owner {
+	slices.SortFunc(list, func(a, b protocol.Owner) int {
 		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Source, b.Source), strings.Compare(a.UnknownCommit, b.UnknownCommit))
 	})
 	return slices.Compact(list)

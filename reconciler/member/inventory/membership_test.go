@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 var (
-	here    = ledger.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
-	another = ledger.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
+	here    = protocol.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
+	another = protocol.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
 )
 
 // Every part of an inventory names the owner, which can also be read from a damaged inventory.
@@ -22,7 +22,7 @@ func TestInventoriesNameTheirFleet(t *testing.T) {
 	save(t, storeFor(t, here, at), heavy(3))
 	s := storeFor(t, here, at)
 	load(t, s)
-	if s.HeldByOther() || !slices.Equal(s.owners, []ledger.Owner{{ID: "ours", Source: here.Source}}) {
+	if s.HeldByOther() || !slices.Equal(s.owners, []protocol.Owner{{ID: "ours", Source: here.Source}}) {
 		t.Errorf("owners: %v, foreign: %v", s.owners, s.HeldByOther())
 	}
 	for _, name := range at.Names() {
@@ -58,7 +58,7 @@ func TestTakenInventoryIsNotPutBack(t *testing.T) {
 			t.Errorf("the edited %s is taken for another fleet's", id)
 		}
 		taking := storeFor(t, another, at)
-		taking.membership.Adopted = []ledger.Adoption{{Cluster: "east", ID: "ours", By: "sam"}}
+		taking.membership.Adopted = []protocol.Adoption{{Cluster: "east", ID: "ours", By: "sam"}}
 		save(t, taking, held(3))
 		if !mine.LostToOther(t.Context(), touched) {
 			t.Errorf("%s that another fleet has taken is not noticed", id)
@@ -68,11 +68,11 @@ func TestTakenInventoryIsNotPutBack(t *testing.T) {
 
 func TestCommitsTellOldInventoriesApart(t *testing.T) {
 	at := apiserver.NewConfigMaps()
-	save(t, storeFor(t, ledger.Fleet{}, at), held(3))
+	save(t, storeFor(t, protocol.Fleet{}, at), held(3))
 	for commit, want := range map[string]string{"c1": "", "c2": "c1"} {
 		s := storeFor(t, here, at)
 		s.cfg.HasCommit = func(hash string) bool { return hash == commit }
-		if load(t, s); !slices.Equal(s.owners, []ledger.Owner{{UnknownCommit: want}}) {
+		if load(t, s); !slices.Equal(s.owners, []protocol.Owner{{UnknownCommit: want}}) {
 			t.Errorf("with commit %s: %v", commit, s.owners)
 		}
 	}

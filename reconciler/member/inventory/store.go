@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Config configures a store. All fields must be set except HasCommit and Serials.
@@ -68,7 +68,7 @@ type Store struct {
 	claim *claim
 	// owners are the fleets that inventories name, damaged those of inventories that cannot be
 	// read.
-	owners, damaged []ledger.Owner
+	owners, damaged []protocol.Owner
 	setBack         []api.PlacementKey
 	// present are the serial numbers on the cluster, as they were last read or written.
 	present Serials
@@ -82,7 +82,7 @@ type Store struct {
 }
 
 // NewStore returns a store that writes for a membership.
-func NewStore(conn *connection.Conn, m ledger.Membership, cfg Config) *Store {
+func NewStore(conn *connection.Conn, m protocol.Membership, cfg Config) *Store {
 	if cfg.Serials == nil {
 		cfg.Serials = Serials{}
 	}
@@ -104,7 +104,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		chunks[list[i].GetName()] = &list[i]
 	}
 	st.damaged, st.claim, st.announced, st.parts = nil, nil, nil, compact.Map[part]{}
-	owners := []ledger.Owner{}
+	owners := []protocol.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)
 		owners = append(owners, st.claim.owner)

@@ -16,10 +16,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Config configures a Prober. All fields must be set except UID and Version.
@@ -230,8 +230,8 @@ func (p *Result) overtakes(old *Result) {
 }
 
 // Seen returns the result as an observation.
-func (p Result) Seen(cluster string) ledger.ClusterSeen {
-	o := ledger.ClusterSeen{
+func (p Result) Seen(cluster string) protocol.ClusterSeen {
+	o := protocol.ClusterSeen{
 		Cluster: cluster, At: p.At, Healthy: p.Err == nil, UID: p.UID, Version: p.Version,
 		Properties: p.properties, Unread: p.unread, Namespaces: p.Namespaces, Unrenewed: p.Unrenewed,
 	}

@@ -20,9 +20,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -143,7 +143,7 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 		}
 		w.Write([]byte("ok")) // nolint:errcheck // the client may be gone
 	})))
-	told := make(chan ledger.ClusterSeen, 1000)
+	told := make(chan protocol.ClusterSeen, 1000)
 	pr.cfg.Interval = 5 * time.Millisecond
 	pr.cfg.Publish = func(r Result) { told <- r.Seen("east") }
 	ctx, cancel := context.WithCancel(t.Context())
@@ -300,7 +300,7 @@ func TestUnusableCredentialsArePublishedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		var last ledger.ClusterSeen
+		var last protocol.ClusterSeen
 		pr := New(c, Config{
 			Cluster: "east", Interval: time.Hour, Observe: 24 * time.Hour, Log: slog.New(slog.DiscardHandler), Publish: func(r Result) { last = r.Seen("east") },
 			Seconds: series.NewGauge("seconds", ""),

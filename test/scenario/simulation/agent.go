@@ -11,8 +11,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // An agent applies works to a host for one daemon, as a real one does: it writes the inventory,
@@ -22,7 +22,7 @@ type agent struct {
 	*host
 	name   string // of the member, which the host may have others of
 	d      *daemon
-	report func(ledger.Observation)
+	report func(protocol.Observation)
 
 	works    []*work.Work
 	hasWorks bool
@@ -52,7 +52,7 @@ type agent struct {
 	ended     bool
 	// membership is the one that the loop has sent, reportedFleet and reportedClaim are the other fleet and
 	// the claim last reported.
-	membership                   ledger.Membership
+	membership                   protocol.Membership
 	sawRestores                  int // see host.restores
 	reportedFleet, reportedClaim string
 }
@@ -93,12 +93,12 @@ func (a *agent) after(d time.Duration, do func()) {
 	})
 }
 
-func (a *agent) send(o ledger.Observation) { a.d.w.outbox = append(a.d.w.outbox, report{a, o}) }
+func (a *agent) send(o protocol.Observation) { a.d.w.outbox = append(a.d.w.outbox, report{a, o}) }
 
 // connect tries to reach the host for the first time.
 func (a *agent) connect() {
 	if a.down {
-		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer"})
+		a.send(protocol.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer"})
 		a.after(5*time.Second, a.connect)
 		return
 	}
@@ -127,7 +127,7 @@ func (a *agent) observe() {
 	case !a.connected:
 	case a.down:
 		a.healthy = false
-		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: a.uid()})
+		a.send(protocol.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: a.uid()})
 	case a.sawRestores != a.restores && !a.foreign():
 		a.healthy = true
 		a.beginAnew()
@@ -137,7 +137,7 @@ func (a *agent) observe() {
 		a.reportCluster()
 		a.startPass()
 	default:
-		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Healthy: true, Properties: map[string]string{}})
+		a.send(protocol.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Healthy: true, Properties: map[string]string{}})
 	}
 }
 

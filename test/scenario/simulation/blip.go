@@ -8,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // The objects of a cluster lose their availability for some time: by themselves, and because of what gitfleet does
@@ -68,7 +69,7 @@ type outage struct {
 }
 
 // recordOutage records what a report says about availability.
-func (m *observations) recordOutage(at bindingKey, o *ledger.WorkSeen, assigned placement.Revision) {
+func (m *observations) recordOutage(at bindingKey, o *protocol.WorkSeen, assigned placement.Revision) {
 	judged := o.WithoutSuspended()
 	switch x := m.outages[at]; {
 	case o.Revision.Hash != assigned.Hash || judged.Available():
@@ -96,7 +97,7 @@ func (m *observations) doubtOutages(holds func(at bindingKey) bool) {
 }
 
 // recordHealth records whether a cluster answers.
-func (m *observations) recordHealth(o ledger.ClusterSeen) {
+func (m *observations) recordHealth(o protocol.ClusterSeen) {
 	if o.Healthy == m.healthy[o.Cluster] {
 		return
 	}
@@ -181,7 +182,7 @@ func (t *decision) updateCounted(names []string) {
 
 // noteAvailable records that content was available on a cluster. Suspended objects do not count, but of a suspended placement
 // nothing is known.
-func (w *world) noteAvailable(o *ledger.WorkSeen) {
+func (w *world) noteAvailable(o *protocol.WorkSeen) {
 	at := bindingKey{o.Placement, o.Cluster}
 	judged := o.WithoutSuspended()
 	if !judged.Available() || o.Compared || judged != o && w.saved.suspended(at, w.now()) {

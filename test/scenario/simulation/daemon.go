@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -77,7 +78,7 @@ func (w *world) start() {
 	go func() { d.done <- d.loop.Run(ctx) }()
 }
 
-func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+func (d *daemon) member(c *hub.Cluster, report func(protocol.Observation)) reconciler.Member {
 	w := d.w
 	d.waitWhileStopped()
 	w.mu.Lock()

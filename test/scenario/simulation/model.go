@@ -8,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A model is the simulation's own record of decisions and observations, independent of the
@@ -137,9 +138,9 @@ func (m *observations) clone() *observations {
 }
 
 // record records an observation.
-func (w *world) record(o ledger.Observation) {
+func (w *world) record(o protocol.Observation) {
 	switch o := o.(type) {
-	case ledger.ClusterSeen:
+	case protocol.ClusterSeen:
 		w.saved.reported[o.Cluster] = true
 		w.saved.recordHealth(o)
 		if w.decided == w.saved && len(o.Holds) > 0 {
@@ -157,7 +158,7 @@ func (w *world) record(o ledger.Observation) {
 			w.saved.found[h.Placement] = w.saved.found[h.Placement] || w.decided.entries[h.Placement] == nil
 			w.decided.rebuild(o, h)
 		}
-	case ledger.WorkSeen:
+	case protocol.WorkSeen:
 		// A removal that is reported after the placement was selected again is an earlier one.
 		if b, ok := w.decided.binding(bindingKey{o.Placement, o.Cluster}); !o.Removed || !ok || b.Removing {
 			w.saved.recordWork(o)
@@ -176,7 +177,7 @@ func (b *model) copy() *model {
 }
 
 // rebuild records what a cluster holds after the ledger was lost.
-func (b *model) rebuild(o ledger.ClusterSeen, h ledger.InventorySeen) {
+func (b *model) rebuild(o protocol.ClusterSeen, h protocol.InventorySeen) {
 	if b.entries[h.Placement] == nil {
 		b.entries[h.Placement] = map[string]*ledger.Entry{}
 	}
@@ -186,7 +187,7 @@ func (b *model) rebuild(o ledger.ClusterSeen, h ledger.InventorySeen) {
 	}
 }
 
-func (b *model) recordWork(o ledger.WorkSeen) {
+func (b *model) recordWork(o protocol.WorkSeen) {
 	at := bindingKey{o.Placement, o.Cluster}
 	was := b.reports[at]
 	now := workReport{

@@ -6,6 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -21,9 +22,9 @@ type Mutant struct {
 	Applies   func([]*work.Work) []*work.Work
 	Publishes func(*status.Report)
 	// Joins changes the membership that a member is sent.
-	Joins func(*ledger.Membership)
+	Joins func(*protocol.Membership)
 	// Notices changes what a member reports of its cluster.
-	Notices func(*ledger.ClusterSeen)
+	Notices func(*protocol.ClusterSeen)
 	// Removes changes what has to go from an object with an apply. Hurries says that no deletion waits for another one.
 	Removes func(diff.Removal) diff.Removal
 	Hurries bool
@@ -67,13 +68,13 @@ func (m Mutant) applies(works []*work.Work) []*work.Work {
 	return m.Applies(copies(works))
 }
 
-func (m Mutant) joins(to *ledger.Membership) {
+func (m Mutant) joins(to *protocol.Membership) {
 	if m.Joins != nil {
 		m.Joins(to)
 	}
 }
 
-func (m Mutant) notices(o *ledger.ClusterSeen) {
+func (m Mutant) notices(o *protocol.ClusterSeen) {
 	if m.Notices != nil {
 		m.Notices(o)
 	}

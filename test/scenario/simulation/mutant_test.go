@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -187,7 +188,7 @@ var mutants = map[string]Mutant{
 	invariantForeign: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, name := range l.Clusters() {
 			for _, o := range l.Cluster(name).Rivals {
-				l.Adopt(ledger.Adoption{Cluster: name, ID: o.ID, By: "nobody", At: time.Now()})
+				l.Adopt(protocol.Adoption{Cluster: name, ID: o.ID, By: "nobody", At: time.Now()})
 			}
 		}
 	}},
@@ -228,7 +229,7 @@ var mutants = map[string]Mutant{
 			d.Internal = "internal error: division by zero"
 		}
 	}},
-	invariantHolder: {Joins: func(m *ledger.Membership) { m.Fleet = ledger.Fleet{} }},
+	invariantHolder: {Joins: func(m *protocol.Membership) { m.Fleet = protocol.Fleet{} }},
 	invariantTerm: {Updates: func(s *secrets, name string, value []byte, _ string) (string, error) {
 		return s.Update(name, value, strconv.Itoa(s.versions[name]))
 	}},

@@ -7,12 +7,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 const invariantForeign = "nothing is written to a cluster that another fleet of the same name holds until a user adopts it"
 
 // ourFleet is the fleet of the daemon.
-var ourFleet = ledger.Fleet{Name: "fleet", ID: "00000000-ours", Source: "https://git.example/fleet"}
+var ourFleet = protocol.Fleet{Name: "fleet", ID: "00000000-ours", Source: "https://git.example/fleet"}
 
 // otherFleets are the IDs of other fleets of the same name, from another repository.
 var otherFleets = []string{"11111111-theirs", "22222222-theirs"}
@@ -43,13 +44,13 @@ func (w *world) changeFleets(r *rand.Rand) {
 }
 
 // SetRecord implements reconciler.Member. Simulated members have no drift.
-func (a *agent) SetRecord(ledger.MemberRecord) {}
+func (a *agent) SetRecord(protocol.MemberRecord) {}
 
 // Resolve implements reconciler.Member. Simulated members hold no drift.
-func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
+func (a *agent) SetDriftDecisions(protocol.DriftDecisions) {}
 
 // SetMembership implements reconciler.Member.
-func (a *agent) SetMembership(now ledger.Membership) {
+func (a *agent) SetMembership(now protocol.Membership) {
 	a.d.waitWhileStopped()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
@@ -76,24 +77,24 @@ func (a *agent) foreign() bool {
 
 // heldByFleet reports whether another fleet holds the host.
 func (a *agent) heldByFleet() bool {
-	return a.otherFleet != "" && !slices.ContainsFunc(a.membership.Adopted, func(x ledger.Adoption) bool { return x.ID == a.otherFleet })
+	return a.otherFleet != "" && !slices.ContainsFunc(a.membership.Adopted, func(x protocol.Adoption) bool { return x.ID == a.otherFleet })
 }
 
 // reportCluster reports everything that can be observed on a host.
 func (a *agent) reportCluster() {
 	a.reportedFleet, a.reportedClaim = a.otherFleet, a.claim
-	o := ledger.ClusterSeen{
+	o := protocol.ClusterSeen{
 		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: a.uid(), Claimant: a.claim,
-		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.InventorySeen{}, Owners: []ledger.Owner{},
+		Properties: map[string]string{}, Namespaces: []string{}, Holds: []protocol.InventorySeen{}, Owners: []protocol.Owner{},
 	}
 	for _, key := range a.keys() {
-		o.Holds = append(o.Holds, ledger.InventorySeen{Placement: key, Revision: a.inventories[key].revision, Abandon: a.inventories[key].abandon})
+		o.Holds = append(o.Holds, protocol.InventorySeen{Placement: key, Revision: a.inventories[key].revision, Abandon: a.inventories[key].abandon})
 	}
 	if len(o.Holds) > 0 {
-		o.Owners = append(o.Owners, ledger.Owner{ID: ourFleet.ID, Source: ourFleet.Source})
+		o.Owners = append(o.Owners, protocol.Owner{ID: ourFleet.ID, Source: ourFleet.Source})
 	}
 	if a.otherFleet != "" {
-		o.Owners = append(o.Owners, ledger.Owner{ID: a.otherFleet, Source: "https://git.example/other"})
+		o.Owners = append(o.Owners, protocol.Owner{ID: a.otherFleet, Source: "https://git.example/other"})
 	}
 	o.Restored = a.restored()
 	a.d.w.mutant.notices(&o)
@@ -117,7 +118,7 @@ func (a *agent) takeOverFleet() {
 }
 
 // recordFleets records the fleets that a cluster reports.
-func (m *observations) recordFleets(o ledger.ClusterSeen) {
+func (m *observations) recordFleets(o protocol.ClusterSeen) {
 	if o.Owners == nil {
 		return
 	}
@@ -152,7 +153,7 @@ func (w *world) recordAdoptions(l *ledger.Ledger) {
 	m := w.savedModelObservations()
 	for name, foreign := range m.foreign {
 		h := w.hostOf(name)
-		if foreign && h != nil && h.otherFleetAdopted && slices.ContainsFunc(l.Adopted(name), func(x ledger.Adoption) bool { return x.ID == h.otherFleet }) {
+		if foreign && h != nil && h.otherFleetAdopted && slices.ContainsFunc(l.Adopted(name), func(x protocol.Adoption) bool { return x.ID == h.otherFleet }) {
 			m.foreign[name], m.adopted[name] = false, h.otherFleet
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // In some scenarios commits remove parts of objects, which others have changed or applied as well.
@@ -218,7 +218,7 @@ func (p part) pointer(u *unstructured.Unstructured) string {
 }
 
 // stays returns the state of an applied object that still has what Git has removed; false if it does not.
-func (t *liveObject) stays(m *work.Manifest) (s ledger.ObjectState, stays bool) {
+func (t *liveObject) stays(m *work.Manifest) (s protocol.ObjectState, stays bool) {
 	left := t.left
 	if left != "" {
 		left = left.In(t.stored, m.Object.Content)
@@ -226,7 +226,7 @@ func (t *liveObject) stays(m *work.Manifest) (s ledger.ObjectState, stays bool) 
 	if left == "" {
 		return s, false
 	}
-	s.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied, Cause: "applied, but what Git has removed is still there"}
+	s.Applied = protocol.Verdict{OK: true, Reason: api.ManifestApplied, Cause: "applied, but what Git has removed is still there"}
 	s.Diffs, s.Drift, s.FirstSeen, s.LastSeen = left.Differences(t.stored, api.FieldManager), true, t.since, t.since
 	return s, true
 }

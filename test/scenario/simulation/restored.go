@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Clusters are restored from backups, as a whole or only their inventories, while gitfleet runs or does not.
@@ -108,9 +108,9 @@ func (a *agent) listUnlisted() {
 }
 
 // restored returns the restore of the host for a report; zero if there was none.
-func (a *agent) restored() ledger.Restore {
+func (a *agent) restored() protocol.Restore {
 	if a.restores == 0 {
-		return ledger.Restore{}
+		return protocol.Restore{}
 	}
-	return ledger.Restore{At: a.d.w.now(), Why: "it was restored"}
+	return protocol.Restore{At: a.d.w.now(), Why: "it was restored"}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // Restored clusters end as rendered. If a member does not read its inventories again after a restore, they do not: what
@@ -24,7 +24,7 @@ func TestRestoredClustersEndAsRendered(t *testing.T) {
 	}
 	for seed := uint64(7); seed < 100*restoresShare && !noticed; seed += restoresShare {
 		sc := NewScenario(seed)
-		sc.Mutant = Mutant{Notices: func(o *ledger.ClusterSeen) {
+		sc.Mutant = Mutant{Notices: func(o *protocol.ClusterSeen) {
 			if !o.Restored.At.IsZero() {
 				o.Holds = nil
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // reportWorks reports the state of all works if it has changed.
@@ -34,24 +34,24 @@ func (a *agent) reportWorks(works []*work.Work) {
 }
 
 // heldDeletions returns the objects that a work no longer has and whose deletion is held.
-func (a *agent) heldDeletions(w *work.Work) []ledger.Braked {
+func (a *agent) heldDeletions(w *work.Work) []protocol.Braked {
 	inv := a.inventories[w.Placement]
 	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
 		return nil
 	}
-	var out []ledger.Braked
+	var out []protocol.Braked
 	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
 		if why := w.Held(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
-			out = append(out, ledger.Braked{ID: id, Why: why})
+			out = append(out, protocol.Braked{ID: id, Why: why})
 		}
 	}
 	return out
 }
 
 // workSeen returns the report of a work, and when that changes by itself; zero if it does not.
-func (a *agent) workSeen(w *work.Work) (o ledger.WorkSeen, changes time.Time) {
+func (a *agent) workSeen(w *work.Work) (o protocol.WorkSeen, changes time.Time) {
 	now := time.Now()
-	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.heldDeletions(w), Wrote: a.wrote[w.Placement]}
+	o = protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.heldDeletions(w), Wrote: a.wrote[w.Placement]}
 	delete(a.wrote, w.Placement)
 	if w.Remove {
 		o.Removed = a.inventories[w.Placement] == nil
@@ -61,14 +61,14 @@ func (a *agent) workSeen(w *work.Work) (o ledger.WorkSeen, changes time.Time) {
 		return o, changes
 	}
 	for _, m := range w.Manifests {
-		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
+		state := protocol.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: protocol.Verdict{OK: true}}
 		if !a.applied(w, m) && w.SuspendedReason(m.ID) != "" {
-			state.Applied = ledger.Verdict{Reason: api.Suspended, Cause: w.SuspendedReason(m.ID)}
+			state.Applied = protocol.Verdict{Reason: api.Suspended, Cause: w.SuspendedReason(m.ID)}
 			o.Exceptions = append(o.Exceptions, state)
 			continue
 		}
 		if !a.applied(w, m) {
-			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Cause: "the API server refuses it"}
+			state.Applied = protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "the API server refuses it"}
 			if t := a.objects[m.ID]; t != nil && !t.goneAt.IsZero() {
 				state.Applied.Cause, state.Pending = "it is being deleted", true
 			}
@@ -100,9 +100,9 @@ func (a *agent) workSeen(w *work.Work) (o ledger.WorkSeen, changes time.Time) {
 		if w.SuspendedReason(m.ID) != "" {
 			state.Applied.Reason = api.Suspended
 		}
-		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not yet"}
+		state.Available = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not yet"}
 		o.Exceptions = append(o.Exceptions, state)
 	}
-	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
 	return o, changes
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -101,7 +101,7 @@ func NewLoaders() *Loaders {
 // A report is an observation that is not delivered yet.
 type report struct {
 	from *agent
-	ledger.Observation
+	protocol.Observation
 }
 
 // A Violation is an invariant that was violated, and how.

@@ -1,4 +1,4 @@
-package ledger
+package protocol
 
 import (
 	"crypto/sha256"
@@ -40,18 +40,6 @@ type Drift struct {
 	// By are the actors who changed the object, the newest first; empty if they are not known,
 	// as for a deletion.
 	By []api.Actor `json:",omitempty"`
-}
-
-// Drifts returns the drifts on a cluster, by placement, as last reported. They must not be
-// changed.
-func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]Drift {
-	out := map[api.PlacementKey][]Drift{}
-	for key, p := range l.placements {
-		if e := p.entries.of(cluster); e != nil && len(e.drifts()) > 0 {
-			out[key] = e.drifts()
-		}
-	}
-	return out
 }
 
 // A DriftDecision is the decision about one held drift: an object that others have changed and

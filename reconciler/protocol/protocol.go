@@ -1,4 +1,8 @@
-package ledger
+// Package protocol has the values that the reconcile loop and the agents of member clusters exchange.
+//
+// An agent starts with a [MemberRecord] and is sent a [Membership] and [DriftDecisions], besides works. It answers
+// with an [Observation] of its cluster or of one work. The loop keeps these in its ledger; neither side changes them.
+package protocol
 
 import (
 	"cmp"
@@ -11,11 +15,10 @@ import (
 
 // An Observation is a report of a member: a [ClusterSeen] or a [WorkSeen]. It is complete, not
 // a delta, and immutable.
-type Observation interface {
-	// fold adds the observation to a ledger, and reports whether anything has changed that matters to
-	// a plan or a report.
-	fold(l *Ledger) bool
-}
+type Observation interface{ observation() }
+
+func (ClusterSeen) observation() {}
+func (WorkSeen) observation()    {}
 
 // A ClusterSeen is the result of one probe of a cluster. Its texts have no secrets.
 type ClusterSeen struct {
@@ -311,6 +314,10 @@ func (w WorkSeen) After(earlier WorkSeen) WorkSeen {
 // Deleted returns the deletions that an earlier report does not have. earlier may be nil.
 func (w *WorkSeen) Deleted(earlier *WorkSeen) []Deletion {
 	return slices.DeleteFunc(slices.Clone(w.Deletions), func(d Deletion) bool {
-		return earlier != nil && slices.ContainsFunc(earlier.Deletions, func(o Deletion) bool { return equalities.DeepEqual(d, o) })
+		return earlier != nil && slices.ContainsFunc(earlier.Deletions, d.equal)
 	})
+}
+
+func (d Deletion) equal(o Deletion) bool {
+	return d.At.Equal(o.At) && d.Commit == o.Commit && d.Why == o.Why && d.Total == o.Total && slices.Equal(d.Objects, o.Objects)
 }

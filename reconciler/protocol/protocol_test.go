@@ -1,0 +1,99 @@
+package protocol
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An object that was refused has failed, and so has an unavailable one if the member reports a
+// failure. An object that waits for something that will come has not failed.
+func TestFailed(t *testing.T) {
+	ok := Verdict{OK: true}
+	object := func(name string, o ObjectState) ObjectState {
+		o.ID = api.ID{Kind: "ConfigMap", Name: name}
+		return o
+	}
+	slow, stuck := object("a", ObjectState{Applied: ok}), object("b", ObjectState{Applied: ok, Failure: "its image cannot be pulled"})
+	refused, pending := object("c", ObjectState{}), object("d", ObjectState{Pending: true})
+	tests := map[string]struct {
+		all  []ObjectState
+		want string
+	}{
+		"nothing":             {nil, ""},
+		"slow":                {[]ObjectState{slow}, ""},
+		"waits for its kind":  {[]ObjectState{slow, pending}, ""},
+		"its pods are stuck":  {[]ObjectState{slow, stuck, pending}, "b"},
+		"refused comes first": {[]ObjectState{slow, stuck, refused}, "c"},
+		"only drifted":        {[]ObjectState{object("e", ObjectState{Applied: ok, Available: ok, Drift: true})}, ""},
+	}
+	for name, test := range tests {
+		got := (&WorkSeen{Exceptions: test.all}).Failed()
+		if (got == nil) != (test.want == "") || got != nil && got.ID.Name != test.want {
+			t.Errorf("%s: %+v, want %q", name, got, test.want)
+		}
+	}
+}
+
+// Suspended objects do not count for the health of a cluster.
+func TestSuspendedObjectsAreNotJudged(t *testing.T) {
+	w := WorkSeen{Done: true, Exceptions: []ObjectState{{ID: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.Suspended}}}}
+	if w.Applied() || !w.WithoutSuspended().Applied() || !w.WithoutSuspended().Available() || len(w.Exceptions) != 1 {
+		t.Errorf("%+v, judged %+v", w, w.WithoutSuspended())
+	}
+	w.Exceptions = append(w.Exceptions, ObjectState{Applied: Verdict{Reason: api.ManifestApplyFailed}})
+	if w.WithoutSuspended().Applied() {
+		t.Error("the failure of another object is passed over")
+	}
+}
+
+// The deletions of a report that was never folded are added to the next report. If there
+// are too many, the oldest are dropped.
+func TestReportsCarryDeletionsOn(t *testing.T) {
+	some := func(from, n int) (out []Deletion) {
+		for i := range n {
+			out = append(out, Deletion{Total: from + i})
+		}
+		return out
+	}
+	tests := map[string]struct {
+		earlier, later, want []Deletion
+	}{
+		"nothing":  {nil, nil, nil},
+		"earlier":  {some(1, 2), nil, some(1, 2)},
+		"both":     {some(1, 2), some(3, 1), some(1, 3)},
+		"too many": {some(1, MostDeletions), some(MostDeletions+1, 2), some(3, MostDeletions)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := WorkSeen{Deletions: test.later}.After(WorkSeen{Deletions: test.earlier}).Deletions
+			if !slices.EqualFunc(got, test.want, Deletion.equal) {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// Records of earlier versions have the lists of what is not deleted beside the other fields, and most have none.
+func TestUndeletedIsReadAsItWasWritten(t *testing.T) {
+	for text, want := range map[string]int{`{"Cluster":"east","Total":3}`: 0, `{"Cluster":"east","Lingering":[{"Kind":"Namespace","Name":"web"}],"Total":3}`: 1} {
+		var w WorkSeen
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Remaining().Lingering) != want || (w.Undeleted == nil) != (want == 0) {
+			t.Errorf("%s is read as %+v", text, w)
+		}
+		again, err := json.Marshal(w)
+		if err != nil || strings.Contains(string(again), "Lingering") != (want > 0) || strings.Contains(string(again), "Undeleted") {
+			t.Errorf("%s is written as %s, %v", text, again, err)
+		}
+	}
+	var none *WorkSeen
+	if len(none.Remaining().Waiting) != 0 || (Undeleted{}).OrNil() != nil || (Undeleted{Lingering: []api.ID{{}}}).OrNil() == nil {
+		t.Error("an empty list of what is not deleted is kept")
+	}
+}
