@@ -85,7 +85,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 	}
 	s.reportAccess(s.access.Update(ctx, s.conn, missing))
 	if len(s.access.Missing()) == 0 {
-		s.retryAll()
+		s.progress.retryAll()
 		s.store.ForgetNamespace()
 	}
 }

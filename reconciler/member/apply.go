@@ -25,11 +25,11 @@ import (
 type applier struct {
 	*cluster
 	*ownership
-	*progress
-	brake   *deletionBrake
-	drifts  *driftRecorder
-	history *journal
-	record  *recorder
+	progress    *progress
+	brake       *deletionBrake
+	drifts      *driftRecorder
+	inventories *inventories
+	record      *recorder
 	// untried maps each kind for which no dry runs are requested to the reason. It is empty
 	// except in a Preview.
 	untried map[schema.GroupVersionKind]string
@@ -94,7 +94,7 @@ func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
 			continue
 		}
 		for _, other := range a.hooks.Others(w.placement, id) {
-			if t := a.failed[other]; t != nil && t.cond.Reason == api.HookPending {
+			if t := a.progress.failed[other]; t != nil && t.cond.Reason == api.HookPending {
 				waiting = append(waiting, other)
 			}
 		}
@@ -114,7 +114,7 @@ func (a *applier) retryHooks(tasks []task) {
 	for _, id := range a.waitingForHooks(applied) {
 		w, _ := a.wanted.of(id)
 		if state, _ := a.mayApply(w); state == hooks.Ready {
-			a.failed[id].next = time.Now() // not zero, since the timer has to be set
+			a.progress.retryNow(id)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (a *applier) newTask(w wanted) task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t task) task {
 	p, id := t.placement, t.manifest.ID
-	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(t), replaced: a.replaced[id], lastApplied: a.superseded.of(t.item, id)}
+	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(t), replaced: a.progress.replaced[id], lastApplied: a.superseded.of(t.item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.changed = d.Paths
 	}

@@ -43,7 +43,7 @@ type braked struct {
 type deletionBrake struct {
 	*cluster
 	*ownership
-	*progress
+	progress *progress
 	// braked are the objects whose deletion is held, with the reason.
 	braked map[api.ID]braked
 }
@@ -171,7 +171,7 @@ func (d *deletionBrake) releases(st stale, l *observed.Object) bool { return l.K
 // recreations returns the objects that are to be recreated, except those of placements whose
 // deletions a commit allows.
 func (d *deletionBrake) recreations() (ids []api.ID) {
-	for id, t := range d.failed {
+	for id, t := range d.progress.failed {
 		w, isWanted := d.wanted.of(id)
 		if t.recreate && isWanted && t.hash == w.manifest.Hash && !d.works.of(w.placement).AllowDelete {
 			ids = append(ids, id)
@@ -229,8 +229,8 @@ func (d *deletionBrake) recheckHeld(touched map[api.ID]bool) {
 			b.next, touched[namespace] = now, true
 			d.braked[namespace] = b
 		}
-		if t := d.failed[namespace]; t != nil {
-			t.next, touched[namespace] = now, true
+		if d.progress.retryNow(namespace) {
+			touched[namespace] = true
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestCutOffClusterTakesNoSlots(t *testing.T) {
 	select {
 	case <-done:
 		for _, task := range tasks {
-			if tr := s.failed[task.manifest.ID]; tr == nil || tr.cond.Message() != errSilent.Error() {
+			if tr := s.progress.failed[task.manifest.ID]; tr == nil || tr.cond.Message() != errSilent.Error() {
 				t.Errorf("a skipped task: %+v", tr)
 			}
 		}

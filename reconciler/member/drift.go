@@ -3,6 +3,7 @@ package member
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (s *driftState) list(p api.PlacementKey) []protocol.Drift {
 type driftRecorder struct {
 	*cluster
 	*ownership
-	*progress
+	progress *progress
 	*driftState
 }
 
@@ -131,14 +132,16 @@ func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
 		(dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
 }
 
-// suspectHeld makes the values of all objects whose drift is held, or that others have added something
-// to, be compared, since ownership does not show every change that was made before this connection.
-func (dr *driftRecorder) suspectHeld() {
-	for _, memory := range []drift.Memory{dr.memory, dr.additions} {
-		for _, of := range memory {
-			for id, d := range of {
-				if d.State == api.DriftHeld || d.State == api.DriftAdded {
-					dr.suspects[id] = true
+// left yields the objects whose drift is held, or to which others have added something. Their values have to be compared, since
+// ownership does not show every change that was made before this connection.
+func (dr *driftRecorder) left() iter.Seq[api.ID] {
+	return func(yield func(api.ID) bool) {
+		for _, memory := range []drift.Memory{dr.memory, dr.additions} {
+			for _, of := range memory {
+				for id, d := range of {
+					if (d.State == api.DriftHeld || d.State == api.DriftAdded) && !yield(id) {
+						return
+					}
 				}
 			}
 		}
@@ -263,11 +266,11 @@ func (dr *driftRecorder) unflip(id api.ID) {
 	}
 }
 
-// countUndone counts that others have undone an apply, and reports whether the object may be
-// applied again now. After repeated flips it has to wait, and is recorded as contested. l is nil if
+// countUndone counts that others have undone an apply. After repeated flips the object has to wait before it is applied again, and
+// is contested, which the result says; nil if it may be applied now. l is nil if
 // the object was deleted. Of an object that leaves fields to others, the ownership does not show
 // whether they changed more than those: a change counts when it is reverted.
-func (dr *driftRecorder) countUndone(t task, l *observed.Object) (mayApply bool) {
+func (dr *driftRecorder) countUndone(t task, l *observed.Object) (contested *failure) {
 	id, now := t.manifest.ID, time.Now()
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
@@ -281,10 +284,9 @@ func (dr *driftRecorder) countUndone(t task, l *observed.Object) (mayApply bool)
 	}
 	f := dr.flips[id]
 	if due := f.Due(); now.Before(due) {
-		dr.contest(t, l, f)
-		return false
+		return dr.contest(t, l, f)
 	}
-	return true
+	return nil
 }
 
 // countFlip counts a change that undid an apply. this identifies it.
@@ -295,12 +297,12 @@ func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
 }
 
 // contest records that the drift of an object is not reverted for a while, since reverting it
-// again and again does not help.
-func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
+// again and again does not help, and returns that as its failure.
+func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) *failure {
 	id := t.manifest.ID
-	old := dr.failed[id]
+	old := dr.progress.failed[id]
 	if old != nil && old.next.Equal(f.Due()) {
-		return
+		return old
 	}
 	who, reverted := cmp.Or(f.By, "another writer"), f.Total-1
 	if leavesFields(t.manifest) {
@@ -319,8 +321,8 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 	if l != nil {
 		c.gen = l.Generation
 	}
-	dr.failed[id] = c
 	dr.record(t, api.DriftContested, protocol.Drift{Message: c.cond.Message()}, false)
+	return c
 }
 
 // ignoredMessage says why a difference is not reverted.
@@ -343,13 +345,13 @@ func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 // endUnobserved records the end of drift that was not reverted here: it was still there when it
 // was last seen, and is no longer observed.
 func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
-	if !dr.done[p] || dr.conn.CutOff() {
+	if !dr.progress.done[p] || dr.conn.CutOff() {
 		return
 	}
 	for id, d := range dr.memory[p] {
 		w, isWanted := dr.wanted.of(id)
 		switch {
-		case !isWanted || w.placement != p || dr.failed[id] != nil || dr.live.Of(id) == nil || dr.suspects[id]:
+		case !isWanted || w.placement != p || dr.progress.failed[id] != nil || dr.live.Of(id) == nil || dr.progress.suspects[id]:
 			continue
 		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
 			continue

@@ -181,16 +181,16 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
 	for version := uint64(1); version < diff.Contest; version++ {
 		for range 3 {
-			if !s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}) {
+			if s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}) != nil {
 				t.Fatalf("change %d is not reverted at once", version)
 			}
 		}
 	}
-	if s.drifts.countUndone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9}) {
+	bad := s.drifts.countUndone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9})
+	if bad == nil {
 		t.Fatal("a contested object is reverted at once")
 	}
-	bad := s.failed[m.ID]
-	if bad == nil || bad.cond.Reason != api.Contested || !strings.Contains(bad.cond.Message(), "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.next.After(time.Now()) || bad.gen != 9 {
+	if bad.cond.Reason != api.Contested || !strings.Contains(bad.cond.Message(), "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.next.After(time.Now()) || bad.gen != 9 {
 		t.Errorf("the object has %+v", bad)
 	}
 	if state := s.drifts.memory.State(web, m.ID); state != api.DriftContested {

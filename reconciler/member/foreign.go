@@ -57,9 +57,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		return nil
 	case look:
 		// Everything is read and reported again, as if the cluster were new.
-		clear(s.verified)
-		clear(s.failed)
-		clear(s.done)
+		s.progress.forgetAll()
 		if err := s.inventories.load(ctx); err != nil {
 			return reconnect(err)
 		}

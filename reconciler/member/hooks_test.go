@@ -48,23 +48,23 @@ func TestObjectsWaitForHooks(t *testing.T) {
 			}
 			_, err := client.Resource(res.GroupVersionResource).Namespace("default").Get(t.Context(), id.Name, metav1.GetOptions{})
 			if (err == nil) != there {
-				t.Errorf("%s: %s is there: %t, because of %v", when, id, err == nil, s.failed[id])
+				t.Errorf("%s: %s is there: %t, because of %v", when, id, err == nil, s.progress.failed[id])
 			}
 		}
 	}
 	s.processPrepared(t.Context(), map[api.ID]bool{config1: true, after: true, job: true})
 	expect("at first", map[api.ID]bool{job: true, config1: false, after: false})
-	if cond := s.failed[config1]; cond == nil || cond.cond.Reason != api.HookPending || !cond.pending {
+	if cond := s.progress.failed[config1]; cond == nil || cond.cond.Reason != api.HookPending || !cond.pending {
 		t.Errorf("it is not said why it waits: %+v", cond)
 	}
 	ended := *s.live.Of(job)
 	ended.Ended = true
-	s.observer.recordEnd(job, &ended)
+	s.record.hasEnded(job, &ended)
 	s.processPrepared(t.Context(), map[api.ID]bool{job: true})
 	expect("after the Job", map[api.ID]bool{job: true, config1: true, after: false})
 	s.retryDue(t.Context())
 	expect("at last", map[api.ID]bool{job: true, config1: true, after: true})
-	if len(s.failed) > 0 {
-		t.Errorf("there are failures: %v", s.failed)
+	if len(s.progress.failed) > 0 {
+		t.Errorf("there are failures: %v", s.progress.failed)
 	}
 }

@@ -20,7 +20,7 @@ import (
 type inventories struct {
 	*cluster
 	*ownership
-	*progress
+	progress *progress
 }
 
 // load reads the inventories on the cluster.
@@ -182,7 +182,7 @@ func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err
 // complete reports whether every object that a placement wants here is applied.
 func (i *inventories) complete(p api.PlacementKey) bool {
 	for _, m := range i.works.of(p).Manifests {
-		if w, _ := i.wanted.of(m.ID); w.placement != p || i.failed[m.ID] != nil {
+		if w, _ := i.wanted.of(m.ID); w.placement != p || i.progress.failed[m.ID] != nil {
 			return false
 		}
 	}
@@ -214,11 +214,11 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 			}
 			continue
 		}
-		p, changed := i.store.Changed(id, i.suspects[id])
+		p, changed := i.store.Changed(id, i.progress.suspects[id])
 		if !changed {
 			continue
 		}
-		delete(i.suspects, id)
+		i.progress.clearSuspect(id)
 		inv := i.inv[p]
 		if inv == nil {
 			continue
@@ -264,7 +264,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		if t.item == nil {
 			t.item = i.item(t.placement, t.manifest.ID)
 		}
-		if !i.hasRun(t.manifest, t.item) || i.live.Of(t.manifest.ID) != nil {
+		if !i.progress.hasRun(t.manifest, t.item) || i.live.Of(t.manifest.ID) != nil {
 			ready = append(ready, t)
 		}
 	}
@@ -302,12 +302,32 @@ func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKe
 	return nil
 }
 
+// announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
+// drift, and writes that. The object may be deleted if this succeeds.
+func (i *inventories) announceRecreation(ctx context.Context, t task) error {
+	inv := i.inv[t.placement]
+	inv.Items.Put(unapplied(t.item))
+	err := i.store.Save(ctx, inv)
+	if err != nil {
+		inv.Items.Put(*t.item)
+		inv.Invalidate() // parts of it may be
+	}
+	return err
+}
+
+// unapplied returns an item whose object has yet to be applied.
+func unapplied(it *inventory.Item) inventory.Item {
+	next := *it
+	next.Hash = ""
+	return next
+}
+
 // ranElsewhere returns the object of a task as another inventory lists it, if it has run with the
 // same content and is gone; zero otherwise.
 func (i *inventories) ranElsewhere(t task) inventory.Item {
 	if i.live.Of(t.manifest.ID) == nil {
 		for _, inv := range i.inv {
-			if it := inv.Items.Of(t.manifest.ID); i.hasRun(t.manifest, it) {
+			if it := inv.Items.Of(t.manifest.ID); i.progress.hasRun(t.manifest, it) {
 				return *it
 			}
 		}

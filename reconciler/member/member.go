@@ -10,15 +10,17 @@
 //     Whether it has drifted says drift.Of; what is done about drift says the driftRecorder (drift.go). For an object that nobody
 //     wants any more decide.Delete decides (prune.go), after the brake has looked at all deletions together (brake.go).
 //   - It acts. An executor (executor.go) carries out the task of one object with as few requests as possible, and returns an
-//     outcome. It changes no state, so that several run at a time. The pruner deletes, and recreate.go replaces.
-//   - It records. The recorder (record.go) takes the outcome: what is known of the object, its entry in the inventory, drift, the
-//     history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
+//     outcome. It changes no state, so that several run at a time. The pruner deletes (a removal), and recreate.go replaces (a
+//     recreation).
+//   - It records. The recorder (record.go) takes these outcomes: what is known of the object, its entry in the inventory, drift,
+//     the history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
 //
 // A pass ends with writing the inventories. The reporter (report.go) then sends the loop one protocol.WorkSeen for each placement
 // that the pass touched. Objects that are as they should be cost no request, and are not in it.
 //
-// One goroutine, that of Run, owns all state. The parts of a session share three structs: the cluster as it was observed
-// (cluster), what placements should have and own there (ownership), and what remains to be done (progress).
+// One goroutine, that of Run, owns all state. The parts of a session read three structs: the cluster as it was observed
+// (cluster), what placements should have and own there (ownership), and what remains to be done (progress). Only the recorder, the
+// methods of progress, the inventories, and the brake for what it holds, write them.
 package member
 
 import (
@@ -39,6 +41,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
@@ -159,7 +162,7 @@ type Agent struct {
 	// setBackAt is when a session last ended because inventories were missing or earlier ones.
 	setBackAt time.Time
 	// deletions are those that were not reported yet. They outlive a session.
-	deletions deletions
+	deletions deletion.Log
 	// written are the placements of which an object was written, or tried to be written, since their last report.
 	written map[api.PlacementKey]bool
 	// access knows which permissions the cluster does not grant.
@@ -176,7 +179,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
-		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
+		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{}, written: map[api.PlacementKey]bool{},
 		known: protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})

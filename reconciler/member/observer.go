@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,11 +20,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// An observer takes what watches report, and starts and ends them.
+// An observer takes what watches report, has its recorder record it, and starts and ends watches.
 type observer struct {
 	*cluster
 	*ownership
-	*progress
+	progress *progress
+	record   *recorder
 	// established are the groups with a newly established definition that was not processed
 	// yet.
 	established map[string]bool
@@ -40,10 +40,9 @@ func (o *observer) recordChanges() map[api.ID]bool {
 			o.progress.forgetKind(o.cluster, o.ownership, k.GVK)
 		}
 	}
-	touched := o.unprocessed
-	o.unprocessed = map[api.ID]bool{}
+	touched := o.progress.takeUnprocessed()
 	for kind, all := range news.Lists {
-		for _, id := range o.live.DropMissing(kind, all) {
+		for _, id := range o.record.listed(kind, all) {
 			touched[id] = true
 		}
 	}
@@ -60,19 +59,14 @@ func (o *observer) recordChanges() map[api.ID]bool {
 			o.definitionEstablished(id)
 		}
 		if o.writtenByOthers(id, old, l) {
-			o.suspects[id] = true
+			o.progress.suspect(id)
 		}
-		o.live.Put(id, l)
-		o.recordEnd(id, l)
+		o.record.seen(id, l)
 		touched[id] = true
 	}
 	for id, last := range news.Gone {
 		if old := o.live.Of(id); old != nil && (last.Version == 0 || last.Version >= old.Version) {
-			o.recordEnd(id, last)
-			if w, isWanted := o.wanted.of(id); isWanted && !last.Ended && controllers.RunOf(w.manifest.Object.Content) != nil {
-				o.cutShort[id] = true
-			}
-			o.live.Drop(id)
+			o.record.gone(id, last)
 			touched[id] = true
 		}
 	}
@@ -80,25 +74,6 @@ func (o *observer) recordChanges() map[api.ID]bool {
 		touched[id] = true
 	}
 	return touched
-}
-
-// recordEnd records in the inventory that an object has run to its end: a controller may delete it
-// from now on.
-func (o *observer) recordEnd(id api.ID, l *observed.Object) {
-	if !l.Ended {
-		return
-	}
-	w, _ := o.wanted.of(id)
-	it := o.item(w.placement, id)
-	if it == nil || it.Hash == "" || it.UID != l.UID || it.End != "" {
-		return
-	}
-	it.End = inventory.Ended
-	if l.Health.Failure != "" {
-		it.End = inventory.Failed
-	}
-	o.inv[w.placement].Items.Put(*it)
-	o.ended[w.placement] = true
 }
 
 // clockSkew is the maximum difference between the clocks of a cluster's API servers.
@@ -169,7 +144,7 @@ func (o *observer) definitionEstablished(definition api.ID) {
 func (o *observer) retryWaiting(touched map[api.ID]bool) {
 	for id := range touched {
 		if o.live.Of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-			for _, other := range o.retryNamespace(id.Name) {
+			for _, other := range o.progress.retryNamespace(id.Name) {
 				touched[other] = true
 			}
 		}
@@ -178,11 +153,8 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 		return
 	}
 	o.kinds.LookAgain(o.established)
-	for id, t := range o.failed {
-		if t.unknownKind() && o.established[id.Group] {
-			t.next = time.Time{}
-			touched[id] = true
-		}
+	for _, id := range o.progress.retryKinds(o.established) {
+		touched[id] = true
 	}
 	o.established = nil
 }
@@ -233,7 +205,7 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 // whole objects they need. If the kind is known now, they are processed too. One that waits for another object is of
 // another kind.
 func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
-	for id, t := range o.failed {
+	for id, t := range o.progress.failed {
 		if !gvks[t.unknown] || ids[id] {
 			continue
 		}
@@ -259,7 +231,7 @@ func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
 	if len(started) == 0 || !o.watch.WaitForLists(ctx, started, o.cfg.Timeout) {
 		return
 	}
-	o.unprocessed = o.recordChanges()
+	o.progress.postpone(o.recordChanges())
 	o.watch.Changes.Nudge()
 }
 

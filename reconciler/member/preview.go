@@ -284,7 +284,7 @@ func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstruct
 	if live, err = p.s.conn.Read(ctx, t.res, t.manifest.ID); err != nil {
 		return nil, nil, false, err
 	}
-	f.Exists, f.HasRun = live != nil, live == nil && p.s.hasRun(t.manifest, t.item)
+	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.manifest, t.item)
 	step, _ := decide.Apply(f)
 	return live, nil, step == decide.Finish, nil
 }

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"maps"
 	"reflect"
 	"time"
 
@@ -34,6 +35,11 @@ type progress struct {
 	// replaced are objects with fields that are left to others, as they were before they were
 	// deleted to be created again.
 	replaced map[api.ID]*snapshot
+	// waiting are the objects that are deleted once others are gone, with one of those.
+	waiting waitingDeletions
+	// pruned are the placements that have removed something, or failed to, since their last
+	// report.
+	pruned map[api.PlacementKey]bool
 	// done are the placements of whose current revision all objects were tried.
 	done map[api.PlacementKey]bool
 	// compared is when placements that only report differences were last compared.
@@ -77,6 +83,9 @@ type failure struct {
 }
 
 func (f *failure) unknownKind() bool { return !f.unknown.Empty() }
+
+// hasten makes the next attempt due a moment after the last one.
+func (f *failure) hasten() { f.next = retry.Earlier(f.next, f.last.Add(firstRetry)) }
 
 // A situation is what matters of an object for its next attempt.
 type situation struct {
@@ -148,6 +157,84 @@ const (
 // nobody has seen how the object went, it counts as having run: running twice may do harm.
 func (p *progress) hasRun(m *work.Manifest, it *inventory.Item) bool {
 	return it != nil && it.Hash == m.Hash && (it.End != "" || !p.cutShort[m.ID]) && controllers.RunOf(m.Object.Content) != nil
+}
+
+// takeWaiting returns the objects that wait for others to be gone, and forgets them.
+func (p *progress) takeWaiting() waitingDeletions {
+	waiting := p.waiting
+	p.waiting = waitingDeletions{}
+	return waiting
+}
+
+// suspect records that the values of some objects have to be compared.
+func (p *progress) suspect(ids ...api.ID) {
+	for _, id := range ids {
+		p.suspects[id] = true
+	}
+}
+
+// clearSuspect records that the values of an object need not be compared.
+func (p *progress) clearSuspect(id api.ID) { delete(p.suspects, id) }
+
+// takeSuspects returns the suspects whose last change is processed, and forgets them.
+func (p *progress) takeSuspects() (ids []api.ID) {
+	for id := range p.suspects {
+		if !p.unprocessed[id] {
+			ids = append(ids, id)
+			delete(p.suspects, id)
+		}
+	}
+	return ids
+}
+
+// postpone records that the changes of some objects have yet to be processed.
+func (p *progress) postpone(ids map[api.ID]bool) { maps.Copy(p.unprocessed, ids) }
+
+// takeUnprocessed returns the objects with a change that was not processed, and forgets them.
+func (p *progress) takeUnprocessed() map[api.ID]bool {
+	ids := p.unprocessed
+	p.unprocessed = map[api.ID]bool{}
+	return ids
+}
+
+// undone records that not all objects of a placement were tried.
+func (p *progress) undone(key api.PlacementKey) { delete(p.done, key) }
+
+// allDone records that all objects of some works were tried.
+func (p *progress) allDone(works desired) {
+	for key := range works {
+		p.done[key] = true
+	}
+}
+
+// forgetVerified has all objects verified again.
+func (p *progress) forgetVerified() { clear(p.verified) }
+
+// forgetAll forgets what was done about objects.
+func (p *progress) forgetAll() {
+	clear(p.verified)
+	clear(p.failed)
+	clear(p.done)
+}
+
+// retryNow makes the retry of an object due. It reports whether there is one.
+func (p *progress) retryNow(id api.ID) bool {
+	t := p.failed[id]
+	if t != nil {
+		t.next = time.Now() // not zero, since the timer has to be set
+	}
+	return t != nil
+}
+
+// retryKinds returns the objects whose kinds are not known and in some groups, which are to be retried at once.
+func (p *progress) retryKinds(groups map[string]bool) (ids []api.ID) {
+	for id, t := range p.failed {
+		if t.unknownKind() && groups[id.Group] {
+			t.next = time.Time{}
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // retryAll makes the retries of all objects due.

@@ -51,15 +51,15 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 		s.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}}
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
-		s.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
+		s.progress.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.inventory(web).Items.Put(it)
 		s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
-			t.Fatalf("%d: the namespace is not made: %+v", code, s.failed[app])
+			t.Fatalf("%d: the namespace is not made: %+v", code, s.progress.failed[app])
 		}
-		if next := s.failed[there].next; next.Before(later) != revived || !s.failed[elsewhere].next.Equal(later) {
-			t.Errorf("answered %d, what is in it is tried at %s, and not at %s; elsewhere at %s", code, next, later, s.failed[elsewhere].next)
+		if next := s.progress.failed[there].next; next.Before(later) != revived || !s.progress.failed[elsewhere].next.Equal(later) {
+			t.Errorf("answered %d, what is in it is tried at %s, and not at %s; elsewhere at %s", code, next, later, s.progress.failed[elsewhere].next)
 		}
 	}
 }
@@ -68,8 +68,8 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 // it.
 func TestHurrySchedulesARetry(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	s.failed[cm("x")] = &failure{next: time.Now().Add(time.Hour)}
-	s.retryNamespace("app")
+	s.progress.failed[cm("x")] = &failure{next: time.Now().Add(time.Hour)}
+	s.progress.retryNamespace("app")
 	s.reschedule()
 	select {
 	case <-s.retry.C:
@@ -101,7 +101,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	s.kinds, s.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.progress.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
 	s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
@@ -149,10 +149,11 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 			s.record.failure(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
-			s.pruner.succeeded(t.Context(), stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
+			st := stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}
+			s.record.removal(s.pruner.result(t.Context(), st, "", err), map[api.PlacementKey]bool{})
 		},
 	} {
-		clear(s.failed)
+		clear(s.progress.failed)
 		for i, f := range fails {
 			logged.Reset()
 			if again(f.err); strings.Contains(logged.String(), name) != f.log {
@@ -214,11 +215,11 @@ func TestReconsideredObjects(t *testing.T) {
 func TestSuspectsWaitForTheirChange(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	processed, unprocessed := cm("one"), cm("two")
-	s.suspects[processed], s.suspects[unprocessed] = true, true
-	s.unprocessed[unprocessed] = true
-	s.values.takeSuspects()
-	if len(s.suspects) != 1 || !s.suspects[unprocessed] {
-		t.Errorf("suspects %v", s.suspects)
+	s.progress.suspects[processed], s.progress.suspects[unprocessed] = true, true
+	s.progress.unprocessed[unprocessed] = true
+	s.values.tasks()
+	if len(s.progress.suspects) != 1 || !s.progress.suspects[unprocessed] {
+		t.Errorf("suspects %v", s.progress.suspects)
 	}
 }
 

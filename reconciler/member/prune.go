@@ -15,7 +15,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
@@ -25,20 +24,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A pruner removes objects that placements no longer want.
+// A pruner removes objects that placements no longer want. Its recorder records the outcomes.
 type pruner struct {
 	*cluster
 	*ownership
-	*progress
+	progress    *progress
 	brake       *deletionBrake
-	history     *journal
 	inventories *inventories
+	record      *recorder
 	content     *content.Checker
-	// pruned are the placements that have removed something, or failed to, since their last
-	// report.
-	pruned map[api.PlacementKey]bool
-	// waiting are the objects that are deleted once others are gone, with one of those.
-	waiting waitingDeletions
 	// waves are those of the present call of prune; nil until they are needed.
 	waves *deletion.Waves
 }
@@ -52,6 +46,25 @@ type waitingDeletion struct {
 	placement api.PlacementKey
 }
 
+// A removal is the outcome of an attempt to remove a stale object.
+type removal struct {
+	stale
+	// gone says that the object is no longer ours, so that its inventory need not list it any more.
+	gone bool
+	// requested is what was requested of the cluster, history.Deleted or history.Released; empty if nothing was.
+	requested history.Event
+	// err is why the removal failed, and shown is the same without values of Secrets.
+	err, shown error
+	// kept is why the object is not deleted now, although nothing has failed; see decide.Delete.
+	kept error
+	// deleting is the object as it is after it was deleted, if a watch reports its end; nil otherwise.
+	deleting *observed.Object
+	// lingers says that it was deleted and still exists, and stays is why, according to its conditions; nil if
+	// those were not read.
+	lingers bool
+	stays   *string
+}
+
 // prune removes stale objects, and those that waited for others to be gone, in the reverse of the
 // order in which they are applied; see package deletion. It deletes only objects that are in an
 // inventory and still have our label, each by its UID. The inventory lists an object until it is
@@ -59,55 +72,46 @@ type waitingDeletion struct {
 func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	stales, p.waves = p.withWaiting(stales), nil
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
-	for _, st := range p.inventories.handOver(ctx, stales, touched) {
-		id := st.item.ID()
-		p.pruned[st.inv.Placement] = true
-		if !st.passesOn() && p.brake.stillHeld(st.item) {
-			continue
-		}
-		if t := p.failed[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) && p.mayExist(st.item) {
-			continue
-		}
-		if p.removed(ctx, st) {
-			st.inv.Items.Drop(id)
-			if !st.passesOn() {
-				delete(p.failed, id)
-				delete(p.brake.braked, id)
-			}
-			touched[st.inv.Placement] = true
-			faults.At("pruned")
-		} else if l := p.live.Of(id); l != nil && l.Terminating && !st.passesOn() && st.item.Hash != "" {
-			given := *st.item
-			given.Hash = "" // if it is wanted again before it is gone, that is no drift
-			st.inv.Items.Put(given)
-			touched[st.inv.Placement] = true
+	stales = p.inventories.handOver(ctx, stales, touched)
+	p.record.pruning(stales)
+	for _, st := range stales {
+		if p.due(st) {
+			p.record.removal(p.remove(ctx, st), touched)
 		}
 	}
 }
 
-// removed removes an object, and reports whether it is no longer ours.
-func (p *pruner) removed(ctx context.Context, st stale) bool {
+// due reports whether the removal of an object is to be tried now.
+func (p *pruner) due(st stale) bool {
+	if st.passesOn() {
+		return true
+	}
+	t := p.progress.failed[st.item.ID()]
+	return !p.brake.stillHeld(st.item) && (t == nil || !time.Now().Before(t.next) || !p.mayExist(st.item))
+}
+
+// remove removes an object.
+func (p *pruner) remove(ctx context.Context, st stale) removal {
 	id := st.item.ID()
-	if st.handedOver {
+	switch {
+	case st.handedOver:
 		w, _ := p.wanted.of(id)
-		return p.owns(w.placement, id)
-	}
-	if st.newOwner != (api.PlacementKey{}) {
-		return p.owns(st.newOwner, id)
-	}
-	if id.Namespace == api.Namespace || id == inventory.Namespace {
-		return true // inventories of older versions may list it; it is never content
+		return removal{stale: st, gone: p.owns(w.placement, id)}
+	case st.newOwner != (api.PlacementKey{}):
+		return removal{stale: st, gone: p.owns(st.newOwner, id)}
+	case id.Namespace == api.Namespace || id == inventory.Namespace:
+		return removal{stale: st, gone: true} // inventories of older versions may list it; it is never content
 	}
 	l, err := p.present(ctx, st.item)
 	if err != nil {
-		return p.succeeded(ctx, st, err)
+		return p.result(ctx, st, "", err)
 	}
 	facts := decide.Stale{Gone: l == nil || l.Fleet != p.cfg.Fleet}
 	var res connection.Resource
 	if !facts.Gone {
 		var served bool
 		if res, served, err = p.finder.Serves(ctx, st.item.GroupVersionKind()); err != nil || !served {
-			return p.succeeded(ctx, st, err)
+			return p.result(ctx, st, "", err)
 		}
 		p.describe(&facts, st, l)
 	}
@@ -121,20 +125,32 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 	}
 	switch step {
 	case decide.Forget:
-		return true
+		return removal{stale: st, gone: true}
 	case decide.Release:
 		released, err := p.release(ctx, res, st)
-		if released || err != nil {
-			p.history.addRemoval(st, history.Released, p.works.of(st.inv.Placement).Cause, err)
+		if !released && err == nil {
+			return p.result(ctx, st, "", nil)
 		}
-		return p.succeeded(ctx, st, err)
+		return p.result(ctx, st, history.Released, err)
 	case decide.Await:
-		p.linger(ctx, res, st)
-		return false
+		return p.lingering(ctx, res, removal{stale: st})
 	case decide.Keep:
-		return p.keep(ctx, st, kept)
+		if _, remains := kept.(*decide.RemainsError); remains {
+			return p.result(ctx, st, "", kept) // it is tried again
+		}
+		return removal{stale: st, kept: kept}
 	}
 	return p.delete(ctx, res, st, l)
+}
+
+// result returns the outcome of what was requested of the cluster to remove an object.
+func (p *pruner) result(ctx context.Context, st stale, requested history.Event, err error) removal {
+	p.cfg.Metrics.done(p.cfg.Name, "Delete", err)
+	o := removal{stale: st, gone: err == nil, requested: requested, err: err}
+	if err != nil {
+		o.shown = p.scrubRemoval(ctx, st, err)
+	}
+	return o
 }
 
 // describe adds what is known of a stale object that exists.
@@ -151,43 +167,22 @@ func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
 	}
 }
 
-// keep records why a stale object is not deleted. It returns false, since the object is still ours.
-func (p *pruner) keep(ctx context.Context, st stale, why error) bool {
-	id := st.item.ID()
-	switch why := why.(type) {
-	case *decide.HeldError:
-		p.brake.braked[id] = braked{why: why.Why}
-	case *decide.OrderError:
-		p.waiting[waitingDeletion{id, st.inv.Placement}] = why.First
-	case *decide.ContentError:
-		p.brake.hold(id, why.Why)
-	default:
-		return p.succeeded(ctx, st, why)
-	}
-	return false
-}
-
-// delete deletes a stale object, and reports whether it is gone.
-func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, l *observed.Object) bool {
-	id := st.item.ID()
-	result, err := p.conn.Delete(ctx, res, id, l.UID, p.propagation(st))
+// delete deletes a stale object.
+func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, l *observed.Object) removal {
+	result, err := p.conn.Delete(ctx, res, st.item.ID(), l.UID, p.propagation(st))
 	if err == nil && result == connection.AlreadyGone {
-		return true // somebody else has deleted it
+		return removal{stale: st, gone: true} // somebody else has deleted it
 	}
-	p.history.addRemoval(st, history.Deleted, p.works.of(st.inv.Placement).Cause, err)
-	if !p.succeeded(ctx, st, err) {
-		return false
+	o := p.result(ctx, st, history.Deleted, err)
+	if err != nil || result == connection.Deleted {
+		return o
 	}
-	if result == connection.Deleted {
-		return true
-	}
-	going := *l
-	going.Terminating, going.Deleted = true, time.Now().Unix()
 	if p.watch.Of(st.item.GroupVersionKind()).Complete() {
-		p.live.Put(id, &going)
+		going := *l
+		going.Terminating, going.Deleted = true, time.Now().Unix()
+		o.deleting = &going
 	}
-	p.linger(ctx, res, st)
-	return false
+	return p.lingering(ctx, res, o)
 }
 
 // withWaiting adds the stale objects that have waited for others to be gone.
@@ -196,7 +191,7 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 	for _, st := range stales {
 		listed[waitingDeletion{st.item.ID(), st.inv.Placement}] = true
 	}
-	for w := range p.waiting {
+	for w := range p.progress.takeWaiting() {
 		if listed[w] {
 			continue
 		}
@@ -206,7 +201,6 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 			}
 		}
 	}
-	clear(p.waiting)
 	return stales
 }
 
@@ -265,25 +259,18 @@ const (
 	lastLook  = 2 * time.Minute
 )
 
-// linger schedules reads of an object that was deleted and still exists. An object is read only if no
-// watch reports its end, or if its conditions say why it still exists.
-func (p *pruner) linger(ctx context.Context, res connection.Resource, st stale) {
-	id, now := st.item.ID(), time.Now()
-	explains := deletion.Explains(id.GroupKind())
-	if !explains && p.watch.Of(st.item.GroupVersionKind()).Complete() {
-		delete(p.failed, id)
-		return
-	}
-	t := p.failed[id]
-	if t == nil || t.notDeleted != "" {
-		t = &failure{since: now}
-		p.failed[id] = t
-	} else if explains {
+// lingering returns the outcome of the removal of an object that was deleted and still exists. From the second time on it reads why,
+// if the conditions of such objects say that.
+func (p *pruner) lingering(ctx context.Context, res connection.Resource, o removal) removal {
+	id := o.item.ID()
+	o.gone, o.lingers = false, true
+	if t := p.progress.failed[id]; t != nil && t.notDeleted == "" && deletion.Explains(id.GroupKind()) {
 		if why, err := deletion.Stays(ctx, p.conn, res, id); err == nil {
-			t.stays = connection.Cut(p.secrets().Scrub(why))
+			why = connection.Cut(p.secrets().Scrub(why))
+			o.stays = &why
 		}
 	}
-	t.next = now.Add(t.failures.Next(firstLook, lastLook))
+	return o
 }
 
 // remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
@@ -350,33 +337,6 @@ func (p *pruner) release(ctx context.Context, res connection.Resource, st stale)
 		return false, err
 	}
 	return p.conn.Replace(ctx, res, id, body, "gitfleet-release")
-}
-
-// succeeded records the result of a removal, and reports whether it succeeded. A failed one is
-// retried with backoff, and the report says why the object still exists.
-func (p *pruner) succeeded(ctx context.Context, st stale, err error) bool {
-	p.cfg.Metrics.done(p.cfg.Name, "Delete", err)
-	if err == nil {
-		return true
-	}
-	if connection.Unserved(err) {
-		p.forgetKind(p.cluster, p.ownership, st.item.GroupVersionKind()) // the retry finds another version
-	}
-	id := st.item.ID()
-	t := p.failed[id]
-	if t == nil {
-		t = &failure{since: time.Now()}
-		p.failed[id] = t
-	}
-	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), connection.RetryAfter(err)))
-	shown := p.scrubRemoval(ctx, st, err)
-	if lasts(err) || t.failures >= passingFailures && !connection.IsUnreachable(err) {
-		t.notDeleted = connection.Cut(shown.Error())
-	}
-	if t.logged.Due("not removed" + connection.RefusalReason(err)) {
-		p.cfg.Log.Warn("object not removed", "cluster", p.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", shown)
-	}
-	return false
 }
 
 // passingFailures is the number of consecutive failures of a deletion before the report shows a

@@ -55,7 +55,8 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			var told protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 			for range test.tries {
-				if s.pruner.succeeded(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, test.err) {
+				o := s.pruner.result(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, "", test.err)
+				if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone {
 					t.Fatal("a removal that failed counts as done")
 				}
 			}
@@ -178,7 +179,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 					json.NewEncoder(w).Encode(a)
 				}
 			}))
-			s.works, s.failed, s.brake.braked = map[api.PlacementKey]*work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*failure{}, map[api.ID]braked{}
+			s.works, s.progress.failed, s.brake.braked = map[api.PlacementKey]*work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*failure{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
@@ -187,7 +188,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list the kind when the session began
 			s.finder = discovery.NewFinder(s.conn, s.kinds)
 			for range passingFailures {
-				for _, bad := range s.failed {
+				for _, bad := range s.progress.failed {
 					bad.next = bad.since
 				}
 				s.pruner.prune(t.Context(), s.stales(it.ID()), map[api.PlacementKey]bool{})
@@ -199,7 +200,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 				t.Errorf("deleted %q, want %q", deleted, want)
 			}
 			says := ""
-			if t := s.failed[it.ID()]; t != nil {
+			if t := s.progress.failed[it.ID()]; t != nil {
 				says = t.notDeleted
 			}
 			if (says == "") != (test.says == "") || !strings.Contains(says, test.says) {

@@ -1,7 +1,10 @@
 package member
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,14 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A recorder records what has become of objects: what is known of the cluster and of the progress with each object, the
@@ -24,10 +31,10 @@ import (
 type recorder struct {
 	*cluster
 	*ownership
-	*progress
-	brake   *deletionBrake
-	drifts  *driftRecorder
-	history *journal
+	progress *progress
+	brake    *deletionBrake
+	drifts   *driftRecorder
+	history  *journal
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
 	// written are the placements of which something was written since their last report; see Agent.
@@ -43,11 +50,11 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		r.fresh[id.Name] = true
-		r.retryNamespace(id.Name) // the watch will not report a change of it
+		r.progress.retryNamespace(id.Name) // the watch will not report a change of it
 	}
 	if o.written != nil {
-		delete(r.suspects, id)
-		delete(r.replaced, id)
+		delete(r.progress.suspects, id)
+		delete(r.progress.replaced, id)
 		delete(r.superseded.manifests, id)
 		l := o.written
 		l.Health = r.healthAfter(id, o, l)
@@ -59,7 +66,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 		if it.Hash != o.manifest.Hash || it.UID != l.UID {
 			it.End = ""
 		}
-		delete(r.cutShort, id)
+		delete(r.progress.cutShort, id)
 		if it.Hash != o.manifest.Hash {
 			it.Commit = r.works.of(o.placement).Revision.Commit
 		}
@@ -80,13 +87,13 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 		r.accepted(&o, touched)
 	}
 	if connection.Unserved(o.err) {
-		r.forgetKind(r.cluster, r.ownership, o.gvk())
+		r.progress.forgetKind(r.cluster, r.ownership, o.gvk())
 	}
-	if t := r.failed[id]; o.written != nil && t != nil && t.recreate {
+	if t := r.progress.failed[id]; o.written != nil && t != nil && t.recreate {
 		delete(r.brake.braked, id) // the object no longer has to be recreated
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.wanted) {
-		r.verified[id] = r.live.OwnershipState(id)
+		r.progress.verified[id] = r.live.OwnershipState(id)
 	}
 	r.drifts.recordOutcome(&o)
 	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && o.unremoved == nil && !r.works.onlyCompares(o.placement) {
@@ -131,30 +138,30 @@ func (r *recorder) verifies(w wanted) bool {
 }
 
 // settled records that nothing remains to be done about an object.
-func (r *recorder) settled(id api.ID) { delete(r.failed, id) }
+func (r *recorder) settled(id api.ID) { delete(r.progress.failed, id) }
 
 // forget drops what is known of an object that is neither wanted nor listed in an inventory.
 func (r *recorder) forget(id api.ID) {
-	delete(r.failed, id)
-	delete(r.verified, id)
-	delete(r.replaced, id)
+	delete(r.progress.failed, id)
+	delete(r.progress.verified, id)
+	delete(r.progress.replaced, id)
 }
 
 // failure records why an object is not as desired, and when it is tried again.
 func (r *recorder) failure(o outcome) {
 	o.cond.Cause = connection.Cut(o.cond.Cause)
 	id := o.manifest.ID
-	f := r.failed[id]
+	f := r.progress.failed[id]
 	if f == nil || f.hash != o.manifest.Hash {
 		f = &failure{hash: o.manifest.Hash}
-		r.failed[id] = f
+		r.progress.failed[id] = f
 	}
 	s := situation{state: r.live.OwnershipState(id), watched: r.watched(id), transient: r.isTransient(o)}
 	if !o.unknown.Empty() {
 		s.due = r.kinds.NextLookup(o.unknown)
 	}
 	if r.works.onlyCompares(o.placement) && o.err == nil {
-		s.due = r.compared.Add(reportInterval)
+		s.due = r.progress.compared.Add(reportInterval)
 	}
 	*f = f.again(&o, s, time.Now())
 	if o.err != nil && o.do != diff.NeedRead && !f.recreate && f.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
@@ -162,6 +169,9 @@ func (r *recorder) failure(o outcome) {
 			"object", id.String(), "err", o.cond.Message())
 	}
 }
+
+// contested records that an object is not applied for a while, since others keep undoing that.
+func (r *recorder) contested(id api.ID, why *failure) { r.progress.failed[id] = why }
 
 // isTransient reports whether the reason why an object was not applied will pass by itself: its
 // definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
@@ -188,13 +198,220 @@ func (r *recorder) watched(id api.ID) bool {
 	return isWanted && r.live.Of(id) != nil && r.watch.Of(w.gvk()).Complete()
 }
 
+// seen records an object as a watch has reported it.
+func (r *recorder) seen(id api.ID, l *observed.Object) {
+	r.live.Put(id, l)
+	r.hasEnded(id, l)
+}
+
+// gone records that a watch has reported the end of an object. last is the object as it was then.
+func (r *recorder) gone(id api.ID, last *observed.Object) {
+	r.hasEnded(id, last)
+	if w, isWanted := r.wanted.of(id); isWanted && !last.Ended && controllers.RunOf(w.manifest.Object.Content) != nil {
+		r.progress.cutShort[id] = true
+	}
+	r.live.Drop(id)
+}
+
+// listed records what a list of a kind has found, and returns the objects that do not exist any more.
+func (r *recorder) listed(kind schema.GroupKind, all observed.List) []api.ID {
+	return r.live.DropMissing(kind, all)
+}
+
+// hasEnded records in the inventory that an object has run to its end: a controller may delete it
+// from now on.
+func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
+	if !l.Ended {
+		return
+	}
+	w, _ := r.wanted.of(id)
+	it := r.item(w.placement, id)
+	if it == nil || it.Hash == "" || it.UID != l.UID || it.End != "" {
+		return
+	}
+	it.End = inventory.Ended
+	if l.Health.Failure != "" {
+		it.End = inventory.Failed
+	}
+	r.inv[w.placement].Items.Put(*it)
+	r.progress.ended[w.placement] = true
+}
+
+// read records the state of an object in which a read has found it, although no watch has reported that; nil if it does not
+// exist.
+func (r *recorder) read(id api.ID, l *observed.Object) {
+	if l == nil {
+		r.live.Drop(id)
+	} else {
+		r.live.Put(id, l)
+	}
+}
+
+// changedValues records that others have changed values of an object that is as it was applied by its metadata.
+func (r *recorder) changedValues(id api.ID) {
+	w, _ := r.wanted.of(id)
+	if it := r.item(w.placement, id); it != nil {
+		it.Managed = "" // no live object equals that, so that the object counts as drifted
+		r.inv[w.placement].Items.Put(*it)
+	}
+}
+
+// begin begins a pass, and returns the placements whose inventories have to be written after it.
+func (r *recorder) begin() (touched map[api.PlacementKey]bool) {
+	touched = maps.Clone(r.progress.ended)
+	clear(r.progress.ended)
+	clear(r.fresh)
+	return touched
+}
+
+// pruning records that the removal of some objects is being tried.
+func (r *recorder) pruning(stales []stale) {
+	for _, st := range stales {
+		r.progress.pruned[st.inv.Placement] = true
+	}
+}
+
+// removal records the outcome of the removal of a stale object.
+func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
+	id, p := o.item.ID(), o.inv.Placement
+	if o.requested != "" {
+		r.history.addRemoval(o.stale, o.requested, r.works.of(p).Cause, o.err)
+	}
+	if o.deleting != nil {
+		r.live.Put(id, o.deleting)
+	}
+	switch kept := o.kept.(type) {
+	case *decide.HeldError:
+		r.brake.braked[id] = braked{why: kept.Why}
+	case *decide.ContentError:
+		r.brake.hold(id, kept.Why)
+	case *decide.OrderError:
+		r.progress.waiting[waitingDeletion{id, p}] = kept.First
+	}
+	switch {
+	case o.err != nil:
+		r.notRemoved(o)
+	case o.lingers:
+		r.lingers(o)
+	}
+	if o.gone {
+		o.inv.Items.Drop(id)
+		if !o.passesOn() {
+			delete(r.progress.failed, id)
+			delete(r.brake.braked, id)
+		}
+		touched[p] = true
+		faults.At("pruned")
+	} else if l := r.live.Of(id); l != nil && l.Terminating && !o.passesOn() && o.item.Hash != "" {
+		o.inv.Items.Put(unapplied(o.item)) // if it is wanted again before it is gone, that is no drift
+		touched[p] = true
+	}
+}
+
+// lingers schedules a read of an object that was deleted and still exists. An object is read only if no
+// watch reports its end, or if its conditions say why it still exists.
+func (r *recorder) lingers(o removal) {
+	id, now := o.item.ID(), time.Now()
+	if !deletion.Explains(id.GroupKind()) && r.watch.Of(o.item.GroupVersionKind()).Complete() {
+		delete(r.progress.failed, id)
+		return
+	}
+	t := r.progress.failed[id]
+	if t == nil || t.notDeleted != "" {
+		t = &failure{since: now}
+		r.progress.failed[id] = t
+	} else if o.stays != nil {
+		t.stays = *o.stays
+	}
+	t.next = now.Add(t.failures.Next(firstLook, lastLook))
+}
+
+// notRemoved records that a removal failed. It is retried with backoff, and the report says why the object still
+// exists.
+func (r *recorder) notRemoved(o removal) {
+	if connection.Unserved(o.err) {
+		r.progress.forgetKind(r.cluster, r.ownership, o.item.GroupVersionKind()) // the retry finds another version
+	}
+	id := o.item.ID()
+	t := r.progress.failed[id]
+	if t == nil {
+		t = &failure{since: time.Now()}
+		r.progress.failed[id] = t
+	}
+	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), connection.RetryAfter(o.err)))
+	if lasts(o.err) || t.failures >= passingFailures && !connection.IsUnreachable(o.err) {
+		t.notDeleted = connection.Cut(o.shown.Error())
+	}
+	if t.logged.Due("not removed" + connection.RefusalReason(o.err)) {
+		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.inv.Placement.String(), "object", id.String(), "err", o.shown)
+	}
+}
+
+// recreation records the outcome of the deletion of an object that is created anew. If the object is gone at once, it
+// returns the task that creates it; otherwise it records why the object is still there.
+func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (create task, gone bool) {
+	t, id := o.task, o.manifest.ID
+	if o.held != "" {
+		r.notRecreated(t, "its recreation is held: "+o.held, "held")
+		return t, false
+	}
+	touched[t.placement] = true
+	if o.refused {
+		r.inv[t.placement].Items.Put(*t.item) // the object is still there
+	}
+	if o.deleted {
+		cause := work.Cause{Commit: r.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
+		r.history.addRemoval(stale{inv: r.inv[t.placement], item: t.item}, history.Deleted, cause, nil)
+	}
+	if o.err != nil {
+		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
+		r.notRecreated(t, "it is not deleted to be created anew: "+o.err.Error(), reason)
+		if refused := r.progress.failed[id]; refused.logged.Due("not recreated: " + reason) {
+			r.cfg.Log.Warn("object not recreated", "cluster", r.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message())
+		}
+		return t, false
+	}
+	announced := unapplied(t.item)
+	r.inv[t.placement].Items.Put(announced)
+	t.item, t.drift, t.absent, t.step, t.found = &announced, false, true, decide.Write, nil
+	if t.replaced != nil {
+		r.progress.replaced[id] = t.replaced
+	}
+	if o.result != connection.DeletionPending {
+		r.live.Drop(id)
+		return t, true
+	}
+	if l := r.live.Of(id); l != nil && !r.watch.Of(t.gvk()).Complete() {
+		r.live.Drop(id) // no watch event would report that it is gone
+	} else if l != nil {
+		terminating := *l
+		terminating.Terminating = true
+		r.live.Put(id, &terminating)
+	}
+	r.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(o.finalizers, ",")}).Condition(), leaving: true})
+	return t, false
+}
+
+// notRecreated adds to the message of an object why it is not recreated. It adds the message
+// to the history if the reason has changed.
+func (r *recorder) notRecreated(t task, why, reason string) {
+	refused := r.progress.failed[t.manifest.ID]
+	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
+	if r.cfg.Record != nil && refused.notRecreated != reason {
+		e := r.history.entry(t.placement, t.manifest.ID)
+		e.Event, e.Message = history.Failed, refused.cond.Message()
+		r.cfg.Record(e)
+	}
+	refused.notRecreated = reason
+}
+
 // A journal adds what is done to objects to the history.
 type journal struct {
 	*cluster
 	*ownership
-	*progress
+	progress *progress
 	// deletions are those that were not reported yet.
-	deletions deletions
+	deletions deletion.Log
 }
 
 // addOutcome adds to the history what was done to an object, or that it failed. It is called
@@ -218,7 +435,7 @@ func (r *journal) addOutcome(o outcome, undoneBy string) {
 	case o.immutable && asksForRecreation(o.manifest):
 		return // it is recreated, or recreate records why it is not
 	case o.cond.Status == metav1.ConditionFalse && !r.works.onlyCompares(o.placement):
-		if t := r.failed[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
+		if t := r.progress.failed[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
 		}
 		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message())
@@ -266,9 +483,9 @@ func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, er
 	id, p := st.item.ID(), st.inv.Placement
 	if event == history.Deleted && err == nil {
 		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
-		r.deletions.add(p, id, cause)
+		r.deletions.Add(p, id, cause)
 	}
-	if r.cfg.Record == nil || err != nil && r.failed[id] != nil {
+	if r.cfg.Record == nil || err != nil && r.progress.failed[id] != nil {
 		return
 	}
 	e := r.entry(p, id)
@@ -277,28 +494,4 @@ func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, er
 		e.Event, e.Message = history.Failed, connection.Cut("not removed: "+err.Error())
 	}
 	r.cfg.Record(e)
-}
-
-// deletions are the deletions that have not been reported, by placement.
-type deletions map[api.PlacementKey][]protocol.Deletion
-
-// add counts one deleted object. Consecutive objects with the same cause are one
-// deletion.
-func (d deletions) add(p api.PlacementKey, id api.ID, cause work.Cause) {
-	all := d[p]
-	if n := len(all); n == 0 || all[n-1].Commit != cause.Commit || all[n-1].Why != cause.Why {
-		all = append(all, protocol.Deletion{At: time.Now(), Commit: cause.Commit, Why: cause.Why})
-		all = all[max(0, len(all)-protocol.MostDeletions):]
-	}
-	last := &all[len(all)-1]
-	if last.Total++; last.Total <= protocol.MostDeletedObjects {
-		last.Objects = append(last.Objects, id)
-	}
-	d[p] = all
-}
-
-// take returns the deletions of a placement, and forgets them.
-func (d deletions) take(p api.PlacementKey) []protocol.Deletion {
-	defer delete(d, p)
-	return d[p]
 }

@@ -110,13 +110,14 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 				}
 			}
 			st := stale{inv: s.inv[key], item: s.inv[key].Items.Of(oneManifest().ID)}
-			if removed := s.pruner.removed(t.Context(), st); removed != test.removed {
-				t.Errorf("removed: %t, want %t", removed, test.removed)
+			o := s.pruner.remove(t.Context(), st)
+			if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone != test.removed {
+				t.Errorf("removed: %t, want %t", o.gone, test.removed)
 			}
 			if !slices.Equal(events, test.events) {
 				t.Errorf("events: %v, want %v", events, test.events)
 			}
-			if n := len(s.history.deletions.take(key)); (n == 1) != slices.Contains(test.events, history.Deleted) {
+			if n := len(s.history.deletions.Take(key)); (n == 1) != slices.Contains(test.events, history.Deleted) {
 				t.Errorf("%d deletions are reported", n)
 			}
 		})
@@ -207,7 +208,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 				s.live.Put(m.ID, test.known)
 			}
 			if test.before != nil {
-				s.failed[m.ID] = test.before
+				s.progress.failed[m.ID] = test.before
 			}
 			if test.outcome.manifest == nil {
 				test.outcome.wanted = wanted{web, m}
@@ -230,40 +231,16 @@ func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
 		}
 	}
 	s.holding(oneManifest(), web)
-	st, cause := stale{inv: s.inv[web], item: s.inv[web].Items.Of(oneManifest().ID)}, work.Cause{Commit: "c2", Why: "no longer in Git"}
+	st := stale{inv: s.inv[web], item: s.inv[web].Items.Of(oneManifest().ID)}
+	s.works[web] = &work.Work{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}
 	for range 3 {
-		err := errors.New("denied")
-		s.history.addRemoval(st, history.Deleted, cause, err)
-		s.pruner.succeeded(t.Context(), st, err)
+		s.record.removal(s.pruner.result(t.Context(), st, history.Deleted, errors.New("denied")), map[api.PlacementKey]bool{})
 	}
-	s.history.addRemoval(st, history.Released, cause, nil)
+	s.record.removal(s.pruner.result(t.Context(), st, history.Released, nil), map[api.PlacementKey]bool{})
 	if want := []string{"failed c2: not removed: denied", "released c2: no longer in Git"}; !slices.Equal(got, want) {
 		t.Errorf("recorded: %q, want %q", got, want)
 	}
-	if left := s.history.deletions.take(web); left != nil {
+	if left := s.history.deletions.Take(web); left != nil {
 		t.Errorf("reported as deleted: %+v", left)
-	}
-}
-
-// Deletions are grouped by cause, and only the newest groups and the first objects of each are
-// kept.
-func TestDeletionsInAReportAreLimited(t *testing.T) {
-	d := deletions{}
-	for i := range protocol.MostDeletions + 3 {
-		for n := range protocol.MostDeletedObjects + 2 {
-			d.add(web, cm(fmt.Sprint(n)), work.Cause{Commit: fmt.Sprint("c", i)})
-		}
-	}
-	got := d.take(web)
-	if len(got) != protocol.MostDeletions || got[0].Commit != "c3" {
-		t.Fatalf("%d groups, the first of %s", len(got), got[0].Commit)
-	}
-	for _, group := range got {
-		if group.Total != protocol.MostDeletedObjects+2 || len(group.Objects) != protocol.MostDeletedObjects || group.Objects[0] != cm("0") {
-			t.Errorf("%s: %d deletions, of which %d are listed", group.Commit, group.Total, len(group.Objects))
-		}
-	}
-	if again := d.take(web); again != nil {
-		t.Errorf("reported again: %+v", again)
 	}
 }

@@ -1,13 +1,11 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +15,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
 // asksForRecreation reports whether the manifest requests that the object is deleted and
@@ -97,7 +93,7 @@ func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 // are applied once the watch reports their deletion.
 func (a *applier) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	due := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool {
-		refused := a.failed[t.manifest.ID]
+		refused := a.progress.failed[t.manifest.ID]
 		return refused == nil || !refused.recreate
 	})
 	if len(due) == 0 {
@@ -109,61 +105,50 @@ func (a *applier) recreate(ctx context.Context, tasks []task, touched map[api.Pl
 		if ctx.Err() != nil || a.conn.CutOff() {
 			break
 		}
-		if create, isGone := a.deletedForRecreation(ctx, t, touched); isGone {
+		o := a.deleteForRecreation(ctx, t)
+		if o.err != nil && ctx.Err() != nil {
+			break // the session has ended, and the object has not failed
+		}
+		if create, isGone := a.record.recreation(o, touched); isGone {
 			gone = append(gone, create)
 		}
 	}
 	a.apply(ctx, gone, touched)
 }
 
-// deletedForRecreation deletes the object of a task. If the object is gone at once, it returns
-// the task that creates it again; otherwise it records in the task why the object is still
-// there.
-func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[api.PlacementKey]bool) (create task, gone bool) {
-	id := t.manifest.ID
-	if b, held := a.brake.braked[id]; held {
-		a.recordNotRecreated(t, "its recreation is held: "+b.why, "held")
-		return t, false
+// A recreation is the outcome of an attempt to delete an object so that it is created anew.
+type recreation struct {
+	task
+	// held is why the deletion is held; empty if it is not.
+	held string
+	// err is why the object was not deleted, and refused says that the API server has refused that.
+	err     error
+	refused bool
+	// result says whether the object is gone, and deleted whether it was deleted just now.
+	result  connection.DeleteResult
+	deleted bool
+	// finalizers are those of an object that is not gone yet.
+	finalizers []string
+}
+
+// deleteForRecreation deletes the object of a task.
+func (a *applier) deleteForRecreation(ctx context.Context, t task) recreation {
+	o := recreation{task: t, result: connection.AlreadyGone}
+	if b, held := a.brake.braked[t.manifest.ID]; held {
+		o.held = b.why
+		return o
 	}
-	touched[t.placement] = true
-	live, err := a.conn.Read(ctx, t.res, id)
-	result := connection.AlreadyGone
+	live, err := a.conn.Read(ctx, t.res, t.manifest.ID)
 	if err == nil && live != nil {
-		t.replaced = a.replacedBy(ctx, t, live)
+		o.replaced, o.finalizers = a.replacedBy(ctx, t, live), live.GetFinalizers()
 		if why := a.notRecreated(t, live); why != "" {
 			err = errors.New(why)
-		} else if result, err = a.deleteRead(ctx, t, live); err != nil {
+		} else if err = a.deleteRead(ctx, &o, live); err != nil {
 			err = a.executor().scrub(ctx, t, live, err)
 		}
 	}
-	if err != nil && ctx.Err() != nil {
-		return t, false // the session has ended, and the object has not failed
-	}
-	if err != nil {
-		reason := cmp.Or(connection.RefusalReason(err), connection.WithoutPort(err))
-		a.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)
-		if refused := a.failed[id]; refused.logged.Due("not recreated: " + reason) {
-			a.cfg.Log.Warn("object not recreated", "cluster", a.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message())
-		}
-		return t, false
-	}
-	t.item, t.drift, t.absent, t.step, t.found = a.announceRecreation(t), false, true, decide.Write, nil
-	if t.replaced != nil {
-		a.replaced[id] = t.replaced
-	}
-	if result != connection.DeletionPending {
-		a.live.Drop(id)
-		return t, true
-	}
-	if l := a.live.Of(id); l != nil && !a.watch.Of(t.gvk()).Complete() {
-		a.live.Drop(id) // no watch event would report that it is gone
-	} else if l != nil {
-		terminating := *l
-		terminating.Terminating = true
-		a.live.Put(id, &terminating)
-	}
-	a.record.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(live.GetFinalizers(), ",")}).Condition(), leaving: true})
-	return t, false
+	o.err = err
+	return o
 }
 
 // replacedBy returns a live object that the object of a task is to replace, if that shall have values
@@ -176,56 +161,23 @@ func (a *applier) replacedBy(ctx context.Context, t task, live *unstructured.Uns
 	return &snapshot{live, rivals}
 }
 
-// announceRecreation records in the inventory that the object of a task is created again, so that
-// its absence is no drift.
-func (a *applier) announceRecreation(t task) *inventory.Item {
-	announced := *t.item
-	announced.Hash = ""
-	a.inv[t.placement].Items.Put(announced)
-	return &announced
-}
-
-// recordNotRecreated adds to the message of an object why it is not recreated. It adds the message
-// to the history if the reason has changed.
-func (a *applier) recordNotRecreated(t task, why, reason string) {
-	refused := a.failed[t.manifest.ID]
-	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
-	if a.cfg.Record != nil && refused.notRecreated != reason {
-		e := a.history.entry(t.placement, t.manifest.ID)
-		e.Event, e.Message = history.Failed, refused.cond.Message()
-		a.cfg.Record(e)
-	}
-	refused.notRecreated = reason
-}
-
-// deleteRead deletes the object of a task in the version that was read if the server would create
-// the new object, and records the deletion. It writes the inventory first, since gitfleet may be
-// killed before the object is created.
-func (a *applier) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (connection.DeleteResult, error) {
+// deleteRead deletes the object of a recreation in the version that was read if the server would create
+// the new object. It writes the inventory first, since gitfleet may be killed before the object is created.
+func (a *applier) deleteRead(ctx context.Context, o *recreation, live *unstructured.Unstructured) error {
 	if live.GetDeletionTimestamp() != nil {
-		return connection.DeletionPending, nil
+		o.result = connection.DeletionPending
+		return nil
 	}
-	if err := a.tryRecreation(ctx, t, live); err != nil {
-		return connection.AlreadyGone, err
+	if err := a.tryRecreation(ctx, o.task, live); err != nil {
+		return err
 	}
-	inv := a.inv[t.placement]
-	a.announceRecreation(t)
-	if err := a.store.Save(ctx, inv); err != nil {
-		inv.Items.Put(*t.item)
-		inv.Invalidate() // parts of it may be
-		return connection.AlreadyGone, err
+	if err := a.inventories.announceRecreation(ctx, o.task); err != nil {
+		return err
 	}
-	result, err := a.conn.Delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
+	result, err := a.conn.Delete(ctx, o.res, o.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
 	a.cfg.Metrics.done(a.cfg.Name, "Delete", err)
-	if err != nil && connection.Answered(err) {
-		inv.Items.Put(*t.item) // the object is still there
-	}
-	if err == nil && result != connection.AlreadyGone {
-		st := stale{inv: inv, item: t.item}
-		cause := work.Cause{Commit: a.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		a.history.addRemoval(st, history.Deleted, cause, nil)
-	}
-	return result, err
+	o.result, o.deleted, o.refused = result, err == nil && result != connection.AlreadyGone, err != nil && connection.Answered(err)
+	return err
 }
 
 // tryRecreation requests a dry run of the creation of an object, which must not be refused once

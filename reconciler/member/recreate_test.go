@@ -240,11 +240,11 @@ func TestRecreation(t *testing.T) {
 			if it := s.inv[web].Items.Of(id); it.Hash != hash {
 				t.Errorf("the inventory has the hash %q, want %q", it.Hash, hash)
 			}
-			reported := s.history.deletions.take(web)
+			reported := s.history.deletions.Take(web)
 			if deleted := want[0] == history.Deleted; deleted != (len(reported) == 1) || deleted && reported[0].Objects[0] != id {
 				t.Errorf("reported as deleted: %v", reported)
 			}
-			if t := s.failed[id]; t != nil {
+			if t := s.progress.failed[id]; t != nil {
 				t.next = time.Time{}
 			}
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
@@ -309,10 +309,13 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := changedOne(true)
-	task, _ := s.applier.task(m.ID, wanted{web, m})
-	s.failed[m.ID] = &failure{recreate: true}
-	if _, gone := s.applier.deletedForRecreation(ctx, task, map[api.PlacementKey]bool{}); gone || len(*entries) > 0 || len(shelf.Writes) > 0 {
-		t.Errorf("gone: %t, history: %+v, writes: %q", gone, *entries, shelf.Writes)
+	one, _ := s.applier.task(m.ID, wanted{web, m})
+	s.progress.failed[m.ID] = &failure{recreate: true}
+	if o := s.applier.deleteForRecreation(ctx, one); o.err == nil || o.deleted || len(shelf.Writes) > 0 {
+		t.Errorf("%+v, writes: %q", o, shelf.Writes)
+	}
+	if s.applier.recreate(ctx, []task{one}, map[api.PlacementKey]bool{}); len(*entries) > 0 || s.progress.failed[m.ID].cond.Reason != "" {
+		t.Errorf("history: %+v, failed: %+v", *entries, s.progress.failed[m.ID])
 	}
 }
 

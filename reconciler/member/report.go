@@ -106,19 +106,14 @@ func (a *Agent) takeRestore() protocol.Restore {
 type reporter struct {
 	*cluster
 	*ownership
-	*progress
+	progress  *progress
 	brake     *deletionBrake
 	drifts    *driftRecorder
-	deletions deletions
+	deletions deletion.Log
 	// written are the placements of which something was written since their last report; see Agent.
 	written map[api.PlacementKey]bool
 	// serials are the serial numbers of the inventories.
 	serials inventory.Serials
-	// pruned are the placements that have removed something, or failed to, since their last
-	// report.
-	pruned map[api.PlacementKey]bool
-	// waiting are the objects that are deleted once others are gone.
-	waiting waitingDeletions
 }
 
 // all reports the state of every placement.
@@ -137,7 +132,7 @@ func (r *reporter) touched(ctx context.Context, ids map[api.ID]bool) {
 		}
 	}
 	for p, w := range r.works {
-		if w.Remove || placements[p] || r.pruned[p] {
+		if w.Remove || placements[p] || r.progress.pruned[p] {
 			r.report(ctx, p)
 		}
 	}
@@ -147,12 +142,12 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if ctx.Err() != nil {
 		return
 	}
-	delete(r.pruned, p)
+	delete(r.progress.pruned, p)
 	w := r.works.of(p)
 	if w.Unreleased() {
 		return
 	}
-	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.progress.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.inv[p] == nil
 	var undeleted protocol.Undeleted
@@ -169,7 +164,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.take(p), r.written[p]
+	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written[p]
 	delete(r.written, p)
 	if inv := r.inv[p]; inv != nil {
 		for id, b := range r.brake.braked {
@@ -216,7 +211,7 @@ func (r *reporter) terminating(lingering []api.ID) (out []protocol.Terminating) 
 			continue
 		}
 		t := protocol.Terminating{ID: id, Since: time.Unix(l.Deleted, 0).UTC()}
-		if known := r.failed[id]; known != nil {
+		if known := r.progress.failed[id]; known != nil {
 			t.Why = known.stays
 		}
 		out = append(out, t)
@@ -227,7 +222,7 @@ func (r *reporter) terminating(lingering []api.ID) (out []protocol.Terminating) 
 // deletionWaits returns what the deletions of a placement wait for, sorted.
 func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 	byFirst := map[deletion.Object]protocol.DeletionWait{}
-	for w, first := range r.waiting {
+	for w, first := range r.progress.waiting {
 		if w.placement != p {
 			continue
 		}
@@ -246,7 +241,7 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.
 func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionError {
 	var out []protocol.DeletionError
-	for id, t := range r.failed {
+	for id, t := range r.progress.failed {
 		if _, held := r.brake.braked[id]; t.notDeleted != "" && !held && inv.Items.Has(id) {
 			out = append(out, protocol.DeletionError{ID: id, Message: t.notDeleted})
 		}
@@ -263,7 +258,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 			Cause: "another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster"}
 		return out, true
 	}
-	t := r.failed[id]
+	t := r.progress.failed[id]
 	if t != nil {
 		out.Applied = protocol.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Cause: t.cond.Cause, Sentence: t.cond.Sentence, Since: t.since}
 		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen
@@ -282,7 +277,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 		out.Available.OK = true // it counts as available
 		return out, t != nil
 	}
-	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.hasRun(w.manifest, r.item(p, id)) {
+	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.progress.hasRun(w.manifest, r.item(p, id)) {
 		out.Available, out.Failure = ranAvailability(w.manifest, r.item(p, id).End)
 		return out, t != nil || !out.Available.OK
 	}

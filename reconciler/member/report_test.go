@@ -195,7 +195,7 @@ func TestStateOfAnObject(t *testing.T) {
 				s.live.Put(m.ID, test.live)
 			}
 			if test.failing != nil {
-				s.failed[m.ID] = test.failing
+				s.progress.failed[m.ID] = test.failing
 			}
 			if test.held {
 				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
@@ -217,9 +217,9 @@ func TestReportedDeletionErrors(t *testing.T) {
 	s.inv[web] = held(4)
 	names := []string{"cm-2", "cm-0", "cm-1", "elsewhere"}
 	for _, name := range names {
-		s.failed[cm(name)] = &failure{notDeleted: "denied"}
+		s.progress.failed[cm(name)] = &failure{notDeleted: "denied"}
 	}
-	s.failed[cm("cm-3")] = &failure{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
+	s.progress.failed[cm("cm-3")] = &failure{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
 	s.brake.braked[cm("cm-1")] = braked{why: "too many"}
 	want := []protocol.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
 	if got := s.reporter.deletionErrors(s.inv[web]); !slices.Equal(got, want) {
@@ -236,8 +236,8 @@ func TestPlacementsThatAreReported(t *testing.T) {
 		{Placement: key("changed"), Manifests: []*work.Manifest{oneManifest()}}, {Placement: key("unchanged")},
 		{Placement: key("removed"), Remove: true}, {Placement: key("pruned")}, {Placement: key("waiting"), Keep: true},
 	})
-	s.pruner.pruned[key("pruned")] = true
-	s.pruner.pruned[key("waiting")] = true // nothing was released to it yet
+	s.progress.pruned[key("pruned")] = true
+	s.progress.pruned[key("waiting")] = true // nothing was released to it yet
 	var got []string
 	s.cfg.Report = func(o protocol.Observation) { got = append(got, o.(protocol.WorkSeen).Placement.Name) }
 	s.reporter.touched(t.Context(), map[api.ID]bool{oneManifest().ID: true})

@@ -27,7 +27,7 @@ type session struct {
 	*Agent
 	*cluster
 	*ownership
-	*progress
+	progress *progress
 
 	observer    *observer
 	inventories *inventories
@@ -118,11 +118,10 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	p := &progress{
 		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
 		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{}, done: map[api.PlacementKey]bool{},
-		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{},
+		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{}, waiting: waitingDeletions{}, pruned: map[api.PlacementKey]bool{},
 	}
 	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
-	s.observer = &observer{cluster: c, ownership: o, progress: p}
 	s.inventories = &inventories{cluster: c, ownership: o, progress: p}
 	s.history = &journal{cluster: c, ownership: o, progress: p, deletions: a.deletions}
 	s.drifts = &driftRecorder{cluster: c, ownership: o, progress: p, driftState: &a.drifted}
@@ -130,15 +129,16 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.record = &recorder{
 		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, fresh: map[string]bool{}, written: a.written,
 	}
-	s.applier = &applier{cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, record: s.record}
+	s.observer = &observer{cluster: c, ownership: o, progress: p, record: s.record}
+	s.applier = &applier{cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
-		cluster: c, ownership: o, progress: p, brake: s.brake, history: s.history, inventories: s.inventories, pruned: map[api.PlacementKey]bool{}, waiting: waitingDeletions{},
+		cluster: c, ownership: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},
 	}
 	s.values = &valueChecker{cluster: c, ownership: o, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, serials: a.known.Inventories, pruned: s.pruner.pruned, waiting: s.pruner.waiting,
+		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, serials: a.known.Inventories,
 	}
 	return s
 }

@@ -92,8 +92,8 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			found[id] = true
 			switch t, settled := w.settled(id); {
 			case !settled:
-				if w.unprocessed[id] {
-					w.suspects[id] = true // compared when the change of the object is processed
+				if w.progress.unprocessed[id] {
+					w.progress.suspect(id) // compared when the change of the object is processed
 				}
 			case w.isNewer(o):
 				w.unreported[id] = observed.Of(o)
@@ -117,7 +117,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 // processed.
 func (w *sweeper) settled(id api.ID) (task, bool) {
 	t, asApplied := w.asApplied(id)
-	return t, asApplied && !w.unprocessed[id]
+	return t, asApplied && !w.progress.unprocessed[id]
 }
 
 // isNewer reports whether an object has changed since the watch last reported it.
@@ -141,15 +141,15 @@ func (w *sweeper) confirmUnreported(ctx context.Context) (changed map[api.ID]boo
 			if err != nil || live != nil && !w.isNewer(live) {
 				continue
 			}
-			w.live.Drop(id)
+			w.applier.record.read(id, nil)
 			if live != nil {
-				w.live.Put(id, observed.Of(live))
+				w.applier.record.read(id, observed.Of(live))
 			}
 		case read.Version <= known.Version:
 			continue
 		default:
 			read.Health = known.Health
-			w.live.Put(id, read)
+			w.applier.record.read(id, read)
 		}
 		changed[id] = true
 		w.cfg.Metrics.SweepMissed.Inc(w.cfg.Name)

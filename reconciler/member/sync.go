@@ -22,28 +22,28 @@ import (
 func (s *session) setWorks(works []*work.Work) {
 	was, before := s.works, s.wanted
 	if len(was) == 0 {
-		s.drifts.suspectHeld()
+		s.progress.suspect(slices.Collect(s.drifts.left())...)
 	}
 	for _, w := range works {
 		old, ok := was[w.Placement]
 		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
-			delete(s.done, w.Placement)
+			s.progress.undone(w.Placement)
 		}
 		if ok {
-			s.reconsider(old, w)
+			s.progress.reconsider(old, w)
 		}
 	}
 	s.ownership.setWorks(works)
 	s.expressions.Replace(s.wanted.manifests())
-	for id := range s.failed {
+	for id := range s.progress.failed {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
-			delete(s.failed, id) // that was the failure of another placement
+			s.record.settled(id) // that was the failure of another placement
 		}
 	}
 	s.drifts.memory.Forget(s.works)
 	s.drifts.additions.Forget(s.works)
-	s.drifts.suspectOtherRules()
+	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
 // sync reconciles everything.
@@ -62,7 +62,7 @@ func (s *session) sync(ctx context.Context) {
 	for id := range s.wanted.all() {
 		ids[id] = true
 	}
-	s.compared, s.blocked = time.Now(), false
+	s.progress.compared, s.blocked = time.Now(), false
 	if len(ids) == 0 {
 		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
 		s.reschedule()
@@ -75,8 +75,8 @@ func (s *session) sync(ctx context.Context) {
 		s.checkSuspects(ctx)
 	}
 	s.observer.unwatch()
-	for p := range s.works {
-		s.done[p] = s.done[p] || ctx.Err() == nil && !s.conn.CutOff() && !s.blocked
+	if ctx.Err() == nil && !s.conn.CutOff() && !s.blocked {
+		s.progress.allDone(s.works)
 	}
 	s.reporter.all(ctx)
 }
@@ -117,9 +117,9 @@ func (s *session) addUnlisted(ctx context.Context) {
 // recheck checks everything again because a user requested it.
 func (s *session) recheck(ctx context.Context) {
 	s.searched = time.Time{}
-	s.retryAll()
+	s.progress.retryAll()
 	s.kinds.LookAgain(nil)
-	clear(s.verified)
+	s.progress.forgetVerified()
 	if s.last != nil && !s.leaving {
 		s.sync(ctx)
 		s.sweepNow(ctx)
@@ -156,7 +156,7 @@ func (s *session) retryDue(ctx context.Context) {
 	}
 	due := map[api.ID]bool{}
 	now := time.Now()
-	for id, t := range s.failed {
+	for id, t := range s.progress.failed {
 		if !t.next.After(now) {
 			due[id] = true
 		}
@@ -179,12 +179,12 @@ func (s *session) retryDue(ctx context.Context) {
 	if !now.Before(s.readNext) {
 		s.readNext = now.Add(unfollowedInterval)
 		for _, id := range slices.Collect(s.applier.unfollowed()) {
-			s.live.Drop(id) // so that it is read
+			s.record.read(id, nil) // so that it is read
 			due[id] = true
 		}
 	}
-	if !now.Before(s.compared.Add(reportInterval)) {
-		s.compared = now
+	if !now.Before(s.progress.compared.Add(reportInterval)) {
+		s.progress.compared = now
 		for id, w := range s.wanted.all() {
 			if s.works.onlyCompares(w.placement) {
 				due[id] = true
@@ -212,7 +212,7 @@ func (s *session) reschedule() {
 		return
 	}
 	var first time.Time
-	for _, t := range s.failed {
+	for _, t := range s.progress.failed {
 		first = retry.Earlier(first, t.next)
 	}
 	for _, b := range s.brake.braked {
@@ -225,7 +225,7 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}
 	}
-	if len(s.suspects) > 0 {
+	if len(s.progress.suspects) > 0 {
 		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
 	}
 	for _, at := range s.drifts.repeatedRemovals() {
@@ -235,7 +235,7 @@ func (s *session) reschedule() {
 	}
 	for p := range s.works {
 		if s.works.onlyCompares(p) {
-			first = retry.Earlier(first, s.compared.Add(reportInterval))
+			first = retry.Earlier(first, s.progress.compared.Add(reportInterval))
 		}
 	}
 	for range s.applier.unfollowed() {
@@ -303,7 +303,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	}
 	if before.Err != nil || p.Returned || s.conn.CutOff() {
 		s.conn.Restored()
-		s.retryAll()
+		s.progress.retryAll()
 		s.kinds.LookAgain(nil)
 		s.sync(ctx)
 	}
@@ -335,9 +335,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	if s.unknown.Due(connection.WithoutPort(connection.Plain(err))) {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
 	}
-	for id := range ids {
-		s.unprocessed[id] = true
-	}
+	s.progress.postpone(ids)
 	s.blocked = true
 	s.schedule(inventoryRetry)
 	return false
@@ -355,13 +353,11 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	if s.applier.outdated(ids) >= largePass {
 		defer acquireSlot(ctx, s.cfg.Passes, longPass)()
 	}
-	clear(s.record.fresh)
+	touched := s.record.begin()
 	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
-		s.failed[id].next, ids[id] = time.Time{}, true
+		ids[id] = s.progress.retryNow(id)
 	}
 	tasks, prune := s.applier.findTasks(ids)
-	touched := maps.Clone(s.ended)
-	clear(s.ended)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.HeldByOther() {
 		return // checkForeign follows
@@ -400,7 +396,7 @@ func (s *session) resolve(ctx context.Context) {
 		switch {
 		case !known:
 		case r.PutBack, r.Again:
-			delete(s.failed, key.ID)
+			s.record.settled(key.ID)
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
 			d.Message = connection.Cut(r.Message)
@@ -426,7 +422,7 @@ func (s *session) checkSuspects(ctx context.Context) {
 	if s.conn.CutOff() || s.leaving {
 		return
 	}
-	switch tasks := s.values.takeSuspects(); {
+	switch tasks := s.values.tasks(); {
 	case len(tasks) > manySuspects:
 		s.sweepNow(ctx)
 	case len(tasks) > 0:
@@ -438,19 +434,14 @@ func (s *session) checkSuspects(ctx context.Context) {
 // it, and reports them and those whose recorded drift has changed.
 func (s *session) handleValueResults(ctx context.Context, results valueResults) {
 	for id := range results.changed {
-		w, _ := s.wanted.of(id)
-		if inv := s.inv[w.placement]; inv != nil && inv.Items.Has(id) {
-			it := inv.Items.Of(id)
-			it.Managed = "" // no live object equals that, so that the object counts as drifted
-			inv.Items.Put(*it)
-		}
+		s.record.changedValues(id)
 	}
 	s.process(ctx, results.changed)
 	maps.Copy(results.changed, results.news)
 	if len(results.changed) > 0 {
 		s.reporter.touched(ctx, results.changed)
 	}
-	if len(s.suspects) > 0 {
+	if len(s.progress.suspects) > 0 {
 		s.reschedule()
 	}
 }

@@ -26,12 +26,12 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
 		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
-		if s.done[web] {
+		if s.progress.done[web] {
 			t.Errorf("%s counts as done before it was tried", typ)
 		}
-		s.done[web] = true
+		s.progress.done[web] = true
 		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
-		if !s.done[web] {
+		if !s.progress.done[web] {
 			t.Errorf("%s does not count as done after it was told again", typ)
 		}
 	}
@@ -41,11 +41,11 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 func TestReturnedClusterIsRetriedAtOnce(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		s := sessionAt(t, apiserver.NewConfigMaps())
-		s.failed = map[api.ID]*failure{cm("x"): {next: time.Now().Add(time.Hour)}}
+		s.progress.failed = map[api.ID]*failure{cm("x"): {next: time.Now().Add(time.Hour)}}
 		if err := s.probed(t.Context(), probe.Result{Returned: returned}); err != nil {
 			t.Fatal(err)
 		}
-		if again := s.failed[cm("x")].next.IsZero(); again != returned {
+		if again := s.progress.failed[cm("x")].next.IsZero(); again != returned {
 			t.Errorf("returned: %t, tried again: %t", returned, again)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -213,7 +212,11 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 		a.record.failure(refused(t, refusal, awaited))
 		return t, false
 	case decide.Restore:
-		return t, a.drifts.countUndone(t, a.live.Of(id))
+		contested := a.drifts.countUndone(t, a.live.Of(id))
+		if contested != nil {
+			a.record.contested(id, contested)
+		}
+		return t, contested == nil
 	}
 	return t, true
 }
@@ -235,7 +238,7 @@ func refused(t task, why decide.Refusal, awaited schema.GroupVersionKind) outcom
 func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKind) {
 	w, id, gvk := t.wanted, t.manifest.ID, t.gvk()
 	res, served := a.kinds.Of(gvk)
-	bad := a.failed[id]
+	bad := a.progress.failed[id]
 	f.Waits = bad != nil && bad.hash == w.manifest.Hash && a.retryNotDue(bad, w.manifest) && !(served && bad.unknownKind())
 	switch {
 	case f.Waits:
@@ -258,11 +261,11 @@ func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKin
 	if f.OnlyCompared = a.works.onlyCompares(w.placement); f.OnlyCompared {
 		return f, awaited
 	}
-	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.hasRun(w.manifest, t.item)
+	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.progress.hasRun(w.manifest, t.item)
 	f.Failed, f.Rejected = bad != nil, t.rejected != ""
 	t.suspendedReason = a.works.suspendedReason(w.placement, id)
 	if f.Suspended = t.suspendedReason != ""; f.Suspended {
-		f.Changed = a.mayDiffer(*t, l) || a.suspects[id]
+		f.Changed = a.mayDiffer(*t, l) || a.progress.suspects[id]
 		return f, awaited
 	}
 	f.Hook, f.HookFor = a.mayApply(w)
@@ -302,9 +305,9 @@ func (t *task) applied(fleet string) drift.Applied {
 // mayDiffer reports whether a suspended object may differ from what is wanted.
 func (a *applier) mayDiffer(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
-		return a.failed[t.manifest.ID] != nil // no watch reports it
+		return a.progress.failed[t.manifest.ID] != nil // no watch reports it
 	}
-	return t.item == nil || t.item.Hash != t.manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.failed[t.manifest.ID] != nil
+	return t.item == nil || t.item.Hash != t.manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.progress.failed[t.manifest.ID] != nil
 }
 
 // scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does
@@ -316,7 +319,7 @@ func scaled(m *work.Manifest, known *observed.Object) bool {
 // unverified reports whether an object must be read, and was not read since others last changed
 // it.
 func (a *applier) unverified(w wanted) bool {
-	verified, ok := a.verified[w.manifest.ID]
+	verified, ok := a.progress.verified[w.manifest.ID]
 	return a.record.verifies(w) && (!ok || verified != a.live.OwnershipState(w.manifest.ID))
 }
 
@@ -326,9 +329,9 @@ func (a *applier) unverified(w wanted) bool {
 // observed.OwnershipState.
 func (a *applier) retryNotDue(t *failure, m *work.Manifest) bool {
 	now, live := time.Now(), a.live.Of(m.ID)
-	written := a.suspects[m.ID] && !scaled(m, live)
+	written := a.progress.suspects[m.ID] && !scaled(m, live)
 	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.OwnershipState(m.ID)) {
-		t.next = retry.Earlier(t.next, t.last.Add(firstRetry))
+		t.hasten()
 	}
 	return now.Before(t.next)
 }
@@ -342,7 +345,7 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	if by := a.definition(gvk); by != nil {
-		if t := a.failed[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.suspendedReason(by.placement, by.manifest.ID) != "" {
+		if t := a.progress.failed[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.suspendedReason(by.placement, by.manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
 		}
 		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}

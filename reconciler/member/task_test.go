@@ -78,7 +78,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 				s.live.Put(m.ID, test.live)
 			}
 			if test.fails != nil {
-				s.failed[m.ID] = test.fails
+				s.progress.failed[m.ID] = test.fails
 			}
 			got, need := s.applier.task(m.ID, wanted{web, m})
 			if need != test.need || need && got.drift != test.drift {
@@ -101,7 +101,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
 		}
-		if bad := s.failed[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {
+		if bad := s.progress.failed[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {
 			t.Errorf("%s: the failure is %+v", strategy, bad)
 		}
 	}
@@ -196,7 +196,7 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 					failure.refused = &state
 				}
 				s.live.Put(id, &test.live)
-				s.suspects[id] = test.suspect
+				s.progress.suspects[id] = test.suspect
 				if got := s.applier.retryNotDue(&failure, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
 					t.Errorf("waits: %t", got)
 				}
@@ -246,7 +246,7 @@ func TestNextRetry(t *testing.T) {
 				s.live.Put(m.ID, &observed.Object{UID: "1"})
 			}
 			if test.failures > 0 {
-				s.failed[m.ID] = &failure{hash: m.Hash, failures: test.failures}
+				s.progress.failed[m.ID] = &failure{hash: m.Hash, failures: test.failures}
 			}
 			o := test.outcome
 			o.wanted = wanted{web, m}
@@ -254,9 +254,9 @@ func TestNextRetry(t *testing.T) {
 				s.record.failure(o)
 			}
 			began := time.Now()
-			s.compared = began
+			s.progress.compared = began
 			s.record.failure(o)
-			next := s.failed[m.ID].next // the backoff is shorter by up to a quarter
+			next := s.progress.failed[m.ID].next // the backoff is shorter by up to a quarter
 			if next.Before(began.Add(test.from*3/4)) || next.After(time.Now().Add(test.to)) {
 				t.Errorf("retried after %s, want %s to %s", next.Sub(began), test.from, test.to)
 			}

@@ -68,7 +68,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			}
 			s.setWorks([]*work.Work{w})
 			if test.fails {
-				s.failed = map[api.ID]*failure{test.holds.ID: {cond: diff.Condition{Status: metav1.ConditionFalse}}}
+				s.progress.failed = map[api.ID]*failure{test.holds.ID: {cond: diff.Condition{Status: metav1.ConditionFalse}}}
 			}
 			if got := s.applier.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
@@ -76,7 +76,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			m := oneManifest()
 			m.Object.Content.SetGroupVersionKind(test.gvk)
 			s.applier.task(m.ID, wanted{w.Placement, m})
-			if pending := s.failed[m.ID].pending; pending != strings.Contains(test.want, "not established yet") {
+			if pending := s.progress.failed[m.ID].pending; pending != strings.Contains(test.want, "not established yet") {
 				t.Errorf("pending: %t", pending)
 			}
 		})
@@ -237,12 +237,12 @@ func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
 			for _, m := range w.Manifests {
 				s.applier.task(m.ID, wanted{web, m})
 			}
-			bad := s.failed[secret.ID]
+			bad := s.progress.failed[secret.ID]
 			if waits := bad != nil && bad.pending && bad.unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.cond.Message(), "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {
 				t.Errorf("it waits: %t, with %+v", waits, bad)
 			}
-			if s.failed[other.ID] != nil {
-				t.Errorf("another object has failed: %+v", s.failed[other.ID])
+			if s.progress.failed[other.ID] != nil {
+				t.Errorf("another object has failed: %+v", s.progress.failed[other.ID])
 			}
 		})
 	}

@@ -101,9 +101,9 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	changed.Hash = "new"
 	placed(changed, two)
 	for range 5 { // what follows from the refusal
-		for id, bad := range s.failed {
+		for id, bad := range s.progress.failed {
 			bad.next = time.Time{}
-			s.unprocessed[id] = true
+			s.progress.unprocessed[id] = true
 		}
 		if err := s.processChanges(t.Context()); err != nil {
 			t.Fatal(err)
@@ -117,14 +117,14 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	}
 	placed()
 	for range 3 {
-		for _, bad := range s.failed {
+		for _, bad := range s.progress.failed {
 			bad.next = time.Time{}
 		}
 		s.sync(t.Context())
 	}
 	slices.Sort(server.deleted)
 	if want := []string{"/apis/example.com/v2/namespaces/web/gadgets/one", "/apis/example.com/v2/namespaces/web/gadgets/two"}; !slices.Equal(server.deleted, want) {
-		t.Errorf("deleted %q, want %q; %s", server.deleted, want, fmt.Sprint(s.failed))
+		t.Errorf("deleted %q, want %q; %s", server.deleted, want, fmt.Sprint(s.progress.failed))
 	}
 }
 
@@ -168,7 +168,7 @@ func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 	if len(server.deleted) > 0 || s.inv[web] == nil || !s.inv[web].Items.Has(m.ID) {
 		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.inv[web])
 	}
-	for _, bad := range s.failed {
+	for _, bad := range s.progress.failed {
 		bad.next = time.Time{}
 	}
 	s.sync(t.Context())

@@ -27,9 +27,9 @@ import (
 type valueChecker struct {
 	*cluster
 	*ownership
-	*progress
-	applier *applier
-	drifts  *driftRecorder
+	progress *progress
+	applier  *applier
+	drifts   *driftRecorder
 	// compareNext is the time of the next comparison of values that could not be compared.
 	compareNext     time.Time
 	compareFailures retry.Backoff
@@ -54,16 +54,11 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	return v.conclude(tasks, comparisons)
 }
 
-// takeSuspects removes the suspects, except those whose last change is not processed yet. Of the
-// removed ones it returns the tasks of the objects whose metadata is as it was last applied; the
+// tasks takes the suspects whose last change is processed, and returns the tasks of those whose metadata is as it was last applied; the
 // other objects are handled as drift, or as failed objects.
-func (v *valueChecker) takeSuspects() []task {
+func (v *valueChecker) tasks() []task {
 	var tasks []task
-	for id := range v.suspects {
-		if v.unprocessed[id] {
-			continue
-		}
-		delete(v.suspects, id)
+	for _, id := range v.progress.takeSuspects() {
 		if t, asApplied := v.asApplied(id); asApplied {
 			tasks = append(tasks, t)
 		}
@@ -90,7 +85,7 @@ const manySuspects = 100
 // applied, and nothing failed or remains to be done.
 func (v *valueChecker) asApplied(id api.ID) (task, bool) {
 	w, isWanted := v.wanted.of(id)
-	if !isWanted || v.failed[id] != nil || v.works.onlyCompares(w.placement) || v.works.suspendedReason(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
+	if !isWanted || v.progress.failed[id] != nil || v.works.onlyCompares(w.placement) || v.works.suspendedReason(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
 		return task{}, false
 	}
 	t := v.applier.newTask(w)
@@ -106,7 +101,7 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 		id := t.manifest.ID
 		switch c.Answer {
 		case drift.Unknown:
-			v.suspects[id] = true // retried after valuesRetry
+			v.progress.suspect(id) // retried after valuesRetry
 		case drift.Drifted:
 			changed[id] = true
 		default:
@@ -118,7 +113,7 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 			}
 		}
 	}
-	if len(v.suspects) == 0 {
+	if len(v.progress.suspects) == 0 {
 		v.compareFailures = 0
 	} else {
 		v.compareNext = time.Now().Add(v.compareFailures.Next(valuesRetry, lastRetry))
@@ -258,13 +253,16 @@ func (dr *driftRecorder) delayRemoval(w wanted, due time.Time) bool {
 	return true
 }
 
-// suspectOtherRules makes the values of objects be compared to which others have added something, if it is to be offered
-// now and was only reported, or the other way round.
-func (dr *driftRecorder) suspectOtherRules() {
-	for p, of := range dr.additions {
-		for id, d := range of {
-			if w, isWanted := dr.wanted.of(id); isWanted && w.placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(task{wanted: w}) {
-				dr.suspects[id] = true
+// otherRules yields the objects to which others have added something that is to be offered now and was only reported, or the other way
+// round. Their values have to be compared.
+func (dr *driftRecorder) otherRules() iter.Seq[api.ID] {
+	return func(yield func(api.ID) bool) {
+		for p, of := range dr.additions {
+			for id, d := range of {
+				w, isWanted := dr.wanted.of(id)
+				if isWanted && w.placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(task{wanted: w}) && !yield(id) {
+					return
+				}
 			}
 		}
 	}

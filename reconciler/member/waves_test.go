@@ -60,7 +60,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 	if _, err := client.Resource(services.GroupVersionResource).Namespace("default").Patch(t.Context(), "one", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.failed[service].next = time.Time{} // it is read again
+	s.progress.failed[service].next = time.Time{} // it is read again
 	s.pruner.prune(t.Context(), s.stales(service), map[api.PlacementKey]bool{})
 	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Remaining().Waiting) > 0 || s.inventory(web).Items.Len() > 0 {
 		t.Errorf("once the first object is gone: %+v", seen)

@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/series":       {},
 	"reconciler/member/memory":       {},
 	"reconciler/member/autoscaler":   {"placement/api", "placement/controllers", "reconciler/diff", "reconciler/member/connection"},
-	"reconciler/member/deletion":     {"placement/api", "placement/work", "reconciler/member/connection"},
+	"reconciler/member/deletion":     {"placement/api", "placement/work", "reconciler/member/connection", "reconciler/protocol"},
 	"reconciler/member/hooks":        {"placement/api", "placement/work", "reconciler/member/inventory"},
 	"reconciler/member/content":      {"placement/api", "reconciler/member/connection"},
 	"reconciler/member/compact":      {"placement/api"},
