@@ -80,13 +80,11 @@ func (d *deletionBrake) holdIfTooMany(going []stale, recreated []api.ID, total i
 // deletionsOf returns the stale objects among ids that would be deleted without a user's
 // consent, the reasons why works hold others, and how many of ids the inventories list.
 func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
+	listing := d.listingsFor(len(ids))
 	for id := range ids {
-		for _, inv := range d.inv {
-			if inv.Items.Has(id) {
-				total++
-			}
-		}
-		for _, st := range d.stales(id) {
+		all := listing(id)
+		total += len(all)
+		for _, st := range d.stalesIn(id, all) {
 			if !st.passesOn() && deletes(st) {
 				going = append(going, st)
 			}

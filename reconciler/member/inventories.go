@@ -106,7 +106,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 			touched[p] = true
 		}
 	}
-	var all []*inventory.Inventory
+	var all, gone []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		inv := i.inv[p]
 		if inv == nil || i.works.suspended(p) {
@@ -114,7 +114,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 		}
 		w, known := i.works[p]
 		if known && w.Remove && inv.Items.Len() == 0 {
-			i.written(ctx, inv, i.remove(ctx, inv))
+			gone = append(gone, inv)
 			continue
 		}
 		if known && i.complete(p) {
@@ -127,10 +127,22 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 		faults.At("before inventory")
 		all = append(all, inv)
 	}
-	i.writeAll(ctx, all, func(inv *inventory.Inventory, err error) {
+	i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) {
 		faults.At("after inventory")
 		i.written(ctx, inv, err)
 	})
+	i.removeAll(ctx, gone)
+}
+
+// removeAll removes empty inventories. What they have in a bundle is removed at once, but for the last one, which follows
+// the claim if nothing is left.
+func (i *inventories) removeAll(ctx context.Context, gone []*inventory.Inventory) {
+	if len(gone) > 1 {
+		inventory.RemoveBundled(ctx, i.store, gone[:len(gone)-1]...) //nolint:errcheck // removing each of them tries again
+	}
+	for _, inv := range gone {
+		i.written(ctx, inv, i.remove(ctx, inv))
+	}
 }
 
 // remove removes an empty inventory, and the claim with the last one.
@@ -147,7 +159,18 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 	return nil
 }
 
-// writeAll writes inventories, several at a time, and calls done for each.
+// saveAll writes inventories, together as far as that saves requests, and calls done for each.
+func (i *inventories) saveAll(ctx context.Context, all []*inventory.Inventory, done func(inv *inventory.Inventory, err error)) {
+	rest, err := inventory.SaveTogether(ctx, i.store, all)
+	for _, inv := range all {
+		if !slices.Contains(rest, inv) {
+			done(inv, err)
+		}
+	}
+	i.writeAll(ctx, rest, done)
+}
+
+// writeAll writes inventories one by one, several at a time, and calls done for each.
 func (i *inventories) writeAll(ctx context.Context, all []*inventory.Inventory, done func(inv *inventory.Inventory, err error)) {
 	writes, errs := make([]*inventory.Write, len(all)), make([]error, len(all))
 	i.inParallel(ctx, len(all), parallelCalls{
@@ -214,24 +237,29 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 			}
 			continue
 		}
-		p, changed := i.store.Changed(id, i.progress.suspects[id])
-		if !changed {
+		placements := i.store.Changed(id, i.progress.suspects[id])
+		if len(placements) == 0 {
 			continue
 		}
 		i.progress.clearSuspect(id)
-		inv := i.inv[p]
-		if inv == nil {
-			continue
-		}
-		found := inv.Stored() // otherwise it could not be written after an earlier change
-		inv.Invalidate()
-		if i.works.suspended(p) {
-			continue // it is written again once the suspension is over
+		found := false
+		var all []*inventory.Inventory
+		for _, p := range placements {
+			inv := i.inv[p]
+			if inv == nil {
+				continue
+			}
+			stored := inv.Stored() // otherwise it could not be written after an earlier change
+			inv.Invalidate()
+			if i.works.suspended(p) {
+				continue // it is written again once the suspension is over
+			}
+			found, all = found || stored, append(all, inv)
 		}
 		if found {
 			i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
 		}
-		i.written(ctx, inv, i.store.Save(ctx, inv))
+		i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) { i.written(ctx, inv, err) })
 	}
 }
 
@@ -385,4 +413,36 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 		}
 	}
 	return slices.DeleteFunc(stales, func(st stale) bool { return failed[st.newOwner] != nil })
+}
+
+// lists reports whether any inventory lists an object.
+func (o *ownership) lists(id api.ID) bool { return len(o.listing(id)) > 0 }
+
+// listing returns the inventories that list an object.
+func (o *ownership) listing(id api.ID) (out []*inventory.Inventory) {
+	for _, inv := range o.inv {
+		if inv.Items.Has(id) {
+			out = append(out, inv)
+		}
+	}
+	return out
+}
+
+// listingsFor returns listing for some objects, during which nothing is added to the inventories. For many objects of many
+// placements it does not look into each inventory for each object.
+func (o *ownership) listingsFor(objects int) func(api.ID) []*inventory.Inventory {
+	items := 0
+	for _, inv := range o.inv {
+		items += inv.Items.Len()
+	}
+	if objects*len(o.inv) <= items {
+		return o.listing
+	}
+	all := make(map[api.ID][]*inventory.Inventory, items)
+	for _, inv := range o.inv {
+		for id := range inv.Items.IDs() {
+			all[id] = append(all[id], inv)
+		}
+	}
+	return func(id api.ID) []*inventory.Inventory { return all[id] }
 }

@@ -94,7 +94,7 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
-	inv := o.live.Of(inventory.FirstPart(o.cfg.Fleet, w.placement))
+	inv := o.live.Of(inventory.ConfigMapOf(o.store, w.placement))
 	return inv != nil && now.Applied > inv.Applied+clockSkew
 }
 
@@ -163,17 +163,16 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 // adds to ids the objects that have waited for one of these kinds.
 func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
-	whole := map[schema.GroupVersionKind]bool{}
+	whole, listing := map[schema.GroupVersionKind]bool{}, o.listingsFor(len(ids))
 	for id := range ids {
 		if w, ok := o.wanted.of(id); ok {
 			gvk := w.gvk()
 			gvks[gvk] = true
 			whole[gvk] = whole[gvk] || needsWholeObject(w.manifest)
 		}
-		for _, inv := range o.inv {
-			if gvk, ok := inv.Items.GroupVersionKind(id); ok {
-				gvks[gvk] = true
-			}
+		for _, inv := range listing(id) {
+			gvk, _ := inv.Items.GroupVersionKind(id)
+			gvks[gvk] = true
 		}
 	}
 	o.addWaiting(ids, gvks, whole)

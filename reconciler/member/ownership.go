@@ -223,16 +223,6 @@ func (o *ownership) owns(p api.PlacementKey, id api.ID) bool {
 	return inv != nil && inv.Items.Has(id)
 }
 
-// lists reports whether any inventory lists an object.
-func (o *ownership) lists(id api.ID) bool {
-	for p := range o.inv {
-		if o.owns(p, id) {
-			return true
-		}
-	}
-	return false
-}
-
 // kindsOf returns the kinds of all objects of works.
 func kindsOf(works []*work.Work) map[schema.GroupVersionKind]bool {
 	gvks := map[schema.GroupVersionKind]bool{}
@@ -280,12 +270,16 @@ func (st *stale) passesOn() bool { return st.handedOver || st.newOwner != api.Pl
 
 // stales returns an entry for each placement whose inventory lists an object that the placement
 // no longer wants here.
-func (o *ownership) stales(id api.ID) []stale {
+func (o *ownership) stales(id api.ID) []stale { return o.stalesIn(id, o.listing(id)) }
+
+// stalesIn is stales for an object that certain inventories list.
+func (o *ownership) stalesIn(id api.ID, listing []*inventory.Inventory) []stale {
 	var out []stale
 	w, isWanted := o.wanted.of(id)
 	// A placement that only compares objects takes none over.
 	taken := isWanted && !o.works.onlyCompares(w.placement)
-	for p, inv := range o.inv {
+	for _, inv := range listing {
+		p := inv.Placement
 		if isWanted && p == w.placement || !o.works.prunes(p) {
 			continue
 		}

@@ -171,10 +171,14 @@ func (s *session) retryDue(ctx context.Context) {
 			due[w.manifest.ID] = true
 		}
 	}
+	unwritten := map[api.PlacementKey]bool{}
 	for p, inv := range s.inv {
 		if s.inventories.unwritten(inv) {
-			s.saveInventories(ctx, map[api.PlacementKey]bool{p: true})
+			unwritten[p] = true
 		}
+	}
+	if len(unwritten) > 0 {
+		s.saveInventories(ctx, unwritten)
 	}
 	if !now.Before(s.readNext) {
 		s.readNext = now.Add(unfollowedInterval)

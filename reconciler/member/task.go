@@ -167,8 +167,9 @@ func (t *task) suspendedCondition() diff.Condition {
 func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 	var tasks []task
 	var prune []stale
+	listing := a.listingsFor(len(ids))
 	for id := range ids {
-		stales := a.stales(id)
+		stales := a.stalesIn(id, listing(id))
 		prune = append(prune, stales...)
 		w, isWanted := a.wanted.of(id)
 		if !isWanted {

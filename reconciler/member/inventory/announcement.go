@@ -48,7 +48,7 @@ func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
 	all := make(map[api.PlacementKey]encoded, len(additions))
 	for i := range additions {
 		e := additions[i].encoded()
-		e.Serial = st.cfg.Serials[e.Placement] + 1
+		e.Serial = nextSerial(st, e.Placement)
 		all[e.Placement] = e
 	}
 	raw, err := packAdditions(all)
@@ -56,7 +56,7 @@ func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
 		return false
 	}
 	st.announced = map[api.PlacementKey]encoded{} // if the response is lost, it may be there, and is deleted later
-	if writeAnnouncement(ctx, st, raw) != nil {
+	if writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw) != nil {
 		return false
 	}
 	st.announced = all
@@ -69,9 +69,9 @@ func packAdditions(additions map[api.PlacementKey]encoded) ([]byte, error) {
 	return gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
 }
 
-func writeAnnouncement(ctx context.Context, st *Store, raw []byte) error {
-	id := announcementID(st.cfg.Fleet)
-	body, err := encodeConfigMap(st, id.Name, announcementPart, map[string]any{digestKey: digestOf(raw)}, raw)
+// writeTogether writes a ConfigMap of several placements. part is the value of label on it.
+func writeTogether(ctx context.Context, st *Store, id api.ID, part string, raw []byte) error {
+	body, err := encodeConfigMap(st, id.Name, part, map[string]any{digestKey: digestOf(raw)}, raw)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func writeAnnouncement(ctx context.Context, st *Store, raw []byte) error {
 	})
 }
 
-// additionsOf decodes an announcement.
-func additionsOf(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error) {
+// listIn decodes a ConfigMap of several placements.
+func listIn(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error) {
 	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -105,7 +105,7 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 	}
 	st.put(api.PlacementKey{}, o)
 	st.announced = map[api.PlacementKey]encoded{}
-	additions, err := additionsOf(o, left)
+	additions, err := listIn(o, left)
 	switch {
 	case connection.IsExceeded(err), left.ctx.Err() != nil:
 		return fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
@@ -161,7 +161,7 @@ func forgetAnnounced(ctx context.Context, st *Store, p api.PlacementKey) error {
 	if err != nil {
 		return err
 	}
-	return writeAnnouncement(ctx, st, raw)
+	return writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw)
 }
 
 func deleteAnnouncement(ctx context.Context, st *Store) error {

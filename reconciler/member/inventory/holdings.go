@@ -53,11 +53,12 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		}
 	}
 	var all []Holding
-	left := newUnpacking(ctx)
+	left, serials := newUnpacking(ctx), map[string]uint64{}
 	for _, first := range chunks {
 		if first.GetLabels()[label] != "0" {
 			continue
 		}
+		serials[first.GetName()] = serialOf(first)
 		h := Holding{Fleet: first.GetLabels()[api.ManagedByLabel], Placement: first.GetAnnotations()[api.PlacementAnnotation]}
 		if inv, err := join(first, chunks, left); err != nil {
 			h.Damaged = err.Error()
@@ -66,9 +67,14 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		}
 		all = append(all, h)
 	}
-	for _, o := range chunks {
-		if o.GetLabels()[label] == announcementPart {
-			all = addAnnouncedHoldings(all, o, chunks, left)
+	for _, together := range []struct {
+		part string
+		add  func([]Holding, *unstructured.Unstructured, map[string]uint64, *unpacking) []Holding
+	}{{bundlePart, addBundledHoldings}, {announcementPart, addAnnouncedHoldings}} {
+		for _, o := range chunks {
+			if o.GetLabels()[label] == together.part {
+				all = together.add(all, o, serials, left)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Holding) int {
@@ -77,16 +83,35 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 	return all, nil
 }
 
+// addBundledHoldings adds the inventories in a bundle that count. serials are those of inventories by name.
+func addBundledHoldings(all []Holding, o *unstructured.Unstructured, serials map[string]uint64, left *unpacking) []Holding {
+	fleet := o.GetLabels()[api.ManagedByLabel]
+	list, err := listIn(o, left)
+	if err != nil {
+		return append(all, Holding{Fleet: fleet, Placement: "several placements", Damaged: err.Error()})
+	}
+	for _, inv := range list {
+		name := nameOf(fleet, inv.Placement)
+		if serials[name] >= inv.serial {
+			continue
+		}
+		serials[name] = inv.serial
+		all = slices.DeleteFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == inv.Placement.String() })
+		all = append(all, Holding{Fleet: fleet, Placement: inv.Placement.String(), Objects: slices.Collect(inv.Items.All())})
+	}
+	return all
+}
+
 // addAnnouncedHoldings adds what an announcement lists of inventories that were not written since. One that is damaged
 // has nothing.
-func addAnnouncedHoldings(all []Holding, o *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured, left *unpacking) []Holding {
-	additions, err := additionsOf(o, left)
+func addAnnouncedHoldings(all []Holding, o *unstructured.Unstructured, serials map[string]uint64, left *unpacking) []Holding {
+	additions, err := listIn(o, left)
 	if err != nil {
 		return all
 	}
 	fleet := o.GetLabels()[api.ManagedByLabel]
 	for _, a := range additions {
-		if first := chunks[nameOf(fleet, a.Placement)]; first != nil && serialOf(first) >= a.serial {
+		if serials[nameOf(fleet, a.Placement)] >= a.serial {
 			continue
 		}
 		at := slices.IndexFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == a.Placement.String() })

@@ -39,8 +39,14 @@ func storeFor(t *testing.T, f protocol.Fleet, h http.Handler) *Store {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
+	return storeOn(t, f, srv.URL)
+}
+
+// storeOn is a store that talks to the server at a URL.
+func storeOn(t *testing.T, f protocol.Fleet, url string) *Store {
+	t.Helper()
 	log, metrics := slog.New(slog.NewTextHandler(t.Output(), nil)), connection.NewMetrics()
-	c, err := connection.New(connection.Config{Cluster: "east", Timeout: time.Minute, Metrics: &metrics, Log: log}, &rest.Config{Host: srv.URL})
+	c, err := connection.New(connection.Config{Cluster: "east", Timeout: time.Minute, Metrics: &metrics, Log: log}, &rest.Config{Host: url})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,27 +127,30 @@ func (st *Store) Adopt(inv *Inventory) {
 // Has reports whether an object is a ConfigMap of the store.
 func (st *Store) Has(id api.ID) bool { return st.parts.Of(id) != nil }
 
-// Changed returns the placement whose inventory somebody else has changed or deleted by changing
-// an object. suspect says that the values of the object may have changed although its ownership
+// Changed returns the placements whose inventories somebody else has changed or deleted by changing
+// an object, sorted. suspect says that the values of the object may have changed although its ownership
 // has not.
-func (st *Store) Changed(id api.ID, suspect bool) (p api.PlacementKey, changed bool) {
+func (st *Store) Changed(id api.ID, suspect bool) []api.PlacementKey {
 	known := st.parts.Of(id)
 	if known == nil {
-		return p, false
+		return nil
 	}
 	if l := st.cfg.Live.Of(id); l != nil && (l.Managed == known.managed && !suspect || l.Terminating) {
-		return p, false
+		return nil
 	}
-	return known.placement, true
+	if id == bundleID(st.cfg.Fleet) {
+		return slices.SortedFunc(maps.Keys(st.bundle.counting()), api.PlacementKey.Compare)
+	}
+	return []api.PlacementKey{known.placement}
 }
 
 // WrittenByOthers returns those of some objects that are inventories or claims with our fleet
 // name and that others have written. Another gitfleet owns the same fields as we do, so that
-// only the version shows this. Who writes an announcement writes the claim or inventories, too.
+// only the version shows this. Who writes an announcement or a bundle writes the claim or inventories, too.
 func (st *Store) WrittenByOthers(objects map[api.ID]bool) []api.ID {
-	announcement := announcementID(st.cfg.Fleet)
+	together := []api.ID{announcementID(st.cfg.Fleet), bundleID(st.cfg.Fleet)}
 	return slices.DeleteFunc(slices.Collect(maps.Keys(objects)), func(id api.ID) bool {
-		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace || id == announcement {
+		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace || slices.Contains(together, id) {
 			return true
 		}
 		l, p := st.cfg.Live.Of(id), st.parts.Of(id)

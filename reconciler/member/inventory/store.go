@@ -72,6 +72,9 @@ type Store struct {
 	setBack         []api.PlacementKey
 	// present are the serial numbers on the cluster, as they were last read or written.
 	present Serials
+	// attempted are the serial numbers of writes that have failed, or whose result is not known yet.
+	attempted Serials
+	bundle    bundle
 	// announced is the announcement on the cluster, as far as it counts; nil if there is none.
 	announced map[api.PlacementKey]encoded
 	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
@@ -86,7 +89,7 @@ func NewStore(conn *connection.Conn, m protocol.Membership, cfg Config) *Store {
 	if cfg.Serials == nil {
 		cfg.Serials = Serials{}
 	}
-	return &Store{conn: conn, membership: membership{m}, cfg: cfg, present: Serials{}}
+	return &Store{conn: conn, membership: membership{m}, cfg: cfg, present: Serials{}, attempted: Serials{}}
 }
 
 // Load reads the inventories on the cluster. One that cannot be decoded is logged and not
@@ -103,7 +106,8 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 	for i := range list {
 		chunks[list[i].GetName()] = &list[i]
 	}
-	st.damaged, st.claim, st.announced, st.parts = nil, nil, nil, compact.Map[part]{}
+	st.damaged, st.claim, st.announced, st.bundle, st.parts = nil, nil, nil, bundle{}, compact.Map[part]{}
+	st.present, st.attempted = Serials{}, Serials{}
 	owners := []protocol.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)
@@ -126,8 +130,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 			return nil, ctx.Err() // which is no damage
 		}
 		if err != nil {
-			st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
-				"cluster", st.cfg.Cluster, "object", first.GetName(), "err", err)
+			logDamaged(st, first, err)
 			owner := st.ownerOf(first.GetAnnotations(), "")
 			if _, ours := first.GetAnnotations()[partsKey]; ours || owner.ID != "" {
 				st.damaged = append(st.damaged, owner)
@@ -137,18 +140,16 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		inv.owner = st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
 		owners = append(owners, inv.owner)
 		inv.written = first.GetAnnotations()[digestKey]
-		all[inv.Placement] = inv
+		all[inv.Placement], st.present[inv.Placement] = inv, serialOf(first)
 		for n := range inv.parts {
 			st.put(inv.Placement, chunks[partName(first.GetName(), n)])
 		}
 	}
-	st.owners = sorted(append(owners, st.damaged...))
-	st.present = Serials{}
-	for p := range all {
-		if first := chunks[nameOf(st.cfg.Fleet, p)]; first != nil {
-			st.present[p] = serialOf(first)
-		}
+	bundled, err := addBundled(st, chunks, all, left)
+	if err != nil {
+		return nil, err
 	}
+	st.owners = sorted(slices.Concat(owners, bundled, st.damaged))
 	if err := addAnnounced(st, chunks[announcementID(st.cfg.Fleet).Name], all, left); err != nil {
 		return nil, err
 	}
@@ -159,18 +160,27 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 	return all, nil
 }
 
+func logDamaged(st *Store, o metav1.Object, err error) {
+	st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
+		"cluster", st.cfg.Cluster, "object", o.GetName(), "err", err)
+}
+
 // SetBackSince reports whether an inventory of a store is missing on the cluster, or has a lower serial number than
 // when it was last read or written. It reads metadata alone.
 func SetBackSince(ctx context.Context, st *Store) (bool, error) {
-	serials := map[string]uint64{}
-	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label + "=0", Limit: 500}, Kept: true}
+	serials, digest := map[string]uint64{}, ""
+	at := connection.Listing{Kept: true, ListOptions: metav1.ListOptions{
+		LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label + " in (0," + bundlePart + ")", Limit: 500,
+	}}
 	for {
 		page, err := st.conn.Page(ctx, ConfigMaps.GroupVersionResource, api.Namespace, &at.ListOptions)
 		if err != nil {
 			return false, fmt.Errorf("read inventories: %w", err)
 		}
 		for i := range page.Items {
-			serials[page.Items[i].Name] = serialOf(&page.Items[i])
+			if serials[page.Items[i].Name] = serialOf(&page.Items[i]); page.Items[i].Name == bundleID(st.cfg.Fleet).Name {
+				digest = page.Items[i].Annotations[digestKey]
+			}
 		}
 		more, err := at.Next(page, len(page.Items))
 		if err != nil {
@@ -181,11 +191,11 @@ func SetBackSince(ctx context.Context, st *Store) (bool, error) {
 		}
 	}
 	for p, n := range st.present {
-		if serials[nameOf(st.cfg.Fleet, p)] < n {
+		if st.bundle.inventories[p] == nil && serials[nameOf(st.cfg.Fleet, p)] < n {
 			return true, nil
 		}
 	}
-	return false, nil
+	return digest != st.bundle.digest && len(st.bundle.counting()) > 0, nil
 }
 
 // serialOf returns the serial number in the first part of an inventory; zero if that is of an older
@@ -193,6 +203,25 @@ func SetBackSince(ctx context.Context, st *Store) (bool, error) {
 func serialOf(first metav1.Object) uint64 {
 	n, _ := strconv.ParseUint(first.GetAnnotations()[serialKey], 10, 64)
 	return n
+}
+
+// serialIn returns the serial number of the inventory whose first part has a name, among ConfigMaps by name; zero if there is none.
+func serialIn(chunks map[string]*unstructured.Unstructured, name string) uint64 {
+	if first := chunks[name]; first != nil {
+		return serialOf(first)
+	}
+	return 0
+}
+
+// nextSerial returns the serial number of the next write of an inventory: one that no earlier write has, also if that has failed.
+func nextSerial(st *Store, p api.PlacementKey) uint64 {
+	return max(st.cfg.Serials[p], st.attempted[p]) + 1
+}
+
+// wrote records the serial number of an inventory that was written.
+func wrote(st *Store, p api.PlacementKey, serial uint64) {
+	st.cfg.Serials[p], st.present[p] = serial, serial
+	delete(st.attempted, p)
 }
 
 // SetBack returns the placements whose inventory was deleted, or is an earlier one than the last that
@@ -250,6 +279,9 @@ func (st *Store) deletePart(ctx context.Context, name string) error {
 func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 	if err := forgetAnnounced(ctx, st, inv.Placement); err != nil {
 		return fmt.Errorf("remove the announcement of %s: %w", inv.Placement, err)
+	}
+	if err := RemoveBundled(ctx, st, inv); err != nil {
+		return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
 	}
 	name := nameOf(st.cfg.Fleet, inv.Placement)
 	for part := max(1, inv.parts) - 1; part >= 0; part-- {

@@ -51,7 +51,7 @@ func (st *Store) Prepare(ctx context.Context, inv *Inventory) (*Write, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
 	}
-	if digest == inv.written && !st.NamesOther(inv) {
+	if (digest == inv.written || isBundled(st, inv)) && !st.NamesOther(inv) {
 		return nil, nil
 	}
 	if err := st.ensureClaim(ctx); err != nil {
@@ -60,7 +60,7 @@ func (st *Store) Prepare(ctx context.Context, inv *Inventory) (*Write, error) {
 	if err := st.createNamespace(ctx); err != nil {
 		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
 	}
-	w := &Write{conn: st.conn, inv: inv, digest: digest, serial: st.cfg.Serials[inv.Placement] + 1}
+	w := &Write{conn: st.conn, inv: inv, digest: digest, serial: nextSerial(st, inv.Placement)}
 	name := nameOf(st.cfg.Fleet, inv.Placement)
 	parts := max(1, (len(raw)+partSize-1)/partSize)
 	for part := range parts {
@@ -73,6 +73,7 @@ func (st *Store) Prepare(ctx context.Context, inv *Inventory) (*Write, error) {
 	for part := parts; part < inv.parts; part++ {
 		w.surplus = append(w.surplus, partName(name, part))
 	}
+	st.attempted[inv.Placement] = w.serial
 	return w, nil
 }
 
@@ -121,7 +122,7 @@ func (w *Write) Send(ctx context.Context) {
 }
 
 // Finish records what a write that was sent has changed, and returns its error. With the last inventory that was announced, the
-// announcement is deleted.
+// announcement is deleted, and with the last one that was in the bundle, that.
 func (st *Store) Finish(ctx context.Context, w *Write) error {
 	for _, part := range w.parts {
 		if part.written != nil {
@@ -134,10 +135,12 @@ func (st *Store) Finish(ctx context.Context, w *Write) error {
 		st.drop(configMapID(name))
 	}
 	if w.err != nil {
+		w.inv.parts = max(w.inv.parts, len(w.parts)) // they may be there
 		return w.err
 	}
 	w.inv.parts, w.inv.written, w.inv.owner = len(w.parts), w.digest, st.membership.owner()
-	st.cfg.Serials[w.inv.Placement], st.present[w.inv.Placement] = w.serial, w.serial
+	wrote(st, w.inv.Placement, w.serial)
+	leaveBundle(ctx, st, w.inv.Placement)
 	withdraw(ctx, st, w.inv.Placement)
 	return nil
 }

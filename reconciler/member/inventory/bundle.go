@@ -1,0 +1,253 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/gzipped"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
+)
+
+// A bundle is a ConfigMap with the inventories of several placements, which are written at once. A cluster that joins
+// a fleet of a hundred placements thus needs one request for their inventories.
+//
+// Of each inventory it has the serial number, and it counts for the placement as long as there is no ConfigMap of the
+// inventory alone with the same number or a higher one. An inventory that changes alone later gets a ConfigMap of its own,
+// and stays there. The bundle is deleted when nothing in it counts, and has nothing of a placement whose inventory is
+// deleted, since that would begin to count again. It has the labels of inventories, so that one list request reads both.
+type bundle struct {
+	// inventories are the placements that the ConfigMap has something of, or may have: with the inventories that count,
+	// and with nil otherwise.
+	inventories map[api.PlacementKey]*Inventory
+	// digest is that of the ConfigMap as it was last read or written; empty if it is not known.
+	digest string
+}
+
+const (
+	// bundlePart is the value of label on a bundle.
+	bundlePart = "bundle"
+	// minBundled is the number of inventories that are written together at least.
+	minBundled = 3
+	// maxBundledItems is the maximum number of objects in such an inventory.
+	maxBundledItems = 100
+)
+
+// bundleID returns the ID of the bundle of a fleet name.
+func bundleID(fleet string) api.ID {
+	sum := sha256.Sum256([]byte(fleet))
+	return configMapID("inventories-" + hex.EncodeToString(sum[:8]))
+}
+
+// SaveTogether writes inventories in a bundle, with one request, and returns those that are to be written one by one:
+// those that have, or may have, a ConfigMap of their own, or that are large, and all of them if too few have changed to
+// rewrite what else is in the bundle, or if the server refuses it. The error is that of all others, if the server does not
+// answer.
+func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inventory, err error) {
+	changed := map[api.PlacementKey]*Inventory{}
+	for _, inv := range all {
+		st.Adopt(inv)
+		switch {
+		case inv.parts > 0 || inv.Items.Len() > maxBundledItems:
+			rest = append(rest, inv)
+		case !isBundled(st, inv):
+			changed[inv.Placement] = inv
+		}
+	}
+	if len(changed) == 0 {
+		return rest, nil
+	}
+	content := st.bundle.counting()
+	maps.Copy(content, changed)
+	few := len(changed) < minBundled || len(content) > 2*len(changed)
+	if !few {
+		err = writeBundle(ctx, st, content)
+	}
+	switch {
+	case few, err != nil && !connection.IsUnreachable(err):
+		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed[inv.Placement] == nil && !slices.Contains(rest, inv) }), nil
+	case err != nil:
+		return rest, fmt.Errorf("write inventories: %w", err)
+	}
+	for p := range changed {
+		withdraw(ctx, st, p)
+	}
+	return rest, nil
+}
+
+// isBundled reports whether the bundle on the cluster has an inventory as it is.
+func isBundled(st *Store, inv *Inventory) bool {
+	if st.bundle.inventories[inv.Placement] != inv || inv.written == "" || st.NamesOther(inv) {
+		return false
+	}
+	text, err := inv.bundled(st.present[inv.Placement])
+	return err == nil && digestOf(text) == inv.written
+}
+
+// bundled returns an inventory as it is in a bundle.
+func (inv *Inventory) bundled(serial uint64) ([]byte, error) {
+	e := inv.encoded()
+	e.Serial = serial
+	return json.Marshal(e)
+}
+
+// writeBundle replaces the bundle on the cluster. After an error, it may have been replaced all the same. An inventory that may
+// have a ConfigMap of its own keeps its serial number, so that the bundle does not count if it has.
+func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*Inventory) error {
+	list := slices.SortedFunc(maps.Values(content), func(a, b *Inventory) int { return a.Placement.Compare(b.Placement) })
+	texts, digests, serials := make([]json.RawMessage, len(list)), make([]string, len(list)), make([]uint64, len(list))
+	for i, inv := range list {
+		if serials[i] = st.present[inv.Placement]; inv.parts == 0 {
+			serials[i] = nextSerial(st, inv.Placement)
+		}
+		text, err := inv.bundled(serials[i])
+		if err != nil {
+			return err
+		}
+		texts[i], digests[i] = text, digestOf(text)
+	}
+	raw, err := gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(texts) })
+	if err != nil {
+		return err
+	}
+	if len(raw) > partSize {
+		return fmt.Errorf("%d inventories do not fit in one ConfigMap", len(list))
+	}
+	if err := st.ensureClaim(ctx); err != nil {
+		return err
+	}
+	next := bundle{inventories: make(map[api.PlacementKey]*Inventory, len(list)), digest: digestOf(raw)}
+	for i, inv := range list {
+		st.attempted[inv.Placement] = max(st.attempted[inv.Placement], serials[i])
+		next.inventories[inv.Placement] = inv
+	}
+	if err := writeTogether(ctx, st, bundleID(st.cfg.Fleet), bundlePart, raw); err != nil {
+		for p := range next.inventories { // if the response was lost
+			st.bundle.add(p, st.bundle.inventories[p])
+		}
+		st.bundle.digest = ""
+		return err
+	}
+	st.bundle = next
+	for i, inv := range list {
+		if inv.parts == 0 {
+			inv.written, inv.owner = digests[i], st.membership.owner()
+			wrote(st, inv.Placement, serials[i])
+		}
+	}
+	return nil
+}
+
+// add records that the ConfigMap has something of a placement; inv is nil if that does not count.
+func (b *bundle) add(p api.PlacementKey, inv *Inventory) {
+	if b.inventories == nil {
+		b.inventories = map[api.PlacementKey]*Inventory{}
+	}
+	b.inventories[p] = inv
+}
+
+// counting returns the inventories in the bundle that count.
+func (b *bundle) counting() map[api.PlacementKey]*Inventory {
+	out := map[api.PlacementKey]*Inventory{}
+	for p, inv := range b.inventories {
+		if inv != nil {
+			out[p] = inv
+		}
+	}
+	return out
+}
+
+// addBundled adds the inventories in the bundle on the cluster that count, if there is one, and returns their owners.
+// chunks are the ConfigMaps by name.
+func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map[api.PlacementKey]*Inventory, left *unpacking) (owners []protocol.Owner, err error) {
+	o := chunks[bundleID(st.cfg.Fleet).Name]
+	if o == nil {
+		return nil, nil
+	}
+	st.put(api.PlacementKey{}, o)
+	list, err := listIn(o, left)
+	switch {
+	case connection.IsExceeded(err), left.ctx.Err() != nil:
+		return nil, fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
+	case err != nil:
+		logDamaged(st, o, err)
+		st.damaged = append(st.damaged, st.ownerOf(o.GetAnnotations(), ""))
+		return nil, nil
+	}
+	st.bundle.digest = o.GetAnnotations()[digestKey]
+	for _, inv := range list {
+		p, serial := inv.Placement, inv.serial
+		st.bundle.add(p, nil)
+		if serialIn(chunks, nameOf(st.cfg.Fleet, p)) >= serial {
+			continue
+		}
+		inv.serial = 0
+		text, err := inv.bundled(serial)
+		if err != nil {
+			return nil, fmt.Errorf("read inventories: %w", err)
+		}
+		inv.written, inv.owner = digestOf(text), st.ownerOf(o.GetAnnotations(), inv.Revision.Commit)
+		st.bundle.add(p, inv)
+		all[p], st.present[p] = inv, serial
+		owners = append(owners, inv.owner)
+	}
+	return owners, nil
+}
+
+// leaveBundle records that the bundle counts for a placement no longer, since its inventory has a ConfigMap of its
+// own. After the last one it deletes the bundle. If that fails, nothing in it counts all the same, and the next write of
+// an inventory tries again.
+func leaveBundle(ctx context.Context, st *Store, p api.PlacementKey) {
+	if _, has := st.bundle.inventories[p]; has {
+		st.bundle.inventories[p] = nil
+	}
+	if st.bundle.inventories != nil && len(st.bundle.counting()) == 0 {
+		deleteBundle(ctx, st) //nolint:errcheck // see above
+	}
+}
+
+// RemoveBundled removes inventories that are about to be deleted from the bundle.
+func RemoveBundled(ctx context.Context, st *Store, gone ...*Inventory) error {
+	left, has := st.bundle.counting(), false
+	for _, inv := range gone {
+		_, in := st.bundle.inventories[inv.Placement]
+		has = has || in
+		delete(left, inv.Placement)
+	}
+	switch {
+	case !has:
+		return nil
+	case len(left) == 0:
+		return deleteBundle(ctx, st)
+	}
+	return writeBundle(ctx, st, left)
+}
+
+func deleteBundle(ctx context.Context, st *Store) error {
+	id := bundleID(st.cfg.Fleet)
+	if _, err := st.conn.Delete(ctx, ConfigMaps, id, "", metav1.DeletePropagationBackground); err != nil {
+		return err
+	}
+	st.bundle = bundle{}
+	st.drop(id)
+	return nil
+}
+
+// ConfigMapOf returns the ID of the ConfigMap that an inventory is in, of its first one if there are several.
+func ConfigMapOf(st *Store, p api.PlacementKey) api.ID {
+	if st.bundle.inventories[p] != nil {
+		return bundleID(st.cfg.Fleet)
+	}
+	return FirstPart(st.cfg.Fleet, p)
+}

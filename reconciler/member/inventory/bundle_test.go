@@ -1,0 +1,316 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/test/apiserver"
+)
+
+// several returns inventories of one object each, of some placements.
+func several(names ...string) (out []*Inventory) {
+	for _, name := range names {
+		inv := addition(api.PlacementKey{Name: name}, "object-"+name)
+		out = append(out, &inv)
+	}
+	return out
+}
+
+// saveTogether saves inventories as an agent does.
+func saveTogether(t *testing.T, st *Store, all ...*Inventory) {
+	t.Helper()
+	for _, inv := range together(t, st, all) {
+		save(t, st, inv)
+	}
+}
+
+// together returns what cannot be written together.
+func together(t *testing.T, st *Store, all []*Inventory) []*Inventory {
+	t.Helper()
+	rest, err := SaveTogether(t.Context(), st, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rest
+}
+
+// Inventories that change together take one request, until one of them changes alone: that has a ConfigMap of its own
+// from then on. The bundle is gone with the last inventory in it.
+func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st, id := storeAt(t, at), bundleID("prod")
+	all := several("a", "b", "c", "d")
+	saveTogether(t, st, all...)
+	saveTogether(t, st, all...)
+	if !slices.Equal(at.Writes, []string{"PATCH " + id.Name}) {
+		t.Fatalf("writes: %q", at.Writes)
+	}
+	again := storeAt(t, at)
+	got := load(t, again)
+	for _, inv := range all {
+		if why := same(got[inv.Placement], inv); why != "" || !got[inv.Placement].Stored() {
+			t.Errorf("%v: %s, stored: %t", inv.Placement, why, got[inv.Placement].Stored())
+		}
+		if ConfigMapOf(again, inv.Placement) != id {
+			t.Errorf("%v is in %v", inv.Placement, ConfigMapOf(again, inv.Placement))
+		}
+	}
+	at.Writes = nil
+	saveTogether(t, again, slices.Collect(maps.Values(got))...)
+	if len(at.Writes) > 0 {
+		t.Errorf("what was read is written again: %q", at.Writes)
+	}
+
+	all[0].Revision.Commit = "c3"
+	saveTogether(t, st, all[0])
+	if first := FirstPart("prod", all[0].Placement); !slices.Equal(at.Writes, []string{"PATCH " + first.Name}) || ConfigMapOf(st, all[0].Placement) != first {
+		t.Errorf("one has changed, writes: %q", at.Writes)
+	}
+	for _, inv := range all[1:] {
+		inv.Revision.Commit = "c4"
+	}
+	at.Writes = nil
+	saveTogether(t, st, all...)
+	if !slices.Equal(at.Writes, []string{"PATCH " + id.Name}) {
+		t.Errorf("three have changed, writes: %q", at.Writes)
+	}
+	got = load(t, storeAt(t, at))
+	for _, inv := range all {
+		if why := same(got[inv.Placement], inv); why != "" {
+			t.Errorf("%v: %s", inv.Placement, why)
+		}
+	}
+	if back, err := SetBackSince(t.Context(), st); back || err != nil {
+		t.Errorf("set back: %t, %v", back, err)
+	}
+	for _, inv := range all {
+		if err := st.Delete(t.Context(), inv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(at.Stored) > 0 || st.Has(id) {
+		t.Errorf("left: %q", at.Names())
+	}
+}
+
+// A few that have changed do not rewrite many others.
+func TestFewInventoriesOfABundleAreWrittenAlone(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st := storeAt(t, at)
+	all := several("a", "b", "c", "d", "e", "f", "g")
+	saveTogether(t, st, all...)
+	for _, inv := range all[:3] {
+		inv.Revision.Commit = "c3"
+	}
+	if rest := together(t, st, all); !slices.Equal(rest, all[:3]) {
+		t.Errorf("%d are left", len(rest))
+	}
+	large := heavy(3)
+	if rest := together(t, st, append(several("x", "y"), large)); len(rest) != 3 {
+		t.Errorf("two and a large one: %d are left", len(rest))
+	}
+}
+
+// A bundle that was deleted or set back is noticed, as an inventory is.
+func TestEarlierBundleIsNoticed(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st, id := storeAt(t, at), bundleID("prod")
+	all := several("a", "b", "c")
+	saveTogether(t, st, all...)
+	earlier := at.Clone()
+	for _, inv := range all {
+		inv.Revision.Commit = "c3"
+	}
+	saveTogether(t, st, all...)
+	for name, stored := range map[string][]byte{"deleted": nil, "set back": earlier.Stored[id.Name]} {
+		if at.Stored[id.Name] = stored; stored == nil {
+			delete(at.Stored, id.Name)
+		}
+		if back, err := SetBackSince(t.Context(), st); !back || err != nil {
+			t.Errorf("%s: noticed: %t, %v", name, back, err)
+		}
+		later := storeAt(t, at)
+		later.cfg.Serials = maps.Clone(st.cfg.Serials)
+		if load(t, later); len(later.SetBack()) != 3 {
+			t.Errorf("%s: after a restart: %v", name, later.SetBack())
+		}
+	}
+}
+
+// A damaged bundle harms no other inventory. It stays until several inventories are written anew.
+func TestDamagedBundle(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st, id := storeAt(t, at), bundleID("prod")
+	saveTogether(t, st, several("a", "b", "c")...)
+	at.Stored[id.Name] = []byte(strings.Replace(string(at.Stored[id.Name]), `"inventory":"`, `"inventory":"A`, 1))
+	again := storeAt(t, at)
+	again.cfg.Serials = maps.Clone(st.cfg.Serials)
+	if got := load(t, again); len(got) > 0 || len(again.SetBack()) > 0 {
+		t.Errorf("%d inventories, set back: %v", len(got), again.SetBack())
+	}
+	save(t, again, held(1))
+	if at.Stored[id.Name] == nil {
+		t.Fatal("it is deleted")
+	}
+	srv := httptest.NewServer(at)
+	defer srv.Close()
+	if got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL}); err != nil || len(got) != 2 || got[1].Damaged == "" {
+		t.Errorf("holdings: %+v, %v", got, err)
+	}
+	saveTogether(t, again, several("a", "b", "c")...)
+	if got := load(t, storeAt(t, at)); len(got) != 4 {
+		t.Errorf("%d inventories", len(got))
+	}
+}
+
+// Holdings has the inventories of a bundle, and of those that left it the newer ones.
+func TestHoldingsOfABundle(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st := storeAt(t, at)
+	all := several("a", "b", "c")
+	saveTogether(t, st, all...)
+	all[1].Items.Put(Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "second"})
+	saveTogether(t, st, all[1])
+	Announce(t.Context(), st, []Inventory{addition(all[0].Placement, "new")})
+	srv := httptest.NewServer(at)
+	defer srv.Close()
+	got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts []int
+	for _, h := range got {
+		counts = append(counts, len(h.Objects))
+	}
+	if !slices.Equal(counts, []int{2, 2, 1}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Whatever is saved and deleted, and whichever requests fail or lose their responses: what is read after a crash is
+// what was saved last, or what a request that failed since would have left.
+func TestInventoriesSurviveLostResponses(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		at := apiserver.NewConfigMaps()
+		failing := rapid.SliceOfN(rapid.SampledFrom([]string{"", "", "", "refused", "lost"}), 0, 40).Draw(r, "failing")
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.Method == http.MethodGet || len(failing) == 0 {
+				at.ServeHTTP(w, req)
+				return
+			}
+			how := failing[0]
+			failing = failing[1:]
+			switch how {
+			case "lost":
+				at.ServeHTTP(httptest.NewRecorder(), req)
+				fallthrough
+			case "refused":
+				apiserver.Refuse(w, http.StatusBadRequest, how)
+			default:
+				at.ServeHTTP(w, req)
+			}
+		}))
+		defer srv.Close()
+		m := crashModel{possible: map[api.PlacementKey][]string{}, st: storeOn(t, protocol.Fleet{}, srv.URL)}
+		m.inv = map[api.PlacementKey]*Inventory{}
+		for step := range rapid.IntRange(1, 12).Draw(r, "steps") {
+			var some []api.PlacementKey
+			for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), rapid.ID[string]).Draw(r, "placements") {
+				some = append(some, api.PlacementKey{Name: name})
+			}
+			switch rapid.SampledFrom([]string{"save", "save", "delete", "crash"}).Draw(r, "what") {
+			case "save":
+				m.save(t, some, fmt.Sprint("c", step))
+			case "delete":
+				m.delete(t, some)
+			case "crash":
+				m.crash(r, t, srv.URL)
+			}
+		}
+		m.crash(r, t, srv.URL)
+	})
+}
+
+// A crashModel knows what may be stored of each placement: the commits of the inventories, and empty for none.
+type crashModel struct {
+	possible map[api.PlacementKey][]string
+	inv      map[api.PlacementKey]*Inventory
+	st       *Store
+}
+
+func (m *crashModel) save(t *testing.T, some []api.PlacementKey, commit string) {
+	var all []*Inventory
+	for _, p := range some {
+		if m.inv[p] == nil {
+			inv := addition(p, "one")
+			m.inv[p] = &inv
+		}
+		m.inv[p].Revision.Commit = commit
+		m.maybe(p, commit)
+		all = append(all, m.inv[p])
+	}
+	failed := map[*Inventory]bool{}
+	for _, inv := range together(t, m.st, all) {
+		if failed[inv] = m.st.Save(t.Context(), inv) != nil; failed[inv] {
+			inv.Invalidate()
+		}
+	}
+	for _, inv := range all {
+		if !failed[inv] {
+			m.possible[inv.Placement] = []string{commit}
+		}
+	}
+}
+
+func (m *crashModel) delete(t *testing.T, some []api.PlacementKey) {
+	for _, p := range some {
+		if m.inv[p] == nil {
+			continue
+		}
+		m.maybe(p, "")
+		if m.st.Delete(t.Context(), m.inv[p]) == nil {
+			delete(m.inv, p)
+			m.possible[p] = nil
+		} else {
+			m.inv[p].Invalidate()
+		}
+	}
+}
+
+// maybe adds what may be stored of a placement once a request was sent.
+func (m *crashModel) maybe(p api.PlacementKey, commit string) {
+	if m.possible[p] == nil {
+		m.possible[p] = []string{""}
+	}
+	m.possible[p] = append(m.possible[p], commit)
+}
+
+func (m *crashModel) crash(r *rapid.T, t *testing.T, url string) {
+	m.st = storeOn(t, protocol.Fleet{}, url)
+	var err error
+	if m.inv, err = m.st.Load(t.Context()); err != nil {
+		r.Fatal(err)
+	}
+	for p, possible := range m.possible {
+		commit := ""
+		if m.inv[p] != nil {
+			commit = m.inv[p].Revision.Commit
+		}
+		if possible != nil && !slices.Contains(possible, commit) || possible == nil && commit != "" {
+			r.Fatalf("%v has %q, wanted one of %q", p, commit, possible)
+		}
+		if m.possible[p] = []string{commit}; commit == "" {
+			m.possible[p] = nil
+		}
+	}
+}
