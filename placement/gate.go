@@ -43,8 +43,8 @@ type GateAnswers struct {
 	Verdict GateVerdict `json:",omitempty"`
 	Text    string      `json:",omitempty"`
 	At      time.Time   `json:",omitzero"`
-	// Held is for how long answers have been good. The time between two of them counts if nothing is missing in between.
-	Held time.Duration `json:",omitempty"`
+	// GoodFor is for how long answers have been good. The time between two of them counts if nothing is missing in between.
+	GoodFor time.Duration `json:"Held,omitempty"`
 	// Bad is how many answers were bad.
 	Bad int `json:",omitempty"`
 }
@@ -135,7 +135,7 @@ func (g *GateAnswers) add(a GateAnswer, interval time.Duration) bool {
 	case GateGood:
 		// What happened between two answers that are further apart is not known, such as while gitfleet was not running.
 		if gap := a.At.Sub(before.At); before.Verdict == GateGood && gap > 0 && gap <= 2*interval {
-			g.Held += gap
+			g.GoodFor += gap
 		}
 	default:
 		if g.Verdict = GateUnknown; before.Verdict == GateUnknown {
@@ -179,7 +179,7 @@ func (g *RunGate) Judge() (text string, passed, failed bool) {
 	long := s.For()
 	held := ""
 	if long > 0 {
-		held = fmt.Sprintf(", for %s of %s", duration.HumanDuration(a.Held), duration.HumanDuration(long))
+		held = fmt.Sprintf(", for %s of %s", duration.HumanDuration(a.GoodFor), duration.HumanDuration(long))
 	}
 	bad := ""
 	if a.Bad > 0 {
@@ -192,7 +192,7 @@ func (g *RunGate) Judge() (text string, passed, failed bool) {
 		return "it has not been answered yet", false, false
 	case a.Verdict == GateUnknown:
 		return fmt.Sprintf("cannot be evaluated since %s: %s", a.At.UTC().Format(time.RFC3339), a.Text), false, false
-	case a.Verdict == GateGood && a.Held >= long:
+	case a.Verdict == GateGood && a.GoodFor >= long:
 		return a.Text + held, true, false
 	}
 	return a.Text + held + bad, false, false

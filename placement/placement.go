@@ -113,8 +113,8 @@ type Binding struct {
 	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
 	// this is not known. The rollout sets and clears it.
 	WasAvailable bool
-	// Held says that a freeze or a closed window keeps newer content from the cluster.
-	Held bool `json:",omitempty"`
+	// Deferred says that a freeze or a closed window keeps newer content from the cluster.
+	Deferred bool `json:"Held,omitempty"`
 }
 
 // HasRevision reports whether the rollout has assigned a revision.

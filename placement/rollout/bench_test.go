@@ -12,7 +12,7 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			in := input(1000, "", "25%/25% 60")
 			for i := range 1000 {
-				in.Bindings = append(in.Bindings, binding(fmt.Sprintf("cluster-%04d", i), bench.word))
+				in.Targets = append(in.Targets, binding(fmt.Sprintf("cluster-%04d", i), bench.word))
 			}
 			b.ReportAllocs()
 			for b.Loop() {

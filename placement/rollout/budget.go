@@ -39,8 +39,8 @@ func (in *Input) budget() Budget {
 	unavailable, surge := in.shares()
 	b := Budget{Target: in.Wanted, MaxUnavailable: roundUp(unavailable, in.Wanted), MaxSurge: roundUp(surge, in.Wanted)}
 	skipped := in.skipped()
-	for i := range in.Bindings {
-		c := &in.Bindings[i]
+	for i := range in.Targets {
+		c := &in.Targets[i]
 		if skipped[i] {
 			if !c.Unscheduled {
 				b.NotCounted++
@@ -62,12 +62,12 @@ func (in *Input) budget() Budget {
 // unreachable ones up to MaxUnreachable, count neither as unavailable nor as available. Those that
 // keep their place in the budget count as unavailable.
 func (in *Input) skipped() []bool {
-	out, left := make([]bool, len(in.Bindings)), len(in.Bindings)
+	out, left := make([]bool, len(in.Targets)), len(in.Targets)
 	if in.MaxUnreachable != nil {
 		left = roundUp(*in.MaxUnreachable, in.Wanted)
 	}
-	for i := range in.Bindings {
-		switch b := &in.Bindings[i]; {
+	for i := range in.Targets {
+		switch b := &in.Targets[i]; {
 		case b.keepsPlace(in):
 		case b.Suspended != "":
 			out[i] = true

@@ -15,7 +15,7 @@ import (
 // The input is that of Next without bindings. It is the input of p apart from the time, which is before p.Wake. The
 // assignments of p that do not change a revision may be missing. The new plan has none, and its Wake may be earlier than
 // that of Next.
-func (p Plan) Follow(in Input, was, is Binding) (next Plan, a Assignment, ok bool) {
+func (p Plan) Follow(in Input, was, is Target) (next Plan, a Assignment, ok bool) {
 	ends := func(s placement.Stop) bool { return s.Cluster == is.Cluster }
 	switch {
 	case in.Strategy.Type == api.External, p.moves(), !was.stays(&in), !is.stays(&in):
@@ -48,12 +48,12 @@ func (p Plan) Follow(in Input, was, is Binding) (next Plan, a Assignment, ok boo
 // A share is what the decisions about other clusters depend on of a cluster that stays as it is.
 type share struct{ ready, canBeReady, untracked bool }
 
-func (b *Binding) share(in *Input) share {
+func (b *Target) share(in *Input) share {
 	return share{ready: b.ready(in), canBeReady: b.canBeReady(), untracked: b.health() == Untracked}
 }
 
 // stays reports whether the cluster can be used, and keeps its content whatever happens to the others.
-func (b *Binding) stays(in *Input) bool {
+func (b *Target) stays(in *Input) bool {
 	return b.HasRevision() && !b.Unscheduled && !b.blocked() && b.wants(in) == none
 }
 

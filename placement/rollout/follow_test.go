@@ -29,7 +29,7 @@ func TestFollowIsNext(t *testing.T) {
 			}
 			w.changeOne(rapid.SampledFrom([]string{"seen", "seen", "seen", "written", "lose", "suspend", "unschedule"}).Draw(t, "what is seen"), b)
 			in, want := w.in, Next(w.in)
-			in.Bindings = nil
+			in.Targets = nil
 			got, own, ok := p.Follow(in, was, *b)
 			if !ok {
 				continue

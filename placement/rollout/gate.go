@@ -16,7 +16,7 @@ type gateAnswer struct {
 }
 
 // check asks the gates of a stage whose clusters are all updated. It returns what is waited for.
-func (w *stageWalk) check(s *placement.RunStage, members []*Binding) (missing []string) {
+func (w *stageWalk) check(s *placement.RunStage, members []*Target) (missing []string) {
 	for i := range s.Gates {
 		g := &s.Gates[i]
 		switch soak := g.Spec.Soak; {
@@ -72,7 +72,7 @@ func record(g *placement.RunGate, a gateAnswer, now time.Time) {
 
 // soak asks whether all clusters of a stage have been available without an interruption for a time. It asks again until the stage is
 // finished, so that a cluster which is lost while other tasks are waited for makes it begin again.
-func (w *stageWalk) soak(s *placement.RunStage, members []*Binding, long time.Duration) gateAnswer {
+func (w *stageWalk) soak(s *placement.RunStage, members []*Target, long time.Duration) gateAnswer {
 	in, since := w.in, s.Updated
 	var down []string
 	for _, b := range members {
@@ -102,7 +102,7 @@ func (w *stageWalk) soak(s *placement.RunStage, members []*Binding, long time.Du
 }
 
 // soaksFrom is since when a cluster has counted as available without an interruption.
-func (b *Binding) soaksFrom(in *Input) time.Time {
+func (b *Target) soaksFrom(in *Input) time.Time {
 	if at := b.readyAt(in); b.health() == Untracked && at.After(b.Seen.UpSince) {
 		return at
 	}

@@ -57,7 +57,7 @@ type Seen struct {
 }
 
 // health is the reported health of the assigned revision.
-func (b *Binding) health() Health {
+func (b *Target) health() Health {
 	if !b.HasRevision() || b.Seen.Hash != b.Assigned.Hash {
 		return Unknown
 	}
@@ -65,7 +65,7 @@ func (b *Binding) health() Health {
 }
 
 // knownUnavailable reports whether the cluster is known to be unavailable at this moment.
-func (b *Binding) knownUnavailable() bool {
+func (b *Target) knownUnavailable() bool {
 	h := b.health()
 	return h == Unavailable || h == Failed || h == DiffFailed
 }
@@ -75,7 +75,7 @@ func (b *Binding) knownUnavailable() bool {
 // already, or it has been unavailable by itself for long enough. A moment's unavailability, or one
 // that gitfleet has caused, is no such reason: the content may be as good as ever, and the next one
 // untried.
-func (b *Binding) isOutsideBudget(in *Input) bool {
+func (b *Target) isOutsideBudget(in *Input) bool {
 	if b.knownUnavailable() && !b.WasAvailable || b.health() == DiffFailed { // with ReportDiff nothing is written
 		return true
 	}
@@ -89,7 +89,7 @@ const longestProgress = 10 * time.Minute
 
 // outsideBudgetAt is when a cluster whose content was available has been unavailable for long
 // enough; zero if not without a new report. What gitfleet has written must have failed.
-func (b *Binding) outsideBudgetAt(in *Input) time.Time {
+func (b *Target) outsideBudgetAt(in *Input) time.Time {
 	if !b.knownUnavailable() || b.blocked() || b.Seen.DownSince.IsZero() {
 		return time.Time{}
 	}
@@ -108,19 +108,19 @@ func (b *Binding) outsideBudgetAt(in *Input) time.Time {
 
 // brieflyUnavailable reports whether the cluster was available, and counts as unavailable in
 // the budget although it has not been so for long enough.
-func (b *Binding) brieflyUnavailable(in *Input) bool {
+func (b *Target) brieflyUnavailable(in *Input) bool {
 	return b.knownUnavailable() && !b.isOutsideBudget(in)
 }
 
 // keepsPlace reports whether a cluster that is unreachable or suspended counts as unavailable all the
 // same, because that happened a moment ago, during its update.
-func (b *Binding) keepsPlace(in *Input) bool {
+func (b *Target) keepsPlace(in *Input) bool {
 	return b.blocked() && b.Risked && b.HasRevision() && in.Now.Before(b.BlockedSince.Add(in.RepairAfter))
 }
 
 // failsAt is when a cluster that makes progress reaches the availability timeout; zero if
 // never.
-func (b *Binding) failsAt(in *Input) time.Time {
+func (b *Target) failsAt(in *Input) time.Time {
 	if b.health() != Unavailable || b.Seen.Failure != "" || in.AvailableTimeout == 0 || b.blocked() {
 		return time.Time{}
 	}
@@ -129,7 +129,7 @@ func (b *Binding) failsAt(in *Input) time.Time {
 
 // failure returns whether the assigned content has failed, and why. A cluster that makes
 // progress has not failed.
-func (b *Binding) failure(in *Input) (Failure, bool) {
+func (b *Target) failure(in *Input) (Failure, bool) {
 	f := Failure{Cluster: b.Cluster, Reason: b.Seen.Failure}
 	switch at := b.failsAt(in); {
 	case b.blocked():
@@ -144,7 +144,7 @@ func (b *Binding) failure(in *Input) (Failure, bool) {
 }
 
 // canBeReady reports whether the cluster may become available without an update.
-func (b *Binding) canBeReady() bool {
+func (b *Target) canBeReady() bool {
 	switch b.health() {
 	case Failed, DiffReported, DiffFailed:
 		return false
@@ -153,14 +153,14 @@ func (b *Binding) canBeReady() bool {
 }
 
 // ready reports whether the cluster counts as available.
-func (b *Binding) ready(in *Input) bool {
+func (b *Target) ready(in *Input) bool {
 	at := b.readyAt(in)
 	return !at.IsZero() && !at.After(in.Now)
 }
 
 // readyAt is when the cluster counts, or will count, as available without a new report; zero if
 // never.
-func (b *Binding) readyAt(in *Input) time.Time {
+func (b *Target) readyAt(in *Input) time.Time {
 	if b.blocked() {
 		return time.Time{}
 	}
@@ -174,10 +174,10 @@ func (b *Binding) readyAt(in *Input) time.Time {
 }
 
 // blocked reports whether nothing can be done on the cluster now.
-func (b *Binding) blocked() bool { return b.Unreachable || b.Suspended != "" }
+func (b *Target) blocked() bool { return b.Unreachable || b.Suspended != "" }
 
 // latest reports whether the cluster has the newest content. An unknown latest revision counts
 // as the same.
-func (b *Binding) latest() bool {
+func (b *Target) latest() bool {
 	return b.HasRevision() && (b.Latest == placement.Revision{} || b.Assigned.Hash == b.Latest.Hash)
 }

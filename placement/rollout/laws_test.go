@@ -63,18 +63,18 @@ func newWorld(t *rapid.T) *world {
 }
 
 func (w *world) join() {
-	b := Binding{Latest: revision(w.latest)}
+	b := Target{Latest: revision(w.latest)}
 	b.Cluster = fmt.Sprintf("c%02d", w.next)
 	w.next++
-	w.in.Bindings = append(w.in.Bindings, b)
+	w.in.Targets = append(w.in.Targets, b)
 }
 
 // pick returns one of the bindings, or nil.
-func (w *world) pick() *Binding {
-	if len(w.in.Bindings) == 0 {
+func (w *world) pick() *Target {
+	if len(w.in.Targets) == 0 {
 		return nil
 	}
-	return &w.in.Bindings[rapid.IntRange(0, len(w.in.Bindings)-1).Draw(w.T, "cluster")]
+	return &w.in.Targets[rapid.IntRange(0, len(w.in.Targets)-1).Draw(w.T, "cluster")]
 }
 
 // change makes a random change of the fleet.
@@ -87,14 +87,14 @@ func (w *world) change() {
 	switch {
 	case what == "commit":
 		w.latest = rapid.SampledFrom([]string{"v0", "v1", "v2", "v3"}).Draw(w.T, "version")
-		for i := range w.in.Bindings {
-			if c := &w.in.Bindings[i]; !c.Unscheduled {
+		for i := range w.in.Targets {
+			if c := &w.in.Targets[i]; !c.Unscheduled {
 				c.Latest = revision(w.latest)
 			}
 		}
 	case what == "calm":
-		for i := range w.in.Bindings {
-			if b := &w.in.Bindings[i]; b.HasRevision() && !b.Unreachable {
+		for i := range w.in.Targets {
+			if b := &w.in.Targets[i]; b.HasRevision() && !b.Unreachable {
 				w.seen(b, Available)
 			}
 		}
@@ -119,7 +119,7 @@ func (w *world) resume() {
 	clear(w.failed)
 }
 
-func (w *world) changeOne(what string, b *Binding) {
+func (w *world) changeOne(what string, b *Target) {
 	switch {
 	case what == "commit for one" && !b.Unscheduled:
 		b.Latest = revision(w.latest + "+patch")
@@ -156,10 +156,10 @@ func (w *world) changeOne(what string, b *Binding) {
 func (w *world) gone(cluster string) {
 	delete(w.blamed, cluster)
 	delete(w.counted, cluster)
-	w.in.Bindings = slices.DeleteFunc(w.in.Bindings, func(b Binding) bool { return b.Cluster == cluster })
+	w.in.Targets = slices.DeleteFunc(w.in.Targets, func(b Target) bool { return b.Cluster == cluster })
 }
 
-func (w *world) ready(b *Binding) bool {
+func (w *world) ready(b *Target) bool {
 	if aside(b) || !b.HasRevision() || b.Seen.Hash != b.Assigned.Hash {
 		return false
 	}
@@ -169,15 +169,15 @@ func (w *world) ready(b *Binding) bool {
 
 // turn plans, checks the plan, and executes it.
 func (w *world) turn() Plan {
-	for i := range w.in.Bindings {
-		if b := &w.in.Bindings[i]; w.ready(b) || b.AssignedAt.Before(w.in.Resumed) {
+	for i := range w.in.Targets {
+		if b := &w.in.Targets[i]; w.ready(b) || b.AssignedAt.Before(w.in.Resumed) {
 			delete(w.blamed, b.Cluster)
 		}
 	}
 	w.account()
 	w.in.want(w.wanted)
 	before := w.in
-	before.Bindings, before.Stops = slices.Clone(w.in.Bindings), slices.Clone(w.in.Stops)
+	before.Targets, before.Stops = slices.Clone(w.in.Targets), slices.Clone(w.in.Stops)
 	p := Next(w.in)
 	if !reflect.DeepEqual(before, w.in) {
 		w.Fatal("Next changed its input")
@@ -201,14 +201,14 @@ func (w *world) turn() Plan {
 
 func (w *world) shuffled() Input {
 	in := w.in
-	in.Bindings = rapid.Permutation(slices.Clone(w.in.Bindings)).Draw(w.T, "order")
+	in.Targets = rapid.Permutation(slices.Clone(w.in.Targets)).Draw(w.T, "order")
 	return in
 }
 
-func (w *world) find(cluster string) *Binding {
-	for i := range w.in.Bindings {
-		if w.in.Bindings[i].Cluster == cluster {
-			return &w.in.Bindings[i]
+func (w *world) find(cluster string) *Target {
+	for i := range w.in.Targets {
+		if w.in.Targets[i].Cluster == cluster {
+			return &w.in.Targets[i]
 		}
 	}
 	return nil
@@ -219,8 +219,8 @@ type count struct{ target, unavailable, surge, ready, canBeReady, excused int }
 
 func (w *world) count() count {
 	var c count
-	for i := range w.in.Bindings {
-		if !w.in.Bindings[i].Unscheduled {
+	for i := range w.in.Targets {
+		if !w.in.Targets[i].Unscheduled {
 			c.target++
 		}
 	}
@@ -229,12 +229,12 @@ func (w *world) count() count {
 	}
 	r := w.in.Strategy.RollingUpdate
 	c.unavailable, c.surge = up(*r.MaxUnavailable, c.target), up(*r.MaxSurge, c.target)
-	pardons := len(w.in.Bindings)
+	pardons := len(w.in.Targets)
 	if w.in.MaxUnreachable != nil {
 		pardons = up(*w.in.MaxUnreachable, c.target)
 	}
-	for i := range w.in.Bindings {
-		b := &w.in.Bindings[i]
+	for i := range w.in.Targets {
+		b := &w.in.Targets[i]
 		if !w.isMissed(b) && (b.Suspended != "" || b.Unreachable && pardons > 0) {
 			if b.Suspended == "" {
 				pardons--
@@ -324,8 +324,8 @@ func (w *world) judge(p Plan) {
 	} else if stopper != "" && updated > 0 {
 		w.Fatalf("%d clusters are updated although the update broke %s\n%+v", updated, stopper, p)
 	}
-	for i := range w.in.Bindings {
-		b := &w.in.Bindings[i]
+	for i := range w.in.Targets {
+		b := &w.in.Targets[i]
 		told := slices.ContainsFunc(p.Failed, func(f Failure) bool { return f.Cluster == b.Cluster })
 		if kept := !moved[b.Cluster] && !b.Unscheduled; told != (kept && w.isBroken(b)) {
 			w.Fatalf("%+v: said to have failed: %v", *b, told)
@@ -353,8 +353,8 @@ func (w *world) account() {
 		recovered := b != nil && !b.Removing && b.Assigned.Hash == content && w.ready(b)
 		return !w.in.StopOnFailure || w.gets(cluster) != content || recovered
 	})
-	for i := range w.in.Bindings {
-		b := &w.in.Bindings[i]
+	for i := range w.in.Targets {
+		b := &w.in.Targets[i]
 		if w.in.StopOnFailure && w.blamed[b.Cluster] && w.isBroken(b) && !b.Unscheduled &&
 			b.Latest.Hash == b.Assigned.Hash && !b.AssignedAt.Before(w.in.Resumed) {
 			w.failed[b.Cluster] = b.Assigned.Hash
@@ -372,8 +372,8 @@ func (w *world) gets(cluster string) string {
 
 func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, moved, waits map[string]bool) {
 	settled := true
-	for i := range w.in.Bindings {
-		b := &w.in.Bindings[i]
+	for i := range w.in.Targets {
+		b := &w.in.Targets[i]
 		name := b.Cluster
 		_, holds := held[name]
 		switch wants := !b.Unscheduled && b.Assigned.Hash != b.Latest.Hash || b.Unscheduled; {
@@ -420,7 +420,7 @@ func TestOnlyWakeNeedsWaiting(t *testing.T) {
 			w.turn()
 		}
 		var p Plan
-		for range len(w.in.Bindings) + 1 {
+		for range len(w.in.Targets) + 1 {
 			p = w.turn() // until nothing changes at this time
 		}
 		limit := w.in.Now.Add(24 * time.Hour)
@@ -449,8 +449,8 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 		one := intstr.FromInt32(rapid.Int32Range(1, 3).Draw(t, "maxUnavailable now"))
 		w.in.Strategy.RollingUpdate.MaxUnavailable = &one
 		wanted := 0
-		for i := range w.in.Bindings {
-			b := &w.in.Bindings[i]
+		for i := range w.in.Targets {
+			b := &w.in.Targets[i]
 			b.Unreachable, b.Suspended = false, ""
 			if !b.Unscheduled {
 				wanted++
@@ -461,7 +461,7 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 		}
 		w.resume()
 		var trace []string
-		for range 4*len(w.in.Bindings) + 8 {
+		for range 4*len(w.in.Targets) + 8 {
 			w.in.Now = w.in.Now.Add(2 * time.Minute)
 			w.recover()
 			p := w.turn()
@@ -470,24 +470,24 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("it never ends: %+v\n%s", w.in.Bindings, strings.Join(trace, "\n"))
+		t.Fatalf("it never ends: %+v\n%s", w.in.Targets, strings.Join(trace, "\n"))
 	})
 }
 
 // recover ends all faults and finishes what was started.
 func (w *world) recover() {
-	for _, b := range slices.Clone(w.in.Bindings) {
+	for _, b := range slices.Clone(w.in.Targets) {
 		if b.Removing {
 			w.gone(b.Cluster)
 		}
 	}
-	for i := range w.in.Bindings {
-		if b := &w.in.Bindings[i]; b.HasRevision() {
+	for i := range w.in.Targets {
+		if b := &w.in.Targets[i]; b.HasRevision() {
 			w.seen(b, Available)
 		}
 	}
 }
 
 func (w *world) removing() bool {
-	return slices.ContainsFunc(w.in.Bindings, func(b Binding) bool { return b.Removing || b.Unscheduled })
+	return slices.ContainsFunc(w.in.Targets, func(b Target) bool { return b.Removing || b.Unscheduled })
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // wants returns the move for the cluster, regardless of the budget.
-func (b *Binding) wants(in *Input) move {
+func (b *Target) wants(in *Input) move {
 	known := b.Latest != placement.Revision{}
 	switch {
 	case b.Removing:
@@ -50,13 +50,13 @@ type allowance struct {
 // roll plans one step of a rolling update. Removals and updates use maxUnavailable, removals
 // first; additions use maxSurge; clusters that have been unavailable anyway are updated outside of it.
 func (in *Input) roll() Plan {
-	p := Plan{Budget: in.budget(), Settled: true, Assign: make([]Assignment, 0, len(in.Bindings))}
+	p := Plan{Budget: in.budget(), Settled: true, Assign: make([]Assignment, 0, len(in.Targets))}
 	if p.Stops = in.stops(); len(p.Stops) > 0 {
 		p.Stopped = p.Stops[0].Cluster
 	}
 	left := in.allow(p.Budget, p.Stopped != "")
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		if b.keepsPlace(in) {
 			p.wake(b.BlockedSince.Add(in.RepairAfter))
 		}
@@ -71,8 +71,8 @@ func (in *Input) roll() Plan {
 // allow divides the budget: removals first, all of them, and updates get the rest.
 func (in *Input) allow(budget Budget, stopped bool) allowance {
 	count := map[move]int{}
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		if m := b.wants(in); !b.blocked() && (m == remove || b.Deferral.Why == "") {
 			count[m]++
 		}
@@ -88,7 +88,7 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 }
 
 // step decides on one cluster.
-func (in *Input) step(p *Plan, b *Binding, left *allowance) {
+func (in *Input) step(p *Plan, b *Target, left *allowance) {
 	m := b.wants(in)
 	if m != none && b.Deferral.Until.After(in.Now) { // it begins or ends then
 		p.wake(b.Deferral.Until)
@@ -124,7 +124,7 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 	}
 }
 
-func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
+func (in *Input) remove(p *Plan, b *Target, left *allowance) {
 	switch {
 	case left.removals > 0:
 		left.removals--
@@ -137,14 +137,14 @@ func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
 }
 
 // stepStopped updates no cluster. A cluster that joins gets the proven content.
-func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
+func (in *Input) stepStopped(p *Plan, b *Target, m move, left *allowance) {
 	if !in.addProven(p, b, m, left) {
 		in.keepWaiting(p, b, waitsStopped)
 	}
 }
 
 // stepHeld keeps new content from a cluster. A cluster that joins gets the proven content.
-func (in *Input) stepHeld(p *Plan, b *Binding, m move, left *allowance) {
+func (in *Input) stepHeld(p *Plan, b *Target, m move, left *allowance) {
 	if !in.addProven(p, b, m, left) {
 		p.addWaiting(b, waitsDeferral, b.Deferral.Why)
 		in.keepAssigned(p, b)
@@ -153,7 +153,7 @@ func (in *Input) stepHeld(p *Plan, b *Binding, m move, left *allowance) {
 
 // addProven gives a cluster that joins the proven content, within the budget, and reports whether
 // there is any.
-func (in *Input) addProven(p *Plan, b *Binding, m move, left *allowance) bool {
+func (in *Input) addProven(p *Plan, b *Target, m move, left *allowance) bool {
 	switch known := m == add && b.Proven != (placement.Revision{}); {
 	case known && left.additions > 0:
 		left.additions--
@@ -167,7 +167,7 @@ func (in *Input) addProven(p *Plan, b *Binding, m move, left *allowance) bool {
 }
 
 // keepWaiting keeps the assigned revision. The message is added when the plan is complete.
-func (in *Input) keepWaiting(p *Plan, b *Binding, r reason) {
+func (in *Input) keepWaiting(p *Plan, b *Target, r reason) {
 	p.addWaiting(b, r, "")
 	if at := b.outsideBudgetAt(in); r == waitsMaxUnavailable && at.After(in.Now) {
 		p.wake(at)

@@ -100,7 +100,7 @@ func TestOneClusterHasOneBinding(t *testing.T) {
 		}
 	}()
 	in := input(asSelected, "bR bR", "1/1 60")
-	in.Bindings[1].Cluster = in.Bindings[0].Cluster
+	in.Targets[1].Cluster = in.Targets[0].Cluster
 	Next(in)
 }
 
@@ -123,7 +123,7 @@ func input(wanted int, bindings, limits string) Input {
 		}},
 	}
 	for i, word := range strings.Fields(bindings) {
-		in.Bindings = append(in.Bindings, binding(fmt.Sprint(i), word))
+		in.Targets = append(in.Targets, binding(fmt.Sprint(i), word))
 	}
 	in.want(wanted)
 	return in
@@ -136,7 +136,7 @@ func (in *Input) want(n int) {
 		return
 	}
 	in.Wanted = 0
-	for _, b := range in.Bindings {
+	for _, b := range in.Targets {
 		if !b.Unscheduled {
 			in.Wanted++
 		}
@@ -145,7 +145,7 @@ func (in *Input) want(n int) {
 
 // selectAgain selects an unscheduled cluster again, as plan.Resolve does: a cluster that is being
 // removed gets a new binding, with the revision that it had.
-func (b *Binding) selectAgain(latest placement.Revision, now time.Time) {
+func (b *Target) selectAgain(latest placement.Revision, now time.Time) {
 	b.Unscheduled, b.Latest = false, latest
 	if b.Removing {
 		b.Removing, b.Risked, b.WasAvailable, b.AssignedAt, b.Seen = false, false, false, now, Seen{}
@@ -156,8 +156,8 @@ func revision(v string) placement.Revision {
 	return placement.Revision{Commit: "commit of " + v, Hash: v}
 }
 
-func binding(cluster, word string) Binding {
-	b := Binding{Latest: revision("v2")}
+func binding(cluster, word string) Target {
+	b := Target{Latest: revision("v2")}
 	b.Cluster = cluster
 	state, rest := word[0], word[1:]
 	rest, b.Removing = strings.CutSuffix(rest, "x")
@@ -200,8 +200,8 @@ func moves(in Input, p Plan) []string {
 		if !a.Changed {
 			continue
 		}
-		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == a.Cluster })
-		if in.Bindings[i].HasRevision() {
+		i := slices.IndexFunc(in.Targets, func(b Target) bool { return b.Cluster == a.Cluster })
+		if in.Targets[i].HasRevision() {
 			updates = append(updates, "update "+a.Cluster)
 		} else {
 			additions = append(additions, "add "+a.Cluster)

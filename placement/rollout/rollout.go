@@ -24,9 +24,9 @@ type Input struct {
 	Wanted int
 	// Strategy may lack its defaults.
 	Strategy api.RolloutStrategy
-	// Bindings are at most one for each cluster, in any order.
-	Bindings []Binding
-	Now      time.Time
+	// Targets are at most one for each cluster, in any order.
+	Targets []Target
+	Now     time.Time
 
 	// MaxUnreachable is how many unreachable clusters, or which share of the wanted ones, do
 	// not count as unavailable; nil means all.
@@ -49,9 +49,9 @@ type Input struct {
 	Resumed time.Time
 }
 
-// A Binding is a cluster of the placement with its observed state. A binding that is Removing is
+// A Target is a cluster of the placement with its observed state. A binding that is Removing is
 // Unscheduled too: a cluster that is selected again while it is being removed gets a new binding.
-type Binding struct {
+type Target struct {
 	placement.Binding
 	// Latest is the newest revision for the cluster; zero if the cluster is not selected or the
 	// revision is not known.
@@ -140,7 +140,7 @@ type Failure struct {
 //
 // Two bindings for one cluster are a programming error and panic.
 func Next(in Input) Plan {
-	in.Bindings = byCluster(in.Bindings)
+	in.Targets = byCluster(in.Targets)
 	switch {
 	case in.Strategy.Type == api.External && in.Run != nil:
 		return in.stages()
@@ -151,8 +151,8 @@ func Next(in Input) Plan {
 }
 
 // byCluster returns the bindings in the order of their clusters; a copy if that is another order.
-func byCluster(bindings []Binding) []Binding {
-	compare := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
+func byCluster(bindings []Target) []Target {
+	compare := func(a, b Target) int { return strings.Compare(a.Cluster, b.Cluster) }
 	if !slices.IsSortedFunc(bindings, compare) {
 		bindings = slices.Clone(bindings)
 		slices.SortFunc(bindings, compare)
@@ -168,8 +168,8 @@ func byCluster(bindings []Binding) []Binding {
 // planExternal keeps all assignments: only a staged update run changes them.
 func (in *Input) planExternal() Plan {
 	p := Plan{Settled: true, Stops: in.stops()}
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		switch {
 		case b.Removing:
 			continue
@@ -185,7 +185,7 @@ func (in *Input) planExternal() Plan {
 }
 
 // keepAssigned keeps the revision assigned to a cluster.
-func (in *Input) keepAssigned(p *Plan, b *Binding) {
+func (in *Input) keepAssigned(p *Plan, b *Target) {
 	ready := b.ready(in)
 	if !b.Unscheduled && !(ready && b.latest()) {
 		p.Settled = false
@@ -215,7 +215,7 @@ func (p *Plan) wake(at time.Time) {
 // has been unavailable only for a moment. If the cluster was still making progress with the
 // old one, or could not be compared, it stays at risk, since both updates together may have
 // made it unavailable; unless the rollout was resumed between them.
-func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
+func (in *Input) assign(p *Plan, b *Target, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)
 	stillRisked := b.Risked && !b.resumedSince(in) && (!failed || in.Strategy.ReportsDiff())

@@ -80,37 +80,37 @@ func (s *scene) do(words []string) string {
 		s.commit(args[0], args[1:])
 	case "proven":
 		s.proven = revision(args[0])
-		s.each(nil, func(b *Binding) { b.Proven = s.proven })
+		s.each(nil, func(b *Target) { b.Proven = s.proven })
 	case "seen":
-		s.each(args[1:], func(b *Binding) { s.seen(b, args[0]) })
+		s.each(args[1:], func(b *Target) { s.seen(b, args[0]) })
 	case "spare":
-		s.each(args, func(b *Binding) {
+		s.each(args, func(b *Target) {
 			b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: s.in.Now, Partial: true}
 		})
 	case "timeout":
 		s.in.AvailableTimeout = s.duration(args[0])
 	case "unreachable", "reachable":
-		s.block(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
+		s.block(args, func(b *Target) { b.Unreachable = words[0] == "unreachable" })
 	case "suspend":
-		s.block(args, func(b *Binding) { b.Suspended = "suspended by alice until 14:00: an incident" })
+		s.block(args, func(b *Target) { b.Suspended = "suspended by alice until 14:00: an incident" })
 	case "hold":
-		s.each(args, func(b *Binding) {
+		s.each(args, func(b *Target) {
 			b.Deferral = Deferral{Why: "frozen by alice: release week", Until: s.in.Now.Add(time.Hour)}
 		})
 	case "release":
-		s.each(args, func(b *Binding) { b.Deferral = Deferral{} })
+		s.each(args, func(b *Target) { b.Deferral = Deferral{} })
 	case "go-on":
-		s.block(args, func(b *Binding) { b.Suspended = "" })
+		s.block(args, func(b *Target) { b.Suspended = "" })
 	case "written":
-		s.each(args, func(b *Binding) { b.Seen.Writing = true })
+		s.each(args, func(b *Target) { b.Seen.Writing = true })
 	case "restart":
-		s.each(nil, func(b *Binding) { b.Seen.DownSince = time.Time{} })
+		s.each(nil, func(b *Target) { b.Seen.DownSince = time.Time{} })
 	case "unschedule":
-		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = true, placement.Revision{} })
+		s.each(args, func(b *Target) { b.Unscheduled, b.Latest = true, placement.Revision{} })
 	case "select":
-		s.each(args, func(b *Binding) { b.selectAgain(s.latest, s.in.Now) })
+		s.each(args, func(b *Target) { b.selectAgain(s.latest, s.in.Now) })
 	case "gone":
-		s.in.Bindings = slices.DeleteFunc(s.in.Bindings, func(b Binding) bool { return slices.Contains(args, b.Cluster) })
+		s.in.Targets = slices.DeleteFunc(s.in.Targets, func(b Target) bool { return slices.Contains(args, b.Cluster) })
 	case "wait":
 		s.in.Now = s.in.Now.Add(s.duration(args[0]))
 	case "resume":
@@ -130,7 +130,7 @@ var healths = map[string]Health{
 
 // seen makes the member of a cluster report the health of its content. While the health is the
 // same, its time is that of the first such report.
-func (s *scene) seen(b *Binding, word string) {
+func (s *scene) seen(b *Target, word string) {
 	was, now := b.Seen, Seen{Hash: b.Assigned.Hash, Health: healths[word], Since: s.in.Now}
 	if was.Hash == now.Hash {
 		now.Writing, now.DownSince = was.Writing, was.DownSince
@@ -154,8 +154,8 @@ func (s *scene) seen(b *Binding, word string) {
 
 // block changes whether clusters are unreachable or suspended. What was reported before is not
 // trusted afterwards.
-func (s *scene) block(names []string, change func(*Binding)) {
-	s.each(names, func(b *Binding) {
+func (s *scene) block(names []string, change func(*Target)) {
+	s.each(names, func(b *Target) {
 		was := b.blocked()
 		if change(b); b.blocked() != was {
 			b.BlockedSince = s.in.Now
@@ -177,7 +177,7 @@ func (s *scene) duration(text string) time.Duration {
 
 func (s *scene) join(word string) {
 	name, version, held := strings.Cut(word, "=")
-	b := Binding{Latest: s.latest, Proven: s.proven}
+	b := Target{Latest: s.latest, Proven: s.proven}
 	b.Cluster = name
 	if held {
 		b.Assigned, b.AssignedAt = revision(version), s.in.Now
@@ -187,14 +187,14 @@ func (s *scene) join(word string) {
 			b.Latest = b.Assigned
 		}
 	}
-	s.in.Bindings = append(s.in.Bindings, b)
+	s.in.Targets = append(s.in.Targets, b)
 }
 
 func (s *scene) commit(version string, clusters []string) {
 	if len(clusters) == 0 {
 		s.latest = revision(version)
 	}
-	s.each(clusters, func(b *Binding) {
+	s.each(clusters, func(b *Target) {
 		if !b.Unscheduled {
 			b.Latest = revision(version)
 		}
@@ -207,9 +207,9 @@ func (s *scene) commit(version string, clusters []string) {
 }
 
 // each calls do for the clusters with these names, or for all.
-func (s *scene) each(names []string, do func(*Binding)) {
-	for i := range s.in.Bindings {
-		if b := &s.in.Bindings[i]; len(names) == 0 || slices.Contains(names, b.Cluster) {
+func (s *scene) each(names []string, do func(*Target)) {
+	for i := range s.in.Targets {
+		if b := &s.in.Targets[i]; len(names) == 0 || slices.Contains(names, b.Cluster) {
 			do(b)
 		}
 	}
@@ -219,7 +219,7 @@ func (s *scene) plan() string {
 	s.in.want(s.wanted)
 	p := Next(s.in)
 	var out strings.Builder
-	for _, b := range byCluster(s.in.Bindings) {
+	for _, b := range byCluster(s.in.Targets) {
 		fmt.Fprintf(&out, "%-6s %s\n", b.Cluster, story(&b, p))
 	}
 	for _, f := range p.Failed {
@@ -239,7 +239,7 @@ func (s *scene) plan() string {
 }
 
 // story describes the effect of a plan on one cluster.
-func story(b *Binding, p Plan) string {
+func story(b *Target, p Plan) string {
 	at := func(r placement.Revision) string { return strings.TrimSpace(r.Hash + " ") }
 	text := at(b.Assigned)
 	switch {
@@ -268,8 +268,8 @@ func carryOut(in *Input, p Plan) {
 		in.Stops = append(in.Stops, EarlierStop{stop, stop.Failed.Hash})
 	}
 	for _, a := range p.Assign {
-		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == a.Cluster })
-		b := &in.Bindings[i]
+		i := slices.IndexFunc(in.Targets, func(b Target) bool { return b.Cluster == a.Cluster })
+		b := &in.Targets[i]
 		if a.Changed {
 			b.Assigned, b.AssignedAt = a.Revision, in.Now
 			// The last report stays until there is a new one, unless it could be mistaken for
@@ -281,7 +281,7 @@ func carryOut(in *Input, p Plan) {
 		b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
 	}
 	for _, c := range p.Remove {
-		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == c })
-		in.Bindings[i].Removing = true
+		i := slices.IndexFunc(in.Targets, func(b Target) bool { return b.Cluster == c })
+		in.Targets[i].Removing = true
 	}
 }

@@ -58,8 +58,8 @@ func (in *Input) stages() Plan {
 	}
 	// While there are selected clusters and none of them has the content, nothing is removed from the others.
 	selected, updated := 0, 0
-	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.selected() && (run.Has(b.Cluster) || !run.IgnoresUnmatched()) {
+	for i := range in.Targets {
+		if b := &in.Targets[i]; b.selected() && (run.Has(b.Cluster) || !run.IgnoresUnmatched()) {
 			selected++
 			if b.has() {
 				updated++
@@ -67,8 +67,8 @@ func (in *Input) stages() Plan {
 		}
 	}
 	deleting := !open && (updated > 0 || selected == 0)
-	for i := range in.Bindings {
-		if b := &in.Bindings[i]; !b.Removing {
+	for i := range in.Targets {
+		if b := &in.Targets[i]; !b.Removing {
 			w.decide(b, deleting)
 		}
 	}
@@ -83,8 +83,8 @@ func (in *Input) stages() Plan {
 // keepRun keeps everything as it is, since the content of the run is not known.
 func (in *Input) keepRun(p *Plan) {
 	p.Settled, p.Progress = false, nil
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		if b.Removing {
 			continue
 		}
@@ -117,8 +117,8 @@ func (w *stageWalk) finish() {
 	if d.Started.IsZero() {
 		d.Started = w.in.Now
 	}
-	for i := range w.in.Bindings {
-		if b := &w.in.Bindings[i]; b.Unscheduled {
+	for i := range w.in.Targets {
+		if b := &w.in.Targets[i]; b.Unscheduled {
 			left = true
 			if !slices.Contains(d.Clusters, b.Cluster) {
 				d.Clusters = append(d.Clusters, b.Cluster)
@@ -145,8 +145,8 @@ type stageWalk struct {
 }
 
 // members are the bindings of a stage that are still selected, in order.
-func (w *stageWalk) members(s *placement.RunStage) []*Binding {
-	var out []*Binding
+func (w *stageWalk) members(s *placement.RunStage) []*Target {
+	var out []*Target
 	for _, name := range s.Clusters {
 		if b := w.in.binding(name); b != nil && b.selected() {
 			out = append(out, b)
@@ -225,9 +225,9 @@ func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) b
 
 // update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
 // all of them have been available with the content of the run. A failed update keeps the others from being started.
-func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
+func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	updating, limit, failed := 0, s.Concurrency(len(members)), []string(nil)
-	var pending []*Binding
+	var pending []*Target
 	for _, b := range members {
 		_, bad := b.failure(w.in)
 		switch {
@@ -267,18 +267,18 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Binding) bool {
 }
 
 // selected reports whether the placement is to be on the cluster.
-func (b *Binding) selected() bool { return !b.Unscheduled && !b.Removing }
+func (b *Target) selected() bool { return !b.Unscheduled && !b.Removing }
 
 // has reports whether the cluster is assigned the content of the run.
-func (b *Binding) has() bool {
+func (b *Target) has() bool {
 	return b.HasRevision() && b.Latest != placement.Revision{} && b.Assigned.Hash == b.Latest.Hash
 }
 
 // updated reports whether the cluster has been available with its assigned content since that was assigned.
-func (in *Input) updated(b *Binding) bool { return b.WasAvailable || b.ready(in) }
+func (in *Input) updated(b *Target) bool { return b.WasAvailable || b.ready(in) }
 
 // decide decides on one cluster. deleting says that all stages are finished, so that what is no longer selected goes.
-func (w *stageWalk) decide(b *Binding, deleting bool) {
+func (w *stageWalk) decide(b *Target, deleting bool) {
 	in, p := w.in, w.plan
 	switch {
 	case b.wants(in) == drop:

@@ -19,12 +19,12 @@ type stagedFleet struct {
 	approved []string
 	halted   string
 	unknown  string
-	bindings map[string]*Binding
+	bindings map[string]*Target
 	now      time.Time
 }
 
 func newStagedFleet(stages ...placement.RunStage) *stagedFleet {
-	f := &stagedFleet{run: placement.Run{Name: "r", Stages: stages, Started: time.Unix(1, 0)}, bindings: map[string]*Binding{}, now: time.Unix(1000, 0)}
+	f := &stagedFleet{run: placement.Run{Name: "r", Stages: stages, Started: time.Unix(1, 0)}, bindings: map[string]*Target{}, now: time.Unix(1000, 0)}
 	for _, s := range stages {
 		for _, name := range s.Clusters {
 			f.join(name)
@@ -34,7 +34,7 @@ func newStagedFleet(stages ...placement.RunStage) *stagedFleet {
 }
 
 func (f *stagedFleet) join(name string) {
-	f.bindings[name] = &Binding{Binding: placement.Binding{Cluster: name, Assigned: placement.Revision{Commit: "v1", Hash: "old"}, WasAvailable: true},
+	f.bindings[name] = &Target{Binding: placement.Binding{Cluster: name, Assigned: placement.Revision{Commit: "v1", Hash: "old"}, WasAvailable: true},
 		Latest: placement.Revision{Commit: "v2", Hash: "new"}, Seen: Seen{Hash: "old", Health: Available, Since: f.now}}
 }
 
@@ -42,7 +42,7 @@ func (f *stagedFleet) next() Plan {
 	f.run.Halted = f.halted
 	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, Unknown: f.unknown}}
 	for _, b := range f.bindings {
-		in.Bindings = append(in.Bindings, *b)
+		in.Targets = append(in.Targets, *b)
 	}
 	p := Next(in)
 	for _, a := range p.Assign {

@@ -33,8 +33,8 @@ func (in *Input) stops() []placement.Stop {
 			all = append(all, s.Stop)
 		}
 	}
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		known := slices.ContainsFunc(all, func(s placement.Stop) bool { return s.Cluster == b.Cluster })
 		if !known && b.updateFailed(in) {
 			all = append(all, placement.Stop{Cluster: b.Cluster, Failed: b.Assigned})
@@ -47,33 +47,33 @@ func (in *Input) stops() []placement.Stop {
 // updateFailed reports whether the update to the latest revision failed on a cluster that was
 // available before, and the rollout was not resumed since. A rollout that is resumed may update
 // other clusters at the same time. A failed comparison changes nothing on the cluster.
-func (b *Binding) updateFailed(in *Input) bool {
+func (b *Target) updateFailed(in *Input) bool {
 	_, failed := b.failure(in)
 	return failed && !in.Strategy.ReportsDiff() && b.Risked && b.latest() && !b.Unscheduled && !b.resumedSince(in)
 }
 
 // resumedSince reports whether the rollout was resumed since the cluster was updated.
-func (b *Binding) resumedSince(in *Input) bool { return b.AssignedAt.Before(in.Resumed) }
+func (b *Target) resumedSince(in *Input) bool { return b.AssignedAt.Before(in.Resumed) }
 
 // recovered reports whether the cluster is available with the content that had
 // failed there.
-func (b *Binding) recovered(in *Input, failed placement.Revision) bool {
+func (b *Target) recovered(in *Input, failed placement.Revision) bool {
 	return !b.Removing && b.Assigned.Hash == failed.Hash && b.fullyAvailable(in)
 }
 
 // fullyAvailable reports whether all of the content was seen to be available: neither a
 // comparison nor a report without the suspended objects counts.
-func (b *Binding) fullyAvailable(in *Input) bool {
+func (b *Target) fullyAvailable(in *Input) bool {
 	return b.ready(in) && b.health() != DiffReported && !b.Seen.Partial
 }
 
 // binding returns the binding of a cluster; nil if there is none.
-func (in *Input) binding(cluster string) *Binding {
-	i, found := slices.BinarySearchFunc(in.Bindings, cluster, func(b Binding, name string) int { return strings.Compare(b.Cluster, name) })
+func (in *Input) binding(cluster string) *Target {
+	i, found := slices.BinarySearchFunc(in.Targets, cluster, func(b Target, name string) int { return strings.Compare(b.Cluster, name) })
 	if !found {
 		return nil
 	}
-	return &in.Bindings[i]
+	return &in.Targets[i]
 }
 
 // stopMessage describes the first cluster that stops the rollout.

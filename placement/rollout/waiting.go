@@ -39,7 +39,7 @@ const (
 	waitsExternal reason = "External"
 )
 
-func (p *Plan) addWaiting(b *Binding, r reason, message string) {
+func (p *Plan) addWaiting(b *Target, r reason, message string) {
 	p.Waiting = append(p.Waiting, Waiting{Cluster: b.Cluster, reason: r, Message: message})
 }
 
@@ -63,7 +63,7 @@ func (in *Input) writeMessages(p *Plan) {
 }
 
 // unavailableHint says why an unavailable cluster is not updated or removed outside of the budget.
-func (in *Input) unavailableHint(b *Binding) string {
+func (in *Input) unavailableHint(b *Target) string {
 	move := "updated"
 	if b.Unscheduled {
 		move = "removed"
@@ -124,8 +124,8 @@ func (in *Input) maxUnavailableHint(p *Plan) string {
 // update; empty if none.
 func (in *Input) outOfSight() string {
 	var which []string
-	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.keepsPlace(in) && !b.Unscheduled {
+	for i := range in.Targets {
+		if b := &in.Targets[i]; b.keepsPlace(in) && !b.Unscheduled {
 			which = append(which, b.Cluster)
 		}
 	}
@@ -139,8 +139,8 @@ func (in *Input) outOfSight() string {
 // untracked says which of the clusters waited for become available after a time; empty if none.
 func (in *Input) untracked(down []string) string {
 	var which []string
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		if b.health() == Untracked && !b.blocked() && slices.Contains(down, b.Cluster) {
 			which = append(which, b.Cluster)
 		}
@@ -160,8 +160,8 @@ func (in *Input) notAvailable(p *Plan) (notAvailable []string, selected int) {
 		moving[a.Cluster] = a.Changed
 	}
 	skipped := in.skipped() // not waited for
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
+	for i := range in.Targets {
+		b := &in.Targets[i]
 		if b.Unscheduled {
 			continue
 		}
@@ -176,8 +176,8 @@ func (in *Input) notAvailable(p *Plan) (notAvailable []string, selected int) {
 // leaving lists the clusters that hold content and are not selected.
 func (in *Input) leaving() string {
 	var leaving []string
-	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.HasRevision() && b.Unscheduled {
+	for i := range in.Targets {
+		if b := &in.Targets[i]; b.HasRevision() && b.Unscheduled {
 			leaving = append(leaving, b.Cluster)
 		}
 	}

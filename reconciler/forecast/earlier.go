@@ -94,14 +94,14 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 			b := c.Entry.Binding
 			b.Assigned = c.Latest
 			l.Bind(pl.Key, b)
-			var claims ledger.Claims
+			var claims ledger.Deviation
 			for _, m := range c.Content.Manifests {
 				if holder, held := holders[holding{b.Cluster, m.ID}]; held && holder != pl.Key {
 					claims.Yields = append(claims.Yields, ledger.Yield{ID: m.ID, To: holder})
 				}
 			}
 			slices.SortFunc(claims.Yields, func(a, b ledger.Yield) int { return a.ID.Compare(b.ID) })
-			l.Claim(pl.Key, b.Cluster, claims, b.AssignedAt)
+			l.SetDeviation(pl.Key, b.Cluster, claims, b.AssignedAt)
 		}
 	}
 }

@@ -301,7 +301,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 				lost[b.Assigned.Commit] = errNotRead
 			}
 			l.Bind(p.Key, b)
-			l.Claim(p.Key, b.Cluster, lasting(c.Claims), past)
+			l.SetDeviation(p.Key, b.Cluster, lasting(c.Deviation), past)
 			if b.HasRevision() {
 				l.Fold(protocol.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)})
 			}
@@ -316,8 +316,8 @@ var errNotRead = errors.New("not read for a forecast")
 const settled = 30 * 24 * time.Hour
 
 // lasting returns the claims that do not end with a rollout.
-func lasting(c ledger.Claims) ledger.Claims {
-	var out ledger.Claims
+func lasting(c ledger.Deviation) ledger.Deviation {
+	var out ledger.Deviation
 	for _, y := range c.Yields {
 		if !y.Passing {
 			out.Yields = append(out.Yields, y)

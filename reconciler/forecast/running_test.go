@@ -403,8 +403,8 @@ func TestAnotherRenameToTheSamePlacement(t *testing.T) {
 // Claims that end with a rollout are over after it.
 func TestLastingClaims(t *testing.T) {
 	id := func(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
-	got := lasting(ledger.Claims{Early: []api.ID{id("a")}, Yields: []ledger.Yield{{ID: id("b")}, {ID: id("c"), Passing: true}}})
-	if want := (ledger.Claims{Yields: []ledger.Yield{{ID: id("b")}}}); !got.Equal(want) {
+	got := lasting(ledger.Deviation{Early: []api.ID{id("a")}, Yields: []ledger.Yield{{ID: id("b")}, {ID: id("c"), Passing: true}}})
+	if want := (ledger.Deviation{Yields: []ledger.Yield{{ID: id("b")}}}); !got.Equal(want) {
 		t.Errorf("claims %+v", got)
 	}
 }

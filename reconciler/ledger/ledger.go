@@ -187,7 +187,7 @@ type Entry struct {
 	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: unlike
 	// the other fields they change without a new entry, since a new one would keep two entries in memory.
 	Transitions map[string]Transition `json:",omitempty"`
-	Claims
+	Deviation
 
 	reportedSince time.Time
 }
@@ -204,10 +204,10 @@ func (e *Entry) Reported() bool { return !e.reportedSince.IsZero() }
 // there is none.
 func (e *Entry) ReportedSince() time.Time { return e.reportedSince }
 
-// Claims are the differences between the content assigned to a cluster and the objects that the
-// cluster was sent. They exist because other placements select the same objects. They are
+// A Deviation has the differences between the content assigned to a cluster and the objects that the
+// cluster was sent, which exist because other placements select the same objects. It is
 // immutable.
-type Claims struct {
+type Deviation struct {
 	// Yields are objects of the content that another placement owns on the cluster, by ID.
 	Yields []Yield `json:",omitempty"`
 	// Early are objects of later content, by ID, that another placement gave up. They are sent
@@ -225,17 +225,17 @@ type Yield struct {
 }
 
 // LeavesObjects reports whether objects are left to placements that will keep them.
-func (c Claims) LeavesObjects() bool {
+func (c Deviation) LeavesObjects() bool {
 	return slices.ContainsFunc(c.Yields, func(y Yield) bool { return !y.Passing })
 }
 
-// Equal reports whether both have the same claims.
-func (c Claims) Equal(o Claims) bool {
+// Equal reports whether both are the same.
+func (c Deviation) Equal(o Deviation) bool {
 	return slices.Equal(c.Yields, o.Yields) && slices.Equal(c.Early, o.Early)
 }
 
 // Identical reports whether both share the same slices, which is faster than Equal.
-func (c Claims) Identical(o Claims) bool {
+func (c Deviation) Identical(o Deviation) bool {
 	return Identical(c.Yields, o.Yields) && Identical(c.Early, o.Early)
 }
 
@@ -243,7 +243,7 @@ func (c Claims) Identical(o Claims) bool {
 func Identical[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // Empty reports whether the cluster was sent exactly the assigned content.
-func (c Claims) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
+func (c Deviation) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
 
 // New returns an empty ledger.
 func New() *Ledger {
@@ -373,9 +373,9 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	l.markUrgent(entryKey(key, b.Cluster))
 }
 
-// Claim sets the claims of a placement on a cluster, from a time on. It does nothing if the
+// SetDeviation sets how what a cluster was sent deviates from its content, from a time on. It does nothing if the
 // placement does not hold the cluster.
-func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims, at time.Time) {
+func (l *Ledger) SetDeviation(key api.PlacementKey, cluster string, c Deviation, at time.Time) {
 	p := l.placements[key]
 	if p == nil || p.entries.of(cluster) == nil {
 		return
@@ -384,7 +384,7 @@ func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims, at time.T
 	if next.LeavesObjects() != c.LeavesObjects() {
 		next.DisturbedAt = at
 	}
-	next.Claims = c
+	next.Deviation = c
 	l.setEntry(p, cluster, &next)
 	l.markUrgent(entryKey(key, cluster))
 }

@@ -201,15 +201,15 @@ func TestRemovedIsOfOneRemoval(t *testing.T) {
 // Bind keeps the claims of the cluster and the times of conditions.
 func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l := bound()
-	claims := Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
-	l.Claim(web, "east", claims, at(1))
+	claims := Deviation{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
+	l.SetDeviation(web, "east", claims, at(1))
 	l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
 	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
 	e := l.Placement(web).Entry("east")
-	if !e.Claims.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
+	if !e.Deviation.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
 		t.Errorf("after an assignment: %+v", e)
 	}
-	l.Claim(web, "nowhere", claims, at(1)) // has no effect
+	l.SetDeviation(web, "nowhere", claims, at(1)) // has no effect
 	if l.Placement(web).Entry("nowhere") != nil {
 		t.Error("a claim made a binding")
 	}
@@ -234,7 +234,9 @@ func TestVersionMovesWithWhatAPlanCouldSee(t *testing.T) {
 	moves("seen otherwise", true, func() { l.Fold(failing("east", 2, 4)) })
 	moves("failing as before", false, func() { l.Fold(failing("east", 2, 5)) })
 	moves("a condition changed", false, func() { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"False", at(5)}}) })
-	moves("claimed", true, func() { l.Claim(web, "east", Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}, at(1)) })
+	moves("claimed", true, func() {
+		l.SetDeviation(web, "east", Deviation{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}, at(1))
+	})
 	moves("noted", true, func() { l.SetPlacement(web, Placement{Generation: 2}) })
 	moves("unbound", true, func() { l.Unbind(web, "east") })
 	moves("forgotten and noted anew", true, func() {

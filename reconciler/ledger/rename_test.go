@@ -94,8 +94,8 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	}
 	l.Bind(old, placement.Binding{Cluster: "waiting"})
 	l.Bind(old, placement.Binding{Cluster: "empty"})
-	early := Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}
-	l.Claim(old, "waiting", early, time.Now())
+	early := Deviation{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}
+	l.SetDeviation(old, "waiting", early, time.Now())
 	l.Rename(Rename{old, current})
 	l = saveAndLoad(t, store, l)
 	p := l.Placement(current)
@@ -109,7 +109,7 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	if p.Deleted {
 		t.Error("the placement is still being deleted")
 	}
-	if !p.Entry("waiting").Claims.Equal(early) {
+	if !p.Entry("waiting").Deviation.Equal(early) {
 		t.Errorf("of the objects that the cluster has early, the placement keeps %v", p.Entry("waiting").Early)
 	}
 	if e := l.Placement(old).Entry("waiting"); e == nil || !e.Binding.Removing {

@@ -121,7 +121,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	case 4:
 		l.SetTransitions(key, rapid.SampledFrom([]string{"", cluster}).Draw(t, "of"), map[string]Transition{"Applied": {"False", at(minute)}})
 	case 5:
-		l.Claim(key, cluster, Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}}, at(n))
+		l.SetDeviation(key, cluster, Deviation{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}}, at(n))
 	case 6:
 		o := failing(cluster, n, minute)
 		o.Placement, o.Braked = key, []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}

@@ -66,7 +66,7 @@ func (o *observer) recordChanges() map[api.ID]bool {
 	}
 	for id, last := range news.Gone {
 		if old := o.live.Of(id); old != nil && (last.Version == 0 || last.Version >= old.Version) {
-			o.record.gone(id, last)
+			o.record.vanished(id, last)
 			touched[id] = true
 		}
 	}

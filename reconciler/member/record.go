@@ -204,8 +204,8 @@ func (r *recorder) seen(id api.ID, l *observed.Object) {
 	r.hasEnded(id, l)
 }
 
-// gone records that a watch has reported the end of an object. last is the object as it was then.
-func (r *recorder) gone(id api.ID, last *observed.Object) {
+// vanished records that a watch has reported the end of an object. last is the object as it was then.
+func (r *recorder) vanished(id api.ID, last *observed.Object) {
 	r.hasEnded(id, last)
 	if w, isWanted := r.wanted.of(id); isWanted && !last.Ended && controllers.RunOf(w.manifest.Object.Content) != nil {
 		r.progress.cutShort[id] = true

@@ -29,7 +29,7 @@ type claim struct {
 	reportOnly bool
 
 	// outcome and yielded are the result of the resolution.
-	outcome ledger.Claims
+	outcome ledger.Deviation
 	yielded []Yielded
 }
 
@@ -68,7 +68,7 @@ func (r *resolver) addUpcoming(cl *claim) {
 		cl.contentUnknown = true
 	case !c.UpToDate() || !c.Binding.HasRevision():
 		cl.upcoming = r.sharedObjects(c.Content.Manifests)
-		for _, id := range c.Claims.Early {
+		for _, id := range c.Deviation.Early {
 			if m := cl.upcoming[id]; m != nil && cl.assigned[id] == nil {
 				cl.early[id] = m
 			}
@@ -89,7 +89,7 @@ func (cl *claim) guessHeld(others []*claim) {
 		cl.maybeRemoved = guess
 	}
 	for _, o := range others {
-		for _, y := range o.on.Claims.Yields {
+		for _, y := range o.on.Deviation.Yields {
 			if y.To == cl.key {
 				guess[y.ID] = true
 			}
@@ -124,10 +124,10 @@ func (cl *claim) reassigned() bool {
 func (cl *claim) wasRemoving() bool { return cl.on.Entry != nil && cl.on.Entry.Binding.Removing }
 
 // yields reports whether an object was left to another placement until now.
-func (cl *claim) yields(id api.ID) bool { return yields(cl.on.Claims, id) }
+func (cl *claim) yields(id api.ID) bool { return yields(cl.on.Deviation, id) }
 
 // yields reports whether claims leave an object to another placement. Yields are sorted by ID.
-func yields(c ledger.Claims, id api.ID) bool {
+func yields(c ledger.Deviation, id api.ID) bool {
 	_, found := slices.BinarySearchFunc(c.Yields, id, func(y ledger.Yield, id api.ID) int { return y.ID.Compare(id) })
 	return found
 }
@@ -150,6 +150,6 @@ func (cl *claim) wants(id api.ID) bool {
 
 // gaveUp reports whether the placement had the object until now and no longer wants it.
 func (cl *claim) gaveUp(id api.ID) bool {
-	had := cl.held[id] != nil && !cl.yields(id) || cl.leftover[id] != nil || cl.maybeRemoved[id] || slices.Contains(cl.on.Claims.Early, id)
+	had := cl.held[id] != nil && !cl.yields(id) || cl.leftover[id] != nil || cl.maybeRemoved[id] || slices.Contains(cl.on.Deviation.Early, id)
 	return had && !cl.reportOnly && !cl.asks(id)
 }

@@ -95,7 +95,7 @@ func judgeAll(p *Placement, pl *placementPlanner, j placement.Judgement) {
 // a commit is being loaded.
 func evictable(pl *placementPlanner, p *Placement, b placement.Binding, record *ledger.Placement) (e placement.EvictableBinding, known bool) {
 	c := pl.recordedCluster(b, record)
-	on := pl.rolloutBinding(p, c)
+	on := pl.rolloutTarget(p, c)
 	e = placement.EvictableBinding{Cluster: b.Cluster, Removing: b.Removing, Released: b.HasRevision()}
 	current := on.Seen.Hash == b.Assigned.Hash && e.Released
 	switch health := on.Seen.Health; {

@@ -54,18 +54,18 @@ func windowDeferral(pl *placementPlanner, p *Placement, c *OnCluster, index int)
 
 // recordDeferrals records which clusters wait for the end of a freeze or for a window, and when that has ended, and warns of those
 // that wait too long.
-func recordDeferrals(pl *placementPlanner, p *Placement, bindings []rollout.Binding) {
+func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Target) {
 	var overdue []string
-	for i := range bindings {
-		deferral, c := bindings[i].Deferral, p.near(bindings[i].Cluster, i)
+	for i := range targets {
+		deferral, c := targets[i].Deferral, p.near(targets[i].Cluster, i)
 		if c.Latest.Hash == "" {
 			continue // it is not known whether it has newer content
 		}
 		deferred := deferral.Why != "" && p.Lag(c).Commits > 0
-		if b := c.Binding; b.Held && !deferred {
+		if b := c.Binding; b.Deferred && !deferred {
 			b.FreeAt = pl.Now
 		}
-		if c.Binding.Held = deferred; !deferred {
+		if c.Binding.Deferred = deferred; !deferred {
 			continue
 		}
 		if c.Waits != deferral.Why {

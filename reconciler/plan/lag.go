@@ -75,7 +75,7 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 	if c.Binding.BoundAt.After(out.Since) {
 		out.Since = c.Binding.BoundAt
 	}
-	if !c.Binding.Held && c.Binding.FreeAt.After(out.Since) {
+	if !c.Binding.Deferred && c.Binding.FreeAt.After(out.Since) {
 		out.Since = c.Binding.FreeAt
 	}
 	return out

@@ -44,7 +44,7 @@ type Memo struct {
 	// those that it had.
 	bindings, before []placement.Binding
 	// rolling is memory for the input of the next rollout.
-	rolling []rollout.Binding
+	rolling []rollout.Target
 	// texts are the reasons of decisions. Those about a cluster are the same for many placements.
 	texts       ledger.Texts
 	paused      map[string]string

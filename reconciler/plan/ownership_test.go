@@ -38,7 +38,7 @@ func TestAssignOwners(t *testing.T) {
 	givesNothing := func(cl *claim) { gives(cl); cl.reportOnly = true }
 	selectedAgain := func(cl *claim) { cl.assigned, cl.held, cl.on.Entry.Binding.Removing = object, object, true }
 	yielding := func(cl *claim) {
-		cl.assigned, cl.on.Claims.Yields = object, []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
+		cl.assigned, cl.on.Deviation.Yields = object, []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
 	}
 	leavesUnknown := func(cl *claim) {
 		yielding(cl)
@@ -109,10 +109,10 @@ func newResolver() *resolver {
 
 // While a cluster is paused, no claim changes.
 func TestPausedClustersKeepTheirOwners(t *testing.T) {
-	kept := ledger.Claims{Early: []api.ID{configMap("a")}, Yields: []ledger.Yield{
+	kept := ledger.Deviation{Early: []api.ID{configMap("a")}, Yields: []ledger.Yield{
 		{ID: configMap("b"), To: api.PlacementKey{Name: "other"}}, {ID: configMap("c"), To: api.PlacementKey{Name: "other"}, Passing: true},
 	}}
-	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Binding: &placement.Binding{}, Claims: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
+	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Binding: &placement.Binding{}, Deviation: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
 	r := newResolver()
 	r.keepOwners([]*claim{cl})
 	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(r.conflicts) != 1 {
@@ -133,8 +133,8 @@ func TestFindOverlap(t *testing.T) {
 		key := api.PlacementKey{Name: name}
 		r := &result{placement: &Placement{Key: key}, contentsInUse: contents(objects+"place "+name+" of "+namespaces+"\n", key)}
 		for _, to := range claimed {
-			claims := ledger.Claims{Yields: []ledger.Yield{{ID: api.ID{Kind: "Namespace", Name: "green"}, To: api.PlacementKey{Name: to}}}}
-			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Binding: &placement.Binding{}, Claims: claims})
+			claims := ledger.Deviation{Yields: []ledger.Yield{{ID: api.ID{Kind: "Namespace", Name: "green"}, To: api.PlacementKey{Name: to}}}}
+			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Binding: &placement.Binding{}, Deviation: claims})
 		}
 		return r
 	}

@@ -300,7 +300,7 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 		c.Entry = record.Entry(b.Cluster)
 	}
 	if c.Entry != nil {
-		c.Claims = c.Entry.Claims
+		c.Deviation = c.Entry.Deviation
 	}
 	pl.loadPreviousContent(c)
 	if pl.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept

@@ -136,12 +136,12 @@ type Placement struct {
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record        ledger.Placement
 	RecordChanged bool
-	// Changed are the bindings that are new or different, Claimed the clusters with changed claims, and Unbind the
+	// Changed are the bindings that are new or different, Deviating the clusters with another deviation, and Unbind the
 	// clusters whose bindings are to be deleted. Forget says that the whole record is to be deleted.
-	Changed []placement.Binding
-	Claimed []*OnCluster
-	Unbind  []string
-	Forget  bool
+	Changed   []placement.Binding
+	Deviating []*OnCluster
+	Unbind    []string
+	Forget    bool
 }
 
 // An Absence is an absent cluster of a placement, with whether it becomes usable by itself.
@@ -238,9 +238,9 @@ type OnCluster struct {
 	suspendedObjects []work.SuspendedObject
 	// driftRule is the api.DriftAnnotation of the cluster.
 	driftRule string
-	// Claims are the differences between the assigned content and the objects that the cluster is sent, because other
+	// Deviation has the differences between the assigned content and the objects that the cluster is sent, because other
 	// placements select the same objects.
-	Claims ledger.Claims
+	Deviation ledger.Deviation
 	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
 
@@ -385,8 +385,8 @@ func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 		for _, cluster := range pl.Unbind {
 			l.Unbind(pl.Key, cluster)
 		}
-		for _, c := range pl.Claimed {
-			l.Claim(pl.Key, c.Binding.Cluster, c.Claims, p.at)
+		for _, c := range pl.Deviating {
+			l.SetDeviation(pl.Key, c.Binding.Cluster, c.Deviation, p.at)
 		}
 	}
 }

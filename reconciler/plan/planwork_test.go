@@ -248,7 +248,7 @@ func TestFailedResult(t *testing.T) {
 	l.SetPlacement(key, ledger.Placement{Index: 3, Abandon: true})
 	for i, b := range []placement.Binding{{Cluster: "a", Assigned: revisionOne}, {Cluster: "b"}, {Cluster: "c", Removing: true}} {
 		l.Bind(key, b)
-		l.Claim(key, b.Cluster, ledger.Claims{Yields: []ledger.Yield{{ID: configMap(fmt.Sprint(i)), To: api.PlacementKey{Name: "shop"}}}}, noon)
+		l.SetDeviation(key, b.Cluster, ledger.Deviation{Yields: []ledger.Yield{{ID: configMap(fmt.Sprint(i)), To: api.PlacementKey{Name: "shop"}}}}, noon)
 	}
 	spec := &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}}}
 	spec.Annotations = map[string]string{api.DriftAnnotation: "report"}
@@ -266,8 +266,8 @@ func TestFailedResult(t *testing.T) {
 		if w := c.work; released && (!w.Keep || w.Remove || !w.Abandon || w.Revision != c.Binding.Assigned || w.Strategy.WhenToApply != api.ApplyIfNotDrifted || w.Drift != "report") {
 			t.Errorf("%s has the work %+v", c.Binding.Cluster, w)
 		}
-		if len(c.Claims.Yields) != 1 {
-			t.Errorf("%s claims %+v", c.Binding.Cluster, c.Claims)
+		if len(c.Deviation.Yields) != 1 {
+			t.Errorf("%s claims %+v", c.Binding.Cluster, c.Deviation)
 		}
 	}
 	if p := failedResult(key, spec, nil, "no").placement; p.Record.Index != -1 || len(p.Clusters) > 0 {

@@ -32,10 +32,10 @@ func (c *OnCluster) holdsDeletions() bool {
 
 // assignProven assigns the proven content, which was the last to be available on every cluster, to clusters that join a
 // stopped rollout. It reports whether any cluster can get it. If its commit has to be loaded, such clusters wait.
-func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Binding) bool {
+func (pl *placementPlanner) assignProven(p *Placement, targets []rollout.Target) bool {
 	assigned := false
-	for i := range bindings {
-		b := &bindings[i]
+	for i := range targets {
+		b := &targets[i]
 		if b.HasRevision() || b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
 			continue
 		}

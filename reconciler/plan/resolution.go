@@ -54,10 +54,10 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 	for i, cl := range claims {
 		now := r.resolvedCluster(cl)
 		out.Clusters[i] = now
-		if now.Claims.Equal(cl.on.Claims) {
+		if now.Deviation.Equal(cl.on.Deviation) {
 			continue
 		}
-		out.Claimed = append(out.Claimed, now)
+		out.Deviating = append(out.Deviating, now)
 		if *now.Binding != *cl.on.Binding {
 			out.Changed = slices.DeleteFunc(out.Changed, func(b placement.Binding) bool { return b.Cluster == now.Binding.Cluster })
 			out.Changed = append(out.Changed, *now.Binding)
@@ -68,15 +68,15 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 
 // resolvedCluster returns the claim's cluster with the outcome of the claim.
 func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
-	if cl.outcome.Empty() && cl.on.Claims.Empty() && len(cl.yielded) == 0 {
+	if cl.outcome.Empty() && cl.on.Deviation.Empty() && len(cl.yielded) == 0 {
 		return cl.on
 	}
 	out := *cl.on
-	out.Claims, out.Yielded = cl.outcome, cl.yielded
+	out.Deviation, out.Yielded = cl.outcome, cl.yielded
 	if !cl.outcome.Empty() {
 		out.work = cl.finalWork(r.paused[out.Binding.Cluster] != "")
 	}
-	if !sameContent(cl.outcome, cl.on.Claims) && !cl.reassigned() {
+	if !sameContent(cl.outcome, cl.on.Deviation) && !cl.reassigned() {
 		// The work changes, so that reports about the old work do not count.
 		b := *out.Binding
 		b.AssignedAt = r.Now
@@ -86,7 +86,7 @@ func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
 }
 
 // sameContent reports whether both claims leave out and add the same objects.
-func sameContent(a, b ledger.Claims) bool {
+func sameContent(a, b ledger.Deviation) bool {
 	return slices.Equal(a.Early, b.Early) && slices.EqualFunc(a.Yields, b.Yields, func(x, y ledger.Yield) bool { return x.ID == y.ID })
 }
 

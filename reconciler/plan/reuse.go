@@ -50,7 +50,7 @@ func (pl *planner) follow(old *result, inputs resultKey, record *ledger.Placemen
 	p := *old.placement
 	p.Clusters, p.Changed, p.Record = slices.Clone(p.Clusters), nil, *record
 	pp := &placementPlanner{planner: pl, current: &result{resultKey: inputs, commit: old.commit, placement: &p, contentsInUse: slices.Clip(old.contentsInUse)}}
-	f := follower{pp, record, rolloutInput(pp, &p), pp.deferralsOf(&p, inputs.prepared.fingerprintOf, p.Record.Index)}
+	f := partialPlanner{pp, record, rolloutInput(pp, &p), pp.deferralsOf(&p, inputs.prepared.fingerprintOf, p.Record.Index)}
 	pl.memo.bindings = pl.memo.bindings[:0]
 	entries := 0
 	for i, e := range record.AllEntries() {
@@ -77,8 +77,8 @@ func (p *Placement) canFollow(record *ledger.Placement) bool {
 	return !reduced && len(record.Evictions)+len(p.Unbind)+len(p.evicting) == 0
 }
 
-// A follower plans some clusters of a placement again.
-type follower struct {
+// A partialPlanner plans some clusters of a placement again.
+type partialPlanner struct {
 	pl        *placementPlanner
 	record    *ledger.Placement
 	in        rollout.Input
@@ -86,16 +86,16 @@ type follower struct {
 }
 
 // cluster plans the cluster at a position again, after a report. It returns false if that may change more than this cluster.
-func (f *follower) cluster(p *Placement, i int, e *ledger.Entry) bool {
+func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 	was, b := p.Clusters[i], e.Binding
-	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Held || !sameBinding(*was.Binding, b) || !was.Claims.Identical(e.Claims) {
+	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Deferred || !sameBinding(*was.Binding, b) || !was.Deviation.Identical(e.Deviation) {
 		return false
 	}
 	c := f.pl.planCluster(b, f.record)
 	if c.Err != nil || c.notRenderable || c.loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
 		return false
 	}
-	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutBinding(p, was), f.pl.rolloutBinding(p, c))
+	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutTarget(p, was), f.pl.rolloutTarget(p, c))
 	if !ok {
 		return false
 	}
@@ -121,7 +121,7 @@ func (f *follower) cluster(p *Placement, i int, e *ledger.Entry) bool {
 func (p *Placement) difference(o *Placement) string {
 	a, b := *p, *o
 	for _, one := range []*Placement{&a, &b} {
-		if one.Clusters, one.Claimed = nil, nil; one.Request != nil {
+		if one.Clusters, one.Deviating = nil, nil; one.Request != nil {
 			in := *one.Request
 			one.Request, in.Clusters = &in, nil // they may have other properties, which the policy does not use
 		}
@@ -129,7 +129,7 @@ func (p *Placement) difference(o *Placement) string {
 	if wake := a.Rollout.Wake; b.Rollout.Wake.IsZero() || !wake.IsZero() && wake.Before(b.Rollout.Wake) {
 		b.Rollout.Wake = wake
 	}
-	if len(p.Clusters) != len(o.Clusters) || len(p.Claimed) != len(o.Claimed) || !reflect.DeepEqual(a, b) {
+	if len(p.Clusters) != len(o.Clusters) || len(p.Deviating) != len(o.Deviating) || !reflect.DeepEqual(a, b) {
 		return fmt.Sprintf("%d clusters, %+v\nand\n%d clusters, %+v", len(p.Clusters), a, len(o.Clusters), b)
 	}
 	for i, c := range p.Clusters {
@@ -181,7 +181,7 @@ func (c *OnCluster) equals(o *OnCluster) bool {
 	return c.Entry == o.Entry && !rare(c) && !rare(o) && *c.Binding == *o.Binding && c.Latest == o.Latest && sameRendered(c.Content, o.Content) &&
 		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.suspendedSince == o.suspendedSince &&
 		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) && ledger.Identical(c.suspendedObjects, o.suspendedObjects) &&
-		c.driftRule == o.driftRule && c.Claims.Identical(o.Claims) && sameRendered(c.PreviousContent, o.PreviousContent) &&
+		c.driftRule == o.driftRule && c.Deviation.Identical(o.Deviation) && sameRendered(c.PreviousContent, o.PreviousContent) &&
 		c.notRenderable == o.notRenderable && c.loading == o.loading && c.Deferred == o.Deferred && c.DeferredUntil == o.DeferredUntil && c.Overdue == o.Overdue
 }
 

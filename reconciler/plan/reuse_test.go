@@ -37,7 +37,7 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 		"work":             func(c *OnCluster) { c.work = &work.Work{Keep: true} },
 		"suspendedObjects": func(c *OnCluster) { c.suspendedObjects = []work.SuspendedObject{{ID: id}} },
 		"driftRule":        func(c *OnCluster) { c.driftRule = "report" },
-		"Claims":           func(c *OnCluster) { c.Claims.Early = []api.ID{id} },
+		"Deviation":        func(c *OnCluster) { c.Deviation.Early = []api.ID{id} },
 		"Yielded":          func(c *OnCluster) { c.Yielded = []Yielded{{}} },
 		"PreviousContent":  func(c *OnCluster) { c.PreviousContent = &work.Rendered{Hash: "old"} },
 		"notRenderable":    func(c *OnCluster) { c.notRenderable = true },

@@ -17,18 +17,18 @@ import (
 func (pl *placementPlanner) advanceRollout(p *Placement) {
 	in := rolloutInput(pl, p)
 	deferrals, deferred := pl.deferralsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
-	in.Bindings = pl.memo.rolling[:0]
+	in.Targets = pl.memo.rolling[:0]
 	for _, c := range p.Clusters {
-		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
+		in.Targets = append(in.Targets, pl.rolloutTarget(p, c))
 		deferral := deferrals(c)
-		in.Bindings[len(in.Bindings)-1].Deferral, deferred = deferral, deferred || deferral.Why != ""
+		in.Targets[len(in.Targets)-1].Deferral, deferred = deferral, deferred || deferral.Why != ""
 	}
 	runs := runPlanner{pl}
 	if in.Run = runs.stagedRun(p); in.Run != nil {
-		runs.assignRun(p, in.Run, in.Bindings)
+		runs.assignRun(p, in.Run, in.Targets)
 	}
 	p.Rollout = rollout.Next(in)
-	if (p.Rollout.Stopped != "" || deferred) && pl.assignProven(p, in.Bindings) {
+	if (p.Rollout.Stopped != "" || deferred) && pl.assignProven(p, in.Targets) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
@@ -60,8 +60,8 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	for _, w := range p.Rollout.Waiting {
 		p.On(w.Cluster).Waits = w.Message
 	}
-	recordDeferrals(pl, p, in.Bindings)
-	pl.memo.rolling = in.Bindings
+	recordDeferrals(pl, p, in.Targets)
+	pl.memo.rolling = in.Targets
 	runs.recordRun(p, in.Run)
 	for _, f := range p.Rollout.Failed {
 		p.On(f.Cluster).setFailure(f)
@@ -169,9 +169,9 @@ func (c *OnCluster) setFailure(f rollout.Failure) {
 	}
 }
 
-func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
+func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Target {
 	seen := pl.Ledger.Cluster(c.Binding.Cluster)
-	b := rollout.Binding{
+	b := rollout.Target{
 		Binding: *c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
 		Seen: pl.rolloutStatus(p, c), BlockedSince: c.suspendedSince,
@@ -209,11 +209,11 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	switch {
 	case !w.Done, w.Compared && !reportsOnly, w != all && !c.isSuspended(all):
 		out.Health = rollout.Unknown
-	case reportsOnly && w.Applied() && len(c.Claims.Yields) == 0:
+	case reportsOnly && w.Applied() && len(c.Deviation.Yields) == 0:
 		out.Health = rollout.DiffReported
 	case reportsOnly:
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
-	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || c.Claims.LeavesObjects():
+	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || c.Deviation.LeavesObjects():
 		out.Health, out.Failure = rollout.Failed, c.failure(w)
 	// An object that passes to this placement with another one's rollout exists, with the other one's content. It must
 	// not delay this rollout, since two rollouts could wait for each other forever.
@@ -299,7 +299,7 @@ func (c *OnCluster) failure(w *protocol.WorkSeen) string {
 	if c.UpToDate() && len(c.Content.Refused) > 0 {
 		return c.Content.Refused[0].ID.String() + ": " + c.Content.Refused[0].Cause
 	}
-	for _, y := range c.Claims.Yields {
+	for _, y := range c.Deviation.Yields {
 		if !y.Passing {
 			return y.ID.String() + ": the placement " + y.To.String() + " has it on this cluster"
 		}

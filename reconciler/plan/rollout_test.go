@@ -59,7 +59,7 @@ func TestRolloutHealth(t *testing.T) {
 	compared := func(o *protocol.WorkSeen) { o.Compared = true }
 	yields := func(passing bool) func(*OnCluster) {
 		return func(c *OnCluster) {
-			c.Claims.Yields = []ledger.Yield{{ID: configMap("d"), To: api.PlacementKey{Name: "shop"}, Passing: passing}}
+			c.Deviation.Yields = []ledger.Yield{{ID: configMap("d"), To: api.PlacementKey{Name: "shop"}, Passing: passing}}
 		}
 	}
 	refused := func(c *OnCluster) {
@@ -203,7 +203,7 @@ func TestClusterIsUnavailableSince(t *testing.T) {
 			return l
 		}, want: reported},
 		"since another placement took part": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
-			l.Claim(key, "east", ledger.Claims{Yields: []ledger.Yield{{ID: configMap("a")}}}, at(20))
+			l.SetDeviation(key, "east", ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("a")}}}, at(20))
 			return l
 		}, want: at(20)},
 		"since no other fleet holds it": {reports: []protocol.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
@@ -331,7 +331,7 @@ func TestRolloutBinding(t *testing.T) {
 		if test.paused {
 			pl.paused, want = map[string]string{"east": "v1"}, placement.Revision{}
 		}
-		got := pl.rolloutBinding(&Placement{Spec: &hub.Placement{}}, c)
+		got := pl.rolloutTarget(&Placement{Spec: &hub.Placement{}}, c)
 		if got.Unreachable != test.unreachable || got.UnusableWhy != test.why || got.Latest != want || got.Suspended != c.Suspended {
 			t.Errorf("%s: unreachable: %t because %q, latest %v", name, got.Unreachable, got.UnusableWhy, got.Latest)
 		}

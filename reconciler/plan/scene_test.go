@@ -474,7 +474,7 @@ func describeWork(w *work.Work, c *OnCluster) string {
 	var names []string
 	for _, m := range w.Manifests {
 		name := title(m)
-		if c != nil && slices.Contains(c.Claims.Early, m.ID) {
+		if c != nil && slices.Contains(c.Deviation.Early, m.ID) {
 			name += " (early)"
 		}
 		names = append(names, name)

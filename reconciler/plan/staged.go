@@ -360,9 +360,9 @@ func (pl runPlanner) joinRun(p *Placement, r *placement.Run) {
 	}
 }
 
-// assignRun makes the content of a run the latest of the bindings, which neither a freeze nor a window defers if it was available on
+// assignRun makes the content of a run the latest of the targets, which neither a freeze nor a window defers if it was available on
 // every cluster before. If its commit has to be loaded, no cluster moves.
-func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []rollout.Binding) {
+func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, targets []rollout.Target) {
 	if run.Content.Hash == pl.current.prepared.fingerprintOf() {
 		return
 	}
@@ -371,8 +371,8 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, bindings []
 		return
 	}
 	deferrals := pl.deferralsOf(p, func() string { return run.Content.Hash }, run.Index)
-	for i := range bindings {
-		b := &bindings[i]
+	for i := range targets {
+		b := &targets[i]
 		if b.Unscheduled || b.Removing {
 			continue
 		}
