@@ -75,6 +75,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 		}
 	}
 	scopes, definitions := a.declaredScopes(), a.definitions()
+	var found clusterProblems
 	for _, u := range o.charts {
 		c := charts[u.dir]
 		if c == nil && u.unavailable == "" {
@@ -84,15 +85,18 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 			if u.unavailable != "" {
 				break // reported for all clusters
 			}
-			if err := a.checkBuild(t, builds[u][key], u.key(), scopes, definitions, true); err != nil {
+			problems, err := a.checkBuild(t, builds[u][key], u.key(), scopes, definitions, true)
+			if err != nil {
 				return err
 			}
+			found.add(problems, builds[u][key].clusters)
 		}
 		u.reportChoices(a)
 		u.warnUnusedValues(a, o)
 		a.checkChartGrants(c, u, builds[u], scopes)
 		l.setChart(a, o, u, builds[u])
 	}
+	a.problems = append(a.problems, found.list()...)
 	return nil
 }
 
@@ -129,7 +133,7 @@ func (u *chartUse) failed(a *assembly) map[string]*overlayBuild {
 
 func (u *chartUse) key() buildKey {
 	spec := u.it.chart
-	return buildKey{u.dir, spec.Namespace, u.it.id.Namespace != "", chartKind, strings.Join(spec.ReservedNamespaces, ",")}
+	return buildKey{dir: u.dir, namespace: spec.Namespace, namespaced: u.it.id.Namespace != "", kind: chartKind, reserved: strings.Join(spec.ReservedNamespaces, ",")}
 }
 
 // reportChoices reports the clusters for which the values are not known.

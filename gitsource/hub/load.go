@@ -131,6 +131,8 @@ type parsed struct {
 	steps       int64            // those of a rendering
 	charts      map[string]int64 // the steps of the charts of a kustomization, by what identifies a rendering
 	transient   bool             // a build that failed for a reason that may be gone at the next load
+	templates   []template       // objects with variables that are replaced for each cluster
+	names       []string         // those of the variables; nil until they are needed
 }
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
@@ -453,7 +455,8 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 }
 
 // buildTarget builds a kustomization, unless the result is cached. The result is empty if the
-// kustomization has problems. For an overlay, namespace is that of objects without one, after a slash.
+// kustomization has problems. For an overlay, namespace is that of objects without one, after a slash, and a dollar sign follows if
+// variables are replaced in what is built.
 func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*parsed, error) {
 	if !t.Valid() {
 		return &parsed{}, nil
@@ -470,6 +473,9 @@ func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*pars
 		visit := p.addItems
 		if namespace, is := strings.CutPrefix(overlay, "/"); is {
 			p.forClusters, visit = true, p.addItemsIn(namespace)
+			if namespace, is := strings.CutSuffix(namespace, "$"); is {
+				visit = p.addTemplatesIn(namespace)
+			}
 		}
 		var built build.Built
 		built, p.transient, err = t.Build(a.rest(), visit)

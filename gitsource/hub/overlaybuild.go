@@ -38,6 +38,16 @@ type buildKey struct {
 	kind string
 	// reserved are the reserved namespaces that are allowed, joined by commas.
 	reserved string
+	// variablesOf is the overlay if variables are replaced in what is built, and values identifies theirs.
+	variablesOf, values string
+}
+
+// text is the key of the build in the content of an overlay.
+func (k buildKey) text() string {
+	if k.values == "" {
+		return k.dir
+	}
+	return k.dir + "?" + k.values
 }
 
 // An overlayBuild is the result of building one directory.
@@ -67,6 +77,9 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 	}
 	builds := map[buildKey]*overlayBuild{}
 	for _, u := range o.uses {
+		if u.it.overlay.PostBuild != nil {
+			u.post = newPostBuild(a, u.it)
+		}
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
 			key := u.key(dir)
 			if builds[key] != nil || !u.existing[dir] {
@@ -77,15 +90,24 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 				return err
 			}
 			b.by = u.it
-			builds[key] = b
+			if u.post == nil || !l.buildPerCluster(a, u, b, key, o.clusters, builds) {
+				builds[key] = b
+			}
+			if a.full {
+				return nil
+			}
 		}
 	}
 	scopes, definitions := a.declaredScopes(), a.definitions()
+	var found clusterProblems
 	for _, key := range slices.SortedFunc(maps.Keys(builds), buildKey.compare) {
-		if err := a.checkBuild(t, builds[key], key, scopes, definitions, o.dirs[key.dir]); err != nil {
+		problems, err := a.checkBuild(t, builds[key], key, scopes, definitions, o.dirs[key.dir])
+		if err != nil {
 			return err
 		}
+		found.add(problems, builds[key].clusters)
 	}
+	a.problems = append(a.problems, found.list()...)
 	for _, u := range o.uses {
 		a.checkOverlayGrants(u, builds, scopes)
 		u.checkTogether(a, builds)
@@ -97,11 +119,11 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 
 // checkTogether reports objects that several directories have which an overlay with wildcards builds for the same cluster.
 func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuild) {
-	reported := map[*api.Object]bool{}
+	reported := map[api.Origin]map[api.ID]bool{}
 	for _, key := range slices.Sorted(maps.Keys(u.together)) {
 		first := map[api.ID]*api.Object{}
-		for _, dir := range u.together[key] {
-			b := builds[u.key(dir)]
+		for _, dir := range u.together[key].dirs {
+			b := builds[u.keyFor(dir, u.together[key].cluster)]
 			if b == nil {
 				continue
 			}
@@ -109,8 +131,11 @@ func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuil
 				other := first[object.ID]
 				if other == nil {
 					first[object.ID] = object
-				} else if !reported[object] {
-					reported[object] = true
+				} else if !reported[object.Origin][object.ID] {
+					if reported[object.Origin] == nil {
+						reported[object.Origin] = map[api.ID]bool{}
+					}
+					reported[object.Origin][object.ID] = true
 					a.problem(problem.Failure, object.Origin, "", "%s is also at %s, and %s (%s) builds both for the same cluster; remove one of them, or leave its directory out with spec.except",
 						object.ID, positionText(other.Origin), u.it.id, positionText(u.it.origin))
 				}
@@ -121,7 +146,11 @@ func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuil
 
 func (u *overlayUse) key(dir string) buildKey {
 	spec := u.it.overlay
-	return buildKey{dir, spec.Namespace, u.it.id.Namespace != "", "Overlay", strings.Join(spec.ReservedNamespaces, ",")}
+	key := buildKey{dir: dir, namespace: spec.Namespace, namespaced: u.it.id.Namespace != "", kind: "Overlay", reserved: strings.Join(spec.ReservedNamespaces, ",")}
+	if spec.PostBuild != nil {
+		key.variablesOf = u.it.id.String()
+	}
+	return key
 }
 
 func (k buildKey) compare(o buildKey) int {
@@ -136,7 +165,11 @@ func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overl
 	if b.fingerprint, err = t.Fingerprint(); err != nil || b.Err != "" {
 		return b, err
 	}
-	if b.parsed, err = l.buildTarget(t, a, "/"+key.namespace); err != nil || a.full {
+	options := "/" + key.namespace
+	if key.variablesOf != "" {
+		options += "$"
+	}
+	if b.parsed, err = l.buildTarget(t, a, options); err != nil || a.full {
 		return nil, err
 	}
 	p := b.parsed
@@ -182,9 +215,39 @@ func (p *parsed) addItemsIn(namespace string) func(*document.Report, any) {
 	}
 }
 
-// checkBuild checks the objects of a build as those of the hub are checked, and sets its content. used says that it is for
-// a cluster.
-func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool, definitions map[api.GroupKind]*item, used bool) error {
+// clusterProblems are problems of builds. One that several clusters have is reported once.
+type clusterProblems struct {
+	order    problem.List
+	clusters map[problem.Problem][]string
+}
+
+// add adds the problems of a build. Without clusters it is the same for all.
+func (c *clusterProblems) add(problems problem.List, clusters []string) {
+	if c.clusters == nil {
+		c.clusters = map[problem.Problem][]string{}
+	}
+	for _, p := range problems {
+		if _, known := c.clusters[p]; !known {
+			c.order = append(c.order, p)
+		}
+		c.clusters[p] = append(c.clusters[p], clusters...)
+	}
+}
+
+// list returns the problems. Those that fail name their clusters.
+func (c *clusterProblems) list() problem.List {
+	out := slices.Clone(c.order)
+	for i, p := range c.order {
+		if clusters := slices.Compact(slices.Sorted(slices.Values(c.clusters[p]))); len(clusters) > 0 && p.Severity == problem.Failure {
+			out[i].Message += ", for " + listed(clusters)
+		}
+	}
+	return out
+}
+
+// checkBuild checks the objects of a build as those of the hub are checked, sets its content, and returns the problems. used says that it
+// is for a cluster.
+func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool, definitions map[api.GroupKind]*item, used bool) (problem.List, error) {
 	own := &assembly{limits: a.limits, problems: slices.Clone(b.parsed.Problems)}
 	for _, it := range b.parsed.items {
 		if own.checkBuilt(it, key, a) {
@@ -195,7 +258,7 @@ func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scope
 	all := maps.Clone(definitions)
 	maps.Copy(all, own.definitions())
 	if err := own.checkCustom(t, all); err != nil {
-		return err
+		return nil, err
 	}
 	own.scaledObjects()
 	for _, it := range own.items {
@@ -204,19 +267,16 @@ func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scope
 	if errors := own.problems.Errors(); b.Err == "" && len(errors) > 0 {
 		b.Err = a.scrub(errors.Sort().Summary())
 	}
-	problems := own.problems.Failures()
-	for i := range problems {
-		if len(b.clusters) > 0 && problems[i].Severity == problem.Failure {
-			problems[i].Message += ", for " + listed(b.clusters)
+	b.fill(own.items)
+	for _, o := range b.Objects {
+		if key.values == "" || o.Substituted { // the builds of a directory for other clusters share the others
+			a.built++
 		}
 	}
 	if !used {
-		problems = own.problems.Warnings()
+		return own.problems.Warnings(), nil
 	}
-	a.problems = append(a.problems, problems...)
-	b.fill(own.items)
-	a.built += len(b.Objects)
-	return nil
+	return own.problems.Failures(), nil
 }
 
 // fill sets the objects and the hash of a build.
@@ -297,15 +357,22 @@ func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overla
 		return
 	}
 	file, files := a.readFor(u.it)
+	if u.post != nil {
+		files = slices.Concat(files, u.post.files)
+	}
 	field := validation.OverlayPath(u.it.overlay)
 	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
-		b := builds[u.key(dir)]
-		if b == nil {
-			continue
+		for i, key := range u.keys(dir) {
+			b := builds[key]
+			if b == nil {
+				continue
+			}
+			if i == 0 {
+				a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: b.File})...)
+				a.checkUnreadBy(file, dir, b.File)
+			}
+			a.checkProducts(files, b, key, scopes)
 		}
-		a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: b.File})...)
-		a.checkUnreadBy(file, dir, b.File)
-		a.checkProducts(files, b, u.key(dir), scopes)
 	}
 }
 
@@ -356,6 +423,10 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 	contents := []any{u.it.object.Hash}
 	built.Dirs = slices.Sorted(maps.Keys(u.existing))
 	for _, dir := range built.Dirs {
+		if values, varies := u.perCluster[dir]; varies {
+			contents = append(contents, setPerCluster(built, u, dir, values, builds, h)...)
+			continue
+		}
 		b := builds[u.key(dir)]
 		if b == nil {
 			text := "the directory " + dir + " has neither a " + build.FileNames[0] + " nor manifests; add what clusters are to get"

@@ -48,7 +48,17 @@ type overlayUse struct {
 	// chosen are the clusters of the commit for which a directory is meant, sorted.
 	chosen map[string][]string
 	// together are the different sets of several directories that clusters of the commit have.
-	together map[string][]string
+	together map[string]sharedDirs
+	// post has the values of variables that are replaced in what is built; nil if none are. perCluster has what identifies those in a
+	// directory, by cluster.
+	post       *postBuild
+	perCluster map[string]map[string]string
+}
+
+// sharedDirs are directories that are built for the same cluster, such as this one.
+type sharedDirs struct {
+	dirs    []string
+	cluster string
 }
 
 // newOverlays returns what nothing refers to.
@@ -135,7 +145,7 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 		if it.overlay == nil {
 			continue
 		}
-		use := &overlayUse{it: it, existing: map[string]bool{}, literal: map[string]bool{}, chosen: map[string][]string{}, together: map[string][]string{}}
+		use := &overlayUse{it: it, existing: map[string]bool{}, literal: map[string]bool{}, chosen: map[string][]string{}, together: map[string]sharedDirs{}, perCluster: map[string]map[string]string{}}
 		for _, text := range it.overlay.All() {
 			if err := use.search(t, o.hub, text, a); err != nil {
 				return false, err
@@ -245,7 +255,11 @@ func (u *overlayUse) choose(t *tree.Tree, o *overlays, depth int) (err error) {
 			u.chosen[dir] = append(u.chosen[dir], c.Name)
 		}
 		if len(dirs) > 1 {
-			u.together[strings.Join(dirs, "\x00")] = dirs
+			key := strings.Join(dirs, "\x00")
+			if u.it.overlay.PostBuild != nil { // the objects may have other names for each cluster
+				key += "\x00" + c.Name
+			}
+			u.together[key] = sharedDirs{dirs, c.Name}
 		}
 	}
 	for dir := range u.chosen {

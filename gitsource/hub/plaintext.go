@@ -194,6 +194,9 @@ func (p *plaintexts) markSecrets(out *parsed, kustomization string, files ...str
 			it.object.Hash, _ = api.HashOf(content, it.object.HashKey) // the object was hashed before, so that this cannot fail
 		}
 	}
+	for i, t := range out.templates {
+		out.templates[i].encrypted = len(secrets.find(t.object, nil, nil)) > 0
+	}
 }
 
 // secrets are values that are encrypted in the repository.

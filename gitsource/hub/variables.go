@@ -1,9 +1,21 @@
 package hub
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
 	"github.com/gitfleet/gitfleet/placement/variable"
+	"github.com/gitfleet/gitfleet/placement/variable/postbuild"
 )
 
 // variables returns what variables stand for, and reports variables that two ClusterVars set. The items are sorted by ID.
@@ -93,4 +105,249 @@ func (s *Snapshot) growsTooMuch() bool {
 		}
 	}
 	return sum > mostGrowth
+}
+
+// A template is an object of a build in which variables are replaced for each cluster.
+type template struct {
+	origin  api.Origin
+	release string
+	limits  limit.Limits
+	object  map[string]any
+	// texts are the keys of the fields that stay texts.
+	texts map[string]bool
+	// encrypted says that it has values which are encrypted in the repository.
+	encrypted bool
+}
+
+// addTemplatesIn adds the objects of a build that have variables as templates, and the others as items.
+func (p *parsed) addTemplatesIn(namespace string) func(*document.Report, any) {
+	add := p.addItemsIn(namespace)
+	return func(r *document.Report, value any) {
+		if object, is := value.(map[string]any); is && postbuild.Applies(object) {
+			t := template{origin: r.Origin, release: r.Release, limits: r.Limits, object: object, texts: map[string]bool{}}
+			for _, path := range schema.TextFields(object) {
+				t.texts[postbuild.Key(path)] = true
+			}
+			p.templates = append(p.templates, t)
+			return
+		}
+		add(r, value)
+	}
+}
+
+// variables returns the names of the variables in the templates, sorted.
+func (p *parsed) variables() []string {
+	if p.names == nil {
+		p.names = []string{}
+		for _, t := range p.templates {
+			p.names = append(p.names, postbuild.Names(t.object)...)
+		}
+		slices.Sort(p.names)
+		p.names = slices.Compact(p.names)
+	}
+	return p.names
+}
+
+// A postBuild has the values of the variables that an overlay replaces.
+type postBuild struct {
+	spec *api.PostBuild
+	// all are the values of all ClusterVars of the commit, for ${vars.NAME}, and named those that the overlay names.
+	all, named *variable.Values
+	// files are those that have the values.
+	files []string
+	known map[string]clusterValues
+}
+
+// clusterValues are the values for a cluster. Faults say what is wrong with those that are not among them.
+type clusterValues struct {
+	values map[string]string
+	faults map[string]error
+}
+
+// newPostBuild finds the values for an overlay, and reports ClusterVars that the commit does not have.
+func newPostBuild(a *assembly, it *item) *postBuild {
+	p := &postBuild{spec: it.overlay.PostBuild, known: map[string]clusterValues{}}
+	byName := map[string]*item{}
+	var all, named []*api.ClusterVars
+	for _, other := range a.items {
+		if other.vars != nil {
+			byName[other.id.Name] = other
+			all = append(all, other.vars)
+		}
+	}
+	slices.SortFunc(all, func(x, y *api.ClusterVars) int { return strings.Compare(x.Name, y.Name) })
+	for i, from := range p.spec.SubstituteFrom {
+		vars := byName[from.Name]
+		if vars == nil {
+			field := fmt.Sprintf("spec.postBuild.substituteFrom[%d]", i)
+			if !a.invalid[api.ID{Group: api.OverlayGroup, Kind: "ClusterVars", Name: from.Name}] {
+				a.problem(problem.Error, it.at(field), field, "the commit has no ClusterVars %s; add it, or correct the name", from.Name)
+			}
+			continue
+		}
+		named = append(named, vars.vars)
+		_, files := a.readFor(vars)
+		p.files = append(p.files, files...)
+	}
+	p.all, p.named = variable.NewValues(all), variable.NewValues(named)
+	return p
+}
+
+// of returns the values for a cluster.
+func (p *postBuild) of(c overlay.Cluster) clusterValues {
+	known, is := p.known[c.Name]
+	if is {
+		return known
+	}
+	known = clusterValues{p.named.For(c.Name, c.Labels), map[string]error{}}
+	c.Vars = p.all.For(c.Name, c.Labels)
+	for name, text := range p.spec.Substitute {
+		value, err := variable.Replace(text, c)
+		if err != nil {
+			delete(known.values, name)
+			known.faults[name] = err
+			continue
+		}
+		known.values[name] = value
+	}
+	p.known[c.Name] = known
+	return known
+}
+
+// only returns those of some variables, and what identifies them.
+func (v clusterValues) only(names []string) (out clusterValues, key string) {
+	out = clusterValues{map[string]string{}, map[string]error{}}
+	for _, name := range names {
+		value, known := v.values[name]
+		switch {
+		case known:
+			out.values[name] = value
+		case v.faults[name] != nil:
+			out.faults[name] = v.faults[name]
+		}
+		key += fmt.Sprintf("%q %t %q %v\n", name, known, value, v.faults[name])
+	}
+	key, _ = hashOf(key) // a text can always be encoded
+	return out, key[:16]
+}
+
+// buildPerCluster replaces the variables in a build of an overlay, once for all clusters that have the same values, and adds the results to
+// builds. It reports whether there are any variables.
+func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *overlayBuild, key buildKey, clusters []overlay.Cluster, builds map[buildKey]*overlayBuild) bool {
+	if len(b.parsed.templates) == 0 {
+		return false
+	}
+	keys := map[string]string{}
+	u.perCluster[key.dir] = keys
+	for _, c := range clusters {
+		if !slices.Contains(u.chosen[key.dir], c.Name) {
+			continue
+		}
+		values, sum := u.post.of(c).only(b.parsed.variables())
+		keys[c.Name], key.values = sum, sum
+		if known := builds[key]; known != nil {
+			known.clusters = append(known.clusters, c.Name)
+			continue
+		}
+		p := l.replaceVariables(a, u, b, key, values)
+		if !a.addBuilt(p) {
+			return true
+		}
+		builds[key] = &overlayBuild{
+			OverlayBuild: &api.OverlayBuild{File: b.File}, parsed: p, sources: b.sources, fingerprint: b.fingerprint + sum, clusters: []string{c.Name}, by: u.it,
+		}
+	}
+	return true
+}
+
+// replaceVariables returns what was built with the values of variables, unless it is cached.
+func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *overlayBuild, key buildKey, values clusterValues) *parsed {
+	at := cacheKey{b.File, b.fingerprint, true, "/" + key.namespace + "$" + u.it.id.String() + "$" + key.values}
+	if p := l.cache[at]; p != nil {
+		l.keep(at, p)
+		return p
+	}
+	p := &parsed{forClusters: true}
+	p.End, p.steps, p.charts = b.parsed.End, b.parsed.steps, b.parsed.charts
+	add := p.addItemsIn(key.namespace)
+	for _, t := range b.parsed.templates {
+		r := &document.Report{Origin: t.origin, Release: t.release, Limits: t.limits}
+		if t.encrypted { // neither a value nor the path to one may get into a message or past a mask
+			r.Errorf(nil, "variables are not replaced in an object with encrypted values; annotate it with kustomize.toolkit.fluxcd.io/substitute: disabled, or move what has variables to an object without such values")
+			p.Problems = append(p.Problems, r.Problems...)
+			continue
+		}
+		object, errs := postbuild.Replace(t.object, values.values, t.texts)
+		for _, e := range errs {
+			p.Problems = append(p.Problems, problem.Problem{Origin: t.origin, Field: strings.Join(e.Field, "."), Severity: problem.Error, Message: values.message(e.Err, u.it.id)})
+		}
+		if errs == nil {
+			p.Size += document.SizeOf(object)
+			add(r, object)
+			p.Problems = append(p.Problems, r.Problems...)
+		}
+	}
+	l.plain.markSecrets(p, b.File, b.sources...)
+	for _, it := range p.items {
+		if it.object != nil {
+			it.object.Substituted = true
+		}
+	}
+	p.items = append(p.items, b.parsed.items...)
+	p.Problems = append(p.Problems, b.parsed.Problems...)
+	l.keep(at, p)
+	return p
+}
+
+// message returns what is wrong with a variable, and how to correct it.
+func (v clusterValues) message(err error, of api.ID) string {
+	undefined, is := errors.AsType[*postbuild.Undefined](err)
+	switch {
+	case !is:
+		return err.Error()
+	case v.faults[undefined.Name] != nil:
+		return fmt.Sprintf("spec.postBuild.substitute.%s of %s: %v", undefined.Name, of, v.faults[undefined.Name])
+	}
+	return fmt.Sprintf("%v; set it in spec.postBuild of %s or in a ClusterVars that it names, or write a default such as ${%s:=TEXT}", err, of, undefined.Name)
+}
+
+// keyFor returns the key of the build of a directory for a cluster.
+func (u *overlayUse) keyFor(dir, cluster string) buildKey {
+	key := u.key(dir)
+	key.values = u.perCluster[dir][cluster]
+	return key
+}
+
+// keys returns the keys of all builds of a directory.
+func (u *overlayUse) keys(dir string) []buildKey {
+	values, varies := u.perCluster[dir]
+	if !varies {
+		return []buildKey{u.key(dir)}
+	}
+	var all []buildKey
+	for _, c := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, u.keyFor(dir, c))
+	}
+	slices.SortFunc(all, buildKey.compare)
+	return slices.Compact(all)
+}
+
+// setPerCluster sets the builds of a directory with variables, and returns the contents.
+func setPerCluster(built *api.BuiltOverlay, u *overlayUse, dir string, values map[string]string, builds map[buildKey]*overlayBuild, fingerprint io.Writer) (contents []any) {
+	if built.PerCluster == nil {
+		built.PerCluster = map[string]map[string]string{}
+	}
+	built.PerCluster[dir] = map[string]string{}
+	for _, c := range slices.Sorted(maps.Keys(values)) {
+		key := u.keyFor(dir, c).text()
+		built.PerCluster[dir][c] = key
+		fmt.Fprintf(fingerprint, "%q %q\n", c, key)
+	}
+	for _, key := range u.keys(dir) {
+		b := builds[key]
+		built.Builds[key.text()] = b.OverlayBuild
+		contents = append(contents, []any{key.text(), b.Hash})
+		fmt.Fprintf(fingerprint, "%q %q %q\n", key.text(), b.fingerprint, b.Hash)
+	}
+	return contents
 }

@@ -27,6 +27,8 @@ type Object struct {
 	Release string
 	// Numbers are the paths of the fields that must be whole numbers and are written as a variable.
 	Numbers []NumberField
+	// Substituted says that variables were replaced in the object when it was built, which is done only once.
+	Substituted bool
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.
 	Overlay *BuiltOverlay
 }

@@ -45,6 +45,27 @@ type OverlaySpec struct {
 	// ReservedNamespaces are reserved namespaces that objects of a ClusterOverlay may be in, such as
 	// kube-system.
 	ReservedNamespaces []string `json:"reservedNamespaces,omitempty"`
+	// PostBuild has variables such as ${domain:=example.com} replaced in what is built, as Flux does for
+	// spec.postBuild of a Kustomization. Without it nothing is replaced.
+	PostBuild *PostBuild `json:"postBuild,omitempty"`
+}
+
+// A PostBuild has the values of variables that are replaced in what is built.
+type PostBuild struct {
+	// Substitute are values by the names of the variables. In a value ${cluster.name},
+	// ${cluster.labels.KEY}, ${cluster.properties.KEY} and ${vars.NAME} stand for those of the cluster.
+	Substitute map[string]string `json:"substitute,omitempty"`
+	// SubstituteFrom are ClusterVars, whose values for the cluster are used as well. A later one takes
+	// precedence over an earlier one, and Substitute over all.
+	SubstituteFrom []PostBuildSource `json:"substituteFrom,omitempty"`
+}
+
+// A PostBuildSource is an object with values of variables.
+type PostBuildSource struct {
+	// Kind is ClusterVars.
+	Kind string `json:"kind,omitempty"`
+	// Name is that of the ClusterVars.
+	Name string `json:"name"`
 }
 
 // All returns Path, or else Paths.
@@ -78,14 +99,31 @@ type BuiltOverlay struct {
 	// Builds are the results by directory: those of every existing directory that a path may mean, also
 	// if no cluster of the commit uses it. Those of a chart are by the inputs of the rendering.
 	Builds map[string]*OverlayBuild
-	// Dirs are the directories of Builds, sorted; none for a chart.
+	// Dirs are the directories that can be built, sorted; none for a chart.
 	Dirs []string
+	// PerCluster are the keys of the builds of a directory by cluster, if variables in it have values of the
+	// clusters of the commit. The build of any other directory has its name as key.
+	PerCluster map[string]map[string]string
 	// Chart says which build of a chart is for which cluster; nil for an overlay.
 	Chart map[string]ChartChoice
 	// Selectors identify what decides which clusters have which values of a chart.
 	Selectors string
 	// ReservedNamespaces are reserved namespaces that the objects may be in.
 	ReservedNamespaces []string
+}
+
+// Has reports whether a directory can be built.
+func (o *BuiltOverlay) Has(dir string) bool { return o.Builds[dir] != nil || o.PerCluster[dir] != nil }
+
+// BuildFor returns the key of the build of a directory for a cluster; false if the directory has variables that have no values for it,
+// since it is no cluster of the commit.
+func (o *BuiltOverlay) BuildFor(dir, cluster string) (key string, known bool) {
+	keys, varies := o.PerCluster[dir]
+	if !varies {
+		return dir, true
+	}
+	key, known = keys[cluster]
+	return key, known
 }
 
 // A ChartChoice is what a chart has for one cluster.

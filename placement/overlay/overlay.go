@@ -238,6 +238,19 @@ func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string
 	return paths.Choose(hub, c, exists, all)
 }
 
+// BuildsFor returns the keys of the builds that an overlay has for a cluster.
+func BuildsFor(o *api.BuiltOverlay, c Cluster) ([]string, error) {
+	dirs, err := Choose(&o.Spec, o.Hub, c, o.Has, o.Dirs)
+	for i, dir := range dirs {
+		key, known := o.BuildFor(dir, c.Name)
+		if !known {
+			return nil, fmt.Errorf("the commit has no MemberCluster %s, so that the variables in %s have no values for it", c.Name, dir)
+		}
+		dirs[i] = key
+	}
+	return dirs, err
+}
+
 // Paths are the parsed paths of an overlay, with which [Paths.Choose] chooses for many clusters.
 type Paths struct {
 	paths   []Path

@@ -61,7 +61,7 @@ func directories(o *api.BuiltOverlay, c placement.Cluster) ([]string, error) {
 		return []string{choice.Build}, nil
 	}
 	values := overlay.Cluster{Name: c.Name, Labels: c.Labels, Properties: o.Properties[c.Name]}
-	return overlay.Choose(&o.Spec, o.Hub, values, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
+	return overlay.BuildsFor(o, values)
 }
 
 // builtFor returns the objects that an overlay has for a cluster.
@@ -115,6 +115,12 @@ func (r *Renderer) hashOfOverlays(decision bool) string {
 			writeField(h, o.Overlay.Builds[dir].Hash)
 		}
 		if decision {
+			for _, dir := range slices.Sorted(maps.Keys(o.Overlay.PerCluster)) {
+				for _, c := range slices.Sorted(maps.Keys(o.Overlay.PerCluster[dir])) {
+					writeField(h, c)
+					writeField(h, o.Overlay.PerCluster[dir][c])
+				}
+			}
 			for _, text := range append(o.Overlay.Spec.All(), string(o.Overlay.Spec.WhenMissing), o.Overlay.Selectors) {
 				writeField(h, text)
 			}

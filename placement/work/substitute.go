@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -27,8 +26,8 @@ type substitution struct {
 	vars *api.Variables
 	// used are the variables in any manifest, by their text.
 	used map[string]variable.Variable
-	// selectors are those of the ClusterVars, by rule.
-	selectors map[*metav1.LabelSelector]labels.Selector
+	// clusterVars are the values of the ClusterVars.
+	clusterVars *variable.Values
 }
 
 // WithVariables has the variables in objects replaced that ask for it, or in all objects, and returns the renderer. The variables
@@ -37,7 +36,7 @@ func (r *Renderer) WithVariables(vars *api.Variables, all bool) *Renderer {
 	if vars == nil {
 		vars = &api.Variables{}
 	}
-	s := &substitution{all: all, vars: vars, used: map[string]variable.Variable{}, selectors: map[*metav1.LabelSelector]labels.Selector{}}
+	s := &substitution{all: all, vars: vars, used: map[string]variable.Variable{}}
 	asked := false
 	for _, o := range r.selected {
 		asked = asked || all || asks(o.Content) || o.Overlay != nil
@@ -61,22 +60,8 @@ func (r *Renderer) WithVariables(vars *api.Variables, all bool) *Renderer {
 			keys = append(keys, v.Key)
 		}
 	}
-	for _, set := range vars.Vars {
-		for _, rule := range set.Spec.Clusters {
-			if rule.LabelSelector == nil {
-				continue
-			}
-			selector, err := metav1.LabelSelectorAsSelector(rule.LabelSelector)
-			if err != nil { // which validation has refused
-				selector = labels.Nothing()
-			}
-			s.selectors[rule.LabelSelector] = selector
-			requirements, _ := selector.Requirements()
-			for _, q := range requirements {
-				keys = append(keys, q.Key())
-			}
-		}
-	}
+	s.clusterVars = variable.NewValues(vars.Vars)
+	keys = append(keys, s.clusterVars.LabelKeys()...)
 	r.substitution = s
 	r.labelKeys = labelKeys(r.whole.candidates, keys)
 	return r
@@ -111,9 +96,9 @@ func asks(o *unstructured.Unstructured) bool {
 }
 
 // wants reports whether variables of a manifest are replaced. One with encrypted values has to ask itself, since such a value may
-// look like a variable.
+// look like a variable. One in which an overlay has replaced variables already is left alone.
 func (s *substitution) wants(m *Manifest) bool {
-	return s.all && m.HashKey == nil || asks(m.Object.Content)
+	return !m.Substituted && (s.all && m.HashKey == nil || asks(m.Object.Content))
 }
 
 // collect adds the variables of a value. It reports whether one is malformed or escaped, which are replaced as well.
@@ -143,16 +128,7 @@ func (s *substitution) collect(v any) (other bool) {
 
 // cluster returns the values for a cluster.
 func (s *substitution) cluster(c placement.Cluster) variable.Cluster {
-	out := variable.Cluster{Name: c.Name, Labels: c.Labels, Properties: s.vars.Properties[c.Name], Vars: map[string]string{}}
-	for _, set := range s.vars.Vars {
-		maps.Copy(out.Vars, set.Spec.Vars)
-		for _, rule := range set.Spec.Clusters {
-			if slices.Contains(rule.Names, c.Name) || rule.LabelSelector != nil && s.selectors[rule.LabelSelector].Matches(labels.Set(c.Labels)) {
-				maps.Copy(out.Vars, rule.Vars)
-			}
-		}
-	}
-	return out
+	return variable.Cluster{Name: c.Name, Labels: c.Labels, Properties: s.vars.Properties[c.Name], Vars: s.clusterVars.For(c.Name, c.Labels)}
 }
 
 // key identifies the values for a cluster: clusters with the same ones have the same content.

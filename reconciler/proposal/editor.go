@@ -303,6 +303,9 @@ func (a *attempt) source() ([]FileChange, error) {
 	if e := a.manifest.Envelope; e != nil && e.Type.IsChart() {
 		return nil, fmt.Errorf("%s is rendered from a chart by %s, whose values or templates no edit is derived from; change them, or write an override", a.manifest.Origin, e.ID())
 	}
+	if a.manifest.Substituted {
+		return nil, fmt.Errorf("%s has variables whose values %s sets for each cluster, so that no edit is derived from it; change it or the values, or write an override", a.manifest.Origin, a.manifest.Envelope.ID())
+	}
 	if a.Deleted {
 		return a.remove()
 	}

@@ -149,8 +149,12 @@ func checkOthersUnchanged(a, b *hub.Snapshot, except map[position]bool) error {
 				if o.Overlay.Chart != nil {
 					file = key // all renderings of a chart have the same file
 				}
-				add(position{o.ID, file}, b.Err)
+				add(position{o.ID, key}, b.Err)
 				for _, built := range b.Objects {
+					if built.Substituted { // its builds for other clusters have the same file
+						add(position{built.ID, key}, built.Hash)
+						continue
+					}
 					add(position{built.ID, file}, built.Hash)
 				}
 			}

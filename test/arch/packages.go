@@ -33,9 +33,10 @@ var mayImport = map[string][]string{
 	"placement/window":    {"placement/api"},
 	"placement/reference": {"placement/api"},
 
-	"placement/controllers": {"placement/api"},
-	"placement/listitem":    {"placement/api"},
-	"placement/expression":  {},
+	"placement/controllers":        {"placement/api"},
+	"placement/listitem":           {"placement/api"},
+	"placement/expression":         {},
+	"placement/variable/postbuild": {},
 
 	"gitsource":                {"gitsource/filelock", "gitsource/hostlimit", "gitsource/hub/grant", "gitsource/objects", "gitsource/remote", "gitsource/retryafter", "gitsource/signature", "placement/api"},
 	"gitsource/filelock":       {},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"gitsource/forge":          {"gitsource/mask", "gitsource/retryafter"},
 	"gitsource/forge/markdown": {},
 	"gitsource/forge/owners":   {},
-	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable", "placement/window"},
+	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable", "placement/variable/postbuild", "placement/window"},
 	"gitsource/hub/build":      {"gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/listitem"},
 	"gitsource/hub/chart":      {"gitsource/hub/document", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/sops", "gitsource/hub/tree", "placement/api"},
 	"gitsource/hub/document":   {"gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},
@@ -63,7 +64,7 @@ var mayImport = map[string][]string{
 	"gitsource/hub/schema":     {"gitsource/hub/document", "gitsource/hub/problem", "placement/api", "placement/variable"},
 	"gitsource/hub/sops":       {},
 	"gitsource/hub/tree":       {"gitsource/hub/limit"},
-	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression", "placement/overlay", "placement/window"},
+	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression", "placement/overlay", "placement/variable", "placement/variable/postbuild", "placement/window"},
 
 	"reconciler/approval":            {"gitsource/forge", "gitsource/forge/markdown", "placement/api", "reconciler/poll", "reconciler/status"},
 	"reconciler/poll":                {"gitsource/forge", "gitsource/remote", "gitsource/retryafter"},

@@ -30,6 +30,7 @@ func (f *finder) findFlux() error {
 		f.follow(c, roots[c], map[string]bool{})
 	}
 	f.writeChanges()
+	f.substitutions.resolve()
 	f.vars = f.substitutions.text()
 	f.leaveFields()
 	if releases > 0 {

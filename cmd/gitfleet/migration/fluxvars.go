@@ -4,62 +4,72 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/variable/postbuild"
 )
 
-// substitutions are what Flux replaces in what Kustomizations build.
+// substitutions are the values that Flux substitutes in what Kustomizations build.
 type substitutions struct {
 	*finder
-	// values are those of the variables by cluster, and setBy the Kustomizations that set them.
-	values, setBy map[string]map[string]string
-	// units have variables in what they build.
-	units map[string]bool
-	// uses are the variables as they are written, by file.
-	uses map[string]map[string]bool
+	// values are those of the variables by unit and cluster.
+	values map[string]map[string]map[string]string
+	// required are the variables without a default in what a unit builds.
+	required map[string]map[string]bool
+	// secret are the units with values that are not known here.
+	secret map[string]bool
+	// inline are the values that are written into the overlay of a unit, and shared those in the ClusterVars, by cluster.
+	inline, shared map[string]map[string]string
 }
 
-// fluxVariable matches a variable as Flux reads it: $${NAME}, which it does not replace, ${NAME}, ${NAME:-DEFAULT} and others.
-var fluxVariable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}`)
+func newSubstitutions(f *finder) *substitutions {
+	return &substitutions{
+		finder: f, values: map[string]map[string]map[string]string{}, required: map[string]map[string]bool{}, secret: map[string]bool{},
+		inline: map[string]map[string]string{}, shared: map[string]map[string]string{},
+	}
+}
 
 // fluxDisabled is the label or annotation of objects in which Flux replaces nothing.
 const fluxDisabled = "kustomize.toolkit.fluxcd.io/substitute"
 
-// add adds the values and the variables of a Kustomization for a cluster, whose Kustomizations are in a directory.
+// varsName is the name of the ClusterVars.
+const varsName = "flux"
+
+// add adds the values and the variables of a Kustomization for a cluster, whose Kustomizations are in a directory. Flux replaces nothing
+// if a Kustomization has no values at all.
 func (s *substitutions) add(d document, unit, cluster, root, target string) {
 	postBuild := at(d.value, "spec", "postBuild")
-	if postBuild == nil || !s.findUses(target) {
+	if postBuild == nil {
 		return
 	}
-	s.units[unit] = true
 	values := map[string]string{}
 	sources, _ := at(postBuild, "substituteFrom").([]any)
+	unknown := false
 	for _, source := range sources {
-		maps.Copy(values, s.valuesOf(d, source, root))
+		found := s.valuesOf(d, source, root)
+		unknown = unknown || found == nil
+		maps.Copy(values, found)
 	}
 	inline, _ := at(postBuild, "substitute").(map[string]any)
 	for name, value := range inline {
 		values[name] = fmt.Sprint(value)
 	}
-	if s.values[cluster] == nil {
-		s.values[cluster], s.setBy[cluster] = map[string]string{}, map[string]string{}
+	if len(values) == 0 && !unknown || !s.findUses(unit, target) {
+		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		by := d.text("metadata", "name")
-		if other, set := s.values[cluster][name]; set && other != values[name] {
-			s.leave("variable %s: Kustomizations %s and %s have different values for cluster %s, and a ClusterVars has one; use two names", name, s.setBy[cluster][name], by, cluster)
-			continue
-		}
-		s.values[cluster][name], s.setBy[cluster][name] = values[name], by
+	if s.values[unit] == nil {
+		s.values[unit] = map[string]map[string]string{}
 	}
+	s.values[unit][cluster] = values
+	s.secret[unit] = s.secret[unit] || unknown
 }
 
-// valuesOf returns the values of a ConfigMap that the Kustomizations of a cluster name: one below their directory, or else any.
+// valuesOf returns the values of a ConfigMap that the Kustomizations of a cluster name: one below their directory, or else any. Nil says
+// that they are not known.
 func (s *substitutions) valuesOf(d document, source any, root string) map[string]string {
 	kind, name := textAt(source, "kind"), textAt(source, "name")
 	if kind == "Secret" {
@@ -89,8 +99,8 @@ func (s *substitutions) valuesOf(d document, source any, root string) map[string
 	return values
 }
 
-// findUses finds the variables in what a directory builds, and reports whether there are any.
-func (s *substitutions) findUses(target string) (any bool) {
+// findUses finds the variables in what a directory builds for a unit, and reports whether there are any.
+func (s *substitutions) findUses(unit, target string) (found bool) {
 	for _, name := range s.filesOf(target) {
 		text, err := fs.ReadFile(s.files, name)
 		if err != nil {
@@ -100,15 +110,20 @@ func (s *substitutions) findUses(target string) (any bool) {
 			if strings.Contains(part, fluxDisabled) && strings.Contains(part, "disabled") {
 				continue
 			}
-			for _, found := range fluxVariable.FindAllString(part, -1) {
-				if s.uses[name] == nil {
-					s.uses[name] = map[string]bool{}
+			var in any
+			if yaml.Unmarshal([]byte(part), &in) != nil {
+				in = part // a file of a generator
+			}
+			found = found || len(postbuild.Names(in)) > 0
+			for _, required := range postbuild.Required(in) {
+				if s.required[unit] == nil {
+					s.required[unit] = map[string]bool{}
 				}
-				s.uses[name][found], any = true, true
+				s.required[unit][required] = true
 			}
 		}
 	}
-	return any
+	return found
 }
 
 // filesOf are the files in and below a directory, and those of the bases that kustomizations there refer to, sorted.
@@ -138,22 +153,130 @@ func (s *substitutions) filesOf(dir string) []string {
 	return slices.Sorted(maps.Keys(files))
 }
 
-// text returns the ClusterVars with the values: those that all clusters have alike, and those of each other one. It also says how
-// to write the variables.
-func (s *substitutions) text() string {
-	for _, file := range slices.Sorted(maps.Keys(s.uses)) {
-		var write []string
-		for _, use := range slices.Sorted(maps.Keys(s.uses[file])) {
-			write = append(write, rewritten(use))
+// resolve decides where the values are written: in one ClusterVars those that all units agree about, and the others in the overlays.
+func (s *substitutions) resolve() {
+	s.addEmpty()
+	for _, name := range s.names() {
+		if s.agreed(name) {
+			for _, byCluster := range s.values {
+				for c, values := range byCluster {
+					if value, set := values[name]; set {
+						s.share(c, name, value)
+					}
+				}
+			}
+			continue
 		}
-		s.leave("%s: %s", file, strings.Join(write, ", "))
+		for unit, byCluster := range s.values {
+			s.setInline(unit, name, byCluster)
+		}
 	}
+}
+
+// addEmpty adds empty values for the variables that nothing sets, since Flux replaces them by nothing.
+func (s *substitutions) addEmpty() {
+	for _, unit := range slices.Sorted(maps.Keys(s.values)) {
+		empty := map[string]bool{}
+		for _, values := range s.values[unit] {
+			for name := range s.required[unit] {
+				if _, set := values[name]; !set && !s.secret[unit] {
+					values[name], empty[name] = "", true
+				}
+			}
+		}
+		if len(empty) > 0 {
+			s.leave("spec.postBuild of Kustomization %s: nothing sets %s, so that it is empty, as with Flux; write $${NAME} in the files if they mean the text", unit, few(slices.Sorted(maps.Keys(empty))))
+		}
+	}
+}
+
+// names are those of all variables, sorted.
+func (s *substitutions) names() []string {
+	all := map[string]bool{}
+	for _, byCluster := range s.values {
+		for _, values := range byCluster {
+			for name := range values {
+				all[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// agreed reports whether no two units have different values of a variable for the same cluster.
+func (s *substitutions) agreed(name string) bool {
+	first := map[string]string{}
+	for _, byCluster := range s.values {
+		for c, values := range byCluster {
+			value, set := values[name]
+			if other, known := first[c]; set && known && other != value {
+				return false
+			} else if set {
+				first[c] = value
+			}
+		}
+	}
+	return true
+}
+
+func (s *substitutions) share(cluster, name, value string) {
+	if s.shared[cluster] == nil {
+		s.shared[cluster] = map[string]string{}
+	}
+	s.shared[cluster][name] = value
+}
+
+// setInline writes the value of a variable into the overlay of a unit. If it differs between clusters, it refers to one of the
+// ClusterVars.
+func (s *substitutions) setInline(unit, name string, byCluster map[string]map[string]string) {
+	differs := map[string]bool{}
+	text := ""
+	for _, values := range byCluster {
+		value, set := values[name]
+		text = escapes.Replace(value)
+		differs[fmt.Sprint(set, value)] = true
+	}
+	switch {
+	case differs["false"] && len(differs) == 1:
+		return
+	case len(differs) > 1:
+		of := strings.ReplaceAll(unit, "-", "_") + "_" + name
+		text = "${vars." + of + "}"
+		for c, values := range byCluster {
+			s.share(c, of, values[name])
+		}
+	}
+	if s.inline[unit] == nil {
+		s.inline[unit] = map[string]string{}
+	}
+	s.inline[unit][name] = text
+}
+
+// escapes are what values of overlays that look like variables have to be written as.
+var escapes = strings.NewReplacer("${cluster.", "$${cluster.", "${vars.", "$${vars.")
+
+// postBuild returns the field of the overlay of a unit; empty if nothing is replaced there.
+func (s *substitutions) postBuild(unit string) string {
+	if s.values[unit] == nil {
+		return ""
+	}
+	spec := api.PostBuild{Substitute: s.inline[unit]}
+	if len(s.shared) > 0 {
+		spec.SubstituteFrom = []api.PostBuildSource{{Kind: "ClusterVars", Name: varsName}}
+	}
+	text, _ := yaml.Marshal(map[string]any{"postBuild": spec}) // texts can always be encoded
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(string(text), "\n"), "\n", "\n  ") + "\n"
+}
+
+// text returns the ClusterVars with the values: those that all clusters have alike, and those of each other one; empty if there are
+// none.
+func (s *substitutions) text() string {
 	spec := api.ClusterVarsSpec{Vars: map[string]string{}}
 	names := slices.Sorted(maps.Keys(s.clusters))
 	own := map[string]map[string]string{}
 	for _, c := range names {
-		for name, value := range s.values[c] {
-			if slices.ContainsFunc(names, func(other string) bool { v, set := s.values[other][name]; return !set || v != value }) {
+		for name, value := range s.shared[c] {
+			if slices.ContainsFunc(names, func(other string) bool { v, set := s.shared[other][name]; return !set || v != value }) {
 				if own[c] == nil {
 					own[c] = map[string]string{}
 				}
@@ -169,25 +292,6 @@ func (s *substitutions) text() string {
 	if len(spec.Vars)+len(spec.Clusters) == 0 {
 		return ""
 	}
-	text, _ := yaml.Marshal(map[string]any{"apiVersion": "gitfleet.dev/v1alpha1", "kind": "ClusterVars", "metadata": map[string]string{"name": "flux"}, "spec": spec})
+	text, _ := yaml.Marshal(map[string]any{"apiVersion": "gitfleet.dev/v1alpha1", "kind": "ClusterVars", "metadata": map[string]string{"name": varsName}, "spec": spec})
 	return string(text)
-}
-
-// rewritten says how a variable of Flux is written here.
-func rewritten(use string) string {
-	m := fluxVariable.FindStringSubmatch(use)
-	name, rest := m[1], m[2]
-	fallback, isDefault := strings.CutPrefix(rest, ":-")
-	if !isDefault {
-		fallback, isDefault = strings.CutPrefix(rest, ":=")
-	}
-	switch {
-	case strings.HasPrefix(use, "$$"):
-		return fmt.Sprintf("write %s for %s", use[1:], use)
-	case rest == "":
-		return fmt.Sprintf("write ${vars.%s} for %s", name, use)
-	case isDefault && !strings.Contains(fallback, "${"):
-		return fmt.Sprintf("write ${vars.%s:-%s} for %s", name, fallback, use)
-	}
-	return fmt.Sprintf("%s has no counterpart; write the result as a variable of its own", use)
 }

@@ -70,7 +70,7 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 func fails(o *api.BuiltOverlay, c *hub.Cluster) bool {
 	keys := []string{o.Chart[c.Name].Build}
 	if o.Chart == nil {
-		keys, _ = overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
+		keys, _ = overlay.BuildsFor(o, overlay.Cluster{Name: c.Name, Labels: c.Labels})
 	}
 	return o.Chart[c.Name].Err != "" || slices.ContainsFunc(keys, func(key string) bool { return o.Builds[key] != nil && o.Builds[key].Err != "" })
 }
@@ -158,9 +158,7 @@ func Find(files fs.FS, tool string) (*Proposal, error) {
 		files: files, clusters: map[string]*cluster{}, units: map[string]*unit{}, unused: map[string][]string{}, charts: map[string]map[string]map[string]bool{},
 		bases: map[string][]string{}, changes: map[string]map[string]map[string]any{}, added: map[string]string{},
 	}
-	f.substitutions = &substitutions{
-		finder: f, values: map[string]map[string]string{}, setBy: map[string]map[string]string{}, units: map[string]bool{}, uses: map[string]map[string]bool{},
-	}
+	f.substitutions = newSubstitutions(f)
 	if err := f.read(); err != nil {
 		return nil, err
 	}
@@ -374,6 +372,7 @@ func (f *finder) propose() (*Proposal, error) {
 		if reserved := u.reserved(); len(reserved) > 0 {
 			fmt.Fprintf(&overlays, "  reservedNamespaces: [%s] # objects may be in it, as they are with the other tool\n", strings.Join(reserved, ", "))
 		}
+		overlays.WriteString(f.substitutions.postBuild(u.name))
 		e := envelope{overlayKind, u.name}
 		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
 		if len(texts) == 1 && strings.Contains(texts[0], "${") || u.paths != nil {
@@ -442,9 +441,6 @@ func (f *finder) placements(selected map[selection][]envelope) string {
 			name = fmt.Sprintf("only-%d-clusters-%s", strings.Count(key.clusters, ",")+1, selected[key][0].name)
 		}
 		fmt.Fprintf(&b, "---\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata:\n  name: %s\n", name)
-		if slices.ContainsFunc(selected[key], func(e envelope) bool { return f.substitutions.units[e.name] }) {
-			b.WriteString("  annotations:\n    " + api.SubstituteAnnotation + ": " + api.SubstituteEnabled + "\n")
-		}
 		b.WriteString("spec:\n  resourceSelectors:\n")
 		for _, e := range selected[key] {
 			fmt.Fprintf(&b, "  - {group: gitfleet.dev, version: v1alpha1, kind: %s, name: %s}\n", e.kind, e.name)

@@ -296,7 +296,7 @@ func (p *Proposal) leaveOut(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
 		return
 	}
 	for _, c := range s.Clusters {
-		keys, _ := overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
+		keys, _ := overlay.BuildsFor(o, overlay.Cluster{Name: c.Name, Labels: c.Labels})
 		for _, key := range keys {
 			if b := o.Builds[key]; b != nil && b.Err != "" && !slices.Contains(u.except, key) {
 				u.except = append(u.except, key)

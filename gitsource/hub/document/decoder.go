@@ -32,6 +32,29 @@ func Decode(r *Report, root *yaml.Node, maxSize int64) (value any, size int64, o
 	return value, d.size, !d.gaveUp
 }
 
+// SizeOf returns the approximate memory of a decoded object, as Decode does.
+func SizeOf(v any) int64 { return objectBytes + sizeOf(v) }
+
+func sizeOf(v any) int64 {
+	switch v := v.(type) {
+	case map[string]any:
+		size := int64(max(mapBytes, entryBytes*len(v)))
+		for key, field := range v {
+			size += int64(len(key)) + sizeOf(field)
+		}
+		return size
+	case []any:
+		size := int64(2*valueBytes + valueBytes*len(v))
+		for _, item := range v {
+			size += sizeOf(item)
+		}
+		return size
+	case string:
+		return int64(valueBytes + len(v))
+	}
+	return valueBytes
+}
+
 type decoder struct {
 	report  *Report
 	root    *yaml.Node

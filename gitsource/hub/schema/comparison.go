@@ -52,6 +52,8 @@ type comparison struct {
 	// errors, mistakes are corrected, and invalid parts are removed, so that the rest can be
 	// decoded. Without them, the problems are warnings, and the value stays unchanged.
 	own *ownRules
+	// texts are the texts that can be nothing else; nil if they are not collected.
+	texts *[][]string
 }
 
 // A level is a mapping on the path to a value.
@@ -68,6 +70,12 @@ func (c *comparison) value(v any, s fieldSchema, p *document.FieldPath, up *leve
 		return nil, true
 	}
 	is := s.shape()
+	if text, isText := v.(string); isText && c.texts != nil {
+		if is.fault != nil && is.fault(text) == "" && is.fault(int64(1)) != "" {
+			*c.texts = append(*c.texts, p.Keys(nil))
+		}
+		return v, true
+	}
 	if text, isText := v.(string); isText && c.own == nil && variable.In(text) { // what it will be is not known
 		if is.fault != nil && is.fault(int64(1)) == "" {
 			c.r.Numbers = append(c.r.Numbers, api.NumberField{Path: p.Keys(c.r.Object), OrText: is.fault("1") == ""})

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -9,6 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
+	"github.com/gitfleet/gitfleet/placement/variable"
+	"github.com/gitfleet/gitfleet/placement/variable/postbuild"
 )
 
 // DefaultOverlay sets the defaults of an overlay.
@@ -61,6 +64,36 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 		checkDefaultNamespace(r, id, spec.Namespace, spec.ReservedNamespaces)
 	}
 	checkReservedNamespaces(r, id, spec.ReservedNamespaces)
+	if spec.PostBuild != nil {
+		checkPostBuild(r, spec.PostBuild)
+	}
+}
+
+// checkPostBuild validates the values of variables.
+func checkPostBuild(r *document.Report, spec *api.PostBuild) {
+	p := r.Field("spec", "postBuild")
+	for _, name := range slices.Sorted(maps.Keys(spec.Substitute)) {
+		at := p.Child("substitute", name)
+		if !postbuild.IsName(name) {
+			r.Rulef(at, "%q cannot be the name of a variable, which has letters, digits and _ and does not begin with a digit; rename it", name)
+		}
+		if _, _, err := variable.Split(spec.Substitute[name]); err != nil {
+			r.Rulef(at, "%v", err)
+		}
+		if len(spec.Substitute[name]) > api.LargestVariable {
+			r.Rulef(at, "a value may have at most %d KiB; put more into a ConfigMap", api.LargestVariable>>10)
+		}
+	}
+	for i, from := range spec.SubstituteFrom {
+		at := p.Child("substituteFrom").At(i)
+		r.RecordLine(at)
+		if from.Kind != "" && from.Kind != "ClusterVars" {
+			r.Rulef(at.Child("kind"), "must be ClusterVars, since the values of a %s are known on its cluster only; write them into a ClusterVars", from.Kind)
+		}
+		if from.Name == "" {
+			r.Rulef(at.Child("name"), "missing; write the name of a ClusterVars")
+		}
+	}
 }
 
 // checkExcept validates the directories that wildcards do not mean.

@@ -1,0 +1,251 @@
+// Package postbuild replaces variables such as ${domain:=example.com} in built objects, as Flux does for spec.postBuild of a
+// Kustomization.
+//
+// Flux replaces them in the YAML text of an object; here they are replaced in its texts and keys one by one, so that a value never adds
+// fields, and a field that must be a text stays one. No value is looked through for variables again.
+package postbuild
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// switchKey is the label or annotation of objects in which Flux replaces nothing if its value is disabled.
+const switchKey = "kustomize.toolkit.fluxcd.io/substitute"
+
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// IsName reports whether a variable can have a name.
+func IsName(name string) bool { return nameForm.MatchString(name) }
+
+// Applies reports whether variables are replaced in an object: it may have some, and does not say that they are to be left.
+func Applies(object map[string]any) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := metadata[field].(map[string]any)
+		if values[switchKey] == "disabled" {
+			return false
+		}
+	}
+	return isIn(object)
+}
+
+func isIn(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if isIn(key) || isIn(field) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, isIn)
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "$$")
+	}
+	return false
+}
+
+// Names returns the variables in a value, sorted, with those in defaults. What cannot be read has none.
+func Names(v any) []string {
+	names := map[string]bool{}
+	collect(v, names, map[string]bool{})
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Required returns those of Names that occur without a default.
+func Required(v any) []string {
+	required := map[string]bool{}
+	collect(v, map[string]bool{}, required)
+	return slices.Sorted(maps.Keys(required))
+}
+
+func collect(v any, names, required map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, field := range v {
+			collect(key, names, required)
+			collect(field, names, required)
+		}
+	case []any:
+		for _, item := range v {
+			collect(item, names, required)
+		}
+	case string:
+		if parts, err := parse(v); err == nil {
+			collectParts(parts, names, required)
+		}
+	}
+}
+
+func collectParts(parts []part, names, required map[string]bool) {
+	for _, p := range parts {
+		if p.name == "" {
+			continue
+		}
+		names[p.name] = true
+		if !p.hasFallback {
+			required[p.name] = true
+		}
+		collectParts(p.fallback, names, required)
+	}
+}
+
+// mostGrowth limits how much larger the values make one object, and mostErrors how many errors it has.
+const (
+	mostGrowth = 1 << 20
+	mostErrors = 20
+)
+
+// An Error is what is wrong at a field of an object.
+type Error struct {
+	Field []string
+	Err   error
+}
+
+// An Undefined is a variable that has neither a value nor a default.
+type Undefined struct{ Name string }
+
+func (e *Undefined) Error() string { return "variable " + e.Name + " has no value" }
+
+// Key identifies a field by its path.
+func Key(path []string) string { return strings.Join(path, "\x00") }
+
+// Replace returns a copy of an object with the values of variables. texts are the keys of the fields that stay texts.
+func Replace(object map[string]any, values map[string]string, texts map[string]bool) (map[string]any, []Error) {
+	r := &replacement{values: values, texts: texts, room: mostGrowth}
+	out, _ := r.value(object, nil).(map[string]any)
+	if r.room < 0 {
+		return nil, []Error{{nil, fmt.Errorf("variables make it larger by more than %d KiB, and it would exceed what an API server accepts; use shorter values, or fewer", mostGrowth>>10)}}
+	}
+	return out, r.errs
+}
+
+type replacement struct {
+	values map[string]string
+	texts  map[string]bool
+	errs   []Error
+	// room is how much larger the object may still become.
+	room int
+}
+
+func (r *replacement) value(v any, at []string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			name := r.text(key, at)
+			if _, twice := out[name]; twice {
+				r.fail(at, fmt.Errorf("two keys are %q", name))
+			}
+			out[name] = r.value(v[key], append(at[:len(at):len(at)], key))
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = r.value(item, append(at[:len(at):len(at)], strconv.Itoa(i)))
+		}
+		return out
+	case string:
+		text := r.text(v, at)
+		if text == v || r.texts[Key(at)] {
+			return text
+		}
+		return typed(v, text)
+	}
+	return v
+}
+
+// typed returns a text in which variables have been replaced as Flux has it, which writes what was there as YAML and reads the result:
+// ${replicas} may become a number, and ${quote}${id}${quote} with a quotation mark as quote is a text.
+func typed(before, text string) any {
+	written, err := yaml.Marshal(before)
+	if err != nil || strings.ContainsAny(string(written[:1]), `'"|>`) {
+		return text
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return text
+	}
+	var value any
+	if utiljson.Unmarshal(data, &value) != nil {
+		return text
+	}
+	begins := func(with string) bool { return text != "" && strings.Contains(with, text[:1]) }
+	switch value.(type) {
+	case nil:
+		if text != "null" && text != "~" {
+			return text
+		}
+	case string:
+		if !begins(`"'`) {
+			return text
+		}
+	case map[string]any, []any:
+		if !begins("{[") {
+			return text
+		}
+	}
+	return value
+}
+
+func (r *replacement) text(text string, at []string) string {
+	if !isIn(text) {
+		return text
+	}
+	parts, err := parse(text)
+	if err != nil {
+		r.fail(at, err)
+		return text
+	}
+	return r.join(parts, at)
+}
+
+func (r *replacement) join(parts []part, at []string) string {
+	var out strings.Builder
+	for _, p := range parts {
+		if p.name == "" {
+			out.WriteString(p.text)
+			continue
+		}
+		value, err := r.valueOf(p, at)
+		if err != nil {
+			r.fail(at, err)
+		}
+		if r.room -= len(value); r.room < 0 {
+			break
+		}
+		out.WriteString(value)
+	}
+	return out.String()
+}
+
+func (r *replacement) valueOf(p part, at []string) (string, error) {
+	value, known := r.values[p.name]
+	switch {
+	case p.hasFallback && value == "":
+		return r.join(p.fallback, at), nil
+	case !known:
+		return "", &Undefined{p.name}
+	case p.change == nil:
+		return value, nil
+	}
+	return p.change(value), nil
+}
+
+func (r *replacement) fail(at []string, err error) {
+	if len(r.errs) < mostErrors {
+		r.errs = append(r.errs, Error{slices.Clone(at), err})
+	}
+}
+
+var errUnclosed = errors.New("a variable lacks its closing bracket; write ${NAME}, or $${ for the text ${")
