@@ -70,7 +70,7 @@ func serveKube(ctx context.Context, c settings.Config, srv *server.Server, appro
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kubeapi.New(kubeapi.Config{Store: store.New(time.Now()), Authorizer: guard.Authorizer(), Approve: approve, Local: server.LocalOnly})
+	kube, err := kubeapi.New(kubeapi.Config{Store: store.New(time.Now()), Authorizer: guard.Authorizer(), Approve: approve, Local: server.LocalOnly, ApprovalsInGit: c.Rollout.InGit()})
 	if err != nil {
 		return nil, err
 	}

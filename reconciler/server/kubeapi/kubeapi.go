@@ -45,6 +45,8 @@ type Config struct {
 	// empty without authentication, may not write; empty if it may.
 	Approve Approve
 	Local   func(req *http.Request, by string) (code int, why string)
+	// ApprovalsInGit says that stages of update runs are approved by commits only, so that no refusal suggests another way.
+	ApprovalsInGit bool
 }
 
 // An API serves Kubernetes clients. It is safe for concurrent use, except Publish, which one
@@ -56,6 +58,7 @@ type API struct {
 	may     authorizer.Authorizer // nil: everything is allowed
 	approve Approve
 	local   func(req *http.Request, by string) (code int, why string)
+	inGit   bool // approvals are commits
 	catalog atomic.Pointer[catalog]
 	// ready says that there was a report with a commit in force. Before that, an empty list
 	// would be wrong.
@@ -120,7 +123,7 @@ func authenticated(req *http.Request) (*authenticator.Response, bool, error) {
 
 // New returns an API without objects.
 func New(cfg Config) (*API, error) {
-	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local, made: map[any]store.Source{}}
+	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer, approve: cfg.Approve, local: cfg.Local, inGit: cfg.ApprovalsInGit, made: map[any]store.Source{}}
 	c := genericapiserver.NewConfig(a.codecs.CodecFactory)
 	c.ExternalAddress = "localhost:443" // needed only by Complete
 	c.LoopbackClientConfig = &rest.Config{}

@@ -48,6 +48,8 @@ func (a *API) hint(s *storage, verb, namespace, name string) string {
 		return fmt.Sprintf("%s is %s there%s; change that file and commit", what, o.Annotations[api.PathAnnotation], where)
 	}
 	switch {
+	case s.kind.approvals && name != "" && a.inGit:
+		return fmt.Sprintf("%s is in no file there%s; add one and commit: the configuration asks for approvals by commits (rollout.approvals: git)", what, where)
 	case s.kind.approvals && name != "":
 		return fmt.Sprintf("%s is in no file there%s; add one and commit, or approve it by its status (kubectl patch --subresource=status)", what, where)
 	case s.kind.generated:

@@ -41,6 +41,16 @@ func TestRefusedWritesSayWhatToChange(t *testing.T) {
 			}
 		})
 	}
+	request := &storage{a.store, clusterApprovals, clusterApprovals.versions[0]}
+	for inGit, want := range map[bool]string{
+		false: "add one and commit, or approve it by its status (kubectl patch --subresource=status)",
+		true:  "add one and commit: the configuration asks for approvals by commits (rollout.approvals: git)",
+	} {
+		a.inGit = inGit
+		if got, want := a.hint(request, "patch", "", "web-1-after-one"), `clusterapprovalrequests "web-1-after-one" is in no file there`+where+"; "+want; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
 	s := &storage{a.store, clusterPlacements, "v1beta1"}
 	for git, want := range map[status.Git]string{
 		{}: "add a file to it and commit",
