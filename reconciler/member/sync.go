@@ -378,6 +378,9 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		return
 	}
 	s.saveInventories(ctx, touched)
+	if len(s.record.fresh) > 0 {
+		s.prober.NamespaceCreated()
+	}
 	s.reschedule()
 }
 

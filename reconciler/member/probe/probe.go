@@ -59,7 +59,9 @@ type Prober struct {
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
+	probing bool        // a probe is running
 	over    bool        // no probe may begin any more
+	created bool        // a namespace was created that no probe has read
 	running sync.WaitGroup
 }
 
@@ -84,9 +86,34 @@ func (pr *Prober) Start(ctx context.Context, uid string) {
 func (pr *Prober) again(after time.Duration) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
+	pr.probing = false
+	if pr.created {
+		after = min(after, createdDelay)
+	}
 	if !pr.over {
 		pr.timer.Reset(after)
 	}
+}
+
+// createdDelay is the time between the creation of a namespace and the probe that reads the namespaces, since others may follow.
+const createdDelay = time.Second
+
+// NamespaceCreated has a probe read the namespaces of the cluster soon. It may be called by any goroutine.
+func (pr *Prober) NamespaceCreated() {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.created = true
+	if pr.timer != nil && !pr.over && !pr.probing {
+		pr.timer.Reset(createdDelay)
+	}
+}
+
+// takeCreated reports whether a namespace was created that no probe has read, and forgets it.
+func (pr *Prober) takeCreated() (created bool) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	created, pr.created = pr.created, false
+	return created
 }
 
 // Stop returns when no probe can begin any more.
@@ -106,15 +133,17 @@ func (pr *Prober) Wait() { pr.running.Wait() }
 // received: the receiver may be waiting for this server.
 func (pr *Prober) run(ctx context.Context) {
 	pr.mu.Lock()
-	if pr.over {
+	if pr.over || pr.probing {
 		pr.mu.Unlock()
 		return
 	}
 	pr.running.Add(1)
+	pr.probing = true
+	created := pr.created
 	pr.mu.Unlock()
 	defer pr.running.Done()
 	r := pr.conn.Renew(ctx, pr.uid)
-	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && time.Now().Before(pr.next) {
+	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && !created && time.Now().Before(pr.next) {
 		pr.again(min(connection.CredentialsPoll, time.Until(pr.next)))
 		return
 	}
@@ -162,10 +191,11 @@ func (pr *Prober) pace(p Result) time.Duration {
 const observedWithin = 10 * time.Second
 
 // Probe checks whether the API server is ready. If observe is set, it also reads the identity
-// and the size of the cluster.
+// and the size of the cluster, and otherwise the namespaces if one was created.
 func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, min(pr.conn.Timeout(), observedWithin))
 	defer cancel()
+	created := pr.takeCreated()
 	p := Result{At: time.Now()}
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
@@ -185,6 +215,8 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 			}
 		}
 		p.UID, p.Version, p.properties, p.Namespaces = o.uid, o.version, o.properties, slices.Sorted(maps.Keys(o.namespaces))
+	} else if o := (observation{}); created && pr.observeNamespaces(ctx, &o) == nil {
+		p.UID, p.Version, p.Namespaces = o.uid, o.version, slices.Sorted(maps.Keys(o.namespaces))
 	}
 	if p.Doubted = pr.doubtful.Swap(false); p.Doubted && p.Version == 0 {
 		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,6 +228,43 @@ func TestProbesAreSpread(t *testing.T) {
 		}
 		if sum < clusters || sum > 2*clusters {
 			t.Errorf("%d observations in 80 seconds", sum)
+		}
+	})
+}
+
+// Once a namespace was created, the next probe comes soon and reads the namespaces, and nothing else of the cluster.
+func TestNamespacesAreReadOnceOneWasCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked := map[string]int{}
+		pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[r.URL.Path]++
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"items": [{"metadata": {"name": "shop"}}]}`)), Request: r}, nil
+		})})
+		var read [][]string
+		pr.cfg.Interval, pr.observeAt = time.Hour, time.Now().Add(24*time.Hour)
+		pr.cfg.Publish = func(p Result) { read = append(read, p.Seen("east").Namespaces) }
+		ctx, cancel := context.WithCancel(t.Context())
+		pr.Start(ctx, "")
+		defer pr.Wait()
+		defer pr.Stop()
+		defer cancel()
+		time.Sleep(2 * time.Hour)
+		probes := len(read)
+		for range 3 {
+			pr.NamespaceCreated()
+		}
+		time.Sleep(createdDelay)
+		synctest.Wait()
+		if len(read) != probes+1 || !slices.Equal(read[probes], []string{"shop"}) || asked["/api/v1/namespaces"] != 1 || asked["/api/v1/nodes"] > 0 {
+			t.Errorf("read %q, asked %v", read[probes:], asked)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if asked["/api/v1/namespaces"] != 1 || len(read) < probes+2 || read[len(read)-1] != nil {
+			t.Errorf("then read %q, asked %v", read[probes:], asked)
 		}
 	})
 }
