@@ -23,12 +23,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
+var bucket, sumBucket, schemaKey, sumKey = []byte("ledger"), []byte("sums"), []byte("schema"), []byte("sum")
 
 // A boltStore stores each record under its own key, so that a save writes only what has
 // changed. It also stores a checksum of all records, since the library verifies only its own
 // structures, and not all can be rebuilt from Git and the members: suspensions, frozen content, stopped
-// rollouts and approvals are nowhere else.
+// rollouts and approvals are nowhere else. The checksum has a bucket of its own, which is so small that it is part of the root page:
+// among the records it would have a path of pages that every save writes.
 type boltStore struct {
 	path string
 	db   *bbolt.DB
@@ -149,13 +150,30 @@ func (s *boltStore) checkFile() (isNew bool, err error) {
 	return isNew, err
 }
 
-// fill creates the bucket.
+// fill creates the buckets.
 func fill(tx *bbolt.Tx, records map[string][]byte) error {
 	b, err := tx.CreateBucket(bucket)
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.Put(schemaKey, fmt.Append(nil, schema)), b.Put(sumKey, checksum{}.bytes()), write(b, records))
+	return errors.Join(b.Put(schemaKey, fmt.Append(nil, schema)), setSum(tx, checksum{}), write(tx, records))
+}
+
+// sumIn returns the recorded checksum. In a file that was last written by an earlier version it is among the records.
+func sumIn(tx *bbolt.Tx) checksum {
+	if sums := tx.Bucket(sumBucket); sums != nil {
+		return sumOf(sums.Get(sumKey))
+	}
+	return sumOf(tx.Bucket(bucket).Get(sumKey))
+}
+
+// setSum records the checksum.
+func setSum(tx *bbolt.Tx, sum checksum) error {
+	sums, err := tx.CreateBucketIfNotExists(sumBucket)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sums.Put(sumKey, sum.bytes()), tx.Bucket(bucket).Delete(sumKey))
 }
 
 func (s *boltStore) Load() (l *Ledger, err error) {
@@ -206,10 +224,9 @@ func (s *boltStore) read() (map[string][]byte, error) {
 	records := map[string][]byte{}
 	var want, got checksum
 	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucket)
-		want = sumOf(b.Get(sumKey))
+		want = sumIn(tx)
 		var last []byte
-		return b.ForEach(func(k, v []byte) error {
+		return tx.Bucket(bucket).ForEach(func(k, v []byte) error {
 			if last != nil && bytes.Compare(k, last) <= 0 {
 				return damaged("its records are not in order")
 			}
@@ -236,7 +253,7 @@ func (s *boltStore) Save(l *Ledger) error {
 	if err != nil {
 		return err
 	}
-	if err := s.db.Update(func(tx *bbolt.Tx) error { return write(tx.Bucket(bucket), records) }); err != nil {
+	if err := s.db.Update(func(tx *bbolt.Tx) error { return write(tx, records) }); err != nil {
 		return fmt.Errorf("save ledger: %w", err)
 	}
 	l.saved(keys)
@@ -244,8 +261,8 @@ func (s *boltStore) Save(l *Ledger) error {
 }
 
 // write writes records, and deletes those without a value.
-func write(b *bbolt.Bucket, records map[string][]byte) error {
-	total := sumOf(b.Get(sumKey))
+func write(tx *bbolt.Tx, records map[string][]byte) error {
+	b, total := tx.Bucket(bucket), sumIn(tx)
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		key, value := []byte(name), records[name]
 		if old := b.Get(key); old != nil {
@@ -262,7 +279,7 @@ func write(b *bbolt.Bucket, records map[string][]byte) error {
 			return err
 		}
 	}
-	return b.Put(sumKey, total.bytes())
+	return setSum(tx, total)
 }
 
 func (s *boltStore) Close() error { return s.db.Close() }

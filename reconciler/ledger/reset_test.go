@@ -179,7 +179,7 @@ func TestAFileThatWasMovedIsNotUsed(t *testing.T) {
 func TestAFleetThatCannotBeDecodedIsDamage(t *testing.T) {
 	s := open(t, t.TempDir()).(*boltStore)
 	err := s.db.Update(func(tx *bbolt.Tx) error {
-		return write(tx.Bucket(bucket), map[string][]byte{fleetKey: []byte("{")})
+		return write(tx, map[string][]byte{fleetKey: []byte("{")})
 	})
 	if _, fault := s.Fleet(); err != nil || !IsDamaged(fault) {
 		t.Errorf("%v, %v", err, fault)

@@ -287,3 +287,61 @@ func loadBytes(t testing.TB, data []byte) (*Ledger, error) {
 	defer s.Close()
 	return s.Load()
 }
+
+// A file of an earlier version has the checksum among the records. It is read, and has it elsewhere once it is saved.
+func TestTheChecksumLeavesTheRecords(t *testing.T) {
+	s := open(t, t.TempDir()).(*boltStore)
+	l := bound()
+	err := errors.Join(s.Save(l), s.db.Update(func(tx *bbolt.Tx) error {
+		sum := sumIn(tx).bytes()
+		return errors.Join(tx.DeleteBucket(sumBucket), tx.Bucket(bucket).Put(sumKey, sum))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, among := range []bool{true, false} {
+		if _, err := s.Load(); err != nil {
+			t.Fatal(err)
+		}
+		s.db.View(func(tx *bbolt.Tx) error {
+			if is := tx.Bucket(bucket).Get(sumKey) != nil; is != among {
+				t.Errorf("among the records: %t, want %t", is, among)
+			}
+			return nil
+		})
+		l.SetInForce("another")
+		if err := s.Save(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A save of one record writes the pages on the way to it, the root page and the list of free pages, and no others.
+func TestASaveWritesOnePath(t *testing.T) {
+	s := open(t, t.TempDir()).(*boltStore)
+	l, key := New(), api.PlacementKey{Name: "web"}
+	l.SetPlacement(key, Placement{})
+	for c := range 5000 {
+		l.Bind(key, placement.Binding{Cluster: fmt.Sprintf("c%04d", c), Assigned: placement.Revision{Commit: "c1", Hash: "h1"}})
+	}
+	save := func() {
+		if err := s.Save(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for l.Unsaved() {
+		save()
+	}
+	depth := 0
+	s.db.View(func(tx *bbolt.Tx) error {
+		depth = tx.Bucket(bucket).Stats().Depth
+		return nil
+	})
+	before := s.db.Stats()
+	l.Bind(key, placement.Binding{Cluster: "c0007", Assigned: placement.Revision{Commit: "c2", Hash: "h2"}})
+	save()
+	after := s.db.Stats()
+	if pages := after.TxStats.GetPageCount() - before.TxStats.GetPageCount(); depth < 3 || pages > int64(depth)+3 {
+		t.Errorf("%d pages were written, want at most three beside a path of %d", pages, depth)
+	}
+}
