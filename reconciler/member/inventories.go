@@ -193,10 +193,13 @@ func (i *inventories) writeAll(ctx context.Context, all []*inventory.Inventory, 
 // later; an error that repeats is logged once in a while.
 func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err error) {
 	if err == nil {
-		inv.Failures = retry.LogLimiter{}
+		inv.Failures = nil
 		return
 	}
 	inv.Invalidate()
+	if inv.Failures == nil {
+		inv.Failures = &retry.LogLimiter{}
+	}
 	if ctx.Err() == nil && inv.Failures.Due(connection.WithoutPort(err)) {
 		i.cfg.Log.Warn("inventory not written; trying again", "cluster", i.cfg.Name, "placement", inv.Placement.String(), "err", err)
 	}

@@ -89,7 +89,7 @@ func (m *Map[T]) Put(id api.ID, value T) {
 // insert inserts an entry. It grows the block by little, since append would take up to twice the space.
 func (b block[T]) insert(at int, e entry[T]) block[T] {
 	if n := len(b); n == cap(b) {
-		b = append(slices.Grow(block[T](nil), min(n+n/8+4, blockSize)), b...)
+		b = append(slices.Grow(block[T](nil), min(n+n/8+2, blockSize)), b...)
 	}
 	return slices.Insert(b, at, e)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -114,7 +115,7 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 			"cluster", st.cfg.Cluster, "object", o.GetName(), "err", err)
 		return nil
 	}
-	owner := st.ownerOf(o.GetAnnotations(), "")
+	owner := unique.Make(st.ownerOf(o.GetAnnotations(), ""))
 	for _, a := range additions {
 		if st.present[a.Placement] >= a.serial {
 			continue

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,7 +143,7 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 	st.bundle = next
 	for i, inv := range list {
 		if inv.parts == 0 {
-			inv.written, inv.owner = digests[i], st.membership.owner()
+			inv.written, inv.owner = digests[i], unique.Make(st.membership.owner())
 			wrote(st, inv.Placement, serials[i])
 		}
 	}
@@ -197,10 +198,11 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 		if err != nil {
 			return nil, fmt.Errorf("read inventories: %w", err)
 		}
-		inv.written, inv.owner = digestOf(text), st.ownerOf(o.GetAnnotations(), inv.Revision.Commit)
+		owner := st.ownerOf(o.GetAnnotations(), inv.Revision.Commit)
+		inv.written, inv.owner = digestOf(text), unique.Make(owner)
 		st.bundle.add(p, inv)
 		all[p], st.present[p] = inv, serial
-		owners = append(owners, inv.owner)
+		owners = append(owners, owner)
 	}
 	return owners, nil
 }

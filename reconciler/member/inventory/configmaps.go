@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,9 +62,14 @@ func configMapID(name string) api.ID {
 
 // A part is one ConfigMap of an inventory, as it was last written.
 type part struct {
+	of      unique.Handle[partOf]
+	version uint64
+}
+
+// A partOf is what the parts of the inventories of a placement have in common on many clusters.
+type partOf struct {
 	placement api.PlacementKey
 	managed   string
-	version   uint64
 }
 
 // join returns the inventory that some ConfigMaps hold, given the first of them, and all by name.

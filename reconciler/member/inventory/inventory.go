@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,17 +44,25 @@ type Inventory struct {
 	// objects which are not in the repository.
 	Adopted bool
 	Items   Items
-	// Failures limits the log lines about failed writes.
-	Failures retry.LogLimiter
+	// Failures limits the log lines about failed writes; nil after a write that has not failed.
+	Failures *retry.LogLimiter
 
 	// parts is the number of ConfigMaps of the last write.
 	parts int
 	// written is the digest of the inventory on the cluster; empty if it may not be there.
 	written string
-	// owner is the owner in the ConfigMaps on the cluster.
-	owner protocol.Owner
+	// owner is the owner in the ConfigMaps on the cluster; zero if there are none.
+	owner unique.Handle[protocol.Owner]
 	// serial is the serial number until which an addition of an announcement counts; zero for an inventory.
 	serial uint64
+}
+
+// ownerThere returns the owner in the ConfigMaps on the cluster; empty if there are none.
+func (inv *Inventory) ownerThere() protocol.Owner {
+	if inv.owner == (unique.Handle[protocol.Owner]{}) {
+		return protocol.Owner{}
+	}
+	return inv.owner.Value()
 }
 
 // An Item is an object that we have applied, or may have.

@@ -103,7 +103,7 @@ func (st *Store) UpdateOwners(all map[api.PlacementKey]*Inventory) (changed bool
 	}
 	for _, inv := range all {
 		if inv.Stored() {
-			now = append(now, inv.owner)
+			now = append(now, inv.ownerThere())
 		}
 	}
 	if now = sorted(now); slices.Equal(now, st.owners) {
@@ -114,12 +114,12 @@ func (st *Store) UpdateOwners(all map[api.PlacementKey]*Inventory) (changed bool
 }
 
 // NamesOther reports whether an inventory on the cluster does not name this fleet yet.
-func (st *Store) NamesOther(inv *Inventory) bool { return inv.owner != st.membership.owner() }
+func (st *Store) NamesOther(inv *Inventory) bool { return inv.ownerThere() != st.membership.owner() }
 
 // Adopt marks an inventory as adopted if a user has adopted it from another fleet: its objects
 // were never in our repository, and none of them is deleted until a commit allows it.
 func (st *Store) Adopt(inv *Inventory) {
-	if a := st.membership.adoption(inv.owner); a != nil && a.By != "" {
+	if a := st.membership.adoption(inv.ownerThere()); a != nil && a.By != "" {
 		inv.Adopted = true
 	}
 }
@@ -135,13 +135,13 @@ func (st *Store) Changed(id api.ID, suspect bool) []api.PlacementKey {
 	if known == nil {
 		return nil
 	}
-	if l := st.cfg.Live.Of(id); l != nil && (l.Managed == known.managed && !suspect || l.Terminating) {
+	if l := st.cfg.Live.Of(id); l != nil && (l.Managed == known.of.Value().managed && !suspect || l.Terminating) {
 		return nil
 	}
 	if id == bundleID(st.cfg.Fleet) {
 		return slices.SortedFunc(maps.Keys(st.bundle.counting()), api.PlacementKey.Compare)
 	}
-	return []api.PlacementKey{known.placement}
+	return []api.PlacementKey{known.of.Value().placement}
 }
 
 // WrittenByOthers returns those of some objects that are inventories or claims with our fleet
@@ -157,7 +157,7 @@ func (st *Store) WrittenByOthers(objects map[api.ID]bool) []api.ID {
 		if l == nil {
 			return p == nil
 		}
-		return l.Fleet != st.cfg.Fleet || p != nil && p.managed == l.Managed && p.version >= l.Version
+		return l.Fleet != st.cfg.Fleet || p != nil && p.of.Value().managed == l.Managed && p.version >= l.Version
 	})
 }
 

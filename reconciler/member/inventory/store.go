@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -137,8 +138,8 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 			}
 			continue
 		}
-		inv.owner = st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
-		owners = append(owners, inv.owner)
+		owner := st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
+		inv.owner, owners = unique.Make(owner), append(owners, owner)
 		inv.written = first.GetAnnotations()[digestKey]
 		all[inv.Placement], st.present[inv.Placement] = inv, serialOf(first)
 		for n := range inv.parts {
@@ -232,7 +233,7 @@ func (st *Store) SetBack() []api.PlacementKey { return st.setBack }
 func (st *Store) put(p api.PlacementKey, o metav1.Object) {
 	id, l := configMapID(o.GetName()), observed.Of(o)
 	st.cfg.Live.Put(id, l)
-	st.parts.Put(id, part{placement: p, managed: l.Managed, version: l.Version})
+	st.parts.Put(id, part{unique.Make(partOf{p, l.Managed}), l.Version})
 }
 
 // drop records that a ConfigMap is gone.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -138,7 +139,7 @@ func (st *Store) Finish(ctx context.Context, w *Write) error {
 		w.inv.parts = max(w.inv.parts, len(w.parts)) // they may be there
 		return w.err
 	}
-	w.inv.parts, w.inv.written, w.inv.owner = len(w.parts), w.digest, st.membership.owner()
+	w.inv.parts, w.inv.written, w.inv.owner = len(w.parts), w.digest, unique.Make(st.membership.owner())
 	wrote(st, w.inv.Placement, w.serial)
 	leaveBundle(ctx, st, w.inv.Placement)
 	withdraw(ctx, st, w.inv.Placement)
