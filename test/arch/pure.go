@@ -9,7 +9,7 @@ import (
 // purePackages take values and return values: they do no I/O and read no clock.
 var purePackages = []string{
 	"placement", "placement/api", "placement/expression", "placement/rollout", "placement/work",
-	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/member/decide", "reconciler/plan", "reconciler/printer", "reconciler/protocol", "reconciler/status",
+	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/member/decide", "reconciler/plan", "reconciler/printer", "reconciler/protocol", "reconciler/sharedlist", "reconciler/status",
 }
 
 // forbidden lists the imports with which a package would depend on more than its arguments: on the
