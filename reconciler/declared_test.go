@@ -99,7 +99,9 @@ func TestWhatComesAgainIsAnother(t *testing.T) {
 	const less = "clusters east\nnamespace web\nconfigmap web/one a\nplace docs of web"
 	const all = "clusters east west\nnamespace web\nconfigmap web/one a\nplace docs of web\nplace web"
 	l := &life{chronicle: newChronicle(t), store: ledger.Memory()}
-	uids := func() []types.UID { return []types.UID{l.report.Placements[1].UID, l.report.Clusters[1].UID} }
+	uids := func() []types.UID {
+		return []types.UID{slices.Collect(l.report.EachClusterResourcePlacement())[1].UID, l.report.Clusters[1].UID}
+	}
 	l.commit("c1", all)
 	first := uids()
 	l.commit("c2", less)

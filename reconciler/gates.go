@@ -15,7 +15,7 @@ import (
 
 // gateQuestions are the gates of all runs that have to be asked now.
 func gateQuestions(l *ledger.Ledger, p *plan.Plan) (out []placement.GateQuestion) {
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		record := l.Placement(pl.Key)
 		if record == nil || record.Deleted {
 			continue

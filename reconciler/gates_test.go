@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // The answer to a gate is recorded in the run that has asked for it, also after a restart, and only in that: one about other content, or
@@ -28,7 +29,7 @@ func TestGateAnswersAreRecorded(t *testing.T) {
 	run := placement.Run{Name: "web-1", Content: placement.Revision{Hash: "1"}, Started: at, Stages: []placement.RunStage{stage}}
 	store, l := ledger.Memory(), ledger.New()
 	l.SetPlacement(web, ledger.Placement{Runs: []placement.Run{run}})
-	p := &plan.Plan{Placements: []*plan.Placement{{Key: web}, {Key: api.PlacementKey{Name: "new"}}}}
+	p := &plan.Plan{Placements: sharedlist.Of(&plan.Placement{Key: web}, &plan.Placement{Key: api.PlacementKey{Name: "new"}})}
 	questions := gateQuestions(l, p)
 	if len(questions) != 1 || !questions[0].Last.IsZero() {
 		t.Fatalf("asked is %+v", questions)

@@ -242,7 +242,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 // recordWorks keeps the parts of a plan that orders need.
 func (r *Reconciler) recordWorks(p *plan.Plan) {
 	r.works, r.unanswered = p.Works, map[api.PlacementKey]int{}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Unanswered > 0 {
 			r.unanswered[pl.Key] = pl.Unanswered
 		}
@@ -261,7 +261,7 @@ func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report)
 // logPanics logs placements whose planning panicked, once for each message.
 func (r *Reconciler) logPanics(p *plan.Plan) {
 	faults := map[api.PlacementKey]string{}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.InternalError == "" {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // A rollout that is stopped is counted once, however many updates fail, and again when
@@ -21,7 +22,7 @@ func TestStoppedRolloutsAreCounted(t *testing.T) {
 		for _, c := range clusters {
 			record.Stops = append(record.Stops, placement.Stop{Cluster: c})
 		}
-		p := &plan.Plan{Placements: []*plan.Placement{{Key: key, Record: record, RecordChanged: true}}}
+		p := &plan.Plan{Placements: sharedlist.Of(&plan.Placement{Key: key, Record: record, RecordChanged: true})}
 		m.count(planOccurrences(p, l, hub.Commit{}))
 		p.UpdateLedger(l)
 	}

@@ -71,7 +71,7 @@ func planOccurrences(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []occur
 	if len(p.Renames) > 0 {
 		l = l.Renamed(p.Renames) // the rollout of a renamed placement continues
 	}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		record := l.Placement(pl.Key)
 		all = append(all, rolloutOccurrences(pl, record)...)
 		if pl.Record.Into != (api.PlacementKey{}) {

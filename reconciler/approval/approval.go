@@ -307,7 +307,7 @@ func (a *Approver) Comment(ctx context.Context, pr forge.PullRequest, author for
 func (a *Approver) decide(ctx context.Context, r *status.Report, commit string, d Decision) (string, error) {
 	var answers, ended []string
 	done := false
-	for _, p := range r.Plan().Placements {
+	for p := range r.Plan().Placements.Values() {
 		for i := range p.Record.Runs {
 			run := &p.Record.Runs[i]
 			switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -90,7 +91,7 @@ func (w *world) report(t *testing.T) *status.Report {
 	p.Runs = []*hub.StagedRun{{Name: "web-3", ByReview: w.byReview}}
 	last := w.runs[len(w.runs)-1]
 	p.Rollout.Run = &last
-	return status.Build(status.Input{Plan: &plan.Plan{Placements: []*plan.Placement{p}}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon})
+	return status.Build(status.Input{Plan: &plan.Plan{Placements: sharedlist.Of(p)}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon})
 }
 
 // A stage is approved by an approving review of the pull request that has made the content of the run, if the strategy says so,

@@ -76,7 +76,7 @@ func (o *Forecast) ContentChanges() []ContentChange {
 		return *o.contentChanges
 	}
 	var out []ContentChange
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		if o.unchanged[p] {
 			continue
 		}
@@ -95,7 +95,7 @@ func (o *Forecast) ContentChanges() []ContentChange {
 // belongs to another fleet.
 func (o *Forecast) Works(cluster string) []*work.Work {
 	var out []*work.Work
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		c := p.On(cluster)
 		switch {
 		case c == nil || p.Spec == nil || c.Err != nil || c.Binding.Unscheduled || c.Binding.Removing:

@@ -99,7 +99,7 @@ func (o *Forecast) unknown() problem.List {
 		return nil
 	}
 	var out problem.List
-	placements := o.earlier.Placements
+	placements := slices.Collect(o.earlier.Placements.Values())
 	if o.running != nil {
 		placements = o.running.unrenderedPlacements()
 	}

@@ -21,7 +21,7 @@ func (o *Forecast) Describe() Document { return o.describe(nil) }
 // unclearGone returns the placements that are no longer in the commit, but may have been renamed. They keep their
 // objects.
 func unclearGone(p *plan.Plan) []*plan.Placement {
-	return slices.DeleteFunc(slices.Clone(p.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
+	return slices.DeleteFunc(slices.Collect(p.Placements.Values()), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
 }
 
 // describe returns the plan as a document, without some placements.
@@ -30,7 +30,7 @@ func (o *Forecast) describe(without map[*plan.Placement]bool) Document {
 	statuses := o.statuses()
 	objects := map[string][]Object{}
 	gone := unclearGone(o.Plan)
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		switch {
 		case without[p]:
 			continue

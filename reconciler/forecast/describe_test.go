@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // describedAs returns the description of a commit after an earlier one.
@@ -211,14 +212,14 @@ func TestWorksAfterTheRollouts(t *testing.T) {
 		return p
 	}
 	foreign := func(_ *plan.Placement, c *plan.OnCluster) { c.Foreign = "another fleet holds it" }
-	o := &Forecast{Plan: &plan.Plan{Placements: []*plan.Placement{
+	o := &Forecast{Plan: &plan.Plan{Placements: sharedlist.Of(
 		on("api", nil),
 		on("deleted", func(p *plan.Placement, _ *plan.OnCluster) { p.Spec = nil }),
 		on("failed", func(_ *plan.Placement, c *plan.OnCluster) { c.Err = errors.New("bad patch") }),
 		on("leaving", func(_ *plan.Placement, c *plan.OnCluster) { c.Binding.Unscheduled = true }),
 		on("removed", func(_ *plan.Placement, c *plan.OnCluster) { c.Binding.Removing = true }),
 		on("web", nil),
-	}}}
+	)}}
 	var names []string
 	for _, w := range o.Works("a") {
 		names = append(names, w.Placement.Name)
@@ -232,7 +233,9 @@ func TestWorksAfterTheRollouts(t *testing.T) {
 	if w := o.Works("b"); w != nil {
 		t.Errorf("a cluster without placements has %v", w)
 	}
-	o.Plan.Placements[5] = on("web", foreign)
+	placements := o.Plan.Placements.Edit(o.Plan.Placements.Len())
+	placements.Set(5, on("web", foreign))
+	o.Plan.Placements = placements.List()
 	if w := o.Works("a"); w != nil {
 		t.Errorf("a cluster of another fleet has %v", w)
 	}
@@ -314,11 +317,12 @@ func TestDocumentJSON(t *testing.T) {
 
 // A plan with an internal error is an error with the placement.
 func TestInternalErrors(t *testing.T) {
-	p := &plan.Plan{Placements: []*plan.Placement{{Key: api.PlacementKey{Name: "api"}}, {Key: api.PlacementKey{Name: "web"}, InternalError: "internal error: index out of range"}}}
+	fine, failed := &plan.Placement{Key: api.PlacementKey{Name: "api"}}, &plan.Placement{Key: api.PlacementKey{Name: "web"}, InternalError: "internal error: index out of range"}
+	p := &plan.Plan{Placements: sharedlist.Of(fine, failed)}
 	if err := internal(p); err == nil || err.Error() != "crp/web: internal error: index out of range" {
 		t.Errorf("error: %v", err)
 	}
-	if err := internal(&plan.Plan{Placements: p.Placements[:1]}); err != nil {
+	if err := internal(&plan.Plan{Placements: sharedlist.Of(fine)}); err != nil {
 		t.Errorf("error: %v", err)
 	}
 }
@@ -362,11 +366,11 @@ func TestWorkThatLosesObjects(t *testing.T) {
 		name    string
 		want    string
 	}{
-		"planned":            {"", plan.Plan{Placements: []*plan.Placement{of(selected)}, Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "planned"},
+		"planned":            {"", plan.Plan{Placements: sharedlist.Of(of(selected)), Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "planned"},
 		"renamed":            {"", plan.Plan{Works: map[string][]*work.Work{"a": {planned}}}, []ledger.Rename{{From: web, To: shop}}, "crp/shop", "planned"},
-		"leaves its cluster": {"", plan.Plan{Placements: []*plan.Placement{of(left)}, Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "removed, held: the placement has no cluster left"},
-		"leaves it, allowed": {"Gitfleet-Allow-Delete: web", plan.Plan{Placements: []*plan.Placement{of(left)}}, nil, "crp/web", "removed, allowed"},
-		"no work yet":        {"", plan.Plan{Placements: []*plan.Placement{of(selected)}}, nil, "crp/web", "removed"},
+		"leaves its cluster": {"", plan.Plan{Placements: sharedlist.Of(of(left)), Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "removed, held: the placement has no cluster left"},
+		"leaves it, allowed": {"Gitfleet-Allow-Delete: web", plan.Plan{Placements: sharedlist.Of(of(left))}, nil, "crp/web", "removed, allowed"},
+		"no work yet":        {"", plan.Plan{Placements: sharedlist.Of(of(selected))}, nil, "crp/web", "removed"},
 		"deleted":            {"", plan.Plan{}, nil, "crp/web", "removed"},
 		"deleted, allowed":   {"Gitfleet-Allow-Delete: web", plan.Plan{}, nil, "crp/web", "removed, allowed"},
 		"not a placement":    {"Gitfleet-Allow-Delete: *", plan.Plan{}, nil, "somebody", "removed"},

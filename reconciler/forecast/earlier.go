@@ -74,7 +74,7 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 		l.Rename(r)
 	}
 	holders := d.holders()
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		record := l.Placement(pl.Key)
 		switch {
 		case record == nil:

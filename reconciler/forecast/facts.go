@@ -27,8 +27,8 @@ func (f facts) of(p *plan.Placement) *placementFacts {
 
 // onlyOf returns what was found about the placements of a plan.
 func (f facts) onlyOf(p *plan.Plan) facts {
-	out := make(facts, len(p.Placements))
-	for _, pl := range p.Placements {
+	out := make(facts, p.Placements.Len())
+	for pl := range p.Placements.Values() {
 		if known := f[pl]; known != nil {
 			out[pl] = known
 		}

@@ -271,8 +271,12 @@ func TestSettledLedger(t *testing.T) {
 
 // find returns a placement of a plan.
 func find(p *plan.Plan, name string) *plan.Placement {
-	i := slices.IndexFunc(p.Placements, func(p *plan.Placement) bool { return p.Key.Name == name })
-	return p.Placements[i]
+	for p := range p.Placements.Values() {
+		if p.Key.Name == name {
+			return p
+		}
+	}
+	return nil
 }
 
 // Equivalent policies have no changed settings.

@@ -147,7 +147,7 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 		return err
 	}
 	placed := map[string]map[string]bool{} // by namespace and cluster
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		for _, c := range p.Clusters {
 			for _, m := range c.Content.Manifests {
 				if m.ID.GroupKind() == (api.GroupKind{Kind: "Namespace"}) && asked[m.ID.Name] {
@@ -179,7 +179,7 @@ func (o *Forecast) resolve(in plan.Input) error {
 }
 
 func internal(p *plan.Plan) error {
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.InternalError != "" {
 			return fmt.Errorf("%s: %s", pl.Key, pl.InternalError)
 		}

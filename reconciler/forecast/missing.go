@@ -13,7 +13,7 @@ import (
 // missingReferences warns of objects that others on the same clusters refer to, and that these clusters do not get.
 func missingReferences(s *hub.Snapshot, p *plan.Plan, known facts) problem.List {
 	var all []reference.OnClusters
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Spec != nil {
 			all = append(all, known.of(pl).contentList()...)
 		}

@@ -67,7 +67,7 @@ func (r *Running) holdings(s *hub.Snapshot) (held map[api.PlacementKey][]api.ID,
 		stays[p.Key] = true
 	}
 	held, known = map[api.PlacementKey][]api.ID{}, true
-	for _, p := range r.plan.Placements {
+	for p := range r.plan.Placements.Values() {
 		if stays[p.Key] || p.Spec == nil && p.Unclear == "" {
 			continue
 		}
@@ -115,7 +115,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 // unrenderedPlacements returns the placements of the fleet without valid content for some of their clusters.
 func (r *Running) unrenderedPlacements() []*plan.Placement {
 	if r.unrendered == nil {
-		found := slices.DeleteFunc(slices.Clone(r.plan.Placements), func(p *plan.Placement) bool {
+		found := slices.DeleteFunc(slices.Collect(r.plan.Placements.Values()), func(p *plan.Placement) bool {
 			return !slices.ContainsFunc(p.Clusters, func(c *plan.OnCluster) bool { return !rendered(p, c) })
 		})
 		r.unrendered = &found
@@ -148,7 +148,7 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	o.before = r.document.renamed(o.Renames)
 	if in.Memo == r.memo && len(o.Renames) == 0 && len(unclearGone(o.Plan)) == 0 {
 		o.unchanged = map[*plan.Placement]bool{}
-		for _, p := range o.Plan.Placements {
+		for p := range o.Plan.Placements.Values() {
 			if r.unchanged[p] {
 				o.unchanged[p] = true
 			}
@@ -194,7 +194,7 @@ func (o *Forecast) withoutChanges(changes Changes) map[*plan.Placement]bool {
 		changed[c.Placement.String()] = true
 	}
 	out := map[*plan.Placement]bool{}
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		if p.Spec != nil && !changed[p.Key.String()] {
 			out[p] = true
 		}
@@ -251,7 +251,7 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 
 func problemsOf(warnings problem.List, p *plan.Plan, known facts) problem.List {
 	all := append(slices.Clone(warnings), p.Warnings...)
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Spec == nil {
 			continue
 		}
@@ -281,7 +281,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 	past := r.now.Add(-settled)
 	l = healthy(s, past).Ledger
 	lost = map[string]error{}
-	for _, p := range r.plan.Placements {
+	for p := range r.plan.Placements.Values() {
 		if p.Forget || p.Spec == nil && p.Unclear == "" {
 			continue // the binding is being removed
 		}
@@ -432,7 +432,7 @@ func (r Rollout) Summary() string {
 
 func rollouts(p *plan.Plan, known facts) []Rollout {
 	var out []Rollout
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Spec == nil {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // Changed settings are added to the changes of their placement, also of a renamed one, sorted by
@@ -53,7 +54,7 @@ func TestChangedSettingsOfARunningFleet(t *testing.T) {
 	} {
 		o := &Forecast{
 			Snapshot: &hub.Snapshot{Placements: []*hub.Placement{test.after}}, Renames: test.renames,
-			earlier: &plan.Plan{Placements: []*plan.Placement{{Key: web.Key, Spec: web}}},
+			earlier: &plan.Plan{Placements: sharedlist.Of(&plan.Placement{Key: web.Key, Spec: web})},
 		}
 		var got []string
 		for _, c := range o.withSettings(slices.Clone(test.changes)) {
@@ -110,7 +111,7 @@ func TestRollouts(t *testing.T) {
 			p.Spec = nil
 		}
 		got := ""
-		for _, r := range rollouts(&plan.Plan{Placements: []*plan.Placement{p}}, facts{}) {
+		for _, r := range rollouts(&plan.Plan{Placements: sharedlist.Of(p)}, facts{}) {
 			got = fmt.Sprintf("%d clusters, first %s", r.Clusters, strings.Join(r.First, " "))
 		}
 		if got != test.want {
@@ -135,7 +136,7 @@ func TestRolloutSummary(t *testing.T) {
 	} {
 		p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{Type: test.strategy}}},
 			Clusters: slices.Repeat([]*plan.OnCluster{cluster}, test.clusters), Rollout: rollout.Plan{Budget: rollout.Budget{MaxUnavailable: 2, MaxSurge: 1}}}
-		if got := rollouts(&plan.Plan{Placements: []*plan.Placement{p}}, facts{})[0].Summary(); got != test.want {
+		if got := rollouts(&plan.Plan{Placements: sharedlist.Of(p)}, facts{})[0].Summary(); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -184,7 +185,7 @@ func TestForecastBeginsAfterTheRollouts(t *testing.T) {
 	in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
 	in.InForce, in.Now = snapshot(t, "v2", fleet+"y\n"), noon.Add(time.Minute)
 	p := plan.Resolve(in) // b is still at v1
-	if held := p.Placements[0].On("b").Waits; held == "" {
+	if held := p.Placements.At(0).On("b").Waits; held == "" {
 		t.Fatal("no cluster waits")
 	}
 	running := NewRunning(in.InForce, p, in.Now)

@@ -71,7 +71,7 @@ func settle(b testing.TB, in *Input) {
 			}
 		}
 		changed := false
-		for _, pl := range p.Placements {
+		for pl := range p.Placements.Values() {
 			changed = changed || pl.RecordChanged || len(pl.Changed)+len(pl.Unbind) > 0
 		}
 		if !changed {

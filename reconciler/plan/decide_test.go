@@ -66,18 +66,18 @@ func TestRevisionsAndBindingsKeepTheirOrigin(t *testing.T) {
 		s.do(step)
 	}
 	s.commit("v2", nil, []byte(objects+"on east\nnamespace other\n"))
-	first := s.resolve().Placements[0].On("east")
+	first := s.resolve().Placements.At(0).On("east")
 	if first.Latest.Commit != "v1" || !first.UpToDate() {
 		t.Errorf("the latest revision is %v", first.Latest)
 	}
-	left := s.last.Placements[0].On("west").Binding
+	left := s.last.Placements.At(0).On("west").Binding
 	s.commit("v3", nil, []byte(objects+"on east\n"))
-	if again := s.resolve().Placements[0].On("west").Binding; !again.Removing || again.RemovedBy != "v2" || left.RemovedBy != "v2" {
+	if again := s.resolve().Placements.At(0).On("west").Binding; !again.Removing || again.RemovedBy != "v2" || left.RemovedBy != "v2" {
 		t.Errorf("removed by %q and %q", left.RemovedBy, again.RemovedBy)
 	}
 	s.commit("v4", nil, []byte(objects+"on east,west\n"))
 	s.in.Now = s.in.Now.Add(1)
-	if again := s.resolve().Placements[0].On("west").Binding; again.Removing || !again.BoundAt.Equal(s.in.Now) {
+	if again := s.resolve().Placements.At(0).On("west").Binding; again.Removing || !again.BoundAt.Equal(s.in.Now) {
 		t.Errorf("selected again at %s, want %s", again.BoundAt, s.in.Now)
 	}
 }

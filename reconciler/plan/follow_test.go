@@ -155,13 +155,13 @@ func (f *flow) turn() {
 	fresh := f.in
 	fresh.Memo = NewMemo()
 	again := Resolve(fresh)
-	for i, p := range f.last.Placements {
-		for j, c := range again.Placements[i].Clusters {
+	for i, p := range f.last.Placements.All() {
+		for j, c := range again.Placements.At(i).Clusters {
 			if was := p.Clusters[j].Latest; was.Hash == c.Latest.Hash {
 				c.Latest.Commit = was.Commit // the first of several with the content, which an empty memo does not know
 			}
 		}
-		if differs := p.difference(again.Placements[i]); differs != "" {
+		if differs := p.difference(again.Placements.At(i)); differs != "" {
 			f.Fatalf("%s is not what it is with an empty memo: %s", p.Key, differs)
 		}
 	}

@@ -15,7 +15,7 @@ func TestLag(t *testing.T) {
 	const fleet = "clusters east west\nnamespace web\nplace web unavailable 1\n"
 	lag := func(cluster string) Lag {
 		t.Helper()
-		for _, p := range s.resolve().Placements {
+		for p := range s.resolve().Placements.Values() {
 			if p.Key == web {
 				return p.Lag(p.On(cluster))
 			}

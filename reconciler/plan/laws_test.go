@@ -145,7 +145,7 @@ func (m *model) check(cluster string) {
 // wants returns a placement of the head, other than but, that wants an object on a cluster it
 // holds.
 func (m *model) wants(cluster string, id api.ID, but api.PlacementKey) *Placement {
-	for _, p := range m.last.Placements {
+	for p := range m.last.Placements.Values() {
 		if p.Key != but && m.latestHas(p.Key, cluster, id) {
 			return p
 		}
@@ -238,7 +238,7 @@ func (m *model) finish() {
 		}
 	}
 	m.turn()
-	for _, p := range m.last.Placements {
+	for p := range m.last.Placements.Values() {
 		for _, c := range p.Clusters {
 			if c.Waits == "" && (c.Binding.Removing || c.Binding.Unscheduled || !c.UpToDate()) {
 				m.t.Fatalf("%s does not finish on %s:\n%s", p.Key, c.Binding.Cluster, describe(m.last))
@@ -247,7 +247,7 @@ func (m *model) finish() {
 	}
 	for _, cluster := range fleetOfThree {
 		m.compare(cluster)
-		for _, p := range m.last.Placements {
+		for p := range m.last.Placements.Values() {
 			c := p.On(cluster)
 			if c == nil || !c.UpToDate() {
 				continue

@@ -197,10 +197,10 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 func TestPending(t *testing.T) {
 	head := snapshot(t, "clusters a b\nnamespace web\nplace web\n")
 	p := Pending(head)
-	if len(p.Members) != 2 || len(p.Placements) != 1 || p.Works != nil {
+	if len(p.Members) != 2 || p.Placements.Len() != 1 || p.Works != nil {
 		t.Fatalf("plan: %+v", p)
 	}
-	if pl := p.Placements[0]; !pl.Pending || pl.Spec != head.Placements[0] || pl.Record.Index != -1 || !pl.Record.Created.Equal(noon) {
+	if pl := p.Placements.At(0); !pl.Pending || pl.Spec != head.Placements[0] || pl.Record.Index != -1 || !pl.Record.Created.Equal(noon) {
 		t.Errorf("placement: %+v", pl)
 	}
 }

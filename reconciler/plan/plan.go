@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // Input is everything a plan depends on. Resolve changes nothing in it but Memo.
@@ -66,7 +68,7 @@ type Input struct {
 // A Plan is the result of Resolve. It is immutable.
 type Plan struct {
 	// Placements are the placements of the commit in force and those being removed, by key.
-	Placements []*Placement
+	Placements sharedlist.List[*Placement]
 	// Members are the declared member clusters, by name.
 	Members []*hub.Cluster
 	// Clusters are the same clusters in the form that the scheduler uses, in the same order.
@@ -152,17 +154,17 @@ type Absence struct {
 
 // Placement returns the plan for a placement; nil if there is none.
 func (p *Plan) Placement(key api.PlacementKey) *Placement {
-	i, found := slices.BinarySearchFunc(p.Placements, key, func(p *Placement, key api.PlacementKey) int { return p.Key.Compare(key) })
-	if !found {
+	i := sort.Search(p.Placements.Len(), func(i int) bool { return p.Placements.At(i).Key.Compare(key) >= 0 })
+	if i == p.Placements.Len() || p.Placements.At(i).Key != key {
 		return nil
 	}
-	return p.Placements[i]
+	return p.Placements.At(i)
 }
 
 // placementNear is like Placement and looks at guess first.
 func (p *Plan) placementNear(key api.PlacementKey, guess int) *Placement {
-	if guess < len(p.Placements) && p.Placements[guess].Key == key {
-		return p.Placements[guess]
+	if guess < p.Placements.Len() && p.Placements.At(guess).Key == key {
+		return p.Placements.At(guess)
 	}
 	return p.Placement(key)
 }
@@ -318,11 +320,11 @@ func Resolve(in Input) *Plan {
 
 // Pending returns a plan that decides nothing yet: its Works are nil.
 func Pending(inForce *hub.Snapshot) *Plan {
-	p := &Plan{Members: inForce.Clusters}
+	var all []*Placement
 	for _, spec := range inForce.Placements {
-		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1, Created: inForce.Commit.Time}})
+		all = append(all, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1, Created: inForce.Commit.Time}})
 	}
-	return p
+	return &Plan{Members: inForce.Clusters, Placements: sharedlist.Of(all...)}
 }
 
 // An order has the keys of all placements, as they are planned and sorted. It is the same until a placement is added or
@@ -371,7 +373,7 @@ func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 	for _, r := range p.Renames {
 		l.Rename(r)
 	}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Forget {
 			l.Forget(pl.Key)
 			continue

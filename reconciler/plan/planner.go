@@ -101,7 +101,7 @@ func (pl *planner) finish() *Plan {
 	p := &Plan{
 		Members: pl.InForce.Clusters, Clusters: m.fleet.list, Left: m.suspensions.notSuspended(m.fleet.leftClusters(pl.Ledger)),
 		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: pl.unusedOverrideWarnings(),
-		Renames: pl.renamed, Placements: make([]*Placement, 0, len(pl.results)),
+		Renames: pl.renamed,
 	}
 	for _, r := range pl.results {
 		p.Wake = earliest(p.Wake, r.wake)
@@ -110,9 +110,14 @@ func (pl *planner) finish() *Plan {
 		}
 	}
 	changed, moved := pl.updateResults()
-	for _, key := range pl.order().sorted {
-		p.Placements = append(p.Placements, cmp.Or(m.resolved[key], pl.results[key].placement))
+	keys := pl.order().sorted
+	placements := m.last.Placements.Edit(len(keys))
+	for i, key := range keys {
+		if now := cmp.Or(m.resolved[key], pl.results[key].placement); now != placements.At(i) {
+			placements.Set(i, now)
+		}
 	}
+	p.Placements = placements.List()
 	p.Works = worksOf(p, m.last)
 	m.last = p
 	if !moved && pl.unchanged {

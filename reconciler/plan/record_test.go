@@ -191,7 +191,7 @@ func TestDeletedPlacementIsForgotten(t *testing.T) {
 	l.Bind(key, placement.Binding{Cluster: "east", Unscheduled: true, Removing: true})
 	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: noon, Removed: true})
 	p := Resolve(Input{InForce: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon})
-	if pl := p.Placements[0]; !pl.Forget {
+	if pl := p.Placements.At(0); !pl.Forget {
 		t.Errorf("plan: %+v", pl)
 	}
 	p.UpdateLedger(l)
@@ -345,7 +345,7 @@ func TestAvailableTimeoutAnnotation(t *testing.T) {
 			s.resolve()
 			s.do([]string{"slow", "web", "a"})
 			s.in.Now = s.in.Now.Add(test.after)
-			if stopped := s.resolve().Placements[0].Rollout.Stopped == "a"; stopped != test.stopped {
+			if stopped := s.resolve().Placements.At(0).Rollout.Stopped == "a"; stopped != test.stopped {
 				t.Errorf("stopped: %t, want %t", stopped, test.stopped)
 			}
 		})

@@ -41,7 +41,7 @@ func renamesOf(p *Plan) string {
 	for _, r := range p.Renames {
 		out = append(out, r.From.Name+">"+r.To.Name)
 	}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Unclear != "" {
 			out = append(out, pl.Key.Name+"?")
 		}

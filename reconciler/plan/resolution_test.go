@@ -22,11 +22,11 @@ func TestAReportReplacesNoWorksOfClaimants(t *testing.T) {
 	o.Untrackable = 1
 	s.in.Ledger.Fold(o)
 	now := s.resolve()
-	one, two := now.Placements[0], now.Placements[1]
+	one, two := now.Placements.At(0), now.Placements.At(1)
 	if len(two.Warnings) != 1 || len(two.On("west").Yielded) == 0 {
 		t.Fatalf("the placements have no conflict:\n%s", describe(now))
 	}
-	if one == before.Placements[0] {
+	if one == before.Placements.At(0) {
 		t.Error("the placement of the report is not planned again")
 	}
 	for _, cluster := range []string{"east", "west"} {
@@ -54,7 +54,7 @@ func TestConflictWarningsListTheClustersOfTheConflict(t *testing.T) {
 			s.do([]string{"done"})
 		}
 		got := describe(s.resolve())
-		if test.want != "" && !strings.Contains(got, test.want+":") && !strings.Contains(got, test.want+",") || test.want == "" && len(s.last.Placements[0].Warnings) > 0 {
+		if test.want != "" && !strings.Contains(got, test.want+":") && !strings.Contains(got, test.want+",") || test.want == "" && len(s.last.Placements.At(0).Warnings) > 0 {
 			t.Errorf("%d: %s, want a conflict%s", i, got, test.want)
 		}
 	}

@@ -68,8 +68,8 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 func TestOneReportChangesOneCluster(t *testing.T) {
 	in := large(t, 10, 3)
 	settle(t, &in)
-	key := Resolve(in).Placements[0].Key
-	reported := Resolve(in).Placements[0].Clusters[3]
+	key := Resolve(in).Placements.At(0).Key
+	reported := Resolve(in).Placements.At(0).Clusters[3]
 	resolve := func(untrackable int) *Plan {
 		o := report(reported.Binding.Cluster, reported.work, in.Now)
 		o.Untrackable = untrackable
@@ -89,11 +89,11 @@ func TestOneReportChangesOneCluster(t *testing.T) {
 func TestRolloutsDoNotScheduleAgain(t *testing.T) {
 	in := large(t, 10, 1)
 	settle(t, &in)
-	before := Resolve(in).Placements[0]
+	before := Resolve(in).Placements.At(0)
 	b := *before.Clusters[3].Binding
 	b.WasAvailable, b.AssignedAt = !b.WasAvailable, in.Now
 	in.Ledger.Bind(before.Key, b)
-	after := Resolve(in).Placements[0]
+	after := Resolve(in).Placements.At(0)
 	if &after.Schedule.Decisions[0] != &before.Schedule.Decisions[0] {
 		t.Error("the placement was scheduled again")
 	}
@@ -102,7 +102,7 @@ func TestRolloutsDoNotScheduleAgain(t *testing.T) {
 	}
 	b.Policy = "another"
 	in.Ledger.Bind(before.Key, b)
-	if last := Resolve(in).Placements[0]; &last.Schedule.Decisions[0] == &after.Schedule.Decisions[0] {
+	if last := Resolve(in).Placements.At(0); &last.Schedule.Decisions[0] == &after.Schedule.Decisions[0] {
 		t.Error("the placement was not scheduled again, although the policy of a binding is another one")
 	}
 }
@@ -118,7 +118,7 @@ func TestPlansDoNotChangeEarlierOnes(t *testing.T) {
 		in.InForce = &changed
 		was := Resolve(in)
 		var before []placement.Binding
-		for _, p := range was.Placements {
+		for p := range was.Placements.Values() {
 			for _, c := range p.Clusters {
 				before = append(before, *c.Binding)
 			}
@@ -126,7 +126,7 @@ func TestPlansDoNotChangeEarlierOnes(t *testing.T) {
 		was.UpdateLedger(in.Ledger)
 		in.Now = in.Now.Add(time.Second)
 		now := Resolve(in)
-		for _, p := range was.Placements {
+		for p := range was.Placements.Values() {
 			for _, c := range p.Clusters {
 				if *c.Binding != before[0] {
 					t.Fatalf("%s on %s is %+v in the earlier plan now; it was %+v", p.Key, before[0].Cluster, *c.Binding, before[0])
@@ -134,7 +134,7 @@ func TestPlansDoNotChangeEarlierOnes(t *testing.T) {
 				before = before[1:]
 			}
 		}
-		for _, c := range now.Placements[0].Clusters {
+		for _, c := range now.Placements.At(0).Clusters {
 			if c.Binding != &c.Entry.Binding {
 				t.Errorf("%s has a binding of its own, although nothing in it has changed", c.Binding.Cluster)
 			}
@@ -146,12 +146,12 @@ func TestPlansDoNotChangeEarlierOnes(t *testing.T) {
 // with a revision as before.
 func TestPlansKeepOnlyChangedAssignments(t *testing.T) {
 	in := large(t, 10, 1)
-	first := Resolve(in).Placements[0]
+	first := Resolve(in).Placements.At(0)
 	if n := len(first.Clusters); first.Assigned != n || len(first.Rollout.Assign) != n {
 		t.Errorf("%d clusters have a revision, and %d get one now; want %d", first.Assigned, len(first.Rollout.Assign), n)
 	}
 	settle(t, &in)
-	if p := Resolve(in).Placements[0]; p.Assigned != len(p.Clusters) || len(p.Rollout.Assign) != 0 {
+	if p := Resolve(in).Placements.At(0); p.Assigned != len(p.Clusters) || len(p.Rollout.Assign) != 0 {
 		t.Errorf("%d of %d clusters have a revision, and %d get one now; want all and none", p.Assigned, len(p.Clusters), len(p.Rollout.Assign))
 	}
 }
@@ -160,14 +160,14 @@ func TestPlansKeepOnlyChangedAssignments(t *testing.T) {
 func TestPlansKeepBindingsOnce(t *testing.T) {
 	in := large(t, 10, 1)
 	settle(t, &in)
-	before := Resolve(in).Placements[0]
+	before := Resolve(in).Placements.At(0)
 	if before.Request.Bindings != nil || before.Schedule.Bindings != nil || len(before.bindings()) != len(before.Clusters) {
 		t.Errorf("it has %d and %d bindings beside those of %d clusters", len(before.Request.Bindings), len(before.Schedule.Bindings), len(before.Clusters))
 	}
 	for _, c := range before.Clusters {
 		in.Ledger.Unbind(before.Key, c.Binding.Cluster)
 	}
-	after := Resolve(in).Placements[0]
+	after := Resolve(in).Placements.At(0)
 	if len(after.Changed) != len(before.Clusters) || len(after.SchedulerInput().Bindings) != 0 {
 		t.Errorf("without bindings, %d clusters are bound again, want %d; the scheduler had %d", len(after.Changed), len(before.Clusters), len(after.SchedulerInput().Bindings))
 	}

@@ -372,7 +372,7 @@ func TestWaitingReason(t *testing.T) {
 			s.resolve()
 			s.do([]string{"slow", "web", "a"})
 			test.change(s)
-			if got := s.resolve().Placements[0].On("b").Waits; !strings.Contains(got, test.want) {
+			if got := s.resolve().Placements.At(0).On("b").Waits; !strings.Contains(got, test.want) {
 				t.Errorf("b waits for %q, want %q", got, test.want)
 			}
 		})
@@ -403,7 +403,7 @@ func TestRolloutTarget(t *testing.T) {
 			for _, step := range steps {
 				s.do(strings.Fields(step))
 			}
-			p := s.resolve().Placements[0]
+			p := s.resolve().Placements.At(0)
 			if got := p.Rollout.Budget.Target; got != test.want || (p.Unanswered > 0) != test.lost {
 				t.Errorf("target %d, want %d; %d unanswered", got, test.want, p.Unanswered)
 			}

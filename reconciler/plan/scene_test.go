@@ -234,7 +234,7 @@ func (s *scene) check(p *Plan) {
 		}
 	}
 	s.checkAwaited(p)
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		record := s.in.Ledger.Placement(pl.Key)
 		if record == nil || pl.Forget || len(p.Renames) > 0 {
 			continue // it is not the record that the placement was planned with
@@ -268,7 +268,7 @@ func asJSON(t testing.TB, v any) []byte {
 // list the objects that must not be deleted until then.
 func (s *scene) checkAwaited(p *Plan) {
 	s.t.Helper()
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Spec == nil || pl.Spec.Spec.Strategy.ReportsDiff() {
 			continue
 		}
@@ -419,7 +419,7 @@ func describe(p *Plan) string {
 			fmt.Fprintf(&b, "  %s\n", describeWork(w, claimsOf(p, w.Placement, cluster)))
 		}
 	}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		for _, c := range pl.Clusters {
 			if c.Waits != "" {
 				fmt.Fprintf(&b, "%s waits on %s: %s\n", pl.Key, c.Binding.Cluster, c.Waits)
@@ -448,7 +448,7 @@ func describe(p *Plan) string {
 }
 
 func claimsOf(p *Plan, key api.PlacementKey, cluster string) *OnCluster {
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Key == key {
 			return pl.On(cluster)
 		}

@@ -106,8 +106,8 @@ func TestRunsWaitForTheirNamespace(t *testing.T) {
 		}
 		s.do([]string{"plan"})
 		key := api.PlacementKey{Namespace: "shop", Name: "api"}
-		i := slices.IndexFunc(s.last.Placements, func(p *Placement) bool { return p.Key == key })
-		return s.last.Placements[i].RunPending, s.last.Placements[i].Record.Runs
+		p := s.last.Placement(key)
+		return p.RunPending, p.Record.Runs
 	}
 	if why, runs := run(); why != "it waits for clusters that the policy would choose and that cannot be used: a, b" || len(runs) > 0 {
 		t.Errorf("the namespace is nowhere: %q %+v", why, runs)
@@ -170,7 +170,7 @@ func TestTheNewestRunAfterALoss(t *testing.T) {
 		test.change(&s.in)
 		s.do([]string{"seen", "a"})
 		s.do([]string{"plan"})
-		p := s.last.Placements[0]
+		p := s.last.Placements.At(0)
 		got := []string{p.RunPending}
 		for _, r := range p.Record.Runs {
 			switch {
@@ -220,7 +220,7 @@ func TestARestartAfterALossBeforeARunIsRecorded(t *testing.T) {
 		s.do([]string{"plan"})
 		s.do([]string{"load", "v1"})
 		s.do([]string{"plan"})
-		record, got := s.last.Placements[0].Record, ""
+		record, got := s.last.Placements.At(0).Record, ""
 		for _, r := range record.Runs {
 			if !r.Started.IsZero() && r.SupersededBy == "" {
 				got = r.Name + " at " + r.Content.Commit

@@ -64,7 +64,7 @@ func TestSuspendedClustersAreNotUpdated(t *testing.T) {
 				if got := w.Revision.Commit == "v2"; got != updates {
 					t.Errorf("%s is at %s", cluster, w.Revision.Commit)
 				}
-				c := p.Placements[0].On(cluster)
+				c := p.Placements.At(0).On(cluster)
 				if got := c.Waits; updates != (got == "") || !updates && got != "suspended by alice: INC-1" {
 					t.Errorf("%s is held: %q", cluster, got)
 				}
@@ -128,12 +128,12 @@ func TestResumingAStoppedRollout(t *testing.T) {
 	s.commit("v2", nil, []byte(members+app+"2"+strings.Replace(placed, "100%", "1", 1)))
 	s.resolve()
 	s.do([]string{"fail", "web", "east"})
-	if p := s.resolve(); onCluster(t, p, "west").Revision.Commit != "v1" || p.Placements[0].Rollout.Stopped != "east" {
+	if p := s.resolve(); onCluster(t, p, "west").Revision.Commit != "v1" || p.Placements.At(0).Rollout.Stopped != "east" {
 		t.Fatalf("not stopped:\n%s", describe(p))
 	}
 	s.in.Now = s.in.Now.Add(time.Second)
 	s.in.Ledger.ResumeRollout(api.PlacementKey{Name: "web"}, s.in.Now)
-	if p := s.resolve(); p.Placements[0].Rollout.Stopped != "" {
+	if p := s.resolve(); p.Placements.At(0).Rollout.Stopped != "" {
 		t.Errorf("still stopped:\n%s", describe(p))
 	}
 }

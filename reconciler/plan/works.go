@@ -137,10 +137,10 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 // plan are those of that plan.
 func worksOf(p, earlier *Plan) map[string][]*work.Work {
 	changed := map[string]bool{}
-	for i, now := range p.Placements {
+	for i, now := range p.Placements.All() {
 		addChangedWorks(changed, now, earlier.placementNear(now.Key, i))
 	}
-	for i, old := range earlier.Placements {
+	for i, old := range earlier.Placements.All() {
 		addChangedWorks(changed, old, p.placementNear(old.Key, i))
 	}
 	if len(changed) == 0 {
@@ -148,7 +148,7 @@ func worksOf(p, earlier *Plan) map[string][]*work.Work {
 	}
 	works := maps.Clone(earlier.Works)
 	maps.DeleteFunc(works, func(cluster string, _ []*work.Work) bool { return changed[cluster] })
-	for _, p := range p.Placements {
+	for p := range p.Placements.Values() {
 		for _, c := range p.Clusters {
 			if name := c.Binding.Cluster; c.work != nil && changed[name] {
 				if works[name] == nil {

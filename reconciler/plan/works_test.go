@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // configMap returns the ID of a ConfigMap.
@@ -168,9 +169,9 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 		"all placements are removed": {nil, []string{"east", "west"}, map[string]string{"east": "", "west": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := &Plan{Placements: []*Placement{a, b}}
+			first := &Plan{Placements: sharedlist.Of(a, b)}
 			first.Works = worksOf(first, &Plan{Works: map[string][]*work.Work{}})
-			before, now := first.Works, worksOf(&Plan{Placements: test.now}, first)
+			before, now := first.Works, worksOf(&Plan{Placements: sharedlist.Of(test.now...)}, first)
 			for _, cluster := range []string{"east", "north", "west"} {
 				replaced := !ledger.Identical(before[cluster], now[cluster])
 				if replaced != slices.Contains(test.replaced, cluster) {

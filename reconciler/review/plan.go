@@ -32,7 +32,7 @@ func fleetState(p *plan.Plan, inForce string) string {
 	for _, c := range p.Clusters {
 		text(c.Name, c.Ineligible)
 	}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		text("", pl.Key.String())
 		for _, c := range pl.Clusters {
 			if !c.Binding.Unscheduled && !c.Binding.Removing {

@@ -258,10 +258,10 @@ func (p *scrape) outstanding() {
 		o := status.OutstandingOf(m, spec, s.Conditions)
 		p.gauge(outstanding, float64(p.report.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
 	}
-	for _, c := range p.report.Placements {
+	for c := range p.report.EachClusterResourcePlacement() {
 		export(&c.ObjectMeta, &c.Spec, &c.Status)
 	}
-	for _, c := range p.report.ResourcePlacements {
+	for c := range p.report.EachResourcePlacement() {
 		export(&c.ObjectMeta, &c.Spec, &c.Status)
 	}
 }

@@ -49,12 +49,13 @@ func (h *eventBuilder) leaves() (out []string) {
 	if h.old == nil || h.old.of.Spec == nil || h.stay {
 		return nil
 	}
+	now := lineBuilder{h.builder}.lines()
 	for i, d := range h.old.reader().decisions() {
 		was := h.old.of.Position(d.Cluster, i)
-		if !d.Selected || was < 0 || !h.old.lines[was].selected {
+		if !d.Selected || was < 0 || !h.old.lines.At(was).selected {
 			continue
 		}
-		if at := h.p.Position(d.Cluster, was); at < 0 || !h.lines[at].selected {
+		if at := h.p.Position(d.Cluster, was); at < 0 || !now.At(at).selected {
 			out = append(out, d.Cluster)
 		}
 	}

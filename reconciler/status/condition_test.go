@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // progress returns the status of a cluster on which all conditions up to name are true, except
@@ -79,8 +80,9 @@ func TestPlacementConditionsAggregateThoseOfClusters(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := &builder{Input: Input{Now: time.Unix(1, 0)}, p: &plan.Placement{Spec: &hub.Placement{}, Schedule: test.schedule}}
-			for _, c := range test.clusters {
-				b.lines = append(b.lines, line{statuses: statusesOf(c.Conditions)})
+			b.lines = sharedlist.List[line]{}.Edit(len(test.clusters))
+			for i, c := range test.clusters {
+				b.lines.Set(i, line{statuses: statusesOf(c.Conditions)})
 			}
 			var got []string
 			for _, c := range b.conditions(&api.PlacementStatus{}) {

@@ -37,7 +37,7 @@ func (b *builder) documented(set *conditionSet) {
 			return
 		}
 	}
-	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", tally(b.lines, api.WorkSynchronized).yes)
+	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", lineBuilder{b}.tally(api.WorkSynchronized).yes)
 	set.add(b.prefix()+api.Synchronized, conditionValue{metav1.ConditionTrue, api.SynchronizeSucceeded, text})
 }
 

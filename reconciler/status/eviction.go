@@ -32,7 +32,7 @@ func (m *Memo) evictionObjects(in Input) []*api.ClusterResourcePlacementEviction
 			}
 		}
 	}
-	for _, p := range in.Plan.Placements {
+	for p := range in.Plan.Placements.Values() {
 		for _, e := range p.Record.Evictions {
 			d := declared[e.Name]
 			if e.By == "" && d == nil {

@@ -152,10 +152,16 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 
 // schedulingOf returns the scheduler's input and result for a placement.
 func (r *Report) schedulingOf(name string) (*scheduling, error) {
-	inGit := filter(r.entries, func(e **placementEntry) bool { return (*e).of.Spec != nil }) // the others are being removed
 	nameOf := func(e *placementEntry) string { return e.detail.Placement }
-	if i := slices.IndexFunc(inGit, func(e *placementEntry) bool { return nameOf(e) == name }); i >= 0 {
-		return &inGit[i].scheduling, nil
+	var inGit []*placementEntry // the others are being removed
+	for e := range r.entries.Values() {
+		if e.of.Spec == nil {
+			continue
+		}
+		if nameOf(e) == name {
+			return &e.scheduling, nil
+		}
+		inGit = append(inGit, e)
 	}
 	err := unknown("placement", name, inGit, nameOf)
 	slices.Sort(err.Exist)

@@ -168,12 +168,12 @@ func ScheduleTrouble(d *Detail, s *api.PlacementStatus) string {
 // PlacementStatuses returns the statuses of all placements in the repository, by name.
 func PlacementStatuses(r *Report) map[string]*api.PlacementStatus {
 	out := map[string]*api.PlacementStatus{}
-	for _, p := range r.Placements {
+	for p := range r.EachClusterResourcePlacement() {
 		if p.DeletionTimestamp == nil {
 			out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
 		}
 	}
-	for _, p := range r.ResourcePlacements {
+	for p := range r.EachResourcePlacement() {
 		if p.DeletionTimestamp == nil {
 			out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
 		}

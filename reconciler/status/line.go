@@ -1,6 +1,7 @@
 package status
 
 import (
+	"iter"
 	"reflect"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // A line is what a report keeps of a placement on one cluster. All else that it says of the cluster is made from the plan when
@@ -22,11 +24,18 @@ type line struct {
 	// transitions are the last changes of its conditions.
 	transitions map[string]ledger.Transition
 	statuses    statuses
+	facts       facts
 	selected    bool
 }
 
 // statuses are the statuses of the conditions of summedUp, two bits for each; zero for a condition that is missing.
 type statuses uint16
+
+const (
+	isTrue statuses = 1 + iota
+	isFalse
+	isUnknown
+)
 
 // summedUp are the types of conditions that a placement sums up over its clusters.
 var summedUp = []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available, api.DiffReported}
@@ -39,11 +48,11 @@ func statusesOf(conditions []metav1.Condition) (out statuses) {
 		}
 		switch c.Status {
 		case metav1.ConditionTrue:
-			out |= 1 << (2 * i)
+			out |= isTrue << (2 * i)
 		case metav1.ConditionFalse:
-			out |= 2 << (2 * i)
+			out |= isFalse << (2 * i)
 		case metav1.ConditionUnknown:
-			out |= 3 << (2 * i)
+			out |= isUnknown << (2 * i)
 		}
 	}
 	return out
@@ -52,20 +61,20 @@ func statusesOf(conditions []metav1.Condition) (out statuses) {
 // anyUntrue reports whether a condition is false or unknown.
 func (s statuses) anyUntrue() bool { return s&0xaaaa != 0 }
 
-// isTrue reports whether the condition of a type in summedUp is true.
-func (s statuses) isTrue(typ string) bool { return s>>(2*slices.Index(summedUp, typ))&3 == 1 }
+// of returns the status of the condition of a type in summedUp; zero if it is missing.
+func (s statuses) of(typ string) statuses { return s >> (2 * slices.Index(summedUp, typ)) & 3 }
 
 // counts are the numbers of clusters by the status of a condition.
 type counts struct{ yes, no, unknown int }
 
 // tally counts the selected clusters by the status of their condition of a type in summedUp.
-func tally(lines []line, typ string) counts {
+func (l lineBuilder) tally(typ string) counts {
 	shift := 2 * slices.Index(summedUp, typ)
 	var n [4]int
-	for i := range lines {
-		n[lines[i].statuses>>shift&3]++ // lines of clusters that are not selected have no statuses
+	for _, one := range l.lines().All() {
+		n[one.statuses>>shift&3]++ // lines of clusters that are not selected have no statuses
 	}
-	return counts{n[1], n[2], n[3]}
+	return counts{n[isTrue], n[isFalse], n[isUnknown]}
 }
 
 // facts are what a report sums up of a placement on a cluster, beside the statuses of conditions, or finds the cluster by.
@@ -95,27 +104,34 @@ func factsOf(p *plan.Placement, c *plan.OnCluster) (out facts) {
 	return out
 }
 
-// known returns the facts about the clusters of the plan. They are those of the earlier report if the plan for the cluster is the same.
-func (l lineBuilder) known() []facts {
-	b := l.b
-	if b.facts != nil {
-		return b.facts
+// lines returns the lines of the clusters of the plan. At first they have the facts; if the plan for a cluster is the same as in the
+// earlier report, it is the line of that report.
+func (l lineBuilder) lines() *sharedlist.Editor[line] {
+	if l.b.lines != nil {
+		return l.b.lines
 	}
-	b.facts = make([]facts, len(b.p.Clusters))
-	for i, c := range b.p.Clusters {
-		if e := b.earlier; e != nil && i < len(e.facts) && e.of.Clusters[i] == c {
-			b.facts[i] = e.facts[i]
-		} else {
-			b.facts[i] = factsOf(b.p, c)
+	var earlier sharedlist.List[line]
+	if l.b.earlier != nil {
+		earlier = l.b.earlier.lines
+	}
+	l.b.lines = earlier.Edit(len(l.b.p.Clusters))
+	for i, c := range l.b.p.Clusters {
+		if i >= earlier.Len() || l.b.earlier.of.Clusters[i] != c {
+			l.b.lines.Set(i, line{facts: factsOf(l.b.p, c)})
 		}
 	}
-	return b.facts
+	return l.b.lines
+}
+
+// clear removes from a line what it says beside the facts.
+func (l lineBuilder) clear(i int) {
+	l.lines().Set(i, line{facts: l.lines().At(i).facts})
 }
 
 // that returns the clusters with one of some facts.
 func (l lineBuilder) that(are facts) (out []*plan.OnCluster) {
-	for i, f := range l.known() {
-		if f&are != 0 {
+	for i, one := range l.lines().All() {
+		if one.facts&are != 0 {
 			out = append(out, l.b.p.Clusters[i])
 		}
 	}
@@ -132,11 +148,9 @@ type statusChange struct {
 // A lineBuilder makes the lines of a builder.
 type lineBuilder struct{ b *builder }
 
-// follow makes the lines of the clusters, and the changes since the earlier report. A cluster about which nothing has changed
-// keeps its line.
+// follow completes the lines of the clusters, and finds the changes since the earlier report. A cluster about which nothing has
+// changed keeps its line.
 func (l lineBuilder) follow() {
-	l.b.lines = make([]line, len(l.b.p.Clusters))
-	known := l.known()
 	var before *builder
 	if l.b.old != nil && l.b.old.of.Spec != nil {
 		before = l.b.old.reader()
@@ -150,42 +164,46 @@ func (l lineBuilder) follow() {
 		if at < 0 {
 			continue
 		}
-		if known[at]&isSilent != 0 {
+		of := l.lines().At(at).facts
+		if of&isSilent != 0 {
 			l.noteUnanswered(l.b.p.Clusters[at])
 		}
-		if same := l.earlierLine(at, d); same != nil {
-			l.b.lines[at] = *same
+		if same, found := l.earlierLine(at, d); found {
+			l.lines().Set(at, same)
 			continue
 		}
 		change := statusChange{now: l.b.cluster(l.b.p.Clusters[at], d, index(l.b.p.Record.Index))}
 		if before != nil {
 			change.was = l.b.old.statusOn(before, d.Cluster, at)
 		}
-		l.b.lines[at] = line{d.Reason, l.transitionsOn(d.Cluster), statusesOf(change.now.Conditions), true}
+		l.lines().Set(at, line{d.Reason, l.transitionsOn(d.Cluster), statusesOf(change.now.Conditions), of, true})
 		l.b.changes = append(l.b.changes, change)
 	}
 }
 
-// changed returns the positions of the clusters whose status may differ from the earlier report, in order. The lines of all others
-// are copied from that report. If the scheduling decisions are not the same, every position is returned.
+// changed returns the positions of the clusters whose status may differ from the earlier report, in order. All others keep the lines
+// of that report. If the scheduling decisions are not the same, every position is returned.
 func (l lineBuilder) changed(decisions []placement.Decision) []int {
 	e, clusters := l.b.earlier, l.b.p.Clusters
-	if e == nil || !ledger.Identical(decisions, e.of.Schedule.Decisions) || len(e.lines) != len(clusters) || len(e.unanswered) > 0 {
+	if e == nil || !ledger.Identical(decisions, e.of.Schedule.Decisions) || e.lines.Len() != len(clusters) || len(e.unanswered) > 0 {
+		for i := range clusters {
+			l.clear(i)
+		}
 		all := make([]int, len(decisions))
 		for i := range all {
 			all[i] = i
 		}
 		return all
 	}
-	copy(l.b.lines, e.lines)
 	var out []int
 	l.b.stay = true
 	for at, c := range clusters {
-		if e.of.Clusters[at] == c && l.b.facts[at]&isSilent == 0 {
+		if e.of.Clusters[at] == c && l.lines().At(at).facts&isSilent == 0 {
 			continue
 		}
 		name := c.Binding.Cluster
-		l.b.lines[at], l.b.stay = line{}, l.b.stay && e.of.Clusters[at].Binding.Cluster == name
+		l.b.stay = l.b.stay && e.of.Clusters[at].Binding.Cluster == name
+		l.clear(at)
 		i := at
 		if i >= len(decisions) || decisions[i].Cluster != name {
 			i = slices.IndexFunc(decisions, func(d placement.Decision) bool { return d.Cluster == name })
@@ -219,21 +237,18 @@ func (l lineBuilder) transitionsOn(cluster string) map[string]ledger.Transition 
 	return l.b.record.Entry(cluster).Transitions
 }
 
-// earlierLine returns the line of the cluster at a position of the plan in the earlier report if its status is the same; nil
-// otherwise.
-func (l lineBuilder) earlierLine(at int, d placement.Decision) *line {
+// earlierLine returns the line of the cluster at a position of the plan in the earlier report. It is not found if its status may
+// not be the same.
+func (l lineBuilder) earlierLine(at int, d placement.Decision) (of line, found bool) {
 	if l.b.earlier == nil {
-		return nil
+		return line{}, false
 	}
 	was := l.b.earlier.of.Position(d.Cluster, at)
 	if was < 0 || l.b.earlier.of.Clusters[was] != l.b.p.Clusters[at] {
-		return nil
+		return line{}, false
 	}
-	same := &l.b.earlier.lines[was]
-	if !same.selected || same.reason != d.Reason || l.b.earlier.unanswered[d.Cluster] != l.b.unanswered[d.Cluster] {
-		return nil
-	}
-	return same
+	of = l.b.earlier.lines.At(was)
+	return of, of.selected && of.reason == d.Reason && l.b.earlier.unanswered[d.Cluster] == l.b.unanswered[d.Cluster]
 }
 
 // sameClusters reports whether the status of the placement says the same of its clusters as the earlier report, which may be nil.
@@ -241,8 +256,8 @@ func (l lineBuilder) sameClusters() bool {
 	if l.b.old == nil || l.b.old.of.Spec == nil || slices.ContainsFunc(l.b.changes, statusChange.differs) {
 		return false
 	}
-	selected := func(one line) bool { return one.selected }
-	if count(l.b.lines, selected) != count(l.b.old.lines, selected) {
+	selected := func(of line) bool { return of.selected }
+	if count(l.lines().All(), selected) != count(l.b.old.lines.All(), selected) {
 		return false
 	}
 	was := l.b.old.reader()
@@ -274,7 +289,7 @@ func selectedNames(all []placement.Decision) (out []string) {
 	return out
 }
 
-func count[T any](all []T, are func(T) bool) (n int) {
+func count(all iter.Seq2[int, line], are func(line) bool) (n int) {
 	for _, one := range all {
 		if are(one) {
 			n++
@@ -309,17 +324,17 @@ func (e *placementEntry) reader() *builder {
 // reader of the report.
 func (e *placementEntry) statusOn(b *builder, cluster string, guess int) *api.PerClusterPlacementStatus {
 	at := e.of.Position(cluster, guess)
-	if at < 0 || at >= len(e.lines) || !e.lines[at].selected {
+	if at < 0 || at >= e.lines.Len() || !e.lines.At(at).selected {
 		return nil
 	}
-	s := b.cluster(e.of.Clusters[at], placement.Decision{Cluster: cluster, Selected: true, Reason: e.lines[at].reason}, index(e.of.Record.Index))
+	s := b.cluster(e.of.Clusters[at], placement.Decision{Cluster: cluster, Selected: true, Reason: e.lines.At(at).reason}, index(e.of.Record.Index))
 	return &s
 }
 
 // transitions returns the last changes of the conditions of a cluster.
 func (e *placementEntry) transitions(cluster string) map[string]ledger.Transition {
-	if at := e.of.Position(cluster, 0); at >= 0 && at < len(e.lines) {
-		return e.lines[at].transitions
+	if at := e.of.Position(cluster, 0); at >= 0 && at < e.lines.Len() {
+		return e.lines.At(at).transitions
 	}
 	return nil
 }
@@ -335,7 +350,7 @@ func (e *placementEntry) whole(cluster string) *placementEntry {
 			detail.Clusters = append(detail.Clusters, b.clusterDetail(c))
 		}
 		if e.of.Spec != nil {
-			statuses = b.clusters(index(e.of.Record.Index))
+			statuses = b.clusters(index(e.of.Record.Index), nil)
 		}
 	} else if c := e.of.On(cluster); c != nil {
 		detail.Clusters = []ClusterDetail{b.clusterDetail(c)}

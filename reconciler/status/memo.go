@@ -1,6 +1,7 @@
 package status
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // A Memo keeps the reports of unchanged placements and clusters between calls of Build. It
@@ -21,6 +23,7 @@ import (
 type Memo struct {
 	placements map[api.PlacementKey]*placementEntry
 	clusters   map[string]*clusterEntry
+	last       Report // has the lists of the last report, which the next one shares if they are the same
 	evictions  map[string]*api.ClusterResourcePlacementEviction
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
@@ -38,8 +41,7 @@ func NewMemo() *Memo {
 // is being removed. Its objects have nothing about clusters, which is made of the plan and the lines when it is asked for.
 type placementEntry struct {
 	of    *plan.Placement
-	lines []line // of the clusters, in the order of the plan; nil if it is being removed
-	facts []facts
+	lines sharedlist.List[line] // of the clusters, in the order of the plan; empty if it is being removed
 	// unanswered are the reasons why clusters that have not reported yet do not answer.
 	unanswered map[string]string
 	// at is when the report was made, with certain names of conditions. undecided says that nothing was recorded in the ledger yet.
@@ -91,13 +93,13 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 
 // entry returns the report of the placement without runs, and what has changed in the builder.
 func (b *builder) entry() *placementEntry {
-	e := &placementEntry{of: b.p, at: b.Now, conditions: b.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.that(isDrifted)...), facts: lineBuilder{b}.known()}
+	e := &placementEntry{of: b.p, at: b.Now, conditions: b.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.that(isDrifted)...)}
 	if b.p.Spec == nil {
 		b.terminate(e)
 		return e
 	}
 	s := b.status()
-	e.lines, e.unanswered, e.missingSince = b.lines, b.unanswered, b.missingSince()
+	e.lines, e.unanswered, e.missingSince = lineBuilder{b}.lines().List(), b.unanswered, b.missingSince()
 	e.set(b.meta(), b.p.Spec.Spec, s)
 	return e
 }
@@ -213,11 +215,11 @@ func (m *Memo) addEvents(first bool, events []Event) {
 
 // finish drops what is no longer reported, and returns the events.
 func (m *Memo) finish(in Input) []Event {
-	for _, key := range gone(m.placements, in.Plan.Placements, func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
+	for _, key := range gone(m.placements, in.Plan.Placements.Values(), in.Plan.Placements.Len(), func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
 		m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
 		delete(m.placements, key)
 	}
-	for _, name := range gone(m.clusters, in.Plan.Members, func(c *hub.Cluster) string { return c.Name }, strings.Compare) {
+	for _, name := range gone(m.clusters, slices.Values(in.Plan.Members), len(in.Plan.Members), func(c *hub.Cluster) string { return c.Name }, strings.Compare) {
 		m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 		delete(m.clusters, name)
 	}
@@ -231,14 +233,13 @@ func (m *Memo) finish(in Input) []Event {
 	return ledger.AppendEvents(in.Ledger.Events(), added)
 }
 
-// gone returns the keys of known that the list does not have, sorted. known has all items of the
-// list.
-func gone[K comparable, V, T any](known map[K]V, list []T, key func(T) K, compare func(a, b K) int) []K {
-	if len(known) == len(list) {
+// gone returns the keys of known that a list with n items does not have, sorted. known has all items of the list.
+func gone[K comparable, V, T any](known map[K]V, list iter.Seq[T], n int, key func(T) K, compare func(a, b K) int) []K {
+	if len(known) == n {
 		return nil
 	}
 	rest := maps.Clone(known)
-	for _, item := range list {
+	for item := range list {
 		delete(rest, key(item))
 	}
 	return slices.SortedFunc(maps.Keys(rest), compare)

@@ -38,8 +38,17 @@ func renewed(before, after *status.Report) []string {
 	return out
 }
 
-// eachPointer calls do with each item of the lists of pointers in a report.
+// eachPointer calls do with each item of the lists of pointers in a report that was built.
 func eachPointer(r *status.Report, do func(any)) {
+	for p := range r.EachClusterResourcePlacement() {
+		do(p)
+	}
+	for p := range r.EachResourcePlacement() {
+		do(p)
+	}
+	for s := range r.EachPlacementStatus() {
+		do(s)
+	}
 	of := reflect.ValueOf(r).Elem()
 	for i := range of.NumField() {
 		list := of.Field(i)
@@ -105,7 +114,7 @@ func TestPendingConditionKeepsItsTime(t *testing.T) {
 	for range 3 {
 		s.now = s.now.Add(time.Second)
 		r := status.Build(status.Input{Plan: plan.Pending(s.in.InForce), InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.memo})
-		c := r.Placements[0].Status.Conditions[0]
+		c := slices.Collect(r.EachClusterResourcePlacement())[0].Status.Conditions[0]
 		if since.IsZero() {
 			since = c.LastTransitionTime.Time
 		}

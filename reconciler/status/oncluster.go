@@ -215,10 +215,10 @@ func (b *builder) useCommonContent(s *api.PlacementStatus) {
 // common returns the index of the content that all selected clusters hold, empty if they hold none; same
 // is false if they hold different ones.
 func (b *builder) common() (index string, same bool) {
-	first := true
+	first, lines := true, lineBuilder{b}.lines()
 	for i, c := range b.p.Clusters {
 		switch {
-		case !b.lines[i].selected:
+		case !lines.At(i).selected:
 		case first:
 			index, first = b.indexOn(c), false
 		case index != b.indexOn(c):

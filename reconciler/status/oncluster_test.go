@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // noon is the time of the reports in the tests.
@@ -34,7 +35,7 @@ var box = &api.EnvelopeIdentifier{Name: "box", Namespace: "web", Type: api.Resou
 func newBuilder(clusters ...*plan.OnCluster) *builder {
 	p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Key: api.PlacementKey{Name: "web"}}, Clusters: clusters}
 	p.Record = ledger.Placement{Generation: 2, Created: noon.Add(-time.Hour), Index: 3}
-	return &builder{Input: Input{Plan: &plan.Plan{Placements: []*plan.Placement{p}}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon}, p: p}
+	return &builder{Input: Input{Plan: &plan.Plan{Placements: sharedlist.Of(p)}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon}, p: p}
 }
 
 // strategy sets the type of the rollout or of applying.
@@ -258,9 +259,9 @@ func TestExternalRolloutOfAPlacement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(test.clusters...).strategy(api.External, "")
-			b.p.Key.Namespace, b.lines = test.namespace, make([]line, len(test.clusters))
+			b.p.Key.Namespace, b.lines = test.namespace, sharedlist.List[line]{}.Edit(len(test.clusters))
 			for i := range test.clusters[1:] {
-				b.lines[i].selected = true
+				b.lines.Set(i, line{selected: true})
 			}
 			s := api.PlacementStatus{ObservedResourceIndex: "3", SelectedResources: []api.ResourceIdentifier{{Kind: "Namespace"}}}
 			b.useCommonContent(&s)

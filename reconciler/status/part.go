@@ -3,12 +3,15 @@ package status
 import (
 	"iter"
 	"slices"
+	"sort"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // Whole returns the report with what it says of each placement on each cluster, which is made when it is asked for: the
@@ -18,7 +21,7 @@ func (r *Report) Whole() *Report {
 }
 
 // onDemand reports whether what the report says of clusters has to be made.
-func (r *Report) onDemand() bool { return len(r.entries) > 0 && !r.filledIn }
+func (r *Report) onDemand() bool { return r.entries.Len() > 0 && !r.filledIn }
 
 // filled returns the report with what it says of clusters of some placements: of one cluster or, if the name is empty, of all.
 func (r *Report) filled(cluster string, some func(*placementEntry) bool) *Report {
@@ -27,43 +30,107 @@ func (r *Report) filled(cluster string, some func(*placementEntry) bool) *Report
 	}
 	out := *r
 	out.filledIn = true
-	out.Details, out.Placements, out.ResourcePlacements, out.PlacementStatuses = nil, nil, nil, nil
-	for _, e := range r.entries {
+	out.Details = make([]*Detail, 0, r.entries.Len())
+	for e := range r.entries.Values() {
 		if some(e) {
 			e = e.whole(cluster)
 		}
-		out.add(e)
+		out.Details = append(out.Details, e.detail)
+		if e.cluster != nil {
+			out.Placements = append(out.Placements, e.cluster)
+		}
+		if e.namespaced != nil {
+			out.ResourcePlacements = append(out.ResourcePlacements, e.namespaced)
+		}
+		if e.mirror != nil {
+			out.PlacementStatuses = append(out.PlacementStatuses, e.mirror)
+		}
 	}
 	return &out
 }
 
-// add adds the report of a placement.
-func (r *Report) add(e *placementEntry) {
-	r.Details = append(r.Details, e.detail)
-	if e.cluster != nil {
-		r.Placements = append(r.Placements, e.cluster)
+// EachClusterResourcePlacement yields the ClusterResourcePlacements, by name.
+func (r *Report) EachClusterResourcePlacement() iter.Seq[*api.ClusterResourcePlacement] {
+	return objects(r, r.Placements, func(e *placementEntry) *api.ClusterResourcePlacement { return e.cluster })
+}
+
+// EachResourcePlacement yields the ResourcePlacements, by namespace and name.
+func (r *Report) EachResourcePlacement() iter.Seq[*api.ResourcePlacement] {
+	return objects(r, r.ResourcePlacements, func(e *placementEntry) *api.ResourcePlacement { return e.namespaced })
+}
+
+// EachPlacementStatus yields the statuses that are also shown in the placed namespaces, by the names of their placements.
+func (r *Report) EachPlacementStatus() iter.Seq[*api.ClusterResourcePlacementStatus] {
+	return objects(r, r.PlacementStatuses, func(e *placementEntry) *api.ClusterResourcePlacementStatus { return e.mirror })
+}
+
+// objects yields the objects of a kind: those in a list of the report or, if they are made on demand, those that its entries have.
+func objects[T any](r *Report, list []*T, of func(*placementEntry) *T) iter.Seq[*T] {
+	if !r.onDemand() {
+		return slices.Values(list)
 	}
-	if e.namespaced != nil {
-		r.ResourcePlacements = append(r.ResourcePlacements, e.namespaced)
-	}
-	if e.mirror != nil {
-		r.PlacementStatuses = append(r.PlacementStatuses, e.mirror)
+	return func(yield func(*T) bool) {
+		for e := range r.entries.Values() {
+			if o := of(e); o != nil && !yield(o) {
+				return
+			}
+		}
 	}
 }
 
+// lists collects the lists of a report. A list with the same items as that of the report before is the same slice.
+type lists struct {
+	clusters sharedlist.Collector[*api.MemberCluster]
+	details  sharedlist.Collector[*Detail]
+	entries  *sharedlist.Editor[*placementEntry]
+	added    int // entries
+}
+
+// newLists returns empty lists for the report about some placements.
+func newLists(last *Report, of sharedlist.List[*plan.Placement]) *lists {
+	n := 0
+	for p := range of.Values() {
+		if !p.Forget {
+			n++
+		}
+	}
+	return &lists{clusters: sharedlist.Like(last.Clusters), details: sharedlist.Like(last.Details), entries: last.entries.Edit(n)}
+}
+
+// add adds the report of a placement.
+func (l *lists) add(e *placementEntry) {
+	if l.entries.At(l.added) != e {
+		l.entries.Set(l.added, e)
+	}
+	l.added++
+	l.details.Add(e.detail)
+}
+
+// set sets the lists of a report.
+func (l *lists) set(r *Report) {
+	r.Clusters, r.Details, r.entries = l.clusters.Slice(), l.details.Slice(), l.entries.List()
+}
+
 // Each yields the details of all placements one after the other, whole, with the status of the placement; nil for one that was
-// removed from the repository. In memory is one at a time.
+// removed from the repository. The PlacementStatuses are only those that say more of a cluster than its details do: see Refusal.
+// The details of the clusters are valid until the next placement.
 func (r *Report) Each() iter.Seq2[*Detail, *api.PlacementStatus] {
 	return func(yield func(*Detail, *api.PlacementStatus) bool) {
 		statuses := PlacementStatuses(r)
+		var clusters []ClusterDetail
 		for i, d := range r.Details {
 			s := statuses[d.Placement]
 			if r.onDemand() {
-				e := r.entries[i].whole("")
-				d = e.detail
+				e := r.entries.At(i)
+				detail, b := *d, e.reader()
+				clusters = clusters[:0]
+				for _, c := range e.of.Clusters {
+					clusters = append(clusters, b.clusterDetail(c))
+				}
+				detail.Clusters, d = slices.Clip(clusters), &detail
 				if s != nil {
-					is := e.status()
-					s = &is
+					is := *s
+					is.PlacementStatuses, s = b.clusters(index(e.of.Record.Index), e.saysMore), &is
 				}
 			}
 			if !yield(d, s) {
@@ -71,6 +138,18 @@ func (r *Report) Each() iter.Seq2[*Detail, *api.PlacementStatus] {
 			}
 		}
 	}
+}
+
+// saysMore reports whether the status of the cluster at a position says something that its details do not: that the content was
+// refused, or that a placement which only compares has done so.
+func (e *placementEntry) saysMore(at int) bool {
+	is := e.lines.At(at).statuses
+	refused := is.of(api.Overridden) == isFalse || is.of(api.WorkSynchronized) == isFalse || is.of(api.DiffReported) != 0
+	if !refused && is.of(api.Applied) == isFalse {
+		seen := e.of.Clusters[at].Seen()
+		refused = seen == nil || seen.Done
+	}
+	return refused
 }
 
 // OnDemand makes the objects of one placement with the statuses of its clusters. It is immutable.
@@ -82,11 +161,11 @@ func (r *Report) OnDemand(key api.PlacementKey) *OnDemand {
 	if !r.onDemand() {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(r.entries, key, func(e *placementEntry, key api.PlacementKey) int { return e.of.Key.Compare(key) })
-	if !found {
+	i := sort.Search(r.entries.Len(), func(i int) bool { return r.entries.At(i).of.Key.Compare(key) >= 0 })
+	if i == r.entries.Len() || r.entries.At(i).of.Key != key {
 		return nil
 	}
-	return (*OnDemand)(r.entries[i])
+	return (*OnDemand)(r.entries.At(i))
 }
 
 // ClusterResourcePlacement returns the ClusterResourcePlacement; nil if the placement is none.
@@ -154,8 +233,8 @@ func (o *OnDemand) Outline() (out Outline) {
 		if at < 0 {
 			continue
 		}
-		is := e.lines[at].statuses
-		if out.Selected++; is.isTrue(api.Applied) {
+		is := e.lines.At(at).statuses
+		if out.Selected++; is.of(api.Applied) == isTrue {
 			out.Applied++
 		}
 		if out.Problem == "" && is.anyUntrue() {
@@ -188,7 +267,7 @@ type Summary struct {
 func (r *Report) Summaries(i int) iter.Seq[Summary] {
 	return func(yield func(Summary) bool) {
 		if r.onDemand() {
-			p := r.entries[i].of
+			p := r.entries.At(i).of
 			for _, c := range p.Clusters {
 				if detail, held := bareDetail(p, c); !yield(detail.summary(len(held))) {
 					return

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // threeClusters is a report of crp/web on ams and ber, rp/shop/web on ber, and chi, which has nothing.
@@ -225,8 +226,8 @@ func TestHoldersOf(t *testing.T) {
 		return c
 	}
 	web, free := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "free"}
-	r := &Report{plan: &plan.Plan{Placements: []*plan.Placement{
-		{Key: web, Clusters: []*plan.OnCluster{
+	r := &Report{plan: &plan.Plan{Placements: sharedlist.Of(
+		&plan.Placement{Key: web, Clusters: []*plan.OnCluster{
 			bound("ber", nil), bound("ams", nil),
 			bound("removed", func(c *plan.OnCluster) { c.Binding.Removing = true }),
 			bound("unscheduled", func(c *plan.OnCluster) { c.Binding.Unscheduled = true }),
@@ -235,9 +236,9 @@ func TestHoldersOf(t *testing.T) {
 			bound("unknown", func(c *plan.OnCluster) { c.Content = &work.Rendered{} }),
 			bound("yields", func(c *plan.OnCluster) { c.Yielded = []plan.Yielded{{Manifest: one, To: free}} }),
 		}},
-		{Key: free, Clusters: []*plan.OnCluster{bound("yields", nil), bound("ams", nil)}},
-		{Key: api.PlacementKey{Name: "other"}, Clusters: []*plan.OnCluster{bound("failing too", func(c *plan.OnCluster) { c.Err = errors.New("no") })}},
-	}}}
+		&plan.Placement{Key: free, Clusters: []*plan.OnCluster{bound("yields", nil), bound("ams", nil)}},
+		&plan.Placement{Key: api.PlacementKey{Name: "other"}, Clusters: []*plan.OnCluster{bound("failing too", func(c *plan.OnCluster) { c.Err = errors.New("no") })}},
+	)}}
 	holders, unknown := r.HoldersOf(one.ID)
 	if want := []Holder{{"ams", free}, {"ams", web}, {"ber", web}, {"yields", free}}; !slices.Equal(holders, want) {
 		t.Errorf("%v\nwant %v", holders, want)

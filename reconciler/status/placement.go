@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // A builder builds the status of one placement.
@@ -30,8 +31,7 @@ type builder struct {
 	// made is the report about whose clusters the builder is asked; nil while it makes one.
 	made *placementEntry
 
-	lines []line
-	facts []facts // nil until they are asked for
+	lines *sharedlist.Editor[line] // nil until they are asked for
 	// stay says that the clusters are those of the earlier report, with the same decisions.
 	stay bool
 	// unanswered are the reasons why clusters that have not reported yet do not answer.
@@ -114,7 +114,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	set := b.newConditionSet("")
 	set.add(b.prefix()+api.Scheduled, b.scheduled())
 	for _, typ := range b.expected() {
-		count := tally(b.lines, typ)
+		count := lineBuilder{b}.tally(typ)
 		if count == (counts{}) {
 			break
 		}
@@ -167,16 +167,19 @@ func (b *builder) overridden() bool {
 	})
 }
 
-// clusters returns an entry for each selected cluster, in the scheduler's order, then one
-// without a name for each missing cluster.
-func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
+// clusters returns an entry for each selected cluster in the scheduler's order, then one without a name for each missing cluster.
+// wanted says of which clusters there are entries, by their positions in the plan; nil means of all.
+func (b *builder) clusters(index string, wanted func(at int) bool) []api.PerClusterPlacementStatus {
 	decisions := b.decisions()
-	out := make([]api.PerClusterPlacementStatus, 0, len(decisions))
+	var out []api.PerClusterPlacementStatus
+	if wanted == nil {
+		out = make([]api.PerClusterPlacementStatus, 0, len(decisions))
+	}
 	for i, d := range decisions {
 		if !d.Selected {
 			continue
 		}
-		if at := b.p.Position(d.Cluster, i); at >= 0 {
+		if at := b.p.Position(d.Cluster, i); at >= 0 && (wanted == nil || wanted(at)) {
 			out = append(out, b.cluster(b.p.Clusters[at], d, index))
 		}
 	}

@@ -95,7 +95,7 @@ func TestClustersOfAPlacement(t *testing.T) {
 			b := newBuilder(assigned("east", nil), assigned("west", nil))
 			test.change(b.p)
 			var got []string
-			for _, c := range b.clusters("3") {
+			for _, c := range b.clusters("3", nil) {
 				got = append(got, c.ClusterName+": "+c.Conditions[0].Message)
 				if want := c.ClusterName != ""; (c.Conditions[0].Status == metav1.ConditionTrue) != want || (c.ObservedResourceIndex == "3") != want {
 					t.Errorf("status of %q: %+v", c.ClusterName, c)
@@ -291,7 +291,7 @@ func TestDocumentedConditions(t *testing.T) {
 				b.p.Schedule = placement.Outcome{Wanted: 1, Decisions: []placement.Decision{{Cluster: "east", Reason: `not "east"`}}}
 			}
 			s := b.status()
-			if got := scheduled(b.clusters("3")[0].Conditions); got != test.onCluster {
+			if got := scheduled(b.clusters("3", nil)[0].Conditions); got != test.onCluster {
 				t.Errorf("on the cluster:\n%s\nwant\n%s", got, test.onCluster)
 			}
 			if got := scheduled(s.Conditions); got != test.onPlacement {

@@ -161,7 +161,7 @@ type unplacedObjects struct {
 // stagedObjects adds the staged update runs and approval requests to a report.
 func (m *Memo) stagedObjects(in Input, r *Report) {
 	var seenRuns, seenRequests = map[objectName]bool{}, map[objectName]bool{}
-	for _, e := range r.entries {
+	for e := range r.entries.Values() {
 		for _, o := range e.runs {
 			seenRuns[objectName{o.Namespace, o.Name}] = true
 		}

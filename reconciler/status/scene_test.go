@@ -239,8 +239,30 @@ func (s *scene) turn() {
 			s.t.Errorf("outline of %s: %+v, want that of its status: %+v", p.Name, is, want)
 		}
 	}
+	if got, want := judged(built), judged(s.report); got != want {
+		s.t.Errorf("one after the other, placements are judged as\n%s\nand all together as\n%s", got, want)
+	}
 	s.watched(built)
 	s.built = built
+}
+
+// judged returns what summaries say of the placements of a report.
+func judged(r *status.Report) string {
+	var out strings.Builder
+	members := status.MemberStatesOf(r)
+	for _, goal := range []status.Goal{status.ToBeAvailable, status.ToBeApplied} {
+		judge := status.NewJudge(r, goal)
+		for d, s := range r.Each() {
+			tally, verdicts := judge.Placement(d, s)
+			on := status.PerCluster(s)
+			fmt.Fprintln(&out, d.Placement, tally, on[""] != nil, status.ScheduleTrouble(d, s))
+			for i, c := range d.Clusters {
+				c.Hold = nil // each has its own
+				fmt.Fprintf(&out, "  %+v: %s %+v %s\n", c, status.StateOf(&c, on[c.Cluster], members), verdicts[i], status.FailureOf(&c, on[c.Cluster]))
+			}
+		}
+	}
+	return out.String()
 }
 
 // watched checks that a placement is another object than in the report before exactly if it says something else, also of clusters.
@@ -248,12 +270,12 @@ func (s *scene) watched(now *status.Report) {
 	s.t.Helper()
 	before := map[string]*api.ClusterResourcePlacement{}
 	if s.built != nil {
-		for i, p := range s.built.Placements {
+		for i, p := range slices.Collect(s.built.EachClusterResourcePlacement()) {
 			before[p.Name] = p
 			before["whole "+p.Name] = s.built.Whole().Placements[i]
 		}
 	}
-	for i, p := range now.Placements {
+	for i, p := range slices.Collect(now.EachClusterResourcePlacement()) {
 		was, whole := before[p.Name], now.Whole().Placements[i]
 		if was != nil && (was == p) != equality.Semantic.DeepEqual(whole, before["whole "+p.Name]) {
 			s.t.Errorf("%s is another object: %v; it said\n%s\nand says\n%s", p.Name, was != p, s.yaml(before["whole "+p.Name]), s.yaml(whole))

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // Input is everything that a report depends on. Build changes nothing but the Memo.
@@ -72,11 +73,12 @@ type Report struct {
 	At     time.Time
 	Source Source
 	Fleet  protocol.Fleet // identifies what the fleet owns on members
-	// Placements and ResourcePlacements are sorted by namespace and name.
+	// Placements and ResourcePlacements are sorted by namespace and name. A report that was built has none of them until Whole, Only
+	// or On make what they say of clusters; EachClusterResourcePlacement and EachResourcePlacement are for every report.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
 	// PlacementStatuses are the statuses that are also shown in the placed namespaces, in the
-	// order of Placements.
+	// order of Placements. EachPlacementStatus is for every report.
 	PlacementStatuses []*api.ClusterResourcePlacementStatus `json:"Statuses"`
 	Clusters          []*api.MemberCluster                  // by name
 	Details           []*Detail                             // what a placement's status has no field for
@@ -100,7 +102,7 @@ type Report struct {
 	Declared map[api.ID]ledger.Declared `json:"-"`
 
 	// entries are the reports of the placements, in the order of Details. filledIn says that the objects have what entries make on demand.
-	entries  []*placementEntry
+	entries  sharedlist.List[*placementEntry]
 	filledIn bool
 	plan     *plan.Plan
 }
@@ -210,33 +212,31 @@ func Build(in Input) *Report {
 		in.Memo = NewMemo()
 	}
 	in.Memo.setEarlierEvents(in.Ledger.Events())
-	n := len(in.Plan.Placements)
 	r := &Report{
 		At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), InForce: in.InForce, Declared: in.Ledger.Declared(), Suspensions: suspensions(in),
-		plan: in.Plan, Details: make([]*Detail, 0, n), entries: make([]*placementEntry, 0, n),
-	}
-	if n > 0 {
-		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
+		plan: in.Plan,
 	}
 	if in.InForce != nil {
 		r.Source.Warnings = append(slices.Clip(in.InForce.Warnings), in.Plan.Warnings...)
 	}
+	lists := newLists(&in.Memo.last, in.Plan.Placements)
 	for _, c := range in.Plan.Members {
-		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
+		lists.clusters.Add(in.Memo.cluster(c, in))
 	}
-	for _, p := range in.Plan.Placements {
+	for p := range in.Plan.Placements.Values() {
 		if p.Forget {
 			continue // completely removed
 		}
 		e := in.Memo.placement(in, p)
-		r.entries = append(r.entries, e)
-		r.add(e)
+		lists.add(e)
 		r.Drifts = append(r.Drifts, e.drifts...)
 		if e.changed != nil { // an entry of an earlier report is read concurrently and never changed
 			r.Transitions = append(r.Transitions, e.changed...)
 			e.changed = nil // transitions are reported once
 		}
 	}
+	lists.set(r)
+	in.Memo.last = Report{Clusters: r.Clusters, Details: r.Details, entries: r.entries}
 	in.Memo.stagedObjects(in, r)
 	r.Evictions = in.Memo.evictionObjects(in)
 	r.Events = in.Memo.finish(in)
@@ -267,10 +267,10 @@ func (b *builder) detail() *Detail {
 		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
 		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
-	updated := count(lineBuilder{b}.known(), func(f facts) bool { return f&isUpdated != 0 })
 	if p.Spec == nil {
 		return d
 	}
+	updated := count(lineBuilder{b}.lines().All(), func(of line) bool { return of.facts&isUpdated != 0 })
 	d.UpdateRun, d.FailedContent = updateRun(b.Input, p), failedContent(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {

@@ -90,11 +90,10 @@ func (r *Report) trace(w *work.Work, m *work.Manifest, cluster string) *Trace {
 			t.Drift = d
 		}
 	}
-	i := slices.IndexFunc(r.plan.Placements, func(p *plan.Placement) bool { return p.Key == w.Placement })
-	if i < 0 {
+	p := r.plan.Placement(w.Placement)
+	if p == nil {
 		return t
 	}
-	p := r.plan.Placements[i]
 	if p.Spec != nil {
 		t.PlacementOrigin = p.Spec.Origin.String()
 	}
@@ -214,7 +213,7 @@ func (r *Report) HoldersOf(id api.ID) (holders []Holder, unknown []string) {
 		return nil, nil
 	}
 	is := func(m *work.Manifest) bool { return m.ID == id }
-	for _, p := range r.plan.Placements {
+	for p := range r.plan.Placements.Values() {
 		before, failed := len(holders), []string(nil)
 		for _, c := range p.Clusters {
 			switch {
@@ -241,7 +240,7 @@ func (r *Report) PlacedDigest() string {
 		return ""
 	}
 	h := sha256.New()
-	for _, p := range r.plan.Placements {
+	for p := range r.plan.Placements.Values() {
 		fmt.Fprintln(h, p.Key)
 		for _, c := range p.Clusters {
 			if scheduled(c) {

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
 // The state of an object is what the member reported about it; an object that a complete report
@@ -125,7 +126,7 @@ func TestPlacedDigest(t *testing.T) {
 	digest := func(change func(p *plan.Placement)) string {
 		p := newBuilder(assigned("east", done()), assigned("west", nil)).p
 		change(p)
-		return (&Report{plan: &plan.Plan{Placements: []*plan.Placement{p}}}).PlacedDigest()
+		return (&Report{plan: &plan.Plan{Placements: sharedlist.Of(p)}}).PlacedDigest()
 	}
 	first := digest(func(*plan.Placement) {})
 	for name, test := range map[string]struct {

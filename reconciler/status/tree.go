@@ -57,13 +57,18 @@ const (
 // or on one if cluster is not empty. The error is an *UnknownError if one of them does not
 // exist. A deleted placement has a tree until it is removed from all clusters.
 func (r *Report) Tree(name, cluster string) (*Tree, error) {
-	i := slices.IndexFunc(r.entries, func(e *placementEntry) bool { return e.detail.Placement == name })
-	if i < 0 {
+	var entry *placementEntry
+	for e := range r.entries.Values() {
+		if e.detail.Placement == name {
+			entry = e
+		}
+	}
+	if entry == nil {
 		_, err := r.schedulingOf(name)
 		return nil, err
 	}
-	p := r.entries[i].of
-	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.entries[i].detail.Origin, UpdateRun: r.entries[i].detail.UpdateRun, Clusters: []TreeCluster{}}
+	p := entry.of
+	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: entry.detail.Origin, UpdateRun: entry.detail.UpdateRun, Clusters: []TreeCluster{}}
 	for _, c := range p.Clusters {
 		if cluster == "" || cluster == c.Binding.Cluster {
 			of := treeCluster(c)

@@ -23,7 +23,7 @@ func (i *inspector) clusters() {
 	}
 	for n, c := range i.Clusters {
 		selects := func(p *plan.Placement) bool { return p.On(c.Name) != nil || reserves(p, i.plan.Clusters[n]) }
-		if !slices.ContainsFunc(i.plan.Placements, selects) {
+		if !slices.ContainsFunc(slices.Collect(i.plan.Placements.Values()), selects) {
 			i.warn(c.Origin, "", "no placement selects the cluster "+c.Name)
 		}
 	}
@@ -48,7 +48,7 @@ type source struct{ path, kustomization string }
 // object is selected.
 func (i *inspector) files() {
 	placed := map[*api.Object]bool{}
-	for _, p := range i.plan.Placements {
+	for p := range i.plan.Placements.Values() {
 		if p.Selection.Invalid != "" {
 			return // its selection is unknown
 		}

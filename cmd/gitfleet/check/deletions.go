@@ -41,7 +41,7 @@ func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 // unclearFindings returns a warning for each new placement that may be a renamed one.
 func unclearFindings(o *forecast.Forecast) []finding {
 	var out []finding
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		if p.Spec != nil && p.Unclear != "" {
 			out = append(out, finding{problem.Problem{Origin: p.Spec.Origin, Severity: problem.Warning, Message: p.Unclear}, ambiguousRename})
 		}

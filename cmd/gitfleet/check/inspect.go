@@ -46,7 +46,7 @@ func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
 	if len(s.Placements) > 0 {
 		i.overrides()
 	}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		i.placement(pl)
 	}
 	for _, w := range p.Warnings {

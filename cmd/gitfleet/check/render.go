@@ -137,7 +137,7 @@ func (r *renderer) clusters(p *plan.Plan) ([]string, error) {
 
 // invalid reports placements that select nothing since they are invalid.
 func (r *renderer) invalid(p *plan.Plan) {
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Selection.Invalid != "" {
 			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Origin, pl.Key, pl.Selection.Invalid))
 		}
@@ -160,7 +160,7 @@ func (r *renderer) finish(p *plan.Plan) error {
 // are applied.
 func (r *renderer) section(p *plan.Plan, cluster string) error {
 	fmt.Fprintf(r.out, "# cluster %s\n", cluster)
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		for _, c := range pl.Clusters {
 			if c.Binding.Cluster != cluster {
 				continue

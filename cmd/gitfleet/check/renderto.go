@@ -83,7 +83,7 @@ func (r *renderer) write(to destination, name string, clusters []string, p *plan
 // files returns the files of a cluster by name, and whether all of its content could be rendered.
 func (r *renderer) files(p *plan.Plan, cluster string) (files map[string][]byte, complete bool, err error) {
 	files, complete = map[string][]byte{}, true
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if pl.Spec.Spec.Strategy.ReportsDiff() {
 			continue // its objects are compared and never written
 		}

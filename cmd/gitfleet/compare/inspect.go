@@ -169,7 +169,7 @@ func (d *diffCommand) find(p *plan.Plan) (err error) {
 		return err
 	}
 	var names []string
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		names = append(names, pl.Key.String())
 	}
 	name, err := lookup.Placement(d.wanted, names)
@@ -230,7 +230,7 @@ func changeOf(x member.Change) diffChange {
 // document begins the output with the placements and clusters for which nothing can be decided.
 func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Notes: []string{}, Problems: []string{}, Clusters: []diffCluster{}}
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if d.placement != (api.PlacementKey{}) && d.placement != pl.Key {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -127,10 +128,10 @@ func TestFind(t *testing.T) {
 // are compared.
 func TestProblemsOfPlacements(t *testing.T) {
 	s := snapshot(t, "place web of web\n")
-	p := &plan.Plan{Placements: []*plan.Placement{
-		{Key: api.PlacementKey{Name: "web"}, InternalError: "planning panicked"},
-		{Key: api.PlacementKey{Name: "old"}, Clusters: []*plan.OnCluster{waitingOn("ams", "an update run"), waitingOn("ber", "an update run")}},
-	}}
+	p := &plan.Plan{Placements: sharedlist.Of(
+		&plan.Placement{Key: api.PlacementKey{Name: "web"}, InternalError: "planning panicked"},
+		&plan.Placement{Key: api.PlacementKey{Name: "old"}, Clusters: []*plan.OnCluster{waitingOn("ams", "an update run"), waitingOn("ber", "an update run")}},
+	)}
 	for name, test := range map[string]struct {
 		d    diffCommand
 		want []string

@@ -145,7 +145,7 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 		}
 	}
 	open := offline.UnknownSelections(o.Plan)
-	for _, p := range o.Plan.Placements {
+	for p := range o.Plan.Placements.Values() {
 		for _, c := range p.Clusters {
 			if a.cluster == "" || a.cluster == c.Binding.Cluster {
 				add(c.Content.Manifests)

@@ -16,7 +16,7 @@ func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 	open := map[api.PlacementKey]bool{}
 	for before := -1; before < len(open); {
 		before = len(open)
-		for _, pl := range p.Placements {
+		for pl := range p.Placements.Values() {
 			policy := pl.Spec.Spec.Policy
 			looks := func(name string) bool { return open[api.PlacementKey{Namespace: pl.Key.Namespace, Name: name}] }
 			if lacksProperty(p.Clusters, placement.ReferencedProperties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
@@ -30,7 +30,7 @@ func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 // PrintUnknownSelections lists the placements whose selection is only a guess.
 func PrintUnknownSelections(w io.Writer, p *plan.Plan) {
 	open := UnknownSelections(p)
-	for _, pl := range p.Placements {
+	for pl := range p.Placements.Values() {
 		if open[pl.Key] {
 			fmt.Fprintf(w, "%s: the selection of %s depends on properties that not every MemberCluster declares; provide them with --clusters\n", pl.Spec.Origin, pl.Key)
 		}

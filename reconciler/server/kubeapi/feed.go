@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -92,9 +93,9 @@ func (s placed[T, P]) Object() *store.Object {
 
 // placementSources returns the sorted sources of objects about placements. What an object says of clusters is made from this
 // report from now on, also if it was published before.
-func placementSources[T any, P typed[T]](a *API, r *status.Report, objects []P, of func(*metav1.ObjectMeta) api.PlacementKey, make func(*status.OnDemand) P) []store.Source {
+func placementSources[T any, P typed[T]](a *API, r *status.Report, objects iter.Seq[P], of func(*metav1.ObjectMeta) api.PlacementKey, make func(*status.OnDemand) P) []store.Source {
 	out := a.space[:0]
-	for _, o := range objects {
+	for o := range objects {
 		source := a.made[o]
 		if source == nil {
 			source = placed[T, P]{reported[T, P]{o}, &onDemand{}, make}
@@ -119,10 +120,15 @@ func (a *API) publishPlacements(r *status.Report) {
 	inNamespace := func(m *metav1.ObjectMeta) api.PlacementKey {
 		return api.PlacementKey{Namespace: m.Namespace, Name: m.Name}
 	}
-	a.store.Replace(clusterPlacements.storeKey(), placementSources(a, r, r.Placements, named, (*status.OnDemand).ClusterResourcePlacement))
-	a.store.Replace(placements.storeKey(), placementSources(a, r, r.ResourcePlacements, inNamespace, (*status.OnDemand).ResourcePlacement))
-	a.store.Replace(placementStatuses.storeKey(), placementSources(a, r, r.PlacementStatuses, named, (*status.OnDemand).PlacementStatus))
-	if len(a.made) > len(r.Placements)+len(r.ResourcePlacements)+len(r.PlacementStatuses) {
+	objects := 0
+	replace := func(key schema.GroupVersionResource, sources []store.Source) {
+		objects += len(sources)
+		a.store.Replace(key, sources)
+	}
+	replace(clusterPlacements.storeKey(), placementSources(a, r, r.EachClusterResourcePlacement(), named, (*status.OnDemand).ClusterResourcePlacement))
+	replace(placements.storeKey(), placementSources(a, r, r.EachResourcePlacement(), inNamespace, (*status.OnDemand).ResourcePlacement))
+	replace(placementStatuses.storeKey(), placementSources(a, r, r.EachPlacementStatus(), named, (*status.OnDemand).PlacementStatus))
+	if len(a.made) > objects {
 		maps.DeleteFunc(a.made, func(_ any, s store.Source) bool { return s.(interface{ in() int }).in() != a.published })
 	}
 }
