@@ -49,7 +49,6 @@ func (r *orderRun) adoptFleet(o Order) (string, error) {
 		r.ledger.Adopt(protocol.Adoption{Cluster: name, ID: all[0].ID, By: by, At: r.now})
 		r.record(history.Adopted, ledger.Subject{Cluster: name}, by, "what fleet "+id+" has there")
 	}
-	r.cfg.Log.Info("fleet adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", by)
 	return fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", ")), nil
 }
 

@@ -66,7 +66,6 @@ func (r *orderRun) approve(o Order) (string, error) {
 	r.ledger.SetPlacement(key, next)
 	what := fmt.Sprintf("%s of stage %s of update run %s", map[bool]string{true: "the beginning", false: "the end"}[before], o.Stage, run.Name)
 	r.record(event, subject, o.By, strings.TrimSuffix(what+": "+reason, ": "))
-	r.cfg.Log.Info("stage of an update run "+verb, "placement", key.String(), "request", name, "by", o.By, "reason", reason)
 	return what + " of " + key.String() + " is " + verb, nil
 }
 
@@ -157,6 +156,5 @@ func (r *orderRun) resumeContent(o Order) (string, error) {
 	}
 	r.ledger.SetPlacement(key, next)
 	r.record(history.Proceeded, subject, o.By, "the content of update run "+name+" runs again: "+reason)
-	r.cfg.Log.Info("failed content runs again", "placement", key.String(), "run", name, "by", o.By, "reason", reason)
 	return "the content of update run " + name + " of " + key.String() + " runs again", nil
 }

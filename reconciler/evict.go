@@ -51,7 +51,6 @@ func (r *orderRun) evict(o Order) (string, error) {
 	next.Evictions = append(next.Evictions, placement.Eviction{Name: name, Cluster: subject.Cluster, By: strings.TrimSpace(o.By), Reason: reason, At: r.now})
 	r.ledger.SetPlacement(key, next)
 	r.record(history.Evicted, subject, o.By, reason)
-	r.cfg.Log.Info("eviction ordered", "placement", key.String(), "cluster", subject.Cluster, "name", name, "by", o.By, "reason", reason)
 	return fmt.Sprintf("the eviction %s of %s from %s is ordered", name, key, subject.Cluster), nil
 }
 

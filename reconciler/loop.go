@@ -196,21 +196,18 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	}
 	for _, s := range r.ledger.ExpiredSuspensions(now) {
 		r.ledger.Resume(s.Subject, now)
-		r.planned = append(r.planned, userEntry(history.Ended, s.Subject, s.By, "it was "+s.String()))
-		r.cfg.Log.Info("suspension ended", "effect", s.Effect.Verb(), "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
+		r.planned = append(r.planned, userAction(history.Ended, s.Subject, s.By, "it was "+s.String()))
 	}
 	start := r.cfg.Now()
 	p := r.makePlan(now)
 	r.traceCommit(start)
 	r.logPanics(p)
-	all := planOccurrences(p, r.ledger, r.inForce.Commit)
-	r.cfg.Metrics.count(all)
-	r.planned = append(r.planned, entriesOf(all)...)
+	r.planned = append(r.planned, planOccurrences(p, r.ledger, r.inForce.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt, r.firstPlan = false, false
 	saved := !r.ledger.Urgent() || r.save()
 	if saved {
-		r.cfg.Record(r.planned...)
+		publish(r.cfg, r.planned...)
 		r.planned = nil
 		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
 	}
@@ -351,7 +348,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		r.inForceSeenAt = now
 	}
 	if r.ledger.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
-		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
+		publish(r.cfg, occurrence{Entry: commitEntry(history.InForce, l.commit, "")})
 		r.untraced = now
 	}
 	r.ledger.SetInForce(l.commit.Hash)

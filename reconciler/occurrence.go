@@ -17,8 +17,8 @@ import (
 )
 
 // An occurrence is something that has happened to a placement, or to a placement on a cluster. Occurrences are derived from the
-// ledger before and after a plan or an observation, so that nothing is recorded twice, also after a restart. The history, the
-// metrics of rollouts and the traces of commits are written from them.
+// ledger before and after a plan or an observation, so that nothing is recorded twice, also after a restart, and from what users
+// order. The history, the metrics of rollouts, the traces of commits and log lines are written from them; see publish.
 type occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
@@ -104,14 +104,16 @@ func rolloutOccurrences(pl *plan.Placement, record *ledger.Placement) (all []occ
 	started := !is.RolloutStarted.Equal(was.RolloutStarted)
 	finished := !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero())
 	nothing := finished && pl.Assigned == 0 // the policy asks for no cluster
+	of := history.Entry{Placement: pl.Key.String()}
 	if started && !nothing {
-		all = append(all, occurrence{rollout: rolloutStarted})
+		all = append(all, occurrence{Entry: of, rollout: rolloutStarted})
 	}
 	if finished && !nothing {
-		all = append(all, occurrence{rollout: rolloutFinished, took: max(0, is.RolloutFinished.Sub(is.RolloutStarted))})
+		all = append(all, occurrence{Entry: of, rollout: rolloutFinished, took: max(0, is.RolloutFinished.Sub(is.RolloutStarted))})
 	}
 	if len(is.Stops) > 0 && len(was.Stops) == 0 {
-		all = append(all, occurrence{rollout: rolloutStopped})
+		of.Cluster = clustersOf(is.Stops)
+		all = append(all, occurrence{Entry: of, rollout: rolloutStopped})
 	}
 	return all
 }
@@ -308,12 +310,11 @@ func stagesOf(e *ledger.Entry) reachedStages {
 	return p
 }
 
-// clusterEntries returns the changes of a member cluster, from its records before and after a probe.
-func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
+// clusterOccurrences returns the changes of a member cluster, from its records before and after a probe.
+func clusterOccurrences(name string, was, is *ledger.Cluster) (out []occurrence) {
 	denied := is.Denied()
-	var out []history.Entry
 	if is != nil && !is.Restored.At.IsZero() && (was == nil || !was.Restored.Equal(is.Restored)) {
-		out = append(out, history.Entry{Time: is.Restored.At, Kind: history.Member, Event: history.Restored, Cluster: name, Message: is.Restored.Why})
+		out = append(out, occurrence{Entry: history.Entry{Time: is.Restored.At, Kind: history.Member, Event: history.Restored, Cluster: name, Message: is.Restored.Why}})
 	}
 	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
 		return out
@@ -329,7 +330,7 @@ func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	default:
 		e.Event = history.Ready
 	}
-	return append(out, e)
+	return append(out, occurrence{Entry: e})
 }
 
 // foldAndRecord folds one observation, and records the changes in the history.
@@ -338,9 +339,9 @@ func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bo
 		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
 		news := r.ledger.Fold(o)
 		if why := r.ledger.Refusal(s.cluster); why != "" && why != refusal {
-			r.cfg.Record(history.Entry{Time: r.ledger.Cluster(s.cluster).At, Kind: history.Member, Event: history.Foreign, Cluster: s.cluster, Message: why})
+			publish(r.cfg, occurrence{Entry: history.Entry{Time: r.ledger.Cluster(s.cluster).At, Kind: history.Member, Event: history.Foreign, Cluster: s.cluster, Message: why}})
 		}
-		r.cfg.Record(clusterEntries(s.cluster, was, r.ledger.Cluster(s.cluster))...)
+		publish(r.cfg, clusterOccurrences(s.cluster, was, r.ledger.Cluster(s.cluster))...)
 		return news
 	}
 	record := r.ledger.Placement(s.placement)
@@ -350,10 +351,7 @@ func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bo
 	was := record.Entry(s.cluster)
 	news := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
-	all := progress(s.placement, record, was, is)
-	r.cfg.Metrics.count(all)
-	traceProgress(r.cfg.Traces, all)
-	r.cfg.Record(entriesOf(all)...)
+	publish(r.cfg, progress(s.placement, record, was, is)...)
 	if is != was {
 		for _, d := range is.Seen.Deleted(was.Seen) {
 			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
@@ -362,8 +360,8 @@ func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bo
 	return news
 }
 
-// userEntry returns the entry of a user's action, or of its end.
-func userEntry(event history.Event, s ledger.Subject, by, message string) history.Entry {
+// userAction returns a user's action, or its end.
+func userAction(event history.Event, s ledger.Subject, by, message string) occurrence {
 	e := history.Entry{Kind: history.Action, Event: event, Cluster: s.Cluster, By: by, Message: message}
 	if s.Placement != (api.PlacementKey{}) {
 		e.Placement = s.Placement.String()
@@ -371,5 +369,5 @@ func userEntry(event history.Event, s ledger.Subject, by, message string) histor
 	if s.Object != (api.ID{}) {
 		e.Object = s.Object.String()
 	}
-	return e
+	return occurrence{Entry: e}
 }

@@ -147,7 +147,7 @@ func (r *Reconciler) order(ctx context.Context, o Order, do func(*orderRun, Orde
 type orderRun struct {
 	*Reconciler
 	now     time.Time
-	actions []history.Entry // of users
+	actions []occurrence // of users
 	// loadNewest says that the newest commit is to be loaded again.
 	loadNewest bool
 }
@@ -173,7 +173,7 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 		r.loadAgain(ctx)
 	}
 	if !done || r.save() {
-		r.cfg.Record(run.actions...)
+		publish(r.cfg, run.actions...)
 		return
 	}
 	undo()
@@ -191,9 +191,9 @@ func (r *Reconciler) sendAnswers() {
 	r.answered = nil
 }
 
-// record adds an action of a user to the history, once the ledger is saved.
+// record records an action of a user, which is published once the ledger is saved.
 func (r *orderRun) record(event history.Event, s ledger.Subject, by, message string) {
-	r.actions = append(r.actions, userEntry(event, s, by, message))
+	r.actions = append(r.actions, userAction(event, s, by, message))
 }
 
 const longestText = 500

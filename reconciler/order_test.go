@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -289,6 +290,8 @@ func TestOrdersNeedASavedLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newOrdered(t)
 			test.prepare(c)
+			var logged strings.Builder
+			c.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 			done := make(chan answer, 1)
 			c.runOrders(t.Context(), []queuedOrder{{Order: Order{Subject: "crp/web", Reason: "INC-1", By: "ada"}, do: (*orderRun).suspend, done: done}}, c.now)
 			if len(done) > 0 {
@@ -300,6 +303,9 @@ func TestOrdersNeedASavedLedger(t *testing.T) {
 			}
 			if _, suspended := c.ledger.Suspension(ledger.Subject{Placement: web}); suspended != test.suspended {
 				t.Errorf("suspended: %t", suspended)
+			}
+			if strings.Contains(logged.String(), "msg=suspended") != test.suspended {
+				t.Errorf("logged: %s", logged.String())
 			}
 		})
 	}

@@ -141,8 +141,8 @@ type Reconciler struct {
 	faults     map[api.PlacementKey]string
 	// deleted are the reported deletions without an event yet.
 	deleted []status.Deleted
-	// planned are history entries of plans that are not saved yet.
-	planned []history.Entry
+	// planned is what happens by plans that are not saved yet.
+	planned []occurrence
 	// answered are the orders whose answers wait for the end of the turn.
 	answered []queuedOrder
 	// last is the time of the last turn, due the latest time of the next one, and saveBy the time at which observations

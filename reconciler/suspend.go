@@ -34,13 +34,10 @@ func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event histo
 	}
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: r.now, Until: until, Overrun: o.Overrun}
 	r.ledger.Suspend(s)
-	log := r.cfg.Log.With("subject", subject.String(), "by", by)
 	if !until.IsZero() {
 		reason += ", until " + until.UTC().Format(time.RFC3339)
-		log = log.With("until", until)
 	}
 	r.record(event, subject, by, reason)
-	log.Info(subject.Effect.Verb(), "reason", s.Reason)
 	return subject.String() + " is " + s.String(), nil
 }
 
@@ -52,7 +49,6 @@ func (r *orderRun) endSuspension(subject ledger.Subject, o Order, event history.
 	}
 	r.ledger.Resume(subject, r.now)
 	r.record(event, subject, o.By, "it was "+before.String())
-	r.cfg.Log.Info(string(event), "subject", subject.String(), "by", o.By)
 	return subject.String() + " is " + now + "; it was " + before.String(), nil
 }
 
@@ -130,7 +126,6 @@ func (r *orderRun) resumeRollout(o Order) (string, error) {
 	}
 	r.ledger.ResumeRollout(key, r.now)
 	r.record(history.Proceeded, subject, o.By, "although "+failed+": "+reason)
-	r.cfg.Log.Info("stopped rollout resumed", "placement", key.String(), "by", o.By, "cluster", clustersOf(stops), "reason", reason)
 	return fmt.Sprintf("the rollout of %s continues within its budget, although %s", key, failed), nil
 }
 
@@ -164,7 +159,6 @@ func (r *orderRun) resumeScheduling(key api.PlacementKey, o Order) (string, erro
 	r.ledger.SetPlacement(key, next)
 	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unanswered[key])
 	r.record(history.Proceeded, ledger.Subject{Placement: key}, o.By, why)
-	r.cfg.Log.Info("scheduling resumed without the clusters that have not answered", "placement", key.String(), "by", o.By)
 	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), nil
 }
 

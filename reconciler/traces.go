@@ -19,7 +19,7 @@ const (
 )
 
 func (r *Reconciler) refused(l loaded, now time.Time, why string) {
-	r.cfg.Record(commitEntry(history.Refused, l.commit, why))
+	publish(r.cfg, occurrence{Entry: commitEntry(history.Refused, l.commit, why)})
 	s := tracing.Span{Name: spanLoad, Start: now.Add(-l.took), End: now, Err: why}
 	r.cfg.Traces.Step(l.commit.Hash, s)
 	s.Name = spanCommit

@@ -1,0 +1,57 @@
+package reconciler
+
+import (
+	"log/slog"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// publish makes known what has happened: to the metrics, the traces, the history and the log. What the ledger has to have first is
+// published once that is saved.
+func publish(cfg *Config, all ...occurrence) {
+	cfg.Metrics.count(all)
+	traceProgress(cfg.Traces, all)
+	cfg.Record(entriesOf(all)...)
+	for i := range all {
+		logOccurrence(cfg.Log, &all[i])
+	}
+}
+
+// logOccurrence logs what becomes of a rollout, what users did and what has ended. Agents log what happens on their cluster.
+func logOccurrence(log *slog.Logger, o *occurrence) {
+	var attrs []any
+	for _, a := range []struct{ key, value string }{
+		{"placement", o.Placement}, {"cluster", o.Cluster}, {"object", o.Object}, {"commit", o.Commit}, {"by", o.By}, {"reason", o.Message},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, a.key, a.value)
+		}
+	}
+	switch {
+	case o.rollout == rolloutStopped:
+		log.Warn("rollout stopped", attrs...)
+	case o.rollout == rolloutFinished:
+		log.Info("rollout finished", append(attrs, "took", o.took)...)
+	case o.rollout != "":
+		log.Info("rollout "+string(o.rollout), attrs...)
+	case o.Kind == history.Action:
+		log.Info(actionText(o.Event), attrs...)
+	}
+}
+
+// actionText is what the log says of an action of a user, or of its end.
+func actionText(event history.Event) string {
+	switch event {
+	case history.Ended:
+		return "suspension ended"
+	case history.Proceeded:
+		return "user lets it continue"
+	case history.Approved, history.Rejected:
+		return "stage of an update run " + string(event)
+	case history.Evicted:
+		return "eviction ordered"
+	case history.Adopted:
+		return "fleet adopted"
+	}
+	return string(event)
+}

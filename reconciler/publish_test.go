@@ -1,0 +1,34 @@
+package reconciler
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// What becomes of rollouts and what users do is logged, each with a line; what happens to objects and clusters is logged by agents.
+func TestOccurrencesAreLogged(t *testing.T) {
+	for want, o := range map[string]occurrence{
+		`level=INFO msg="rollout started" placement=crp/web`:                                         {Entry: history.Entry{Placement: "crp/web"}, rollout: rolloutStarted},
+		`level=INFO msg="rollout finished" placement=crp/web took=1m0s`:                              {Entry: history.Entry{Placement: "crp/web"}, rollout: rolloutFinished, took: time.Minute},
+		`level=WARN msg="rollout stopped" placement=crp/web cluster=east`:                            {Entry: history.Entry{Placement: "crp/web", Cluster: "east"}, rollout: rolloutStopped},
+		`level=INFO msg=suspended placement=crp/web by=ada reason=INC-1`:                             {Entry: history.Entry{Kind: history.Action, Event: history.Suspended, Placement: "crp/web", By: "ada", Message: "INC-1"}},
+		`level=INFO msg="stage of an update run rejected" placement=crp/web by=ada`:                  {Entry: history.Entry{Kind: history.Action, Event: history.Rejected, Placement: "crp/web", By: "ada"}},
+		`level=INFO msg="suspension ended" object=Deployment.apps/web/one reason="it was suspended"`: {Entry: history.Entry{Kind: history.Action, Event: history.Ended, Object: "Deployment.apps/web/one", Message: "it was suspended"}},
+		"": {Entry: history.Entry{Kind: history.Cluster, Event: history.Available, Placement: "crp/web", Cluster: "east"}, stage: stageAvailable},
+	} {
+		var logged strings.Builder
+		log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		if logOccurrence(log, &o); strings.TrimSpace(logged.String()) != want {
+			t.Errorf("got  %s\nwant %s", logged.String(), want)
+		}
+	}
+}
