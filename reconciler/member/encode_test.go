@@ -1,8 +1,10 @@
 package member
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -187,5 +189,66 @@ func TestEncodeErrorsContainNoSecrets(t *testing.T) {
 		t.Errorf("it says: %v", err)
 	} else if strings.Contains(err.Error(), "canary-value") {
 		t.Errorf("the Secret is in %q", err)
+	}
+}
+
+// What was encoded last is known, also when more is encoded than is kept; nothing large is kept.
+func TestEncodingsAreBounded(t *testing.T) {
+	var e encodings
+	key := func(n int) encodingKey { return encodingKey{hash: fmt.Sprint(n), commit: "c1", placement: web} }
+	raw := bytes.Repeat([]byte("x"), 50<<10)
+	e.add(key(-1), bytes.Repeat([]byte("x"), 2*len(raw)))
+	for n := range 100 {
+		e.add(key(n), raw)
+		if n >= 10 && e.of(key(n-10)) == nil {
+			t.Fatalf("%d is forgotten after ten others", n-10)
+		}
+	}
+	if kept := len(e.now) + len(e.earlier); e.of(key(-1)) != nil || e.of(key(0)) != nil || kept > 2*maxEncodings/len(raw) {
+		t.Errorf("kept: %d", kept)
+	}
+}
+
+// Only bytes with nothing of one cluster in them are shared, and only for the same manifest, placement, path and commit.
+func TestClustersShareWhatIsSent(t *testing.T) {
+	content := func(value string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "app"}, "data": map[string]any{"key": value}}
+	}
+	x := &executor{encoder: NewEncoder("prod", "url")}
+	one, two := manifestOf(content("a")), manifestOf(content("b"))
+	one.Hash, two.Hash = "a", "b"
+	moved := *one.Object
+	moved.Origin.Path = "apps/other.yaml"
+	live := &unstructured.Unstructured{Object: content("live")}
+	same := func(t1 task, saw snapshot, commit string) bool {
+		t.Helper()
+		first, _, err := bodyOf(x, task{wanted: wanted{web, one}}, snapshot{}, "c1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := bodyOf(x, t1, saw, commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &got[0] == &first[0]
+	}
+	tests := map[string]struct {
+		task   task
+		saw    snapshot
+		commit string
+		want   bool
+	}{
+		"the same":          {task{wanted: wanted{web, one}}, snapshot{}, "c1", true},
+		"another commit":    {task{wanted: wanted{web, one}}, snapshot{}, "c2", false},
+		"another content":   {task{wanted: wanted{web, two}}, snapshot{}, "c1", false},
+		"another placement": {task{wanted: wanted{api.PlacementKey{Name: "shop"}, one}}, snapshot{}, "c1", false},
+		"another path":      {task{wanted: wanted{web, &work.Manifest{Object: &moved}}}, snapshot{}, "c1", false},
+		"it was read":       {task{wanted: wanted{web, one}}, snapshot{live: live}, "c1", false},
+		"it is replaced":    {task{wanted: wanted{web, one}, inputs: inputs{replaced: &snapshot{live: live}}}, snapshot{}, "c1", false},
+	}
+	for name, test := range tests {
+		if got := same(test.task, test.saw, test.commit); got != test.want {
+			t.Errorf("%s: shared: %t", name, got)
+		}
 	}
 }

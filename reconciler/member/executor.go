@@ -333,16 +333,12 @@ const maxCarries = 5
 // and somebody has written the object since, it is read and sent again.
 func (x *executor) send(ctx context.Context, t task, commit string, saw *snapshot) (stored *unstructured.Unstructured, created bool, err error) {
 	for n := 1; ; n++ {
-		o, err := x.toSend(t, *saw)
-		if err != nil {
-			return nil, false, err
-		}
-		body, err := x.encoder.encodeAs(o, t.manifest, t.placement, commit)
+		body, ofVersion, err := bodyOf(x, t, *saw, commit)
 		if err != nil {
 			return nil, false, err
 		}
 		stored, created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works.of(t.placement).Strategy))
-		if o.GetResourceVersion() == "" || !connection.IsStale(err) || n == maxCarries {
+		if !ofVersion || !connection.IsStale(err) || n == maxCarries {
 			return stored, created, err
 		}
 		if *saw, err = x.readAgain(ctx, t); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -382,6 +383,7 @@ func (a *applier) awaitedStore(t task) (kind schema.GroupVersionKind, err error)
 type Encoder struct {
 	fleet, source string
 	expressions   availability.Cache
+	recent        encodings
 }
 
 // NewEncoder returns an encoder for the name of a fleet and the repository of its manifests,
@@ -393,6 +395,73 @@ func (e *Encoder) object(content *unstructured.Unstructured, m *work.Manifest, p
 	o := content.DeepCopy()
 	e.mark(o, p, m.Origin.Path, commit)
 	return o
+}
+
+// bodyOf returns the bytes to apply an object as it was read, and whether they are for one version of it. Clusters that
+// get the same manifest share them if nothing of what was read is in them.
+func bodyOf(x *executor, t task, saw snapshot, commit string) (raw []byte, ofVersion bool, err error) {
+	key, shared := encodingKey{t.manifest.ID, t.manifest.Hash, t.manifest.Origin.Path, commit, t.placement}, saw.live == nil && t.replaced == nil && t.manifest.Hash != ""
+	if shared {
+		if raw = x.encoder.recent.of(key); raw != nil {
+			return raw, false, nil
+		}
+	}
+	o, err := x.toSend(t, saw)
+	if err != nil {
+		return nil, false, err
+	}
+	raw, err = x.encoder.encodeAs(o, t.manifest, t.placement, commit)
+	if ofVersion = o.GetResourceVersion() != ""; shared && err == nil && !ofVersion {
+		x.encoder.recent.add(key, raw)
+	}
+	return raw, ofVersion, err
+}
+
+// An encodingKey is what the encoding of a manifest depends on.
+type encodingKey struct {
+	id                 api.ID
+	hash, path, commit string
+	placement          api.PlacementKey
+}
+
+// encodings are what was encoded last. Clusters apply the same objects in the same order and at about the same time. The zero
+// value is empty.
+type encodings struct {
+	mu           sync.Mutex
+	now, earlier map[encodingKey][]byte
+	bytes        int // of now
+}
+
+// maxEncodings is the size from which encodings begin to be dropped, in bytes; up to twice as much is kept.
+const maxEncodings = 1 << 20
+
+// of returns an encoding; nil if it is not known. The caller does not change it.
+func (e *encodings) of(key encodingKey) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	raw := e.now[key]
+	if raw == nil {
+		if raw = e.earlier[key]; raw != nil {
+			e.put(key, raw)
+		}
+	}
+	return raw
+}
+
+func (e *encodings) add(key encodingKey, raw []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.now[key] == nil && len(raw) <= maxEncodings/16 {
+		e.put(key, raw)
+	}
+}
+
+func (e *encodings) put(key encodingKey, raw []byte) {
+	if e.now == nil || e.bytes+len(raw) > maxEncodings {
+		e.now, e.earlier, e.bytes = map[encodingKey][]byte{}, e.now, 0
+	}
+	e.now[key] = raw
+	e.bytes += len(raw)
 }
 
 // encodeAs returns the bytes to apply a manifest with other content.
