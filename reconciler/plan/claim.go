@@ -44,8 +44,8 @@ func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim 
 	if c.PreviousContent != nil && (w == nil || w.Remove || cl.reassigned()) {
 		cl.held = r.sharedObjects(c.PreviousContent.Manifests)
 	}
-	if c.leftover != nil && c.Binding.Leftover == nil {
-		cl.leftover = r.sharedObjects(c.leftover.Manifests)
+	if left := c.circumstances().leftover; left != nil && c.Binding.Leftover == nil {
+		cl.leftover = r.sharedObjects(left.Manifests)
 	}
 	if !c.Binding.Unscheduled && !c.Binding.Removing {
 		r.addUpcoming(cl)

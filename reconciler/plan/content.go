@@ -24,7 +24,8 @@ func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	c.PreviousContent, known = pl.loadContent(c, c.Entry.Binding.Assigned)
 	c.notRenderable = known && c.PreviousContent == nil
 	if left := c.Entry.Binding.Leftover; left != nil {
-		c.leftover, _ = pl.loadContent(c, *left)
+		content, _ := pl.loadContent(c, *left)
+		c.setCircumstances(func(s *circumstances) { s.leftover = content })
 	}
 }
 
@@ -37,7 +38,7 @@ func (pl *placementPlanner) loadContent(c *OnCluster, r placement.Revision) (con
 		return content, true
 	}
 	if pl.stateOf(r.Commit) == commitLoading {
-		c.loading = r.Commit
+		c.setCircumstances(func(s *circumstances) { s.loading = r.Commit })
 	}
 	pl.recordMissing(r.Commit)
 	return nil, false
@@ -165,9 +166,9 @@ func (pl *planner) clustersLoading() map[string]string {
 			continue
 		}
 		for _, c := range r.placement.Clusters {
-			known := out[c.Binding.Cluster]
-			if c.loading != "" && (known == "" || c.loading < known) {
-				out[c.Binding.Cluster] = c.loading
+			known, loading := out[c.Binding.Cluster], c.circumstances().loading
+			if loading != "" && (known == "" || loading < known) {
+				out[c.Binding.Cluster] = loading
 			}
 		}
 	}

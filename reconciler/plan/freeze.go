@@ -71,7 +71,8 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 		if c.Waits != deferral.Why {
 			continue
 		}
-		c.Deferred, c.DeferredUntil = true, deferral.Until
+		c.Deferred = true
+		c.setCircumstances(func(s *circumstances) { s.deferredUntil = deferral.Until })
 		if since := p.Lag(c).Since; deferral.MaxAge > 0 && !since.IsZero() {
 			due := since.Add(deferral.MaxAge)
 			if c.Overdue = !due.After(pl.Now); c.Overdue {

@@ -295,7 +295,12 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	suspended := pl.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
-	c := pl.memo.newCluster(OnCluster{Binding: pl.memo.newBinding(b), Content: noContent, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since, suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)})
+	c := pl.memo.newCluster(OnCluster{Binding: pl.memo.newBinding(b), Content: noContent, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why})
+	if objects, rule := pl.memo.suspensions.objectsOn(b.Cluster), pl.memo.fleet.driftRule(b.Cluster); suspended.why != "" || len(objects) > 0 || rule != "" {
+		c.setCircumstances(func(s *circumstances) {
+			s.suspendedSince, s.suspendedObjects, s.driftRule = suspended.since, objects, rule
+		})
+	}
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}

@@ -210,9 +210,6 @@ type OnCluster struct {
 	Content *work.Rendered
 	// Err is the reason why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
 	Err error
-	// provenContent is the assigned content if it is the proven one, or that of a staged update run: neither Latest nor
-	// PreviousContent.
-	provenContent *work.Rendered
 	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
 	Waits string
 	// TimedOut says that the Failure is the availability timeout, and DeleteAllowed that a commit allows the deletions on
@@ -220,26 +217,19 @@ type OnCluster struct {
 	TimedOut, DeleteAllowed bool
 	// notRenderable says that the PreviousContent cannot be rendered.
 	notRenderable bool
-	// Deferred says that it waits for the end of a freeze or the opening of a window, which is at DeferredUntil if that is
-	// known. Overdue says that it has waited for longer than the window allows.
+	// Deferred says that it waits for the end of a freeze or the opening of a window. Overdue says that it has waited for longer than
+	// the window allows.
 	Deferred, Overdue bool
-	DeferredUntil     time.Time
 	// Failure is the reason why the assigned content will not become available by itself; empty if it is available,
 	// progressing or not judged.
 	Failure string
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
-	// suspendedSince is since when; zero if it is not suspended.
-	suspendedSince time.Time
 	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet or another
 	// member holds the cluster.
 	Foreign string
 	// work is the work of the cluster for the placement; nil if there is none yet.
 	work *work.Work
-	// suspendedObjects are the objects on the cluster that no placement writes.
-	suspendedObjects []work.SuspendedObject
-	// driftRule is the api.DriftAnnotation of the cluster.
-	driftRule string
 	// Deviation has the differences between the assigned content and the objects that the cluster is sent, because other
 	// placements select the same objects.
 	Deviation ledger.Deviation
@@ -249,11 +239,62 @@ type OnCluster struct {
 	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
 	// cannot be rendered, or if it is not known.
 	PreviousContent *work.Rendered
-	// leftover is the content of the leftover revision before this plan; nil as above.
+	// unusual are circumstances that few clusters are in, with few placements; nil for all others. Circumstances returns them.
+	unusual *circumstances
+}
+
+// circumstances are what is empty for most placements on most clusters, of which a fleet has very many. They are immutable.
+type circumstances struct {
+	// provenContent is the assigned content if it is the proven one, or that of a staged update run: neither Latest nor
+	// PreviousContent.
+	provenContent *work.Rendered
+	// deferredUntil is the end of a freeze or the opening of a window that the cluster waits for, if that is known.
+	deferredUntil time.Time
+	// suspendedSince is since when the placement writes nothing to the cluster; zero if it does.
+	suspendedSince time.Time
+	// suspendedObjects are the objects on the cluster that no placement writes.
+	suspendedObjects []work.SuspendedObject
+	// driftRule is the api.DriftAnnotation of the cluster.
+	driftRule string
+	// leftover is the content of the leftover revision before this plan; nil as PreviousContent.
 	leftover *work.Rendered
-	// loading is a commit after whose loading more of these contents will be known; empty if there is none.
+	// loading is a commit after whose loading more of PreviousContent and leftover will be known; empty if there is none.
 	loading string
 }
+
+// empty reports whether a cluster is in no circumstances.
+func (s *circumstances) empty() bool {
+	return s.provenContent == nil && s.deferredUntil.IsZero() && s.suspendedSince.IsZero() && len(s.suspendedObjects) == 0 && s.driftRule == "" && s.leftover == nil && s.loading == ""
+}
+
+// equals reports whether circumstances are the same in memory.
+func (s *circumstances) equals(o *circumstances) bool {
+	return s == o || s.provenContent == o.provenContent && s.deferredUntil == o.deferredUntil && s.suspendedSince == o.suspendedSince &&
+		ledger.Identical(s.suspendedObjects, o.suspendedObjects) && s.driftRule == o.driftRule && s.leftover == o.leftover && s.loading == o.loading
+}
+
+var ordinary circumstances
+
+// circumstances returns those of the cluster, which may be empty.
+func (c *OnCluster) circumstances() *circumstances {
+	if c.unusual == nil {
+		return &ordinary
+	}
+	return c.unusual
+}
+
+// setCircumstances changes the circumstances of the cluster.
+func (c *OnCluster) setCircumstances(change func(*circumstances)) {
+	next := *c.circumstances()
+	if change(&next); next.empty() {
+		c.unusual = nil
+	} else {
+		c.unusual = &next
+	}
+}
+
+// DeferredUntil returns the end of a freeze or the opening of a window that the cluster waits for; zero if that is not known.
+func (c *OnCluster) DeferredUntil() time.Time { return c.circumstances().deferredUntil }
 
 // Yielded is an object that two placements select on a cluster and that the other one owns.
 type Yielded struct {

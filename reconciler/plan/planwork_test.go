@@ -40,7 +40,7 @@ func TestPlanWork(t *testing.T) {
 		"waiting, same objects":               {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("1", "a", "b") }, want: "has a b"},
 		"waiting, not known":                  {change: waits, want: "keeps, awaits a b"},
 		"waiting, other content is known":     {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("0", "c") }, want: "keeps, awaits a b"},
-		"waiting at proven content":           {change: func(c *OnCluster) { waits(c); c.provenContent = contentOf("1", "c") }, want: "has c, awaits a b"},
+		"waiting at proven content":           {change: func(c *OnCluster) { waits(c); c.unusual = &circumstances{provenContent: contentOf("1", "c")} }, want: "has c, awaits a b"},
 		"waiting, latest is not rendered":     {change: func(c *OnCluster) { waits(c); c.Err = errors.New("bad patch") }, want: "keeps"},
 		"waiting, ReportDiff":                 {p: reportDiff, change: waits, want: "keeps, abandons"},
 		"not released":                        {change: func(c *OnCluster) { c.Binding.Assigned = placement.Revision{} }, want: "keeps, awaits a b"},

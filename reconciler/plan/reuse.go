@@ -92,7 +92,7 @@ func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 		return false
 	}
 	c := f.pl.planCluster(b, f.record)
-	if c.Err != nil || c.notRenderable || c.loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
+	if c.Err != nil || c.notRenderable || c.circumstances().loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
 		return false
 	}
 	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutTarget(p, was), f.pl.rolloutTarget(p, c))
@@ -176,13 +176,13 @@ func (m *Memo) newCluster(c OnCluster) *OnCluster {
 // never the same.
 func (c *OnCluster) equals(o *OnCluster) bool {
 	rare := func(c *OnCluster) bool {
-		return c.Entry == nil || c.work == nil || c.Err != nil || c.provenContent != nil || c.leftover != nil || len(c.Yielded) > 0
+		return c.Entry == nil || c.work == nil || c.Err != nil || c.circumstances().provenContent != nil || c.circumstances().leftover != nil || len(c.Yielded) > 0
 	}
 	return c.Entry == o.Entry && !rare(c) && !rare(o) && *c.Binding == *o.Binding && c.Latest == o.Latest && sameRendered(c.Content, o.Content) &&
-		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.suspendedSince == o.suspendedSince &&
-		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) && ledger.Identical(c.suspendedObjects, o.suspendedObjects) &&
-		c.driftRule == o.driftRule && c.Deviation.Identical(o.Deviation) && sameRendered(c.PreviousContent, o.PreviousContent) &&
-		c.notRenderable == o.notRenderable && c.loading == o.loading && c.Deferred == o.Deferred && c.DeferredUntil == o.DeferredUntil && c.Overdue == o.Overdue
+		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.circumstances().equals(o.circumstances()) &&
+		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) &&
+		c.Deviation.Identical(o.Deviation) && sameRendered(c.PreviousContent, o.PreviousContent) &&
+		c.notRenderable == o.notRenderable && c.Deferred == o.Deferred && c.Overdue == o.Overdue
 }
 
 // sameRendered reports whether two contents, which may be nil, are the same in memory.

@@ -18,31 +18,25 @@ import (
 func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 	id := api.ID{Kind: "Namespace", Name: "web"}
 	changes := map[string]func(*OnCluster){
-		"Binding":          func(c *OnCluster) { c.Binding = &placement.Binding{Cluster: "east", WasAvailable: true} },
-		"Entry":            func(c *OnCluster) { c.Entry = &ledger.Entry{} },
-		"Latest":           func(c *OnCluster) { c.Latest.Hash = "new" },
-		"Content":          func(c *OnCluster) { c.Content = &work.Rendered{Hash: "new"} },
-		"Err":              func(c *OnCluster) { c.Err = errors.New("x") },
-		"provenContent":    func(c *OnCluster) { c.provenContent = &work.Rendered{} },
-		"Waits":            func(c *OnCluster) { c.Waits = "x" },
-		"Deferred":         func(c *OnCluster) { c.Deferred = true },
-		"DeferredUntil":    func(c *OnCluster) { c.DeferredUntil = noon },
-		"Overdue":          func(c *OnCluster) { c.Overdue = true },
-		"Failure":          func(c *OnCluster) { c.Failure = "x" },
-		"TimedOut":         func(c *OnCluster) { c.TimedOut = true },
-		"Suspended":        func(c *OnCluster) { c.Suspended = "x" },
-		"suspendedSince":   func(c *OnCluster) { c.suspendedSince = noon },
-		"Foreign":          func(c *OnCluster) { c.Foreign = "x" },
-		"DeleteAllowed":    func(c *OnCluster) { c.DeleteAllowed = true },
-		"work":             func(c *OnCluster) { c.work = &work.Work{Keep: true} },
-		"suspendedObjects": func(c *OnCluster) { c.suspendedObjects = []work.SuspendedObject{{ID: id}} },
-		"driftRule":        func(c *OnCluster) { c.driftRule = "report" },
-		"Deviation":        func(c *OnCluster) { c.Deviation.Early = []api.ID{id} },
-		"Yielded":          func(c *OnCluster) { c.Yielded = []Yielded{{}} },
-		"PreviousContent":  func(c *OnCluster) { c.PreviousContent = &work.Rendered{Hash: "old"} },
-		"notRenderable":    func(c *OnCluster) { c.notRenderable = true },
-		"leftover":         func(c *OnCluster) { c.leftover = &work.Rendered{} },
-		"loading":          func(c *OnCluster) { c.loading = "c1" },
+		"Binding":         func(c *OnCluster) { c.Binding = &placement.Binding{Cluster: "east", WasAvailable: true} },
+		"Entry":           func(c *OnCluster) { c.Entry = &ledger.Entry{} },
+		"Latest":          func(c *OnCluster) { c.Latest.Hash = "new" },
+		"Content":         func(c *OnCluster) { c.Content = &work.Rendered{Hash: "new"} },
+		"Err":             func(c *OnCluster) { c.Err = errors.New("x") },
+		"Waits":           func(c *OnCluster) { c.Waits = "x" },
+		"Deferred":        func(c *OnCluster) { c.Deferred = true },
+		"Overdue":         func(c *OnCluster) { c.Overdue = true },
+		"Failure":         func(c *OnCluster) { c.Failure = "x" },
+		"TimedOut":        func(c *OnCluster) { c.TimedOut = true },
+		"Suspended":       func(c *OnCluster) { c.Suspended = "x" },
+		"Foreign":         func(c *OnCluster) { c.Foreign = "x" },
+		"DeleteAllowed":   func(c *OnCluster) { c.DeleteAllowed = true },
+		"work":            func(c *OnCluster) { c.work = &work.Work{Keep: true} },
+		"Deviation":       func(c *OnCluster) { c.Deviation.Early = []api.ID{id} },
+		"Yielded":         func(c *OnCluster) { c.Yielded = []Yielded{{}} },
+		"PreviousContent": func(c *OnCluster) { c.PreviousContent = &work.Rendered{Hash: "old"} },
+		"notRenderable":   func(c *OnCluster) { c.notRenderable = true },
+		"unusual":         func(c *OnCluster) { c.unusual = &circumstances{driftRule: "report"} },
 	}
 	entry := &ledger.Entry{}
 	fresh := func() *OnCluster {
@@ -60,6 +54,33 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 		c := fresh()
 		if change(c); c.equals(fresh()) || fresh().equals(c) {
 			t.Errorf("plans with another %s are the same", field.Name)
+		}
+	}
+}
+
+// Circumstances are the same only if every field is: each is changed here. One that has a value is not empty.
+func TestCircumstancesThatDifferAreNotTheSame(t *testing.T) {
+	changes := map[string]func(*circumstances){
+		"provenContent":    func(s *circumstances) { s.provenContent = &work.Rendered{} },
+		"deferredUntil":    func(s *circumstances) { s.deferredUntil = noon },
+		"suspendedSince":   func(s *circumstances) { s.suspendedSince = noon },
+		"suspendedObjects": func(s *circumstances) { s.suspendedObjects = []work.SuspendedObject{{}} },
+		"driftRule":        func(s *circumstances) { s.driftRule = "report" },
+		"leftover":         func(s *circumstances) { s.leftover = &work.Rendered{} },
+		"loading":          func(s *circumstances) { s.loading = "c1" },
+	}
+	for field := range reflect.TypeFor[circumstances]().Fields() {
+		change := changes[field.Name]
+		if change == nil {
+			t.Errorf("the field %s is not compared here, and maybe not in equals", field.Name)
+			continue
+		}
+		c, other := &OnCluster{}, &OnCluster{}
+		if c.setCircumstances(change); c.circumstances().equals(other.circumstances()) || c.circumstances().empty() || c.unusual == nil {
+			t.Errorf("circumstances with another %s are the same", field.Name)
+		}
+		if c.setCircumstances(func(s *circumstances) { *s = circumstances{} }); c.unusual != nil {
+			t.Errorf("circumstances without %s are kept", field.Name)
 		}
 	}
 }

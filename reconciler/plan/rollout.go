@@ -138,7 +138,7 @@ func (pl *placementPlanner) stops(p *Placement) []rollout.EarlierStop {
 
 // notRepairedReason returns the reason why changes by others on a waiting cluster are not reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
-	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.PreviousContent != nil || c.notRenderable || c.loading != "" || c.UpToDate() {
+	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.PreviousContent != nil || c.notRenderable || c.circumstances().loading != "" || c.UpToDate() {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit
@@ -174,7 +174,7 @@ func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Ta
 	b := rollout.Target{
 		Binding: *c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
-		Seen: pl.rolloutStatus(p, c), BlockedSince: c.suspendedSince,
+		Seen: pl.rolloutStatus(p, c), BlockedSince: c.circumstances().suspendedSince,
 	}
 	if seen != nil && !seen.Healthy {
 		b.BlockedSince = earliest(b.BlockedSince, seen.Since)
@@ -241,7 +241,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 func (c *OnCluster) isSuspended(w *protocol.WorkSeen) bool {
 	return c.Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o protocol.ObjectState) bool {
 		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
-		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.suspendedObjects, now)
+		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.circumstances().suspendedObjects, now)
 	})
 }
 

@@ -58,7 +58,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 	w.AllowDelete = c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster)
 	w.Cause = deleteCause(p, c.Binding)
 	c.DeleteAllowed = w.AllowDelete
-	paused := pl.paused[c.Binding.Cluster] != ""
+	paused, proven := pl.paused[c.Binding.Cluster] != "", c.circumstances().provenContent
 	switch {
 	case (paused || pl.heldBySuccessor(p, c)) && c.Binding.Removing:
 		w.Keep = true
@@ -79,8 +79,8 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 		return w
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
 		w.Manifests = c.Content.Manifests
-	case c.provenContent != nil && c.provenContent.Hash == c.Binding.Assigned.Hash:
-		w.Manifests = c.provenContent.Manifests
+	case proven != nil && proven.Hash == c.Binding.Assigned.Hash:
+		w.Manifests = proven.Manifests
 	case c.PreviousContent != nil && c.PreviousContent.Hash == c.Binding.Assigned.Hash:
 		w.Manifests = c.PreviousContent.Manifests
 	default:
@@ -97,7 +97,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 // newWork returns a work of a cluster without objects.
 func newWork(p *Placement, c *OnCluster) work.Work {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
+		Suspended: c.Suspended, SuspendedObjects: c.circumstances().suspendedObjects, ClusterDrift: c.circumstances().driftRule}
 	if p.Spec != nil {
 		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
 	}

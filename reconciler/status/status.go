@@ -296,7 +296,7 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []p
 		Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing,
 	}
 	if c.Deferred {
-		e.Hold = &Hold{c.DeferredUntil, c.Overdue}
+		e.Hold = &Hold{c.DeferredUntil(), c.Overdue}
 	}
 	seen := c.Seen()
 	if seen == nil {
