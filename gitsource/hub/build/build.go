@@ -63,9 +63,11 @@ type builder struct {
 	// chartFiles are the files in place of charts, by their names, and rendered the steps of the renderings.
 	chartFiles map[string]chartFile
 	rendered   map[string]int64
-	// marks are the origins of the objects that have the annotation markKey, by its value.
+	// marks are the origins of the objects that have the annotation markKey, by its value, and origins those of the objects that were
+	// built.
 	marks   []sourceMark
 	markKey string
+	origins []sourceMark
 }
 
 // Built is the result of a build.
@@ -235,9 +237,15 @@ func visitScalars(n *yaml.Node, visit func(string)) {
 func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	changed, texts := b.marked(), b.markedTexts()
 	built, failure, tooLong, err := b.kustomize(changed, texts)
+	b.recordOrigins(built)
+	if built != nil && b.dependsOnMarks() {
+		b.markKey = ""
+		built, failure, tooLong, err = b.kustomize(changed, b.texts)
+	}
 	if failure != nil && (len(changed) > 0 || b.markKey != "") { // the message must be about what people have written
 		b.uses, b.marks, b.markKey = nil, nil, ""
 		built, failure, tooLong, err = b.kustomize(nil, b.texts)
+		b.recordOrigins(built)
 	}
 	switch {
 	case err != nil:

@@ -18,9 +18,9 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 	var size int64
 	var reports []*document.Report
 	var objects []any
-	for _, res := range resources {
+	for i, res := range resources {
 		r := &document.Report{Limits: b.graph.limits}
-		r.Origin, r.Release = b.originOf(res)
+		r.Origin, r.Release = b.originOf(b.origins[i])
 		value, bytes, ok := document.Decode(r, res.YNode(), maxSize-out.Size)
 		out.Size, out.End = out.Size+bytes, r.Origin
 		if out.Cut = out.Size > maxSize; out.Cut {
@@ -48,11 +48,10 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 	}
 }
 
-// originOf finds the document from which an object was made, and the release of a chart that it belongs to, if any.
-func (b *builder) originOf(res *resource.Resource) (origin api.Origin, release string) {
+// originOf returns the position of the document from which an object was made, and the release of a chart that it belongs to, if any.
+func (b *builder) originOf(m sourceMark) (origin api.Origin, release string) {
 	origin = api.Origin{Path: b.File, Kustomization: b.File}
-	m, found := b.markOf(res.GetAnnotations(), res.GetKind(), res.GetName())
-	if !found {
+	if m.path == "" {
 		return origin, ""
 	}
 	origin.Path, origin.Line, origin.Document = m.path, m.line, m.document

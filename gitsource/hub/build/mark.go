@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -20,7 +22,8 @@ import (
 
 // With buildMetadata kustomize annotates objects with their origins. It then also records every transformation of every object, in an
 // annotation that it decodes and encodes each time, which takes as long as the rest of a build. A build therefore gets manifests and
-// generators with an annotation of its own, a mark, which says where the object is from and is removed from what is built.
+// generators with an annotation of its own, a mark, which says where the object is from and is removed from what is built. If marks
+// might make a difference, the build is repeated without them, and only the origins are from the build with marks.
 
 // markPrefix is the beginning of the annotation. A hash of everything that the build reads follows, so that nothing in it can have the
 // annotation already.
@@ -229,6 +232,35 @@ func (b *builder) markGenerators(k *kustomization, spec types.Kustomization) typ
 		mark(&spec.SecretGenerator[i].GeneratorArgs)
 	}
 	return spec
+}
+
+// annotationsPath matches the path of annotations in a replacement or a transformer, for which an object with a mark has annotations that
+// are not there otherwise. For a JSON patch, whose paths begin with a slash, every object has annotations of kustomize's own.
+var annotationsPath = regexp.MustCompile(`(^|[^/])metadata[./]annotations`)
+
+// dependsOnMarks reports whether the build with marks may differ from the one without.
+func (b *builder) dependsOnMarks() bool {
+	if b.markKey == "" {
+		return false
+	}
+	for _, text := range b.texts {
+		if annotationsPath.Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// recordOrigins records where the objects of a build are from.
+func (b *builder) recordOrigins(built resmap.ResMap) {
+	b.origins = nil
+	if built == nil {
+		return
+	}
+	for _, res := range built.Resources() {
+		m, _ := b.markOf(res.GetAnnotations(), res.GetKind(), res.GetName())
+		b.origins = append(b.origins, m)
+	}
 }
 
 // markOf returns the mark of an object, by its annotations. Without one, which patches may remove, it is from the document with the

@@ -159,10 +159,6 @@ func TestMarksInAnnotationsThatAreChanged(t *testing.T) {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"template":{"metadata":{"annotations":{"c":"d"}}}}} app/web.yaml:1`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"c":"d"},"name":"other"}} app/other.yaml:1`,
 		}},
-		"copied where none are": {"replacements:\n- source: {kind: Deployment, name: web, fieldPath: metadata.annotations}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [data], options: {create: true}}]\n", nil, []string{
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}} app/web.yaml:1`,
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"c":"d"},"name":"other"}} app/other.yaml:1`,
-		}},
 		"replaced": {"namePrefix: my-\npatches: [{target: {kind: ConfigMap}, patch: '[{\"op\": \"replace\", \"path\": \"/metadata/annotations\", \"value\": {\"e\": \"f\"}}]'}]\n", nil, []string{
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"my-web"},"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}} app/web.yaml:1`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"e":"f"},"name":"my-other"}} app/other.yaml:1`,
@@ -189,6 +185,61 @@ func TestMarksInAnnotationsThatAreChanged(t *testing.T) {
 			}
 			checkLines(t, "objects", objects, test.want)
 		})
+	}
+}
+
+// Where patches, replacements and transformers address annotations, a build is what kustomize builds by itself, and fails if kustomize does.
+func TestMarksInAnnotationsThatAreAddressed(t *testing.T) {
+	const bare = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: web\n"
+	objects := map[string]string{"none": bare, "empty": bare + "  annotations: {}\n", "one": bare + "  annotations: {a: b}\n", "null": bare + "  annotations:\n"}
+	patch := func(operations string) string {
+		return "patches: [{target: {kind: ConfigMap}, patch: '[" + operations + "]'}]\n"
+	}
+	for name, kustomization := range map[string]string{
+		"nothing":              "",
+		"a prefix":             "namePrefix: my-\n",
+		"added below":          patch(`{"op": "add", "path": "/metadata/annotations/c", "value": "d"}`),
+		"added in a generator": "configMapGenerator: [{name: made, literals: [a=b]}]\n" + patch(`{"op": "add", "path": "/metadata/annotations/c", "value": "d"}`),
+		"added by index":       patch(`{"op": "add", "path": "/metadata/annotations/c", "value": "d"}, {"op": "add", "path": "/metadata/finalizers", "value": ["a"]}, {"op": "replace", "path": "/metadata/finalizers/0", "value": "b"}`),
+		"no JSON":              patch(`{"op": "add", "path": "/metadata/finalizers", "value": [a]}, {"op": "replace", "path": "/metadata/finalizers/0", "value": "b"}`),
+		"removed":              patch(`{"op": "remove", "path": "/metadata/annotations"}`),
+		"removed below":        patch(`{"op": "remove", "path": "/metadata/annotations/a"}`),
+		"tested":               patch(`{"op": "test", "path": "/metadata/annotations", "value": {"a": "b"}}`),
+		"copied":               patch(`{"op": "copy", "from": "/metadata/annotations", "path": "/data"}`),
+		"a copy of metadata":   patch(`{"op": "copy", "from": "/metadata", "path": "/copy"}`),
+		"empty":                patch(`{"op": "add", "path": "/metadata/annotations", "value": {}}`),
+		"merged":               "patches: [{target: {kind: ConfigMap}, patch: '{kind: ConfigMap, metadata: {name: web, annotations: {c: d}}}'}]\n",
+		"merged as empty":      "patches: [{target: {kind: ConfigMap}, patch: '{kind: ConfigMap, metadata: {name: web, annotations: {}}}'}]\n",
+		"deleted by a merge":   "patches: [{target: {kind: ConfigMap}, patch: '{kind: ConfigMap, metadata: {name: web, annotations: null}}'}]\n",
+		"a source":             "replacements: [{source: {kind: ConfigMap, name: web, fieldPath: metadata.annotations}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data], options: {create: true}}]}]\n",
+		"a target":             "replacements: [{source: {kind: ConfigMap, name: web, fieldPath: metadata.name}, targets: [{select: {kind: ConfigMap}, fieldPaths: [metadata.annotations]}]}]\n",
+		"a transformer":        "transformers: ['{apiVersion: builtin, kind: AnnotationsTransformer, metadata: {name: t}, annotations: {c: d}, fieldSpecs: [{path: metadata/annotations, create: false}]}']\n",
+	} {
+		for style, object := range objects {
+			repo := sources{"app/kustomization.yaml": "resources: [web.yaml]\n" + kustomization, "app/web.yaml": object}
+			alone := newBuilder(repo.graphOf(t).Target("app"))
+			if err := alone.readAll(); err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if _, failure, _, err := alone.kustomize(nil, alone.texts); err != nil {
+				t.Fatal(err)
+			} else if failure == nil {
+				objects, _ := repo.builtByKustomize(t)
+				want = strings.Join(objects, "\n")
+			}
+			got := ""
+			built, _, err := repo.graphOf(t).Target("app").Build(roomy, func(r *document.Report, object any) {
+				text, _ := json.Marshal(object)
+				got = strings.TrimPrefix(got+"\n"+string(text), "\n")
+				if from := r.Origin.String(); !strings.Contains(string(text), "made") && from != "app/web.yaml:1" {
+					t.Errorf("%s, %s: it is from %s", name, style, from)
+				}
+			})
+			if err != nil || got != want || built.Problems.HasErrors() != (want == "") {
+				t.Errorf("%s, %s: built\n%s\nwant\n%s\n%v %v", name, style, got, want, built.Problems, err)
+			}
+		}
 	}
 }
 

@@ -62,10 +62,13 @@ func (b *builder) mark(k *kustomization, field string, patch *types.Patch) bool 
 		origin.Path = path.Join(k.dir, patch.Path)
 		text, field = string(b.texts[origin.Path]), ""
 	}
-	data, err := sigsyaml.YAMLToJSON([]byte(text))
+	data, err := []byte(text), error(nil)
+	if !strings.HasPrefix(text, "[") { // kustomize reads the others as JSON
+		data, err = sigsyaml.YAMLToJSON(data)
+	}
 	var operations []json.RawMessage
 	if err != nil || json.Unmarshal(data, &operations) != nil {
-		return false // a strategic merge patch
+		return false // a strategic merge patch, or none
 	}
 	lines := b.operationLines(origin.Path, field)
 	first := len(b.uses)
