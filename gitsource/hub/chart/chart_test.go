@@ -1,9 +1,7 @@
 package chart
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -396,6 +394,10 @@ func TestFaults(t *testing.T) {
 		"a subchart in itself":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 5)}, "web/charts/db-1.0.0.tgz: not a packed chart: packed charts are in each other more than 3 levels deep"},
 		"a large subchart":         {map[string]string{"charts/db-1.0.0.tgz": packed(t, 2, "charts/big-1.0.0.tgz", packed(t, 1, "big", strings.Repeat("x", 70<<20)))}, "web/charts/db-1.0.0.tgz: up to here the files of the chart take more than 64 MiB"},
 		"many files in a subchart": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, make([]string, 2*mostFiles)...)}, "has more than 5000 files"},
+		"a link in a subchart":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "templates/a.yaml", "link to /etc/passwd")}, `web/charts/db-1.0.0.tgz: not a packed chart: "db/templates/a.yaml" is no regular file, and charts have no links or devices`},
+		"a link in one in another": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "charts/db-1.0.0.tgz", packed(t, 1, "values.yaml", "link to ../../../values.yaml"))}, `web/charts/db-1.0.0.tgz: not a packed chart: "db/values.yaml" is no regular file`},
+		"a path out of a subchart": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "../../templates/a.yaml", "a: b")}, `web/charts/db-1.0.0.tgz: not a packed chart: "db/../../templates/a.yaml" leads out of the chart`},
+		"a path from the root":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "/etc/passwd", "a: b")}, `web/charts/db-1.0.0.tgz: not a packed chart: "db//etc/passwd" leads out of the chart`},
 		"a damaged subchart":       {map[string]string{"charts/db-1.0.0.tgz": "no"}, "web/charts/db-1.0.0.tgz: not a packed chart"},
 	} {
 		c := readChart(t, test.files)
@@ -403,42 +405,6 @@ func TestFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
-	}
-}
-
-// packed returns a packed chart that is packed in others, with files by their names and texts.
-func packed(t testing.TB, levels int, files ...string) string {
-	t.Helper()
-	var b bytes.Buffer
-	zipped := gzip.NewWriter(&b)
-	w := tar.NewWriter(zipped)
-	write := func(name, text string) {
-		if err := w.WriteHeader(&tar.Header{Name: "db/" + name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n")
-	for i := 0; i < len(files)-1; i += 2 {
-		write(files[i], files[i+1])
-	}
-	if levels > 1 {
-		write("./charts/db-1.0.0.tgz", packed(t, levels-1))
-	}
-	if err := errors.Join(w.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// A packed chart may have another one in it.
-func TestPacked(t *testing.T) {
-	c := readChart(t, map[string]string{"charts/db-1.0.0.tgz": packed(t, 3, "templates/a.yaml", "a: {{ .Chart.Name }}")})
-	out, err := c.Render(usual)
-	if err != nil || len(out) != 1 || string(out[0].Text) != "a: db\n" || out[0].Path != "web/charts/db-1.0.0.tgz" {
-		t.Errorf("%+v %v", out, err)
 	}
 }
 

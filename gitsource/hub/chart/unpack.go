@@ -51,9 +51,17 @@ func (u *unpacking) archive(packed io.Reader, depth int) error {
 		if u.files--; u.files < 0 {
 			return fmt.Errorf("with it the chart has more than %d files", mostFiles)
 		}
+		switch header.Typeflag {
+		case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
+		default: // the loader would read it as an empty file
+			return fmt.Errorf("%q is no regular file, and charts have no links or devices", header.Name)
+		}
 		// The loader leaves out the first directory.
 		_, name, _ := strings.Cut(strings.ReplaceAll(header.Name, `\`, "/"), "/")
-		name = "/" + path.Clean(name)
+		if name = path.Clean(name); strings.HasPrefix(name, "../") || path.IsAbs(name) {
+			return fmt.Errorf("%q leads out of the chart", header.Name)
+		}
+		name = "/" + name
 		if strings.Count(name, "/") > deepest {
 			return fmt.Errorf("its directories are nested deeper than %d levels", deepest)
 		}
