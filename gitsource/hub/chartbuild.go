@@ -1,13 +1,16 @@
 package hub
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
@@ -292,9 +295,22 @@ func contentOf(outputs []chart.Output) string {
 		if !o.Literal {
 			text = text[:len(text)-1] // without the line break that every template ends with
 		}
-		fmt.Fprintf(h, "%q %q\n", o.Path, text)
+		fmt.Fprintf(h, "%q ", o.Path)
+		writeQuoted(h, text)
+		io.WriteString(h, "\n")
 	}
 	return chart.ContentName(h)
+}
+
+// writeQuoted writes a text as %q does, line by line: definitions can be very long.
+func writeQuoted(w io.Writer, text []byte) {
+	var quoted []byte
+	io.WriteString(w, `"`)
+	for line := range bytes.Lines(text) {
+		quoted = strconv.AppendQuote(quoted[:0], string(line))
+		w.Write(quoted[1 : len(quoted)-1])
+	}
+	io.WriteString(w, `"`)
 }
 
 // checkChartGrants reports what a chart has that is not granted to the files that it is in and that are read for it.

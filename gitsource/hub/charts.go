@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -60,6 +61,19 @@ func (o *overlays) remoteUses(g *build.Graph) []RemoteChart {
 	}
 	slices.SortFunc(all, func(a, b RemoteChart) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(all)
+}
+
+// Missing returns the remote bases and charts that a commit needs and has locked, and that were not in the cache when it was loaded,
+// from the results of Load.
+func Missing(s *Snapshot, err error) (bases []RemoteBase, charts []RemoteChart) {
+	if bad, is := errors.AsType[*LoadError](err); is {
+		bases, charts = bad.Bases, bad.Charts
+	} else if s != nil {
+		bases, charts = s.Bases, s.Charts
+	}
+	bases = slices.DeleteFunc(slices.Clone(bases), func(b RemoteBase) bool { return !b.Missing })
+	charts = slices.DeleteFunc(slices.Clone(charts), func(c RemoteChart) bool { return !c.Missing })
+	return bases, charts
 }
 
 // field is the one at whose line problems of the chart are reported.

@@ -102,6 +102,15 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	return group != "" && kind != ""
 }
 
+// share has equal parts of definitions in memory once.
+func (p *parsed) share(schemas *schema.Sharing) {
+	for _, it := range p.items {
+		if it.scope != nil && it.object != nil {
+			schemas.Add(it.object.Content.Object)
+		}
+	}
+}
+
 // createdByController reports objects that a controller has created, which end up in Git if
 // somebody dumps them: they have owner references.
 func createdByController(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -78,19 +79,6 @@ func (e *LoadError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Missing returns the remote bases and charts that a commit needs and has locked, and that were not in the cache when it was loaded,
-// from the results of Load.
-func Missing(s *Snapshot, err error) (bases []RemoteBase, charts []RemoteChart) {
-	if bad, is := errors.AsType[*LoadError](err); is {
-		bases, charts = bad.Bases, bad.Charts
-	} else if s != nil {
-		bases, charts = s.Bases, s.Charts
-	}
-	bases = slices.DeleteFunc(slices.Clone(bases), func(b RemoteBase) bool { return !b.Missing })
-	charts = slices.DeleteFunc(slices.Clone(charts), func(c RemoteChart) bool { return !c.Missing })
-	return bases, charts
-}
-
 // A Loader loads one commit after another and processes only what has changed. It caches what
 // the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
@@ -99,9 +87,10 @@ type Loader struct {
 	mu       sync.Mutex
 	cache    map[cacheKey]*parsed
 	overlays map[*item]*knownOverlay
-	plain    *plaintexts // nil without keys
-	loads    int         // number of loads so far
-	built    int         // number of kustomizations that were built because they were not cached
+	plain    *plaintexts     // nil without keys
+	schemas  *schema.Sharing // of the definitions that a load reads
+	loads    int             // number of loads so far
+	built    int             // number of kustomizations that were built because they were not cached
 
 	chartSteps int64 // limit of the steps of the renderings of a commit
 }
@@ -152,6 +141,8 @@ func NewLoader(opts Options) *Loader {
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.schemas = &schema.Sharing{}
+	defer func() { l.schemas = nil }()
 	l.trimCache()
 	t := tree.New(fsys, l.opts.Limits.FileSize)
 	if l.plain != nil {
@@ -191,6 +182,9 @@ func (l *Loader) trimCache() {
 
 // keep records that this load uses a result, and caches it unless it is incomplete.
 func (l *Loader) keep(key cacheKey, p *parsed) {
+	if p.used == 0 {
+		p.share(l.schemas)
+	}
 	p.used = l.loads
 	if !p.Cut && !p.transient {
 		l.cache[key] = p

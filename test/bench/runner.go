@@ -34,6 +34,7 @@ type scene struct {
 // scenes in the order in which they run: those that share a fleet are adjacent.
 var scenes = []scene{
 	{"load", load},
+	{"charts", charts},
 	{"sync", firstSync},
 	{"change", oneChange},
 	{"repair", repairs},
