@@ -1,10 +1,17 @@
 package placement
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -29,24 +36,37 @@ func (g *RunGate) Text() string { return "the gate " + g.Name + ": " + g.Answer 
 // A GateVerdict is what an answer means for a gate.
 type GateVerdict string
 
-// The verdicts. An answer that cannot be evaluated is neither good nor bad: it lets a gate neither pass nor fail.
+// The verdicts. An answer that cannot be evaluated is neither good nor bad: it lets a gate neither pass nor fail. GateWaiting does not
+// either: a Job has not ended yet.
 const (
 	GateGood    GateVerdict = "Good"
 	GateBad     GateVerdict = "Bad"
 	GateUnknown GateVerdict = "Unknown"
+	GateWaiting GateVerdict = "Waiting"
 )
 
 // GateAnswers are the answers of a server that a gate has got, as far as they matter.
 type GateAnswers struct {
-	// Verdict is that of the last answer, Text says why, and At is when it was given; of several unknown answers in a row, when the first
-	// one was. All are empty if there was none.
+	// Verdict is that of the last answer, Text says why, and At is when it was given; of several unknown or waiting answers in a row,
+	// when the first one was. All are empty if there was none.
 	Verdict GateVerdict `json:",omitempty"`
 	Text    string      `json:",omitempty"`
 	At      time.Time   `json:",omitzero"`
 	// GoodFor is for how long answers have been good. The time between two of them counts if nothing is missing in between.
 	GoodFor time.Duration `json:"Held,omitempty"`
-	// Bad is how many answers were bad.
+	// Bad is how many answers were bad; of a gate that runs a Job, how many Jobs have failed.
 	Bad int `json:",omitempty"`
+	// Jobs are what is known of the Jobs of a gate, by cluster. They are never forgotten while the run lasts, and are immutable.
+	Jobs []GateJob `json:",omitempty"`
+}
+
+// A GateJob is how the Jobs of a gate on one cluster have ended.
+type GateJob struct {
+	Cluster string
+	// Failed is how many have failed. Each is followed by another one, whose name depends on that number.
+	Failed int `json:",omitempty"`
+	// Completed says that one has completed, so that no other one is run.
+	Completed bool `json:",omitempty"`
 }
 
 // A GateRound identifies what a gate is asked about: the clusters of a stage that have had the content of a run since a time. An
@@ -64,7 +84,9 @@ type GateRound struct {
 type GateQuestion struct {
 	GateRound
 	Spec *api.RolloutGateSpec
-	// Targets are the clusters of the stage, by name, if the gate looks at objects there.
+	// Fleet is the ID of the fleet.
+	Fleet string
+	// Targets are the clusters of the stage, if the gate looks at objects or runs a Job there.
 	Targets []GateTarget
 	// Last is when it was answered last; zero if it has to be asked at once.
 	Last time.Time
@@ -79,6 +101,43 @@ type GateTarget struct {
 	// Unknown is why nothing can be said of the cluster, such as that one of the objects has been changed there; empty if nothing speaks
 	// against it.
 	Unknown string
+	// Job is how the Jobs of the gate on the cluster have ended.
+	Job GateJob
+}
+
+// Job returns the Job that the gate runs on a cluster of the stage, after those that have failed there. Its name is the same whenever
+// and by whichever process it is asked for, so that it is not run twice, and another one for each run, stage and content.
+func (q *GateQuestion) Job(t GateTarget) *unstructured.Unstructured {
+	g, o := q.Spec.Job, &unstructured.Unstructured{}
+	json.Unmarshal(g.Template, &o.Object) //nolint:errcheck // validated when it was loaded
+	labels, annotations := map[string]string{}, map[string]string{}
+	maps.Copy(labels, o.GetLabels())
+	maps.Copy(annotations, o.GetAnnotations())
+	labels[api.RolloutGateLabel] = q.Gate
+	annotations[api.FleetIDAnnotation], annotations[api.PlacementAnnotation], annotations[api.RunAnnotation] = q.Fleet, q.Placement.String(), q.Run
+	o.SetAPIVersion("batch/v1")
+	o.SetKind("Job")
+	o.SetNamespace(g.Namespace)
+	o.SetName(q.jobName(t.Job.Failed))
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+	for field, d := range map[string]time.Duration{"activeDeadlineSeconds": g.Deadline(), "ttlSecondsAfterFinished": jobKept} {
+		unstructured.SetNestedField(o.Object, int64(d/time.Second), "spec", field) //nolint:errcheck // validated when it was loaded
+	}
+	return o
+}
+
+// jobKept is how long a Job is kept after it has ended. It has to be seen before, or it is run again.
+const jobKept = 24 * time.Hour
+
+// jobName is the name of the Job of a gate after some have failed.
+func (q *GateQuestion) jobName(failed int) string {
+	const longest = 40 // Pods of a Job are named after it
+	prefix := strings.ReplaceAll(q.Gate, ".", "-")
+	prefix = strings.TrimRight(prefix[:min(len(prefix), longest)], "-")
+	what, _ := json.Marshal([]any{q.Fleet, q.Placement.String(), q.Run, q.Stage, q.Gate, q.Content, failed})
+	sum := sha256.Sum256(what)
+	return prefix + "-" + hex.EncodeToString(sum[:5])
 }
 
 // A GateAnswer is one answer. Its text has no secrets.
@@ -87,6 +146,8 @@ type GateAnswer struct {
 	Verdict GateVerdict
 	Text    string
 	At      time.Time
+	// Jobs are how the Jobs have ended on the clusters of the question, if the gate runs any.
+	Jobs []GateJob
 }
 
 // Questions are the gates of a run that have to be asked now.
@@ -129,21 +190,61 @@ func (r *Run) RecordAnswer(key api.PlacementKey, a GateAnswer) bool {
 func (g *GateAnswers) add(a GateAnswer, interval time.Duration) bool {
 	before := *g
 	g.Verdict, g.Text, g.At = a.Verdict, a.Text, a.At
+	ended := g.addJobs(a.Jobs)
 	switch a.Verdict {
 	case GateBad:
-		g.Bad++
+		if a.Jobs == nil {
+			g.Bad++
+		}
 	case GateGood:
 		// What happened between two answers that are further apart is not known, such as while gitfleet was not running.
 		if gap := a.At.Sub(before.At); before.Verdict == GateGood && gap > 0 && gap <= 2*interval {
 			g.GoodFor += gap
 		}
 	default:
-		if g.Verdict = GateUnknown; before.Verdict == GateUnknown {
+		if a.Verdict != GateWaiting {
+			g.Verdict = GateUnknown
+		}
+		if g.Verdict == before.Verdict {
 			g.At = before.At
 		}
-		return *g != before
+		return ended || g.Verdict != before.Verdict || g.Text != before.Text
 	}
 	return true
+}
+
+// addJobs records how Jobs have ended, and reports whether that was not known of one. What was known before stays so, since an answer may
+// be to an earlier question.
+func (g *GateAnswers) addJobs(jobs []GateJob) (ended bool) {
+	g.Jobs = slices.Clone(g.Jobs)
+	for _, j := range jobs {
+		i, found := g.jobOn(j.Cluster)
+		if !found {
+			g.Jobs = slices.Insert(g.Jobs, i, GateJob{Cluster: j.Cluster})
+		}
+		known := &g.Jobs[i]
+		if j.Failed > known.Failed {
+			g.Bad += j.Failed - known.Failed
+			known.Failed, ended = j.Failed, true
+		}
+		if j.Completed && !known.Completed {
+			known.Completed, ended = true, true
+		}
+	}
+	return ended
+}
+
+// jobOn is where in Jobs a cluster is, or belongs.
+func (g *GateAnswers) jobOn(cluster string) (i int, found bool) {
+	return slices.BinarySearchFunc(g.Jobs, cluster, func(j GateJob, cluster string) int { return strings.Compare(j.Cluster, cluster) })
+}
+
+// JobOn returns how the Jobs of the gate have ended on a cluster.
+func (g *RunGate) JobOn(cluster string) GateJob {
+	if i, found := g.Asked.jobOn(cluster); found {
+		return g.Asked.Jobs[i]
+	}
+	return GateJob{Cluster: cluster}
 }
 
 // HasFailed reports whether the gate has failed.
@@ -170,8 +271,10 @@ func (r *Run) AskAgain() {
 	}
 }
 
-// Again forgets the answers, so that the gate is asked from the beginning.
-func (g *RunGate) Again() { g.Passed, g.Failed, g.Asked = time.Time{}, time.Time{}, GateAnswers{} }
+// Again forgets the answers, so that the gate is asked from the beginning. A Job that has completed is not run again for the content.
+func (g *RunGate) Again() {
+	g.Passed, g.Failed, g.Asked = time.Time{}, time.Time{}, GateAnswers{Jobs: g.Asked.Jobs}
+}
 
 // Judge says what the answers mean: the text of the gate's answer, and whether it has passed or failed.
 func (g *RunGate) Judge() (text string, passed, failed bool) {
@@ -185,9 +288,13 @@ func (g *RunGate) Judge() (text string, passed, failed bool) {
 	if a.Bad > 0 {
 		bad = fmt.Sprintf("; %d of %d tolerated failures", a.Bad, s.ToleratedFailures)
 	}
+	failures := "bad answers"
+	if g.Spec.Job != nil {
+		failures = "failed Jobs"
+	}
 	switch {
 	case a.Bad > s.ToleratedFailures:
-		return fmt.Sprintf("it has failed: %s; bad answers: %d, tolerated: %d", a.Text, a.Bad, s.ToleratedFailures), false, true
+		return fmt.Sprintf("it has failed: %s; %s: %d, tolerated: %d", a.Text, failures, a.Bad, s.ToleratedFailures), false, true
 	case a.Verdict == "":
 		return "it has not been answered yet", false, false
 	case a.Verdict == GateUnknown:

@@ -23,8 +23,12 @@ func gateQuestions(l *ledger.Ledger, p *plan.Plan) (out []placement.GateQuestion
 		for i := range record.Runs {
 			run := &record.Runs[i]
 			for _, q := range run.Questions(pl.Key) {
-				if g := q.Spec.Objects; g != nil {
-					q.Targets = gateTargets(p, pl, run.Stages[run.Turn()].Clusters, g)
+				stage := &run.Stages[run.Turn()]
+				switch {
+				case q.Spec.Objects != nil:
+					q.Targets = gateTargets(p, pl, stage.Clusters, q.Spec.Objects)
+				case q.Spec.Job != nil:
+					q.Fleet, q.Targets = l.Fleet().ID, jobTargets(l, pl, stage, &q)
 				}
 				out = append(out, q)
 			}
@@ -59,6 +63,30 @@ func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.Obj
 			}
 		}
 		out = append(out, target)
+	}
+	return out
+}
+
+// jobTargets are the clusters of a stage on which the Job of a gate is to run, in the order in which they are updated.
+func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage, q *placement.GateQuestion) (out []placement.GateTarget) {
+	gate := &stage.Gates[slices.IndexFunc(stage.Gates, func(g placement.RunGate) bool { return g.Name == q.Gate })]
+	for _, name := range stage.Clusters {
+		i, found := slices.BinarySearchFunc(pl.Clusters, name, func(on *plan.OnCluster, name string) int { return strings.Compare(on.Binding.Cluster, name) })
+		if !found || pl.Clusters[i].Binding.Unscheduled || pl.Clusters[i].Binding.Removing {
+			continue
+		}
+		target := placement.GateTarget{Cluster: name, Job: gate.JobOn(name)}
+		switch on, seen := pl.Clusters[i], l.Cluster(name); {
+		case on.Foreign != "":
+			target.Unknown = on.Foreign
+		case on.Suspended != "":
+			target.Unknown = "it is " + on.Suspended
+		case seen == nil || !seen.Healthy:
+			target.Unknown = "it is not reachable"
+		}
+		if out = append(out, target); len(out) == q.Spec.Job.Clusters {
+			break
+		}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,43 @@ func TestGatesLookAtWhatIsPlaced(t *testing.T) {
 		}
 		if all := strings.Join(got, "; "); !strings.HasPrefix(all, test.want) || test.want == "" && all != "" || strings.HasSuffix(test.want, " ") && all != test.want {
 			t.Errorf("%s: %q, want %q", name, all, test.want)
+		}
+	}
+}
+
+// The Job of a gate runs on the first clusters of the stage that the placement is on, in the order of the stage. How Jobs there have ended
+// is known from earlier answers, and nothing is written where gitfleet may not write.
+func TestGatesRunJobsOnTheirClusters(t *testing.T) {
+	web := api.PlacementKey{Name: "web"}
+	run := func(clusters int) []string {
+		l := ledger.New()
+		l.SetFleet(protocol.Fleet{Name: "prod", ID: "ours"})
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			l.Fold(protocol.ClusterSeen{Cluster: name, At: time.Unix(900, 0), Healthy: name != "e"})
+		}
+		gate := placement.RunGate{
+			Name: "smoke", Spec: api.RolloutGateSpec{Job: &api.JobGate{Clusters: clusters}},
+			Asked: placement.GateAnswers{Jobs: []placement.GateJob{{Cluster: "a", Completed: true}, {Cluster: "d", Failed: 1}}},
+		}
+		stage := placement.RunStage{StageConfig: api.StageConfig{Name: "canary"}, Clusters: []string{"d", "c", "b", "a", "e"}, Updated: time.Unix(1000, 0), Gates: []placement.RunGate{gate}}
+		l.SetPlacement(web, ledger.Placement{Runs: []placement.Run{{Name: "web-1", Started: time.Unix(900, 0), Stages: []placement.RunStage{stage}}}})
+		pl := &plan.Placement{Key: web}
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			pl.Clusters = append(pl.Clusters, &plan.OnCluster{Binding: &placement.Binding{Cluster: name, Unscheduled: name == "c"}})
+		}
+		pl.Clusters[1].Suspended = "suspended by sam"
+		var got []string
+		for _, q := range gateQuestions(l, &plan.Plan{Placements: sharedlist.Of(pl)}) {
+			for _, t := range q.Targets {
+				got = append(got, fmt.Sprint(q.Fleet, " ", t.Cluster, " ", t.Job, " ", t.Unknown))
+			}
+		}
+		return got
+	}
+	all := []string{"ours d {d 1 false} ", "ours b {b 0 false} it is suspended by sam", "ours a {a 0 true} ", "ours e {e 0 false} it is not reachable"}
+	for clusters, want := range map[int][]string{0: all, 1: all[:1], 3: all[:3], 9: all} {
+		if got := run(clusters); !slices.Equal(got, want) {
+			t.Errorf("clusters %d: %q, want %q", clusters, got, want)
 		}
 	}
 }

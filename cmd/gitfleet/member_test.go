@@ -139,6 +139,44 @@ func TestMemberRBAC(t *testing.T) {
 	}
 }
 
+// Jobs that gates run for a placement are permitted where it may be, and nowhere else.
+func TestMemberRBACOfGates(t *testing.T) {
+	dir := t.TempDir()
+	const gate = `---
+apiVersion: gitfleet.dev/v1alpha1
+kind: RolloutGate
+metadata: {name: smoke}
+spec: {job: {namespace: checks, template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: smoke, image: registry.example/smoke}]}}}}}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: careful}
+spec: {stages: [{name: all, labelSelector: {}, afterStageTasks: [{type: Gate, gateName: smoke}]}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: web, annotations: {gitfleet.dev/staged-update-strategy: careful}}
+spec:
+  strategy: {type: External}
+`
+	web, rest, _ := strings.Cut(memberCheckout, `---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: web}
+spec:
+`)
+	rest, _, _ = strings.Cut(rest, "---\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacement\nmetadata: {name: train}\n") // which places a Job
+	if err := os.WriteFile(filepath.Join(dir, "fleet.yaml"), []byte(web+gate+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string]bool{"paris": true, "oslo": false} {
+		code, out, errOut := command("member", "rbac", dir, "--cluster", cluster)
+		if got := strings.Contains(out, "- jobs\n"); code != exit.OK || got != want {
+			t.Errorf("%s: exit code %d, may write Jobs: %v, want %v\n%s%s", cluster, code, got, want, out, errOut)
+		}
+	}
+}
+
 // The permissions can be printed as JSON, and the account of a fleet has the fleet's name.
 func TestMemberRBACOfAFleet(t *testing.T) {
 	code, out, errOut := command("member", "rbac", "--cluster-admin", "--fleet-name", "shop", "-o", "json")

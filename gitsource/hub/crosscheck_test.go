@@ -214,11 +214,15 @@ func TestGates(t *testing.T) {
 			"    labelSelector: {}\n    beforeStageTasks: [" + before + "]\n    afterStageTasks:\n    - " + after + "\n"
 	}
 	const task, soak = "{type: Gate, gateName: soak}", "{soak: {duration: 1h}}"
+	job := func(fields, metadata, spec, pod string) string {
+		return "{job: {" + fields + ", template: {" + metadata + "spec: {" + spec + "template: {spec: {" + pod + "}}}}}}"
+	}
+	const checks, pod = "namespace: checks", "restartPolicy: Never, containers: [{name: smoke, image: example.com/smoke}]"
 	for name, test := range map[string]struct{ gate, strategy, want string }{
 		"good":             {gate(soak), strategy("", task), ""},
 		"missing":          {"", strategy("", task), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: the commit has no RolloutGate soak; add it, or correct the name"},
 		"unused":           {gate(soak), strategy("", "{type: Approval}"), "g.yaml:1: metadata.name: no strategy has a task of type Gate with this name, so the gate has no effect; remove it, or add the task (warning)"},
-		"empty":            {gate("{}"), strategy("", task), "g.yaml:4: spec: says nothing that has to pass; write soak, prometheus, http or objects"},
+		"empty":            {gate("{}"), strategy("", task), "g.yaml:4: spec: says nothing that has to pass; write soak, prometheus, http, objects or job"},
 		"no duration":      {gate("{soak: {duration: soon}}"), strategy("", task), "g.yaml:4: spec.soak.duration: \"soon\" is not a duration from 1s to 366 days; write for example 30m or 24h"},
 		"prometheus":       {gate("\n  prometheus:\n    address: https://prometheus.example.com\n    query: up\n    condition: \"== 1\"\n    duration: 10m"), strategy("", task), ""},
 		"no address":       {gate("{prometheus: {query: up, condition: '== 1'}}"), strategy("", task), "g.yaml:4: spec.prometheus.address: required, and missing; add it"},
@@ -235,6 +239,25 @@ func TestGates(t *testing.T) {
 		"http":             {gate("{http: {url: 'https://x/ready?a=b', condition: response.body.ready == true}}"), strategy("", task), ""},
 		"no status":        {gate("{http: {url: 'https://x', status: 99}}"), strategy("", task), "g.yaml:4: spec.http.status: 99 is not a status code from 200 to 599"},
 		"no expression":    {gate("{http: {url: 'https://x', condition: body.ready}}"), strategy("", task), "g.yaml:4: spec.http.condition: line 1, column 1: undeclared reference to 'body'; write for example response.body.ready == true"},
+		"a Job":            {gate(job(checks+", clusters: 1, timeout: 5m, toleratedFailures: 1", "metadata: {labels: {team: web}}, ", "backoffLimit: 0, ", pod)), strategy("", task), ""},
+		"no namespace":     {gate(job("clusters: 1", "", "", pod)), strategy("", task), "g.yaml:4: spec.job.namespace: required, and missing; add it"},
+		"no template":      {gate("{job: {namespace: checks}}"), strategy("", task), "g.yaml:4: spec.job.template: required, and missing; add it"},
+		"a text":           {gate("{job: {namespace: checks, template: smoke}}"), strategy("", task), "g.yaml:4: spec.job.template: must be a mapping with metadata and spec, as in a CronJob"},
+		"not a namespace":  {gate(job("namespace: Checks", "", "", pod)), strategy("", task), `g.yaml:4: spec.job.namespace: "Checks" is not a valid namespace`},
+		"reserved":         {gate(job("namespace: gitfleet-system", "", "", pod)), strategy("", task), "g.yaml:4: spec.job.namespace: no Job runs in gitfleet-system, which belongs to Kubernetes, KubeFleet or gitfleet; use a namespace for Jobs of gates"},
+		"few clusters":     {gate(job(checks+", clusters: -1", "", "", pod)), strategy("", task), "g.yaml:4: spec.job.clusters: must be 1 or more; leave it out for all clusters of the stage"},
+		"no time":          {gate(job(checks+", timeout: soon", "", "", pod)), strategy("", task), `g.yaml:4: spec.job.timeout: "soon" is not a duration from 1s to 366 days`},
+		"seldom":           {gate(job(checks+", interval: 2h", "", "", pod)), strategy("", task), "g.yaml:4: spec.job.interval: is longer than 1h0m0s: a Job has to be looked at before it is deleted, a day after it has ended"},
+		"a kind":           {gate(job(checks, "kind: Job, ", "", pod)), strategy("", task), "g.yaml:4: spec.job.template.kind: unknown field; known here: metadata, spec"},
+		"a name":           {gate(job(checks, "metadata: {name: smoke}, ", "", pod)), strategy("", task), "g.yaml:4: spec.job.template.metadata.name: is set by gitfleet; remove it, a template has labels and annotations"},
+		"a label of ours":  {gate(job(checks, "metadata: {labels: {gitfleet.dev/managed-by: prod}}, ", "", pod)), strategy("", task), "g.yaml:4: spec.job.template.metadata.labels[gitfleet.dev/managed-by]: is set by gitfleet; remove it"},
+		"a deadline":       {gate(job(checks, "", "activeDeadlineSeconds: 60, ", pod)), strategy("", task), "g.yaml:4: spec.job.template.spec.activeDeadlineSeconds: follows from spec.job.timeout; write it there"},
+		"it goes at once":  {gate(job(checks, "", "ttlSecondsAfterFinished: 0, ", pod)), strategy("", task), "g.yaml:4: spec.job.template.spec.ttlSecondsAfterFinished: is set by gitfleet, which has to see how the Job ends; remove it"},
+		"never starts":     {gate(job(checks, "", "suspend: true, ", pod)), strategy("", task), "g.yaml:4: spec.job.template.spec.suspend: keeps the Job from running; remove it"},
+		"no restartPolicy": {gate(job(checks, "", "", "containers: [{name: smoke, image: example.com/smoke}]")), strategy("", task), "g.yaml:4: spec.job.template.spec.template.spec.restartPolicy: must be Never or OnFailure in a Job; write for example Never"},
+		"no container":     {gate(job(checks, "", "", "restartPolicy: Never")), strategy("", task), "g.yaml:4: spec.job.template.spec.template.spec.containers: required, and missing; add a container that does the check"},
+		"a wrong field":    {gate(job(checks, "", "backofLimit: 0, ", pod)), strategy("", task), "g.yaml:4: spec.job.template.spec.backofLimit: unknown field; did you mean backoffLimit? (checked against Kubernetes"},
+		"and a soak":       {gate("{soak: {duration: 1h}, " + job(checks, "", "", pod)[1:]), strategy("", task), "g.yaml:4: spec: says several things that have to pass"},
 		"unknown gate":     {gate("{soke: {duration: 1h}}"), strategy("", task), "g.yaml:4: spec.soke: unknown field; known here: soak, prometheus, http"},
 		"no name":          {gate(soak), strategy("", "{type: Gate}"), "s.yaml:10: spec.stages[0].afterStageTasks[0].gateName: must not be empty"},
 		"twice":            {gate(soak), strategy("", task+"\n    - "+task), "s.yaml:11: spec.stages[0].afterStageTasks[1]: another task waits for the gate soak; remove one"},

@@ -78,6 +78,10 @@ func (it *item) products(scopes map[api.GroupKind]bool) []grant.Product {
 		all = append(all, grant.Product{ID: id, Namespaced: isNamespaced(id, scopes), Origin: it.at(field), Field: field, By: by})
 	}
 	switch {
+	case it.gate != nil && it.gate.Spec.Job != nil: // which runs there although no placement selects it
+		const field = "spec.job.namespace"
+		id := api.ID{Group: "batch", Kind: "Job", Namespace: it.gate.Spec.Job.Namespace, Name: it.id.Name}
+		all = append(all, grant.Product{ID: id, Namespaced: true, Origin: it.at(field), Field: field})
 	case it.placement != nil:
 		for i, t := range it.placement.Spec.ResourceSelectors {
 			selected(grant.ByPlacement, "resourceSelectors", i, api.ID{Group: t.Group, Kind: t.Kind, Namespace: it.id.Namespace, Name: t.Name})

@@ -122,6 +122,11 @@ func TestGrants(t *testing.T) {
 			files:   "-- apps/evil/a.yaml --\napiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: soak}\nspec: {soak: {duration: 1s}}\n",
 			refused: `apps/evil/a.yaml:1: files in path apps/evil may not produce RolloutGate.gitfleet.dev/soak`,
 		},
+		"a gate that runs a Job in the namespace of others": {
+			grant:   grant.Grant{Kinds: []string{"*"}, Namespaces: []string{"checks"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: smoke}\nspec:\n  job:\n    namespace: orders\n    template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}\n",
+			refused: `apps/evil/a.yaml:6: spec.job.namespace: files in path apps/evil may not produce Job.batch/orders/smoke; move it, or add "orders" to paths[1].namespaces`,
+		},
 		"its own namespace": {
 			grant: grant.Grant{Namespaces: []string{"evil-*"}},
 			files: "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: evil-1}}\n",

@@ -236,6 +236,19 @@ func RunsInFile(path string, content []byte) map[string]string {
 // Started is the suffix of parts of RunsInFile.
 const Started = " started"
 
+// JobNamespaces are the namespaces in which gates run Jobs for a placement, sorted.
+func (s *Snapshot) JobNamespaces(key api.PlacementKey) (namespaces []string) {
+	for _, run := range s.Runs {
+		for _, gate := range run.Gates {
+			if run.Placement == key && gate.Job != nil {
+				namespaces = append(namespaces, gate.Job.Namespace)
+			}
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
 // An Override is a declared ResourceOverride.
 type Override struct {
 	*api.ResourceOverride

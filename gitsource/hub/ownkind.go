@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -72,6 +73,9 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		it.window = &Window{o, it.origin, newHashes(&o.ObjectMeta, o.Spec), validation.CheckWindow(r, it.id, &o.Spec)}
 	case *api.RolloutGate:
 		validation.CheckGate(r, it.id, &o.Spec)
+		if o.Spec.Job != nil && !r.Problems[before:].HasErrors() {
+			compareJobTemplate(r, object)
+		}
 		it.gate = &Gate{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
@@ -86,6 +90,13 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 	}
 	it.lines = r.Lines
 	return !r.Problems[before:].HasErrors()
+}
+
+// compareJobTemplate compares the template of the Job of a gate with the fields of a Job.
+func compareJobTemplate(r *document.Report, object map[string]any) {
+	template, _, _ := unstructured.NestedMap(object, "spec", "job", "template")
+	template["apiVersion"], template["kind"] = "batch/v1", "Job"
+	schema.CheckBuiltin(r, r.Field("spec", "job", "template"), template)
 }
 
 // newHashes returns the hashes of a decoded object.

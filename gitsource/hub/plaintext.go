@@ -292,6 +292,8 @@ func refuseSecrets(out *parsed, it *item, s secrets) {
 		value = it.override
 	case it.vars != nil:
 		value = it.vars
+	case it.gate != nil:
+		value = it.gate
 	case it.isBuilder():
 		value = it.object.Content.Object
 	default:

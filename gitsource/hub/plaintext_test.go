@@ -214,12 +214,14 @@ func TestProblemsHaveNoEncryptedValue(t *testing.T) {
 	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: canaryReplicas\n  strategy: {type: canaryStrategy}\n  selector: {matchLabels: {app: web}}\n"
 	override := "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: o, namespace: shop}\nspec:\n  resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: c}]\n  policy:\n    overrideRules:\n    - clusterSelector: {}\n      jsonPatchOverrides: [{op: add, path: /data/a, value: canaryInOverride}]\n"
 	chart := "apiVersion: gitfleet.dev/v1alpha1\nkind: ClusterHelmChart\nmetadata: {name: c}\nspec: {chart: {path: charts/web}, namespace: web, values: {password: canaryInValues}}\n"
+	gate := "apiVersion: gitfleet.dev/v1alpha1\nkind: RolloutGate\nmetadata: {name: g}\nspec: {prometheus: {address: 'https://x', query: canaryInQuery, condition: '== 1'}}\n"
 	_, err := NewLoader(Options{Keys: &fakeKeys{recipient, "1"}}).Load(Commit{}, fstest.MapFS{
+		"g.yaml": {Data: []byte(sopsfile.Encrypt(gate, "^query$", recipient))},
 		"c.yaml": {Data: []byte(sopsfile.Encrypt(chart, "^values$", recipient))},
 		"a.yaml": {Data: []byte(sopsfile.Encrypt(text, "^(replicas|strategy)$", recipient))},
 		"b.yaml": {Data: []byte(sopsfile.Encrypt(override, "^value$", recipient))},
 	})
-	if err == nil || strings.Contains(err.Error(), "canary") || strings.Count(err.Error(), "has an encrypted value, and is shown in many places") != 2 {
+	if err == nil || strings.Contains(err.Error(), "canary") || strings.Count(err.Error(), "has an encrypted value, and is shown in many places") != 3 {
 		t.Error(err)
 	}
 }

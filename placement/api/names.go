@@ -87,6 +87,9 @@ const (
 	// DriftAnnotation, on an object, a placement or a MemberCluster, is a [DriftRule] for it
 	// instead of the drift mode of the fleet.
 	DriftAnnotation = "gitfleet.dev/drift"
+	// RolloutGateLabel and RunAnnotation, on a Job that runs for a RolloutGate, are the names of the gate and of the staged update run.
+	RolloutGateLabel = "gitfleet.dev/rollout-gate"
+	RunAnnotation    = "gitfleet.dev/update-run"
 	// SuspendedAnnotation, on a placement or cluster that the daemon serves, is who suspended
 	// it, until when and why.
 	SuspendedAnnotation = "gitfleet.dev/suspended"

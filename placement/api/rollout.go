@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/url"
@@ -32,6 +34,8 @@ type RolloutGateSpec struct {
 	HTTP *HTTPGate `json:"http,omitempty"`
 	// Objects passes when a condition is true of objects of the placement on every cluster of the stage.
 	Objects *ObjectsGate `json:"objects,omitempty"`
+	// Job passes when a Job has completed on the clusters of the stage.
+	Job *JobGate `json:"job,omitempty"`
 }
 
 // Text says what has to be so, such as "available for 1h".
@@ -47,6 +51,10 @@ func (s *RolloutGateSpec) Text() string {
 		return fmt.Sprintf("%s answers %d%s", s.HTTP.URL, s.HTTP.Expected(), s.HTTP.forTime())
 	case s.Objects != nil:
 		return fmt.Sprintf("%s of %s%s", s.Objects.Condition, s.Objects.Text(), s.Objects.forTime())
+	case s.Job != nil && s.Job.Clusters > 0:
+		return fmt.Sprintf("a Job in namespace %s completes on %d of the clusters", s.Job.Namespace, s.Job.Clusters)
+	case s.Job != nil:
+		return fmt.Sprintf("a Job in namespace %s completes on each cluster", s.Job.Namespace)
 	}
 	return "nothing can pass"
 }
@@ -60,6 +68,8 @@ func (s *RolloutGateSpec) Schedule() *GateSchedule {
 		return &s.HTTP.GateSchedule
 	case s.Objects != nil:
 		return &s.Objects.GateSchedule
+	case s.Job != nil:
+		return &GateSchedule{Interval: cmp.Or(s.Job.Interval, defaultJobInterval), ToleratedFailures: s.Job.ToleratedFailures}
 	}
 	return nil
 }
@@ -111,6 +121,35 @@ func (g *ObjectsGate) Has(id ID) bool {
 		group = ""
 	}
 	return id.Group == group && id.Kind == g.Kind && (g.Namespace == "" || id.Namespace == g.Namespace) && (g.Name == "" || id.Name == g.Name)
+}
+
+// A JobGate passes when a Job has completed on clusters of the stage.
+type JobGate struct {
+	// Namespace is that of the Job. It has to exist on the clusters.
+	Namespace string `json:"namespace"`
+	// Template is the template of the Job, with metadata and spec, as in a CronJob.
+	Template json.RawMessage `json:"template"`
+	// Clusters is on how many clusters of the stage the Job runs: the first in the order in which they are updated. It runs on all of
+	// them without it.
+	Clusters int `json:"clusters,omitempty"`
+	// Timeout is how long the Job may run on a cluster, such as 10m; 30m by default.
+	Timeout string `json:"timeout,omitempty"`
+	// Interval is the time between two looks at the Job, such as 1m; 10s by default.
+	Interval string `json:"interval,omitempty"`
+	// ToleratedFailures is how many Jobs may fail before the gate fails; 0 by default. Each is run again on its cluster.
+	ToleratedFailures int `json:"toleratedFailures,omitempty"`
+}
+
+// The defaults of a JobGate.
+const (
+	defaultJobInterval = "10s"
+	defaultJobTimeout  = "30m"
+)
+
+// Deadline is how long the Job may run on a cluster.
+func (g *JobGate) Deadline() time.Duration {
+	d, _ := time.ParseDuration(cmp.Or(g.Timeout, defaultJobTimeout)) // validated when it was loaded
+	return d
 }
 
 // A SoakGate passes while all clusters of the stage have been available without an interruption for a time.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,75 @@ func TestAskedGates(t *testing.T) {
 	}
 }
 
+// A gate that runs a Job passes when one has completed on each cluster, and fails when more have failed than it tolerates, however often
+// that is reported. What has ended is not forgotten when a cluster joins, or when the gate is asked again.
+func TestJobGates(t *testing.T) {
+	done := func(clusters ...string) (jobs []placement.GateJob) {
+		for _, name := range clusters {
+			jobs = append(jobs, placement.GateJob{Cluster: name, Completed: true})
+		}
+		return jobs
+	}
+	failed := func(n int) []placement.GateJob { return []placement.GateJob{{Cluster: "a", Failed: n}} }
+	for name, test := range map[string]struct {
+		tolerated int
+		events    func(f *askedFleet)
+		passes    bool
+		says      string
+		jobs      string
+	}{
+		"running":        {0, func(f *askedFleet) { f.jobs(placement.GateWaiting) }, false, "because Waiting", "[]"},
+		"completed":      {0, func(f *askedFleet) { f.jobs(placement.GateGood, done("a")...) }, true, "because Good", "[{a 0 true}]"},
+		"failed":         {0, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...) }, false, "it has failed: because Bad; failed Jobs: 1, tolerated: 0", "[{a 1 false}]"},
+		"tolerated":      {1, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...) }, false, "because Bad; 1 of 1 tolerated failures", "[{a 1 false}]"},
+		"reported twice": {1, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.jobs(placement.GateBad, failed(1)...) }, false, "because Bad; 1 of 1 tolerated failures", "[{a 1 false}]"},
+		"one after it": {1, func(f *askedFleet) {
+			f.jobs(placement.GateBad, failed(1)...)
+			f.jobs(placement.GateWaiting, failed(1)...)
+		}, false, "because Waiting; 1 of 1 tolerated failures", "[{a 1 false}]"},
+		"another failure":    {1, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.jobs(placement.GateBad, failed(2)...) }, false, "failed Jobs: 2, tolerated: 1", "[{a 2 false}]"},
+		"completed after it": {1, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.jobs(placement.GateGood, done("a")...) }, true, "because Good", "[{a 1 true}]"},
+		"cannot be told":     {0, func(f *askedFleet) { f.jobs(placement.GateUnknown, done("a")...) }, false, "cannot be evaluated since 1970-01-01T00:16:42Z: because Unknown", "[{a 0 true}]"},
+		"a cluster joins":    {0, func(f *askedFleet) { f.jobs(placement.GateWaiting, done("a")...); f.joinCanary("b") }, false, "not all clusters of the stage", "[{a 0 true}]"},
+		"asked again":        {0, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.run.AskAgain() }, false, "it has not been answered yet", "[{a 1 false}]"},
+		"and fails again": {0, func(f *askedFleet) {
+			f.jobs(placement.GateBad, failed(1)...)
+			f.run.AskAgain()
+			f.jobs(placement.GateBad, failed(1)...)
+			f.jobs(placement.GateBad, failed(2)...)
+		}, false, "failed Jobs: 1, tolerated: 0", "[{a 2 false}]"},
+	} {
+		f := newAskedFleet(0, "")
+		f.run.Stages[0].Gates[0].Spec = api.RolloutGateSpec{Job: &api.JobGate{ToleratedFailures: test.tolerated}}
+		test.events(f)
+		f.next()
+		f.checkGate(t, name, test.passes, test.says)
+		if got := fmt.Sprint(f.run.Stages[0].Gates[0].Asked.Jobs); got != test.jobs {
+			t.Errorf("%s: known of Jobs is %s, want %s", name, got, test.jobs)
+		}
+	}
+}
+
+// Nothing is recorded again while the answer is the same, so that a Job that runs for long saves nothing.
+func TestARunningJobIsNoNews(t *testing.T) {
+	f := newAskedFleet(0, "")
+	f.run.Stages[0].Gates[0].Spec = api.RolloutGateSpec{Job: &api.JobGate{}}
+	for i, step := range []struct {
+		verdict placement.GateVerdict
+		jobs    []placement.GateJob
+		news    bool
+	}{
+		{placement.GateWaiting, nil, true}, {placement.GateWaiting, nil, false},
+		{placement.GateWaiting, []placement.GateJob{{Cluster: "a", Failed: 1}}, true}, {placement.GateWaiting, []placement.GateJob{{Cluster: "a", Failed: 1}}, false},
+		{placement.GateUnknown, nil, true}, {placement.GateUnknown, nil, false},
+	} {
+		f.now = f.now.Add(time.Minute)
+		if got := f.record(step.verdict, step.jobs...); got != step.news {
+			t.Errorf("answer %d (%s): it changes something: %v", i, step.verdict, got)
+		}
+	}
+}
+
 // A failed gate stays failed, and with on-failure: continue the next stage begins all the same.
 func TestAFailedGate(t *testing.T) {
 	for _, continues := range []bool{false, true} {
@@ -179,18 +249,27 @@ func (f *askedFleet) answer(v placement.GateVerdict) { f.answers(1, 0, v) }
 
 // answers gives several answers to the gate, with this time between them, and plans after each.
 func (f *askedFleet) answers(n int, interval time.Duration, v placement.GateVerdict) {
-	key := api.PlacementKey{Name: "web"}
 	for i := range n {
 		if i > 0 {
 			f.now = f.now.Add(interval - time.Second) // that a plan takes
 		}
-		f.run = f.run.Clone()
-		f.run.RecordAnswer(key, placement.GateAnswer{
-			GateRound: placement.GateRound{Placement: key, Run: "r", Stage: f.stage, Gate: "errors", Content: f.content, Updated: f.run.Stages[0].Updated.Add(-f.earlier).UnixNano()},
-			Verdict:   v, Text: "because " + string(v), At: f.now,
-		})
-		f.next()
+		f.jobs(v)
 	}
+}
+
+// jobs gives an answer about Jobs, and plans.
+func (f *askedFleet) jobs(v placement.GateVerdict, jobs ...placement.GateJob) {
+	f.record(v, jobs...)
+	f.next()
+}
+
+func (f *askedFleet) record(v placement.GateVerdict, jobs ...placement.GateJob) bool {
+	key := api.PlacementKey{Name: "web"}
+	f.run = f.run.Clone()
+	return f.run.RecordAnswer(key, placement.GateAnswer{
+		GateRound: placement.GateRound{Placement: key, Run: "r", Stage: f.stage, Gate: "errors", Content: f.content, Updated: f.run.Stages[0].Updated.Add(-f.earlier).UnixNano()},
+		Verdict:   v, Text: "because " + string(v), At: f.now, Jobs: jobs,
+	})
 }
 
 func (f *askedFleet) joinCanary(name string) {

@@ -1,4 +1,5 @@
-// Package gate asks what gates of staged runs wait for: a query to Prometheus, an answer over HTTP, or objects on member clusters.
+// Package gate asks what gates of staged runs wait for: a query to Prometheus, an answer over HTTP, objects on member clusters, or Jobs
+// that run there.
 //
 // Asker.Set says what has to be asked from now on, and Run asks it at the interval of each gate and hands over the answers. Only servers
 // of the configuration and the clusters of a stage are asked, a few questions at a time each, and time and size of an answer are limited,
@@ -34,7 +35,7 @@ const (
 	// mostAnswer is the maximum size of an answer, and mostHeader that of its headers.
 	mostAnswer = 1 << 20
 	mostHeader = 64 << 10
-	// mostAtOnce is how many questions one server is asked at the same time, and mostReads from how many clusters objects are read.
+	// mostAtOnce is how many questions one server is asked at the same time, and mostReads from how many clusters objects or Jobs are read.
 	mostAtOnce = 4
 	mostReads  = 8
 	// mostObjects is how many objects of one cluster a gate may look at.
@@ -60,7 +61,9 @@ type Config struct {
 	Getenv func(string) string
 	// Read reads the objects of a cluster, and returns nil for one that does not exist or is not gitfleet's.
 	Read func(context.Context, placement.GateTarget) ([]*unstructured.Unstructured, error)
-	Log  *slog.Logger
+	// RunJob returns a Job as it is on a cluster, and creates it if it does not exist.
+	RunJob func(ctx context.Context, cluster string, job *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	Log    *slog.Logger
 }
 
 // An Asker asks gates.
@@ -68,7 +71,7 @@ type Asker struct {
 	cfg     Config
 	servers []*server
 	changed chan struct{}
-	// reads limits from how many clusters objects are read at the same time.
+	// reads limits from how many clusters objects or Jobs are read at the same time.
 	reads chan struct{}
 	// timeout limits the time of one question.
 	timeout time.Duration
@@ -174,14 +177,22 @@ func (a *Asker) repeat(ctx context.Context, one *asking, receive func(placement.
 
 // ask asks once. What cannot be evaluated is unknown, and the text says why.
 func (a *Asker) ask(ctx context.Context, q placement.GateQuestion) placement.GateAnswer {
-	good, text, err := a.evaluate(ctx, q)
-	answer := placement.GateAnswer{GateRound: q.GateRound, Verdict: placement.GateBad, Text: mask.Line(text, longestText), At: time.Now()}
-	switch {
-	case err != nil:
-		answer.Verdict, answer.Text = placement.GateUnknown, mask.Line(err.Error(), longestText)
-	case good:
-		answer.Verdict = placement.GateGood
+	var answer placement.GateAnswer
+	if q.Spec.Job != nil {
+		answer = a.runJobs(ctx, q)
+	} else {
+		good, text, err := a.evaluate(ctx, q)
+		switch {
+		case err != nil:
+			answer.Verdict, text = placement.GateUnknown, err.Error()
+		case good:
+			answer.Verdict = placement.GateGood
+		default:
+			answer.Verdict = placement.GateBad
+		}
+		answer.Text = text
 	}
+	answer.GateRound, answer.Text, answer.At = q.GateRound, mask.Line(answer.Text, longestText), time.Now()
 	return answer
 }
 

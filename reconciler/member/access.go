@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
@@ -66,7 +67,7 @@ func (s *session) review(ctx context.Context) {
 
 // permissionBasis returns the state that the result of needs is derived from.
 func (s *session) permissionBasis() permission.Basis {
-	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Leaving: s.leaving}
+	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Jobs: len(s.Jobs.Namespaces()), Leaving: s.leaving}
 	if b.Count > 0 {
 		b.Works = weak.Make(&s.last[0])
 	}
@@ -121,6 +122,9 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 			known := add(it.GroupVersionKind(), it.Namespace)
 			content.Unserved = content.Unserved || !known && strings.Contains(it.Group, ".")
 		}
+	}
+	for namespace := range s.Jobs.Namespaces() {
+		content.Add(gatejob.Jobs.GroupResource(), namespace)
 	}
 	return content.Required(), complete
 }

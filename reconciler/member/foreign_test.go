@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -62,6 +64,60 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 				t.Errorf("marked as adopted: %v, want %v (%v)", again.inv[web].Adopted, test.marked, err)
 			}
 		})
+	}
+}
+
+// The Job of a gate is created by the session, and not on a cluster that another fleet holds, before the first works, or while the cluster
+// is left. The permissions for it are needed for some time.
+func TestJobsOfGatesAreCreatedWhereTheFleetMayWrite(t *testing.T) {
+	for name, test := range map[string]struct {
+		fleet  protocol.Fleet
+		change func(s *session)
+		want   bool
+	}{
+		"ours":             {here, func(*session) {}, true},
+		"another fleet's":  {another, func(*session) {}, false},
+		"not known yet":    {here, func(s *session) { s.last = nil }, false},
+		"while it is left": {here, func(s *session) { s.leaving = true }, false},
+	} {
+		var requests []string
+		at := apiserver.NewConfigMaps()
+		keeps(t, memberOf(t, test.fleet, at), held(1))
+		s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.URL.Path, "/apis/batch") {
+				at.ServeHTTP(w, r)
+				return
+			}
+			if requests = append(requests, r.Method+" "+r.URL.Path); r.Method == http.MethodGet {
+				apiserver.Refuse(w, http.StatusNotFound, "not found")
+			} else {
+				apiserver.Refuse(w, http.StatusConflict, "already exists")
+			}
+		}))
+		s.store.SetMembership(protocol.Membership{Fleet: here})
+		s.membership.Fleet = here
+		if err := s.inventories.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.last = []*work.Work{}
+		test.change(s)
+		done := make(chan error)
+		go func() {
+			job := manifestOf(map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "smoke", "namespace": "checks"}})
+			_, err := s.Jobs.Run(t.Context(), job.Object.Content)
+			done <- err
+		}()
+		s.job = <-s.Jobs.Requests
+		if err := s.handle(t.Context(), byJob); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; (err == nil) != test.want || (len(requests) > 0) != test.want {
+			t.Errorf("%s: %v, requests %q", name, err, requests)
+		}
+		create := rbac.Permission{Verb: "create", Group: "batch", Resource: "jobs", Namespace: "checks"}
+		if needs, _ := s.needs(); slices.Contains(needs, create) != test.want {
+			t.Errorf("%s: the permissions are %v", name, needs)
+		}
 	}
 }
 

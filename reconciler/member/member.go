@@ -43,6 +43,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
@@ -128,6 +129,9 @@ func (c Config) withDefaults() Config {
 
 // An Agent reconciles one cluster.
 type Agent struct {
+	// Jobs takes the Jobs that gates run on the cluster. They are handled between passes, under the same conditions as every write.
+	Jobs *gatejob.Queue
+
 	config     Config
 	connection connection.Config
 	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
@@ -179,6 +183,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
+		Jobs:    gatejob.NewQueue(),
 		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{}, written: map[api.PlacementKey]bool{},
 		known: protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}

@@ -455,13 +455,16 @@ func (p *Preview) removal(ctx context.Context, st stale, l *observed.Object) Cha
 // Expiries returns when the credentials of the cluster, and what verifies its server, end.
 func (p *Preview) Expiries() []connection.Expiry { return p.s.conn.Expiries() }
 
-// MissingPermissions reviews all permissions that some works need, and describes those that the
-// cluster does not grant.
-func (p *Preview) MissingPermissions(ctx context.Context, works []*work.Work) ([]string, error) {
+// MissingPermissions reviews all permissions that some works need, and Jobs of gates in some
+// namespaces, and describes those that the cluster does not grant.
+func (p *Preview) MissingPermissions(ctx context.Context, works []*work.Work, namespaces []string) ([]string, error) {
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
 	}
 	p.s.last = works
+	for _, namespace := range namespaces {
+		p.s.Jobs.Need(namespace)
+	}
 	needs, _ := p.s.needs()
 	missing, err := permission.Lacking(ctx, p.s.conn, p.s.cfg.Concurrency, needs)
 	return rbac.Describe(missing), err

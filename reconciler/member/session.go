@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
@@ -45,6 +46,7 @@ type session struct {
 	prober      *probe.Prober
 	retry       *time.Timer
 	found       *probe.Result // the newest, until it is processed
+	job         gatejob.Request
 	// observingOnly says that another fleet held the cluster, and nothing was written.
 	observingOnly bool
 	// blocked says that the last pass could not be made, and unknown limits the log lines about
@@ -215,6 +217,7 @@ const (
 	bySweep
 	byRetry
 	byProbe
+	byJob
 )
 
 // wait waits until there is something to do. The goroutine of a cluster spends nearly all of
@@ -248,6 +251,8 @@ func (s *session) wait(ctx context.Context) wakeReason {
 		return byRetry
 	case s.found = <-s.prober.Results:
 		return byProbe
+	case s.job = <-s.Jobs.Requests:
+		return byJob
 	}
 }
 
@@ -258,6 +263,14 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 		return err
 	}
 	s.receiveFleet() // it is sent before the works that belong to it
+	if woken == byJob {
+		if s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther() {
+			s.job.Refuse("nothing is written to the cluster now")
+		} else {
+			s.Jobs.Handle(ctx, s.conn, s.job)
+		}
+		return nil
+	}
 	if s.store.HeldByOther() || s.observingOnly {
 		return s.observeOnly(ctx, woken)
 	}

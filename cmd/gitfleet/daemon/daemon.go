@@ -204,7 +204,7 @@ func (d *daemon) buildLoop(fleet protocol.Fleet, traces *tracing.Tracer) {
 		publish = fanOut(publish, d.reviews.Observe)
 	}
 	gates := d.cfg.GateConfig()
-	gates.Log, gates.Read = d.log, d.members.read
+	gates.Log, gates.Read, gates.RunJob = d.log, d.members.read, d.members.runJob
 	d.gates = gate.New(gates)
 	cfg := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,

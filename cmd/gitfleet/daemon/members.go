@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -37,6 +39,22 @@ type members struct {
 	record      func(...history.Entry)
 	fence       *replica.Fence // nil if there are no other replicas
 	log         *slog.Logger
+	// running are the agents that run, by the name of their cluster.
+	running sync.Map
+}
+
+// A runningAgent is an agent that others find while it runs.
+type runningAgent struct {
+	*member.Agent
+	cluster string
+	all     *sync.Map
+}
+
+// Run implements reconciler.Member.
+func (a *runningAgent) Run(ctx context.Context) {
+	a.all.Store(a.cluster, a.Agent)
+	defer a.all.CompareAndDelete(a.cluster, a.Agent)
+	a.Agent.Run(ctx)
 }
 
 func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, metrics *member.Metrics) (*members, error) {
@@ -75,7 +93,7 @@ func (m *members) agent(c *hub.Cluster, report func(protocol.Observation)) recon
 	cfg.Probe, cfg.Sweep = m.cfg.Members.ProbeInterval.Duration, m.cfg.Members.Sweep()
 	cfg.DriftMode, cfg.DriftKinds = api.DriftMode(m.cfg.Drift.Mode), m.cfg.Drift.Kinds.Modes()
 	cfg.Additions = api.AdditionsMode(m.cfg.Drift.Additions)
-	return member.New(cfg)
+	return &runningAgent{member.New(cfg), c.Name, &m.running}
 }
 
 // config returns the configuration of a connection to a member.
@@ -98,4 +116,13 @@ func (m *members) read(ctx context.Context, t placement.GateTarget) ([]*unstruct
 	cfg := m.cfg.MemberConfig(t.Cluster, t.Context, m.credentials, m.encoder)
 	cfg.Memory = m.memory
 	return member.Read(ctx, cfg, t.Objects)
+}
+
+// runJob runs the Job of a gate through the agent of a member.
+func (m *members) runJob(ctx context.Context, cluster string, job *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	agent, found := m.running.Load(cluster)
+	if !found {
+		return nil, errors.New("it is not connected")
+	}
+	return agent.(*member.Agent).Jobs.Run(ctx, job)
 }

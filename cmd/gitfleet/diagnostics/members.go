@@ -55,7 +55,11 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 	for i, cluster := range s.Clusters {
 		group.Go(func() error {
 			cfg := c.MemberConfig(cluster.Name, cluster.Annotations[api.ContextAnnotation], credentials, encoder)
-			all[i], seen[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], cfg)
+			works, namespaces := o.Plan.Works[cluster.Name], []string(nil)
+			for _, w := range works {
+				namespaces = append(namespaces, s.JobNamespaces(w.Placement)...)
+			}
+			all[i], seen[i] = checkMember(ctx, cluster.Name, works, namespaces, cfg)
 			return nil
 		})
 	}
@@ -83,8 +87,8 @@ func checkIdentities(fleet string, seen []protocol.ClusterSeen) []check {
 	return out
 }
 
-// checkMember checks one member that shall get these works, and returns what it has seen of it.
-func checkMember(ctx context.Context, name string, works []*work.Work, cfg member.Config) ([]check, protocol.ClusterSeen) {
+// checkMember checks one member that shall get these works, with gates that run Jobs in some namespaces, and returns what it has seen of it.
+func checkMember(ctx context.Context, name string, works []*work.Work, namespaces []string, cfg member.Config) ([]check, protocol.ClusterSeen) {
 	clock := &clock{}
 	cfg.Wrap = clock.wrap
 	preview, seen, err := member.Peek(ctx, cfg)
@@ -99,7 +103,7 @@ func checkMember(ctx context.Context, name string, works []*work.Work, cfg membe
 		return failed(err, "check its kubeconfig and the network; gitfleet member join writes the kubeconfig")
 	}
 	defer preview.Close()
-	lacking, err := preview.MissingPermissions(ctx, works)
+	lacking, err := preview.MissingPermissions(ctx, works, namespaces)
 	if err != nil {
 		return failed(fmt.Errorf("review its permissions: %w", err), "check that it answers in time")
 	}

@@ -131,8 +131,12 @@ func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot,
 	return &out, "", nil
 }
 
-// placed returns the objects that the cluster gets, or any cluster if no cluster is given. The
-// content of placements that may select the cluster later is included.
+// jobs is the kind of what gates run.
+var jobs = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+
+// placed returns the objects that the cluster gets, or any cluster if no cluster is given, and a Job in
+// each namespace in which gates run Jobs for them. The content of placements that may select the cluster
+// later is included.
 func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, error) {
 	o, err := offline.Input{}.Forecast(s)
 	if err != nil {
@@ -146,14 +150,25 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 	}
 	open := offline.UnknownSelections(o.Plan)
 	for p := range o.Plan.Placements.Values() {
+		selected := false
 		for _, c := range p.Clusters {
 			if a.cluster == "" || a.cluster == c.Binding.Cluster {
+				selected = true
 				add(c.Content.Manifests)
 			}
 		}
 		policy := p.Spec.Spec.Policy
 		if open[p.Key] || policy != nil && policy.PlacementType == api.PickN { // which may select other clusters later
+			selected = true
 			add(work.NewRenderer(p.Key, p.Selection.Objects, nil, nil, plan.Scope(s)).Manifests())
+		}
+		if selected {
+			for _, namespace := range s.JobNamespaces(p.Key) {
+				job := &unstructured.Unstructured{}
+				job.SetGroupVersionKind(jobs)
+				job.SetNamespace(namespace)
+				objects = append(objects, job)
+			}
 		}
 	}
 	return objects, nil

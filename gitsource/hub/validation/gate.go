@@ -1,9 +1,15 @@
 package validation
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -17,6 +23,8 @@ const (
 	// shortestInterval is the shortest time between two questions.
 	shortestInterval = 5 * time.Second
 	longestQuery     = 4 << 10
+	// longestJobInterval is the longest time between two looks at a Job.
+	longestJobInterval = time.Hour
 )
 
 // CheckGate validates a RolloutGate.
@@ -39,9 +47,13 @@ func CheckGate(r *document.Report, id api.ID, spec *api.RolloutGateSpec) {
 		kinds++
 		checkObjectsGate(r, r.Field("spec", "objects"), spec.Objects)
 	}
+	if spec.Job != nil {
+		kinds++
+		checkJobGate(r, r.Field("spec", "job"), spec.Job)
+	}
 	switch kinds {
 	case 0:
-		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak, prometheus, http or objects")
+		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak, prometheus, http, objects or job")
 	case 1:
 	default:
 		r.Rulef(r.Field("spec"), "says several things that have to pass; write a gate for each, and a task for each gate")
@@ -93,6 +105,79 @@ func checkObjectsGate(r *document.Report, at *document.FieldPath, g *api.Objects
 		r.Rulef(at.Child("condition"), "%v; write for example object.status.readyReplicas == object.spec.replicas", err)
 	}
 	checkGateSchedule(r, at, &g.GateSchedule)
+}
+
+func checkJobGate(r *document.Report, at *document.FieldPath, g *api.JobGate) {
+	namespace := at.Child("namespace")
+	r.RecordLine(namespace)
+	switch {
+	case len(validation.IsDNS1123Label(g.Namespace)) > 0:
+		r.Rulef(namespace, "%q is not a valid namespace", g.Namespace)
+	case api.ReservedNamespace(g.Namespace):
+		r.Rulef(namespace, "no Job runs in %s, which belongs to Kubernetes, KubeFleet or gitfleet; use a namespace for Jobs of gates", g.Namespace)
+	}
+	if g.Clusters < 0 {
+		r.Rulef(at.Child("clusters"), "must be 1 or more; leave it out for all clusters of the stage")
+	}
+	if g.Timeout != "" {
+		checkGateTime(r, at.Child("timeout"), g.Timeout, time.Second)
+	}
+	checkGateSchedule(r, at, &api.GateSchedule{Interval: g.Interval, ToleratedFailures: g.ToleratedFailures})
+	if d, err := time.ParseDuration(g.Interval); err == nil && d > longestJobInterval {
+		r.Rulef(at.Child("interval"), "is longer than %s: a Job has to be looked at before it is deleted, a day after it has ended", longestJobInterval)
+	}
+	template := map[string]any{}
+	if json.Unmarshal(g.Template, &template) != nil {
+		r.Rulef(at.Child("template"), "must be a mapping with metadata and spec, as in a CronJob")
+		return
+	}
+	checkJobTemplate(r, at.Child("template"), template)
+}
+
+// fixedJobFields are the fields in the spec of a Job that a gate sets or does not allow, and what to do instead.
+var fixedJobFields = map[string]string{
+	"activeDeadlineSeconds":   "follows from spec.job.timeout; write it there",
+	"manualSelector":          "is for Jobs that adopt Pods; remove it",
+	"selector":                "is set by each cluster; remove it",
+	"suspend":                 "keeps the Job from running; remove it",
+	"ttlSecondsAfterFinished": "is set by gitfleet, which has to see how the Job ends; remove it",
+}
+
+// checkJobTemplate validates what a Job of a gate needs beside what each Job does.
+func checkJobTemplate(r *document.Report, at *document.FieldPath, template map[string]any) {
+	if encrypted := api.CiphertextIn(template); encrypted != nil {
+		r.Rulef(at, "%s", encrypted.Message())
+	}
+	for _, key := range slices.Sorted(maps.Keys(template)) {
+		if key != "metadata" && key != "spec" {
+			r.Rulef(at.Child(key), "unknown field; known here: metadata, spec")
+		}
+	}
+	metadata, _ := template["metadata"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		if key != "labels" && key != "annotations" {
+			r.Rulef(at.Child("metadata", key), "is set by gitfleet; remove it, a template has labels and annotations")
+			continue
+		}
+		values, _ := metadata[key].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if strings.HasPrefix(name, api.OverlayGroup+"/") {
+				r.Rulef(at.Child("metadata", key, name), "is set by gitfleet; remove it")
+			}
+		}
+	}
+	spec, _ := template["spec"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(fixedJobFields)) {
+		if spec[key] != nil {
+			r.Rulef(at.Child("spec", key), "%s", fixedJobFields[key])
+		}
+	}
+	if containers, _, _ := unstructured.NestedSlice(spec, "template", "spec", "containers"); len(containers) == 0 {
+		r.Rulef(at.Child("spec", "template", "spec", "containers"), "required, and missing; add a container that does the check")
+	}
+	if policy, _, _ := unstructured.NestedString(spec, "template", "spec", "restartPolicy"); policy != "Never" && policy != "OnFailure" {
+		r.Rulef(at.Child("spec", "template", "spec", "restartPolicy"), "must be Never or OnFailure in a Job; write for example Never")
+	}
 }
 
 // checkGateAddress validates the address of a server, whose line is needed to compare it with the configuration.

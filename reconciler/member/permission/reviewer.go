@@ -58,7 +58,9 @@ type Basis struct {
 	Works weak.Pointer[*work.Work]
 	Count int
 	// Kinds is the number of kinds of which it is known how the cluster serves them.
-	Kinds   int
+	Kinds int
+	// Jobs is the number of namespaces in which gates run Jobs.
+	Jobs    int
 	Leaving bool
 }
 
