@@ -35,6 +35,8 @@ type OverlaySpec struct {
 	// Paths are used instead of Path: the first directory that exists is built, with * the first for
 	// each of the names in its place.
 	Paths []string `json:"paths,omitempty"`
+	// Parts are used instead of Path and Paths: a cluster gets what each of them means for it.
+	Parts []OverlayPart `json:"parts,omitempty"`
 	// Except are directories that a path with * does not mean, and all below them.
 	Except []string `json:"except,omitempty"`
 	// WhenMissing says what a cluster gets for which no directory exists.
@@ -68,12 +70,36 @@ type PostBuildSource struct {
 	Name string `json:"name"`
 }
 
+// An OverlayPart has a path, or paths of which the first that exists is built.
+type OverlayPart struct {
+	// Path is a directory, as that of an overlay.
+	Path string `json:"path,omitempty"`
+	// Paths are directories, as those of an overlay.
+	Paths []string `json:"paths,omitempty"`
+}
+
 // All returns Path, or else Paths.
-func (s *OverlaySpec) All() []string {
-	if s.Path != "" {
-		return []string{s.Path}
+func (p *OverlayPart) All() []string {
+	if p.Path != "" {
+		return []string{p.Path}
 	}
-	return s.Paths
+	return p.Paths
+}
+
+// AllParts returns the parts; one if the overlay has only Path or Paths.
+func (s *OverlaySpec) AllParts() []OverlayPart {
+	if s.Path == "" && s.Paths == nil {
+		return s.Parts
+	}
+	return []OverlayPart{{Path: s.Path, Paths: s.Paths}}
+}
+
+// All returns the paths of all parts.
+func (s *OverlaySpec) All() (all []string) {
+	for _, p := range s.AllParts() {
+		all = append(all, p.All()...)
+	}
+	return all
 }
 
 // WhenMissing says what a cluster gets for which an overlay has no directory.

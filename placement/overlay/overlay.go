@@ -227,8 +227,8 @@ func match(pattern, dir string) (names string, ok bool) {
 	}
 }
 
-// Choose returns the directories that an overlay builds for a cluster, sorted: the first of its paths that exists, or with wildcards
-// the first for each of the names in their place. There are none if none exists and the overlay ignores that. all are
+// Choose returns the directories that an overlay builds for a cluster, sorted: of each part the first of its paths that exists, or with
+// wildcards the first for each of the names in their place. There are none if none exists and the overlay ignores that. all are
 // the directories that exist, which matters for wildcards only.
 func Choose(spec *api.OverlaySpec, hub string, c Cluster, exists func(dir string) bool, all []string) ([]string, error) {
 	paths, err := ParseAll(spec)
@@ -253,56 +253,71 @@ func BuildsFor(o *api.BuiltOverlay, c Cluster) ([]string, error) {
 
 // Paths are the parsed paths of an overlay, with which [Paths.Choose] chooses for many clusters.
 type Paths struct {
-	paths   []Path
+	parts   [][]Path
 	missing api.WhenMissing
 }
 
 // ParseAll reads the paths of an overlay.
 func ParseAll(spec *api.OverlaySpec) (Paths, error) {
 	all := Paths{missing: spec.WhenMissing}
-	for _, text := range spec.All() {
-		p, err := ParseWild(text)
-		if err != nil {
-			return Paths{}, err
+	for _, part := range spec.AllParts() {
+		var paths []Path
+		for _, text := range part.All() {
+			p, err := ParseWild(text)
+			if err != nil {
+				return Paths{}, err
+			}
+			paths = append(paths, p)
 		}
-		all.paths = append(all.paths, p)
+		all.parts = append(all.parts, paths)
 	}
 	return all, nil
 }
 
-// Wild reports whether the paths have wildcards.
-func (p Paths) Wild() bool {
-	return slices.ContainsFunc(p.paths, func(p Path) bool { return p.Wildcards() > 0 })
-}
-
 // Choose returns the directories for a cluster, as the function [Choose] does.
 func (p Paths) Choose(hub string, c Cluster, exists func(dir string) bool, all []string) ([]string, error) {
-	if p.Wild() {
-		return p.chooseAll(hub, c, all)
-	}
-	var tried []string
-	for _, one := range p.paths {
-		relative, err := one.For(c)
+	var chosen, tried []string
+	for _, paths := range p.parts {
+		choose := chooseFirst
+		if slices.ContainsFunc(paths, func(p Path) bool { return p.Wildcards() > 0 }) {
+			choose = chooseAll
+		}
+		dirs, without, err := choose(paths, hub, c, exists, all)
 		if err != nil {
 			return nil, err
+		}
+		chosen, tried = append(chosen, dirs...), append(tried, without...)
+	}
+	if len(chosen) == 0 {
+		return nil, p.none(c, tried)
+	}
+	slices.Sort(chosen)
+	return slices.Compact(chosen), nil
+}
+
+// chooseFirst chooses the first directory that exists, and returns those that were tried.
+func chooseFirst(paths []Path, hub string, c Cluster, exists func(dir string) bool, _ []string) (chosen, tried []string, err error) {
+	for _, one := range paths {
+		relative, err := one.For(c)
+		if err != nil {
+			return nil, nil, err
 		}
 		dir := path.Join(hub, relative)
 		if exists(dir) {
-			return []string{dir}, nil
+			return []string{dir}, nil, nil
 		}
 		tried = append(tried, dir)
 	}
-	return nil, p.none(c, tried)
+	return nil, tried, nil
 }
 
-// chooseAll chooses among all directories that exist, for paths with wildcards.
-func (p Paths) chooseAll(hub string, c Cluster, all []string) ([]string, error) {
-	var tried []string
+// chooseAll chooses among all directories that exist, for paths with wildcards, and returns the paths.
+func chooseAll(paths []Path, hub string, c Cluster, _ func(dir string) bool, all []string) (dirs, tried []string, err error) {
 	chosen := map[string]string{} // by the names in the place of wildcards
-	for _, one := range p.paths {
+	for _, one := range paths {
 		pattern, err := one.patternFor(c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		pattern = path.Join(escapes.Replace(hub), pattern)
 		for _, dir := range all {
@@ -313,10 +328,7 @@ func (p Paths) chooseAll(hub string, c Cluster, all []string) ([]string, error) 
 		relative, _ := one.For(c) // has the same variables
 		tried = append(tried, path.Join(hub, relative))
 	}
-	if len(chosen) == 0 {
-		return nil, p.none(c, tried)
-	}
-	return slices.Sorted(maps.Values(chosen)), nil
+	return slices.Sorted(maps.Values(chosen)), tried, nil
 }
 
 // none returns the error about a cluster for which none of the paths exists; nil if that is ignored.

@@ -126,9 +126,13 @@ func TestChooseWithWildcards(t *testing.T) {
 		"a fallback for each": {api.OverlaySpec{Paths: []string{"apps/*/prod/${cluster.name}", "apps/*/prod", "apps/*/base"}}, "fleet/apps/a/prod fleet/apps/b/prod/east fleet/apps/c/base"},
 		"none":                {api.OverlaySpec{Path: "apps/*/dev"}, "error: for cluster east the commit has no directory fleet/apps/*/dev; add it, or write whenMissing: Ignore if the cluster is to get nothing"},
 		"ignored":             {api.OverlaySpec{Path: "apps/*/dev", WhenMissing: api.WhenMissingIgnore}, ""},
-		"any depth":           {api.OverlaySpec{Path: "apps/**/dev"}, `error: "apps/**/dev" has **, and * stands for one name; write the path with a * for each level`},
+		"parts": {api.OverlaySpec{Parts: []api.OverlayPart{{Path: "apps/*/prod"}, {Paths: []string{"apps/*/prod/${cluster.name}", "apps/*/base"}}, {Path: "../infra/*/*"}, {Path: "none"}}},
+			"fleet/apps/a/prod fleet/apps/b/prod/east fleet/apps/c/base infra/x-dns/prod infra/y/prod"},
+		"a directory of two parts": {api.OverlaySpec{Parts: []api.OverlayPart{{Path: "apps/*/prod"}, {Path: "*/a/prod"}}}, "fleet/apps/a/prod"},
+		"none of the parts":        {api.OverlaySpec{Parts: []api.OverlayPart{{Path: "apps/*/dev"}, {Path: "web/*"}}}, "error: for cluster east the commit has no directory fleet/apps/*/dev and no directory fleet/web/*; add it, or write whenMissing: Ignore if the cluster is to get nothing"},
+		"any depth":                {api.OverlaySpec{Path: "apps/**/dev"}, `error: "apps/**/dev" has **, and * stands for one name; write the path with a * for each level`},
 	} {
-		dirs, err := Choose(&test.spec, "fleet", east, nil, all)
+		dirs, err := Choose(&test.spec, "fleet", east, func(string) bool { return false }, all)
 		got := strings.Join(dirs, " ")
 		if err != nil {
 			got = "error: " + err.Error()

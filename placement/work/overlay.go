@@ -121,9 +121,16 @@ func (r *Renderer) hashOfOverlays(decision bool) string {
 					writeField(h, o.Overlay.PerCluster[dir][c])
 				}
 			}
-			for _, text := range append(o.Overlay.Spec.All(), string(o.Overlay.Spec.WhenMissing), o.Overlay.Selectors) {
-				writeField(h, text)
+			for i, part := range o.Overlay.Spec.AllParts() {
+				if i > 0 {
+					writeField(h, "part")
+				}
+				for _, text := range part.All() {
+					writeField(h, text)
+				}
 			}
+			writeField(h, string(o.Overlay.Spec.WhenMissing))
+			writeField(h, o.Overlay.Selectors)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -49,7 +49,7 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 		if o.Overlay == nil {
 			continue
 		}
-		if u := p.finder.units[o.ID.Name]; u != nil && u.paths != nil && o.ID.Kind == overlayKind {
+		if u := p.finder.units[o.ID.Name]; u != nil && u.parts != nil && o.ID.Kind == overlayKind {
 			p.leaveOut(u, o.Overlay, s)
 			continue
 		}
@@ -86,9 +86,10 @@ type unit struct {
 	name      string
 	namespace string
 	dirs      map[string]string
-	// path is the path of its overlay, if it is known already, or paths and except are those of one with wildcards.
-	path          string
-	paths, except []string
+	// path is the path of its overlay, if it is known already, or parts and except are those of one with wildcards.
+	path   string
+	parts  [][]string
+	except []string
 	// inReserved are reserved namespaces that objects are in.
 	inReserved []string
 }
@@ -342,20 +343,18 @@ func (f *finder) propose() (*Proposal, error) {
 	selected := map[selection][]envelope{} // by placement
 	for _, name := range slices.Sorted(maps.Keys(f.units)) {
 		u := f.units[name]
-		texts, partial, ok := f.pathsOf(u)
+		parts, partial, ok := f.partsOf(u)
 		if !ok {
 			continue
 		}
 		fmt.Fprintf(&overlays, overlayManifest, u.name)
-		for i := range texts {
-			if strings.HasPrefix(texts[i], "*") { // which YAML takes for an alias
-				texts[i] = fmt.Sprintf("%q", texts[i])
-			}
-		}
-		if len(texts) == 1 {
-			fmt.Fprintf(&overlays, "  path: %s\n", texts[0])
+		if len(parts) == 1 {
+			overlays.WriteString("  " + strings.ReplaceAll(partText(parts[0]), "\n", "\n  ") + "\n")
 		} else {
-			overlays.WriteString("  paths:\n  - " + strings.Join(texts, "\n  - ") + "\n")
+			overlays.WriteString("  parts:\n")
+			for _, part := range parts {
+				overlays.WriteString("  - " + strings.ReplaceAll(partText(part), "\n", "\n    ") + "\n")
+			}
 		}
 		if len(u.except) > 0 {
 			overlays.WriteString("  except:\n  - " + strings.Join(u.except, "\n  - ") + "\n")
@@ -375,7 +374,7 @@ func (f *finder) propose() (*Proposal, error) {
 		overlays.WriteString(f.substitutions.postBuild(u.name))
 		e := envelope{overlayKind, u.name}
 		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
-		if len(texts) == 1 && strings.Contains(texts[0], "${") || u.paths != nil {
+		if len(parts) == 1 && len(parts[0]) == 1 && strings.Contains(parts[0][0], "${") || u.parts != nil {
 			key.clusters = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
 		}
 		selected[key] = append(selected[key], e)
@@ -385,13 +384,9 @@ func (f *finder) propose() (*Proposal, error) {
 		return nil, fmt.Errorf("nothing was found that could be deployed%s", f.leftText())
 	}
 	dir := f.directory()
-	var members strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(f.clusters)) {
-		members.WriteString(memberText(f.clusters[name]))
-	}
 	p := &Proposal{finder: f, Clusters: slices.Sorted(maps.Keys(f.clusters)), Left: f.left, Files: map[string]string{
 		".gitfleet.yaml":         "# Only this directory is the hub; the rest is read where an overlay builds it.\nroots:\n- " + dir + "\n",
-		dir + "/clusters.yaml":   strings.TrimPrefix(members.String(), "---\n"),
+		dir + "/clusters.yaml":   f.membersText(),
 		dir + "/placements.yaml": strings.TrimPrefix(f.placements(selected), "---\n"),
 	}}
 	maps.Copy(p.Files, f.added)
@@ -401,6 +396,21 @@ func (f *finder) propose() (*Proposal, error) {
 		}
 	}
 	return p, nil
+}
+
+// partText returns the fields with the paths of an overlay, or of a part of one.
+func partText(paths []string) string {
+	var quoted []string
+	for _, text := range paths {
+		if strings.HasPrefix(text, "*") { // which YAML takes for an alias
+			text = fmt.Sprintf("%q", text)
+		}
+		quoted = append(quoted, text)
+	}
+	if len(quoted) == 1 {
+		return "path: " + quoted[0]
+	}
+	return "paths:\n- " + strings.Join(quoted, "\n- ")
 }
 
 const overlayKind = "ClusterOverlay"
@@ -413,15 +423,20 @@ metadata:
 spec:
 `
 
-func memberText(c *cluster) string {
-	text := "---\napiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata:\n  name: " + c.name + "\n"
-	if len(c.labels) > 0 {
-		text += "  labels:\n"
-		for _, key := range slices.Sorted(maps.Keys(c.labels)) {
-			text += fmt.Sprintf("    %s: %q\n", key, c.labels[key])
+// membersText is a list of the MemberClusters.
+func (f *finder) membersText() string {
+	text := "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberClusterList\nitems:\n"
+	for _, name := range slices.Sorted(maps.Keys(f.clusters)) {
+		text += "- metadata:\n    name: " + name + "\n"
+		if labels := f.clusters[name].labels; len(labels) > 0 {
+			text += "    labels:\n"
+			for _, key := range slices.Sorted(maps.Keys(labels)) {
+				text += fmt.Sprintf("      %s: %q\n", key, labels[key])
+			}
 		}
+		text += "  spec:\n    identity: {kind: User, name: gitfleet}\n"
 	}
-	return text + "spec:\n  identity: {kind: User, name: gitfleet}\n"
+	return text
 }
 
 // placements are one for all clusters, and one for each other set of clusters, and the same for what is apart.

@@ -12,19 +12,20 @@ import (
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
-// pathsOf returns the path of an overlay that means the directories of a unit, or paths of which the first that exists does, and whether
-// it means none for some clusters. It adds the labels that these need to the clusters.
-func (f *finder) pathsOf(u *unit) (texts []string, partial, ok bool) {
-	if u.paths != nil {
-		return slices.Clone(u.paths), true, true
+// partsOf returns the path of an overlay that means the directories of a unit, paths of which the first that exists does, or parts that
+// have such paths, and whether it means none for some clusters. It adds the labels that these need to the clusters.
+func (f *finder) partsOf(u *unit) (parts [][]string, partial, ok bool) {
+	if u.parts != nil {
+		return u.parts, true, true
 	}
 	if text, partial, ok := f.pathOf(u); ok {
-		return []string{text}, partial, true
+		return [][]string{{text}}, partial, true
 	}
-	if texts = f.alternatives(u); texts == nil {
+	texts := f.alternatives(u)
+	if texts == nil {
 		f.leave("%s: the directories of its clusters have no common form (%s); write an overlay for each", u.name, strings.Join(slices.Sorted(maps.Values(u.dirs)), ", "))
 	}
-	return texts, false, texts != nil
+	return [][]string{texts}, false, texts != nil
 }
 
 // mostPaths limits the paths of an overlay.

@@ -129,16 +129,17 @@ var remote = fstest.MapFS{
 
 var shapes = map[string]func(apps int) (fstest.MapFS, map[string]int){"overlays per zone": overlaysPerZone, "environments": environments, "clusters and apps": clustersAndApps}
 
-// documents counts those of a proposal beside the MemberClusters.
+// documents counts those of a proposal, with the lock file that gitfleet lock writes if there are remote bases.
 func documents(p *Proposal) (n int) {
+	n = 1
 	for _, text := range p.Files {
 		n += 1 + strings.Count(text, "\n---\n")
 	}
-	return n - len(p.Clusters)
+	return n
 }
 
-// A repository of each form comes to life with at most five documents beside the MemberClusters: each cluster gets every object that is meant
-// for it, and nothing else.
+// A repository of each form comes to life with at most five documents: each cluster gets every object that is meant for it, and nothing
+// else.
 func TestRepositoriesOfManyOverlaysComeToLife(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -178,9 +179,9 @@ func TestRepositoriesOfManyOverlaysComeToLife(t *testing.T) {
 }
 
 func objectsFor(o *api.BuiltOverlay, c *hub.Cluster) (n int) {
-	dirs, _ := overlay.Choose(&o.Spec, o.Hub, overlay.Cluster{Name: c.Name, Labels: c.Labels}, func(dir string) bool { return o.Builds[dir] != nil }, o.Dirs)
-	for _, dir := range dirs {
-		n += len(o.Builds[dir].Objects)
+	keys, _ := overlay.BuildsFor(o, overlay.Cluster{Name: c.Name, Labels: c.Labels})
+	for _, key := range keys {
+		n += len(o.Builds[key].Objects)
 	}
 	return n
 }

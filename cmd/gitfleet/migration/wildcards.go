@@ -2,7 +2,6 @@ package migration
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -27,8 +26,8 @@ type wildcards struct {
 	wanted map[string]map[string]bool
 }
 
-// add adds overlays that build many sites: directories of the same form share a path, in which * stands for the names that differ,
-// and paths with as many of them share an overlay, which builds the first one for each of these names.
+// add adds an overlay that builds many sites: directories of the same form share a path, in which * stands for the names that differ,
+// and paths with as many of them share a part of the overlay, which builds the first one for each of these names.
 func (f *wildcards) add(all []site) {
 	var groups []*wildGroup
 	for _, p := range wildPaths(all) {
@@ -46,15 +45,13 @@ func (f *wildcards) add(all []site) {
 	}
 	slices.SortStableFunc(groups, func(x, y *wildGroup) int { return y.size() - x.size() })
 	got := map[string]map[string]bool{}
-	for i, g := range groups {
-		name := "apps"
-		if i > 0 {
-			name = fmt.Sprintf("apps-%d", i+1)
-		}
-		u := f.unit(name)
-		u.paths, u.dirs = f.textsOf(g.paths), map[string]string{}
+	u := f.unit("apps")
+	u.dirs, u.inReserved = map[string]string{}, f.reservedNamespaces()
+	for _, g := range groups {
+		paths := f.textsOf(g.paths)
+		u.parts = append(u.parts, paths)
 		for c := range f.clusters {
-			for _, dir := range f.chosen(u.paths, c) {
+			for _, dir := range f.chosen(paths, c) {
 				u.dirs[c] = dir // any of them
 				if got[c] == nil {
 					got[c] = map[string]bool{}
@@ -62,11 +59,13 @@ func (f *wildcards) add(all []site) {
 				got[c][dir] = true
 			}
 		}
-		u.except, u.inReserved = f.exceptions(u.paths), f.reservedNamespaces()
-		for c := range got {
-			for _, dir := range u.except {
-				delete(got[c], dir)
-			}
+		u.except = append(u.except, f.exceptions(paths)...)
+	}
+	slices.Sort(u.except)
+	u.except = slices.Compact(u.except)
+	for c := range got {
+		for _, dir := range u.except {
+			delete(got[c], dir)
 		}
 	}
 	f.leaveDifferences(got)
@@ -154,7 +153,7 @@ func (p wildPath) wildcards() (n int) {
 	return n
 }
 
-// A wildGroup has the paths of an overlay.
+// A wildGroup has the paths of a part of an overlay.
 type wildGroup struct{ paths []wildPath }
 
 func (g *wildGroup) size() (n int) {
@@ -164,7 +163,7 @@ func (g *wildGroup) size() (n int) {
 	return n
 }
 
-// canShare reports whether another path can be one of an overlay with some: every cluster would get what it is meant to get from each.
+// canShare reports whether another path can be one of a part with some: every cluster would get what it is meant to get from each.
 func (f *wildcards) canShare(paths []wildPath, p wildPath) bool {
 	if paths[0].wildcards() != p.wildcards() || p.wildcards() == 0 || len(paths) >= mostPaths {
 		return false

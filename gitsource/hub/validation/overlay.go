@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -24,38 +25,19 @@ func DefaultOverlay(id api.ID, spec *api.OverlaySpec) {
 
 // OverlayPath is the field whose line is recorded for an overlay.
 func OverlayPath(spec *api.OverlaySpec) string {
-	if spec.Path != "" {
+	switch {
+	case spec.Path != "":
 		return "spec.path"
+	case spec.Paths != nil:
+		return "spec.paths"
 	}
-	return "spec.paths"
+	return "spec.parts"
 }
 
 // CheckOverlay validates an overlay whose defaults are set.
 func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
-	one, many := r.Field("spec", "path"), r.Field("spec", "paths")
-	wildcards := 0
-	switch {
-	case spec.Path != "" && spec.Paths != nil:
-		r.Rulef(many, "path and paths are mutually exclusive; remove one of them")
-	case spec.Path == "" && spec.Paths == nil:
-		r.Rulef(one, "missing; write the directory of a kustomization, such as clusters/${cluster.name}")
-	case spec.Path != "":
-		p, _ := checkPath(r, one, spec.Path)
-		wildcards = p.Wildcards()
-		r.RecordLine(one)
-	default:
-		CheckLength(r, many, len(spec.Paths), 1, 16)
-		for i, text := range spec.Paths {
-			p, ok := checkPath(r, many.At(i), text)
-			if n := p.Wildcards(); ok && i > 0 && n != wildcards {
-				r.Rulef(many.At(i), "has * in %d names, and the path before in %d, so that it is not known which of them stand for the same; write a * for each in all paths", n, wildcards)
-			} else if ok {
-				wildcards = n
-			}
-		}
-		r.RecordLine(many)
-	}
+	wildcards := checkParts(r, spec)
 	checkExcept(r, spec.Except, wildcards)
 	namespace := r.Field("spec", "namespace")
 	if id.Namespace != "" && spec.Namespace != id.Namespace {
@@ -67,6 +49,53 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 	if spec.PostBuild != nil {
 		checkPostBuild(r, spec.PostBuild)
 	}
+}
+
+// checkParts validates the paths, and returns the largest number of names with * in one.
+func checkParts(r *document.Report, spec *api.OverlaySpec) (wildcards int) {
+	at := r.Field("spec")
+	switch {
+	case spec.Path != "" && spec.Paths != nil:
+		r.Rulef(at.Child("paths"), "path and paths are mutually exclusive; remove one of them")
+		return 0
+	case spec.Parts == nil:
+		wildcards = checkPart(r, at, &api.OverlayPart{Path: spec.Path, Paths: spec.Paths})
+	case spec.Path != "" || spec.Paths != nil:
+		r.Rulef(at.Child("parts"), "parts are used instead of path and paths; write these as a part")
+	}
+	if spec.Parts != nil {
+		CheckLength(r, at.Child("parts"), len(spec.Parts), 1, 16)
+	}
+	for i := range spec.Parts {
+		wildcards = max(wildcards, checkPart(r, at.Child("parts").At(i), &spec.Parts[i]))
+	}
+	r.RecordLine(at.Child(strings.TrimPrefix(OverlayPath(spec), "spec.")))
+	return wildcards
+}
+
+// checkPart validates the paths of an overlay or of one part, and returns the number of names with * in each.
+func checkPart(r *document.Report, at *document.FieldPath, part *api.OverlayPart) (wildcards int) {
+	one, many := at.Child("path"), at.Child("paths")
+	switch {
+	case part.Path != "" && part.Paths != nil:
+		r.Rulef(many, "path and paths are mutually exclusive; remove one of them")
+	case part.Path == "" && part.Paths == nil:
+		r.Rulef(one, "missing; write the directory of a kustomization, such as clusters/${cluster.name}")
+	case part.Path != "":
+		p, _ := checkPath(r, one, part.Path)
+		return p.Wildcards()
+	default:
+		CheckLength(r, many, len(part.Paths), 1, 16)
+		for i, text := range part.Paths {
+			p, ok := checkPath(r, many.At(i), text)
+			if n := p.Wildcards(); ok && i > 0 && n != wildcards {
+				r.Rulef(many.At(i), "has * in %d names, and the path before in %d, so that it is not known which of them stand for the same; write a * for each in all paths, or move it to another of parts", n, wildcards)
+			} else if ok {
+				wildcards = n
+			}
+		}
+	}
+	return wildcards
 }
 
 // checkPostBuild validates the values of variables.
