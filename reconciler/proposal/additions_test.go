@@ -34,7 +34,7 @@ func TestAdditionsAreOffered(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, addedChange("east"))
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
-	pr := p.forge.pulls[0]
+	pr := p.forge.Pulls[0]
 	if want := "Drift: ConfigMap shop/web: key added on 1 cluster"; pr.Title != want {
 		t.Errorf("the title is %q, want %q", pr.Title, want)
 	}
@@ -46,7 +46,7 @@ func TestAdditionsAreOffered(t *testing.T) {
 			t.Errorf("the body has no %q:\n%s", want, pr.Body)
 		}
 	}
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, 30*time.Second, addedChange("east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
 	for key := range p.resolved["east"] {

@@ -28,7 +28,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 		}
 		p.after(t, time.Minute, held...)
 		var open []*forge.PullRequest
-		for _, pr := range p.forge.pulls {
+		for _, pr := range p.forge.Pulls {
 			if pr.State == forge.Open {
 				open = append(open, pr)
 			}
@@ -44,7 +44,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 			if pr.Number%3 == 0 {
 				state = forge.Closed
 			}
-			p.forge.end(pr.Number, state)
+			p.forge.End(pr.Number, state)
 			decided[pr.Branch] = state
 			// once its commit is in force, a merged change is no drift any more
 			if state == forge.Merged {
@@ -52,13 +52,13 @@ func TestManyDriftsAtOnce(t *testing.T) {
 			}
 		}
 		if len(open) == 1 {
-			p.forge.end(open[0].Number, forge.Merged)
+			p.forge.End(open[0].Number, forge.Merged)
 			decided[open[0].Branch] = forge.Merged
 		}
 	}
 	p.after(t, 10*time.Minute, held...)
-	if len(p.forge.pulls) != changes || len(decided) != changes {
-		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.pulls), len(decided), changes)
+	if len(p.forge.Pulls) != changes || len(decided) != changes {
+		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.Pulls), len(decided), changes)
 	}
 	for _, c := range held {
 		if s := p.states[c.hash]; s == nil || s.State != decided[branchPrefix+c.hash] {
@@ -81,7 +81,7 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 	p := newProposing(10)
 	p.cfg.Interval = time.Hour
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as")
 	p.woken = true
@@ -94,8 +94,8 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 	before := p.forge.requests
 	for range 100 {
 		p.woken = true
-		p.forge.now = p.forge.now.Add(poll.Spacing / 10)
-		p.advance(t.Context(), p.forge.now)
+		p.forge.Now = p.forge.Now.Add(poll.Spacing / 10)
+		p.advance(t.Context(), p.forge.Now)
 	}
 	if n := p.forge.requests - before; n > 20 {
 		t.Errorf("%d requests in %s", n, 10*poll.Spacing)
@@ -114,11 +114,11 @@ func BenchmarkIdle(b *testing.B) {
 		held = append(held, heldChange(i+1000, "east"))
 	}
 	p.after(b, 10*time.Minute, held...)
-	before, began := p.forge.requests, p.forge.now
+	before, began := p.forge.requests, p.forge.Now
 	for b.Loop() {
 		p.after(b, time.Minute, held...)
 	}
-	b.ReportMetric(float64(p.forge.requests-before)/p.forge.now.Sub(began).Minutes(), "requests/min")
+	b.ReportMetric(float64(p.forge.requests-before)/p.forge.Now.Sub(began).Minutes(), "requests/min")
 }
 
 // If changes become due one after the other, the newest pull request is not edited each time.
@@ -127,8 +127,8 @@ func TestTheListOfWaitingChangesIsEditedSeldom(t *testing.T) {
 	held := []*change{heldChange(0, "east")}
 	p.after(t, 3*time.Minute, held...)
 	second := func() {
-		p.forge.now = p.forge.now.Add(time.Second)
-		p.advance(t.Context(), p.forge.now)
+		p.forge.Now = p.forge.Now.Add(time.Second)
+		p.advance(t.Context(), p.forge.Now)
 	}
 	for n := range 20 {
 		held = append(held, heldChange(n+1, "west"))
@@ -144,7 +144,7 @@ func TestTheListOfWaitingChangesIsEditedSeldom(t *testing.T) {
 		t.Errorf("%d requests in 40 seconds", n)
 	}
 	p.after(t, time.Minute, held...)
-	if body := p.forge.pulls[0].Body; strings.Count(body, "web") < 20 {
+	if body := p.forge.Pulls[0].Body; strings.Count(body, "web") < 20 {
 		t.Errorf("the body is\n%s", body)
 	}
 }

@@ -172,7 +172,7 @@ place web unavailable 1
 	p.group(t.Context())
 	p.after(t, 3*time.Minute, p.known.offers...)
 	p.says(t, "east", "held: left as it is; what Git wants on east is not known yet")
-	if got := p.forge.pulls; len(got) != 1 || got[0].State != forge.Open {
+	if got := p.forge.Pulls; len(got) != 1 || got[0].State != forge.Open {
 		t.Errorf("pull requests: %+v", got)
 	}
 

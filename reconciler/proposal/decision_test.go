@@ -53,11 +53,11 @@ func TestDecisionsAboutOffers(t *testing.T) {
 			c.reason = test.reason
 			switch test.fails {
 			case "forge":
-				p.retry.Fail(down, p.forge.now)
+				p.retry.Fail(down, p.forge.Now)
 			case "issues":
-				p.issues.Fail(down, p.forge.now)
+				p.issues.Fail(down, p.forge.Now)
 			case "change":
-				test.state.retry.Fail(down, p.forge.now)
+				test.state.retry.Fail(down, p.forge.Now)
 			}
 			putBack, message := p.decideOffered(c, &test.state)
 			got := "held: " + message
@@ -134,7 +134,7 @@ func TestAnEndedModeCountsMoreThanTheDecision(t *testing.T) {
 // refusals are the commands that are refused in a state, with the reason.
 func TestCommandsThatAreRefused(t *testing.T) {
 	const url = "https://git.example.com/pulls/1"
-	hold := func(p *proposing) { p.forge.pulls[0].Labels = []string{holdLabel} }
+	hold := func(p *proposing) { p.forge.Pulls[0].Labels = []string{holdLabel} }
 	for name, test := range map[string]struct {
 		prepare     func(t *testing.T, p *proposing)
 		close, open string
@@ -152,19 +152,19 @@ func TestCommandsThatAreRefused(t *testing.T) {
 			url + " is not open any more, or has the label gitfleet/hold; see gitfleet proposals show", url + " is open already",
 		},
 		"closed since it was listed": {
-			func(_ *testing.T, p *proposing) { p.forge.end(1, forge.Closed) },
+			func(_ *testing.T, p *proposing) { p.forge.End(1, forge.Closed) },
 			url + " is not open any more, or has the label gitfleet/hold; see gitfleet proposals show", url + " is open already",
 		},
 		"merged": {
 			func(t *testing.T, p *proposing) {
-				p.forge.end(1, forge.Merged)
+				p.forge.End(1, forge.Merged)
 				p.after(t, time.Minute, heldChange(7, "east"))
 			},
 			"there is nothing to close: left as it is; " + url + " was merged", "it cannot be offered as a pull request: left as it is; " + url + " was merged",
 		},
 		"closed": {
 			func(t *testing.T, p *proposing) {
-				p.forge.end(1, forge.Closed)
+				p.forge.End(1, forge.Closed)
 				p.after(t, time.Minute, heldChange(7, "east"))
 			},
 			"there is nothing to close: " + url + " was closed without merging", "",
@@ -172,14 +172,14 @@ func TestCommandsThatAreRefused(t *testing.T) {
 		"closed, on hold": {
 			func(t *testing.T, p *proposing) {
 				hold(p)
-				p.forge.end(1, forge.Closed)
+				p.forge.End(1, forge.Closed)
 				p.after(t, time.Minute, heldChange(7, "east"))
 			},
 			url + " has the label gitfleet/hold, which keeps the object as it is: remove the label", "",
 		},
 		"in Git already": {
 			func(t *testing.T, p *proposing) {
-				p.forge.end(1, forge.Closed)
+				p.forge.End(1, forge.Closed)
 				p.after(t, time.Minute)
 				p.known.notOffered = []notOffered{{change: heldChange(8, "east"), state: Unsettled, message: "commit c0ffee has it"}}
 				p.after(t, time.Minute)

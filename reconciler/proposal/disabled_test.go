@@ -15,10 +15,10 @@ func TestAPullRequestCountsWithoutIssues(t *testing.T) {
 		want   string
 	}{
 		"open":     {func(*fakeForge) {}, "held: left as it is; offered as https://git.example.com/pulls/1"},
-		"rejected": {func(f *fakeForge) { f.end(1, forge.Closed) }, "put back: https://git.example.com/pulls/1 was closed without merging"},
+		"rejected": {func(f *fakeForge) { f.End(1, forge.Closed) }, "put back: https://git.example.com/pulls/1 was closed without merging"},
 		"on hold": {func(f *fakeForge) {
-			f.pulls[0].Labels = append(f.pulls[0].Labels, holdLabel)
-			f.end(1, forge.Closed)
+			f.Pulls[0].Labels = append(f.Pulls[0].Labels, holdLabel)
+			f.End(1, forge.Closed)
 		}, "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestNothingIsPutBackBeforeTheForgeAnswers(t *testing.T) {
 func TestAnOpenIssueOnHoldCountsWithoutIssues(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
-	p.forge.issues[0].Labels = append(p.forge.issues[0].Labels, holdLabel)
+	p.forge.Issues[0].Labels = append(p.forge.Issues[0].Labels, holdLabel)
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
 	for range 12 {
@@ -67,10 +67,10 @@ func TestAnOpenIssueOnHoldCountsWithoutIssues(t *testing.T) {
 		p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1")
 	}
 	p.forge.refuseIssues = nil
-	p.forge.endIssue(1)
+	p.forge.EndIssue(1)
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold")
-	p.forge.issues[0].Labels = []string{issueLabel}
+	p.forge.Issues[0].Labels = []string{issueLabel}
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/issues/1 was closed")
 }

@@ -9,7 +9,7 @@ import (
 
 // An issue counts also if a pull request was opened for its change while issues could not be listed.
 func TestAnIssueCountsOnceItCanBeListed(t *testing.T) {
-	hold := func(f *fakeForge) { f.issues[0].Labels = append(f.issues[0].Labels, holdLabel) }
+	hold := func(f *fakeForge) { f.Issues[0].Labels = append(f.Issues[0].Labels, holdLabel) }
 	for name, test := range map[string]struct {
 		decide func(*fakeForge)
 		again  bool // whether gitfleet restarts before issues can be listed
@@ -21,8 +21,8 @@ func TestAnIssueCountsOnceItCanBeListed(t *testing.T) {
 		"open, restarted":    {func(*fakeForge) {}, true, "held: left as it is; offered as https://git.example.com/pulls/1", forge.Closed},
 		"on hold":            {hold, false, "held: left as it is; offered as https://git.example.com/issues/1", forge.Open},
 		"on hold, restarted": {hold, true, "held: left as it is; offered as https://git.example.com/issues/1", forge.Open},
-		"closed":             {func(f *fakeForge) { f.endIssue(1) }, false, "put back: https://git.example.com/issues/1 was closed", forge.Closed},
-		"closed on hold":     {func(f *fakeForge) { hold(f); f.endIssue(1) }, false, "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold", forge.Closed},
+		"closed":             {func(f *fakeForge) { f.EndIssue(1) }, false, "put back: https://git.example.com/issues/1 was closed", forge.Closed},
+		"closed on hold":     {func(f *fakeForge) { hold(f); f.EndIssue(1) }, false, "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold", forge.Closed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
@@ -39,8 +39,8 @@ func TestAnIssueCountsOnceItCanBeListed(t *testing.T) {
 			p.forge.refuseIssues = nil
 			p.after(t, 12*time.Minute, heldChange(7, "east"))
 			p.says(t, "east", test.want)
-			if i := p.forge.issues[0]; i.State != test.issue || len(p.forge.issues)+len(p.forge.pulls) != 2 {
-				t.Errorf("issues %+v, pull requests %+v", p.forge.issues, p.forge.pulls)
+			if i := p.forge.Issues[0]; i.State != test.issue || len(p.forge.Issues)+len(p.forge.Pulls) != 2 {
+				t.Errorf("issues %+v, pull requests %+v", p.forge.Issues, p.forge.Pulls)
 			}
 		})
 	}
@@ -50,7 +50,7 @@ func TestAnIssueCountsOnceItCanBeListed(t *testing.T) {
 func TestWhatIsOpenedByCommandCountsMoreThanAnEarlierIssue(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
-	p.forge.endIssue(1)
+	p.forge.EndIssue(1)
 	p.forge.refuseIssues = &forge.StatusError{Status: 403, Message: "no scope"}
 	p.restart(10)
 	p.after(t, 10*time.Second, heldChange(7, "east"))

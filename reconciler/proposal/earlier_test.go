@@ -51,7 +51,7 @@ func TestWhichIssueOfAChangeCounts(t *testing.T) {
 			for i := range test.issues {
 				test.issues[i].Kind, test.issues[i].Number, test.issues[i].Labels = forge.KindIssue, int64(i+1), []string{issueLabel}
 				test.issues[i].URL = "https://git.example.com/issues/" + string(rune('1'+i))
-				p.forge.issues = append(p.forge.issues, &test.issues[i])
+				p.forge.Issues = append(p.forge.Issues, &test.issues[i])
 			}
 			p.after(t, 3*time.Minute, manualChange(7, "east"))
 			p.says(t, "east", test.want)

@@ -22,8 +22,8 @@ import (
 func TestAnEmptyMergeIsOfferedAnew(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.end(1, forge.Merged)
-	p.forge.pulls[0].MergeCommit = "merge"
+	p.forge.End(1, forge.Merged)
+	p.forge.Pulls[0].MergeCommit = "merge"
 	p.after(t, 5*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 was merged")
 	p.known.commit = "merge and more"
@@ -38,17 +38,17 @@ func TestAnEmptyMergeIsOfferedAnew(t *testing.T) {
 func TestABodyOrBaseThatPeopleEdit(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.pulls[0].Body = "edited by hand"
+	p.forge.Pulls[0].Body = "edited by hand"
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "offered as https://git.example.com/pulls/1")
-	if markedAs(p.forge.pulls[0].Body, "shop") == "" {
+	if markedAs(p.forge.Pulls[0].Body, "shop") == "" {
 		t.Error("the body was not written anew")
 	}
-	p.forge.retargeted = map[int64]bool{1: true}
+	p.forge.Pulls[0].Base = "other"
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "offered as https://git.example.com/pulls/2")
-	p.forge.pulls[1].Body = "edited by hand"
-	p.forge.end(2, forge.Closed)
+	p.forge.Pulls[1].Body = "edited by hand"
+	p.forge.End(2, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/2 was closed without merging")
 }
@@ -71,12 +71,12 @@ func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
 	in.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: now, Healthy: true})
 	in.Ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: now, Error: "connection refused"})
 	observe(in)
-	if got := p.forge.pulls; got[0].State != forge.Open || got[1].State != forge.Closed {
+	if got := p.forge.Pulls; got[0].State != forge.Open || got[1].State != forge.Closed {
 		t.Errorf("before west answers: %+v, %+v", got[0], got[1])
 	}
 	in.Ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: now, Healthy: true})
 	observe(in)
-	if got := p.forge.pulls; got[0].State != forge.Closed {
+	if got := p.forge.Pulls; got[0].State != forge.Closed {
 		t.Errorf("after west has answered: %+v", got[0])
 	}
 }
@@ -87,13 +87,13 @@ func TestBranchesThatAreLeftOverAreDeleted(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"), heldChange(8, "east"), heldChange(9, "east"), heldChange(10, "east"))
 	left := []string{branchPrefix + "000000000000000b", branchPrefix + heldChange(9).hash, branchPrefix + heldChange(10).hash, branchPrefix + "foreign"}
-	p.forge.end(1, forge.Merged)
-	p.forge.end(2, forge.Closed)
-	p.forge.end(3, forge.Closed)
+	p.forge.End(1, forge.Merged)
+	p.forge.End(2, forge.Closed)
+	p.forge.End(3, forge.Closed)
 	p.forge.others[branchPrefix+heldChange(9).hash] = true
 	p.forge.branches[left[0]] = gitsource.BranchCommit{Branch: left[0], Message: trailer("000000000000000b")}
 	p.forge.branches[left[3]] = gitsource.BranchCommit{Branch: left[3], Message: trailer("foreign")}
-	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Thread: forge.Thread{Number: 5, State: forge.Closed, Body: marker("other-fleet", "0123456789abcdef")}, Branch: left[3]})
+	p.forge.Pulls = append(p.forge.Pulls, &forge.PullRequest{Base: "main", Thread: forge.Thread{Number: 5, State: forge.Closed, Body: marker("other-fleet", "0123456789abcdef")}, Branch: left[3]})
 	p.restart(10)
 	p.after(t, time.Minute, heldChange(10, "east"))
 	if got := slices.Sorted(maps.Keys(p.forge.branches)); !slices.Equal(got, slices.Sorted(slices.Values(left))) {

@@ -41,7 +41,7 @@ func TestABranchThatIsRefused(t *testing.T) {
 	if n := p.forge.pushes - pushed; n < 3 || n > 10 {
 		t.Errorf("tried %d times in 20 minutes", n)
 	}
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"), heldChange(8, "west"))
 	p.says(t, "east", "put back: ")
 	p.forge.refuse = nil
@@ -109,24 +109,20 @@ func TestFaultsOfOneChange(t *testing.T) {
 	}
 }
 
-func (f *fakeForge) Close(_ context.Context, t forge.Thread, comment, body string) error {
-	if t.Kind == forge.KindIssue {
-		if err := f.ask(); err != nil {
-			return err
-		}
-		f.comments = append(f.comments, comment)
-		f.issues[t.Number-1].Body = body
-		f.endIssue(t.Number)
-		return f.lost()
-	}
-	if f.refuseClose != nil {
-		f.requests++
+func (f *fakeForge) Close(ctx context.Context, t forge.Thread, comment, body string) error {
+	err := f.ask()
+	switch {
+	case t.Kind == forge.KindIssue && err != nil:
+		return err
+	case t.Kind != forge.KindIssue && f.refuseClose != nil:
 		return f.refuseClose
 	}
 	f.comments = append(f.comments, comment)
-	f.pulls[t.Number-1].Body = body
-	f.end(t.Number, forge.Closed)
-	return f.ask()
+	err = errors.Join(f.Forge.Close(ctx, t, comment, body), err)
+	if t.Kind == forge.KindIssue {
+		err = errors.Join(err, f.lost())
+	}
+	return err
 }
 
 // A pull request of a drift that is over and that cannot be closed, as with a token that may not comment, is tried again with
@@ -144,7 +140,7 @@ func TestAPullRequestThatCannotBeClosed(t *testing.T) {
 	}
 	p.forge.refuseClose = nil
 	p.after(t, 12*time.Minute, heldChange(8, "west"))
-	if got := p.forge.pulls[0]; got.State != forge.Closed || !endedByGitfleet(got.Body) {
+	if got := p.forge.Pulls[0]; got.State != forge.Closed || !endedByGitfleet(got.Body) {
 		t.Errorf("the first pull request is %s:\n%s", got.State, got.Body)
 	}
 }
@@ -164,7 +160,7 @@ func TestAnErrorEndsWithItsReason(t *testing.T) {
 		"a user has set the label": {
 			manualChange(7, "east"), heldChange(7, "east"), heldChange(7, "east"),
 			func(f *fakeForge) { f.refuseIssues = &forge.StatusError{Status: 403} },
-			func(f *fakeForge) { f.refuseIssues, f.issues[0].Labels = nil, append(f.issues[0].Labels, holdLabel) },
+			func(f *fakeForge) { f.refuseIssues, f.Issues[0].Labels = nil, append(f.Issues[0].Labels, holdLabel) },
 			"offered as https://git.example.com/issues/1",
 		},
 	} {

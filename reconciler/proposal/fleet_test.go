@@ -76,9 +76,9 @@ func (d *drifting) readFiles(context.Context, string) (fs.FS, error) { return d.
 // step advances the time and runs one pass.
 func (d *drifting) step(t *testing.T, after time.Duration) (next time.Duration) {
 	t.Helper()
-	d.forge.now = d.forge.now.Add(after)
+	d.forge.Now = d.forge.Now.Add(after)
 	d.group(t.Context())
-	return d.advance(t.Context(), d.forge.now)
+	return d.advance(t.Context(), d.forge.Now)
 }
 
 // counts returns how many drifts are reverted, how many wait for their edit, and how many are
@@ -129,16 +129,16 @@ func TestManyDriftsOfAFleet(t *testing.T) {
 	if d.loads != loads {
 		t.Errorf("%d loads of files whose changes are known", d.loads-loads)
 	}
-	if n, cfg := len(d.forge.pulls), d.cfg; n != cfg.MaxOpen || d.forge.pushes > 2*cfg.MaxOpen || d.forge.requests > 5*cfg.MaxOpen {
+	if n, cfg := len(d.forge.Pulls), d.cfg; n != cfg.MaxOpen || d.forge.pushes > 2*cfg.MaxOpen || d.forge.requests > 5*cfg.MaxOpen {
 		t.Errorf("%d pull requests with %d requests and %d pushes", n, d.forge.requests, d.forge.pushes)
 	}
 	for number := range int64(d.cfg.MaxOpen) {
-		d.forge.end(number+1, forge.Closed)
+		d.forge.End(number+1, forge.Closed)
 	}
 	d.step(t, time.Minute)
 	putBack, waiting, held := d.counts()
-	if len(d.forge.pulls) != 2*d.cfg.MaxOpen || putBack != d.cfg.MaxOpen || waiting != 0 || putBack+held != changes {
-		t.Errorf("after %d were closed: %d pull requests, %d put back, %d wait, %d held", d.cfg.MaxOpen, len(d.forge.pulls), putBack, waiting, held)
+	if len(d.forge.Pulls) != 2*d.cfg.MaxOpen || putBack != d.cfg.MaxOpen || waiting != 0 || putBack+held != changes {
+		t.Errorf("after %d were closed: %d pull requests, %d put back, %d wait, %d held", d.cfg.MaxOpen, len(d.forge.Pulls), putBack, waiting, held)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestChangesThatCannotBeReadKeepNoOthers(t *testing.T) {
 	d.step(t, editPause)
 	d.step(t, 3*time.Minute)
 	d.step(t, time.Minute)
-	if putBack, waiting, _ := d.counts(); putBack+waiting > 0 || len(d.known.undecided()) > 0 || len(d.forge.pulls) != d.cfg.MaxOpen {
-		t.Errorf("%d are put back, %d wait, %d are undecided, and %d are offered", putBack, waiting, len(d.known.undecided()), len(d.forge.pulls))
+	if putBack, waiting, _ := d.counts(); putBack+waiting > 0 || len(d.known.undecided()) > 0 || len(d.forge.Pulls) != d.cfg.MaxOpen {
+		t.Errorf("%d are put back, %d wait, %d are undecided, and %d are offered", putBack, waiting, len(d.known.undecided()), len(d.forge.Pulls))
 	}
 }

@@ -34,7 +34,7 @@ func TestASecondValueReplacesTheFirst(t *testing.T) {
 	}
 	p.reported(t, reporting(t, files, valued("5"), "east", "west"), 3*time.Minute)
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
-	first := p.forge.pulls[0]
+	first := p.forge.Pulls[0]
 
 	p.reported(t, reporting(t, files, valued("7"), "east", "west"), 10*time.Second)
 	p.says(t, "east", "held: left as it is; offered as a pull request once it has lasted for 2m0s")
@@ -43,7 +43,7 @@ func TestASecondValueReplacesTheFirst(t *testing.T) {
 	}
 	p.reported(t, p.report, 2*time.Minute)
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
-	second := p.forge.pulls[1]
+	second := p.forge.Pulls[1]
 	if first.State != forge.Closed || !endedByGitfleet(first.Body) || len(p.forge.comments) != 1 || !strings.Contains(p.forge.comments[0], "If a cluster has another value now, that is a change of its own.") {
 		t.Errorf("the first pull request is %+v, comments %q", first, p.forge.comments)
 	}
@@ -80,11 +80,11 @@ func TestWhatIsNotOverYet(t *testing.T) {
 			p := newProposing(10)
 			p.after(t, 3*time.Minute, heldChange(7, "east"))
 			if test.body != "" {
-				p.forge.pulls[0].Body = test.body
+				p.forge.Pulls[0].Body = test.body
 			}
 			p.known = test.known
 			p.after(t, 2*time.Minute)
-			if got := p.forge.pulls[0].State == forge.Closed; got != test.closed {
+			if got := p.forge.Pulls[0].State == forge.Closed; got != test.closed {
 				t.Errorf("closed: %v, want %v", got, test.closed)
 			}
 		})
@@ -99,8 +99,8 @@ func TestADriftThatComesBackKeepsItsPullRequest(t *testing.T) {
 		p.after(t, recoveryGrace)
 		p.after(t, 10*time.Second, heldChange(7, "east"))
 	}
-	if p.forge.pulls[0].State != forge.Open || len(p.forge.pulls) != 1 {
-		t.Errorf("pull requests: %+v", p.forge.pulls)
+	if p.forge.Pulls[0].State != forge.Open || len(p.forge.Pulls) != 1 {
+		t.Errorf("pull requests: %+v", p.forge.Pulls)
 	}
 }
 
@@ -114,8 +114,8 @@ func TestAMergeIsLookedForInEachCommit(t *testing.T) {
 	}
 	p.known.commit = "first"
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.end(1, forge.Merged)
-	p.forge.pulls[0].MergeCommit = "merge"
+	p.forge.End(1, forge.Merged)
+	p.forge.Pulls[0].MergeCommit = "merge"
 	for _, commit := range []string{"first", "second"} {
 		p.known.commit = commit
 		p.after(t, 2*time.Minute, heldChange(7, "east"))
@@ -136,8 +136,8 @@ func TestABranchOfOtherPeopleIsNotUsed(t *testing.T) {
 	p.forge.others[branch] = true
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; not offered as a pull request since 2027-01-15T08:02:10Z: branch "+branch+" has commits of other people and no pull request: open one, or delete the branch")
-	if len(p.forge.pulls) != 0 {
-		t.Errorf("pull requests: %+v", p.forge.pulls)
+	if len(p.forge.Pulls) != 0 {
+		t.Errorf("pull requests: %+v", p.forge.Pulls)
 	}
 }
 
@@ -150,12 +150,12 @@ func TestAChangeIsNotOfferedEndlessly(t *testing.T) {
 		if n > 0 {
 			branch += fmt.Sprintf("-%d", n+1)
 		}
-		p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Thread: forge.Thread{Number: int64(n + 1), State: forge.Closed, Body: markEnded(marker("shop", hash))}, Branch: branch})
+		p.forge.Pulls = append(p.forge.Pulls, &forge.PullRequest{Base: "main", Thread: forge.Thread{Number: int64(n + 1), State: forge.Closed, Body: markEnded(marker("shop", hash))}, Branch: branch})
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; the same change was offered 100 times, and is not offered again")
-	if len(p.forge.pulls) != mostAttempts {
-		t.Errorf("%d pull requests", len(p.forge.pulls))
+	if len(p.forge.Pulls) != mostAttempts {
+		t.Errorf("%d pull requests", len(p.forge.Pulls))
 	}
 }
 
@@ -174,8 +174,8 @@ func TestAPullRequestWithoutLabelsIsFollowed(t *testing.T) {
 	p.cfg.Forge = unlabeledForge{p.forge}
 	p.after(t, 4*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
-	if len(p.forge.pulls) != 1 {
-		t.Errorf("pull requests: %+v", p.forge.pulls)
+	if len(p.forge.Pulls) != 1 {
+		t.Errorf("pull requests: %+v", p.forge.Pulls)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestABranchThatCannotBeDeleted(t *testing.T) {
 	p := newProposing(10)
 	p.cfg.Branches = stuckBranches{p.forge}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
 	if got := p.Troubles(); len(got) > 0 {
@@ -232,13 +232,13 @@ func TestTheHashOfABranch(t *testing.T) {
 		}
 	}
 	p := newProposing(10)
-	p.forge.pulls = []*forge.PullRequest{{Thread: forge.Thread{Number: 1, State: forge.Closed, Body: markEnded(marker("shop", heldChange(7).hash))}, Branch: branchPrefix + heldChange(7).hash}}
+	p.forge.Pulls = []*forge.PullRequest{{Base: "main", Thread: forge.Thread{Number: 1, State: forge.Closed, Body: markEnded(marker("shop", heldChange(7).hash))}, Branch: branchPrefix + heldChange(7).hash}}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.restart(10)
-	p.forge.pulls[1].Body = "edited by hand" + "\n" + marker("shop", heldChange(7).hash)
+	p.forge.Pulls[1].Body = "edited by hand" + "\n" + marker("shop", heldChange(7).hash)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	if got := p.forge.branches; len(p.forge.pulls) != 2 || len(got) != 1 || got[branchPrefix+heldChange(7).hash+"-2"].Marker != trailer(heldChange(7).hash) {
-		t.Errorf("pull requests %+v, branches %+v", p.forge.pulls, got)
+	if got := p.forge.branches; len(p.forge.Pulls) != 2 || len(got) != 1 || got[branchPrefix+heldChange(7).hash+"-2"].Marker != trailer(heldChange(7).hash) {
+		t.Errorf("pull requests %+v, branches %+v", p.forge.Pulls, got)
 	}
 }
 

@@ -90,10 +90,10 @@ func TestDriftOfAPlacementIsOnePullRequest(t *testing.T) {
 	d.drift(t, 0, "a", "b")
 	d.drift(t, 1, "a")
 	d.lasts(t, 3*time.Minute)
-	if n := len(d.forge.pulls); n != 1 {
+	if n := len(d.forge.Pulls); n != 1 {
 		t.Fatalf("%d pull requests", n)
 	}
-	pr := d.forge.pulls[0]
+	pr := d.forge.Pulls[0]
 	expect := func(when, title string, sections ...string) {
 		t.Helper()
 		if pr.Title != title {
@@ -142,7 +142,7 @@ func TestDriftOfAPlacementIsOnePullRequest(t *testing.T) {
 	d.step(t, time.Minute) // lists them
 	d.lasts(t, time.Minute)
 	expect("edited by a person", "Mine", "`ConfigMap web/config-0` was changed on 2 of 3 clusters")
-	if n := len(d.forge.pulls); n != 1 {
+	if n := len(d.forge.Pulls); n != 1 {
 		t.Errorf("%d pull requests", n)
 	}
 
@@ -162,7 +162,7 @@ func TestTheBranchOfAGroupHasAllChanges(t *testing.T) {
 	d.drift(t, 2, "e", "d")
 	d.lasts(t, 3*time.Minute)
 	files := maps.Clone(d.files)
-	for path, text := range d.forge.branches[d.forge.pulls[0].Branch].Files {
+	for path, text := range d.forge.branches[d.forge.Pulls[0].Branch].Files {
 		files[path] = &fstest.MapFile{Data: text}
 	}
 	after := render(loaded(t, "decade", files))
@@ -189,7 +189,7 @@ func TestClosingAGroupRevertsAll(t *testing.T) {
 	d.drift(t, 0, "a", "b")
 	d.drift(t, 1, "", "c")
 	d.lasts(t, 3*time.Minute)
-	d.forge.end(1, forge.Closed)
+	d.forge.End(1, forge.Closed)
 	d.lasts(t, time.Minute)
 	d.expectStates(t, "closed", "closed 3")
 	if putBack, _, held := d.counts(); putBack != 3 || held != 0 {
@@ -202,8 +202,8 @@ func TestClosingAGroupRevertsAll(t *testing.T) {
 	d.drift(t, 0, "a", "", "new")
 	d.lasts(t, 3*time.Minute)
 	d.expectStates(t, "one again and a new one", "closed 1, open 1")
-	if n := len(d.forge.pulls); n != 2 || d.forge.pulls[1].Branch != d.forge.pulls[0].Branch+"-2" || d.forge.pulls[1].Title != "Drift: ConfigMap web/config-2: value changed on 1 of 2 clusters" {
-		t.Errorf("%d pull requests, the last is %+v", n, d.forge.pulls[n-1])
+	if n := len(d.forge.Pulls); n != 2 || d.forge.Pulls[1].Branch != d.forge.Pulls[0].Branch+"-2" || d.forge.Pulls[1].Title != "Drift: ConfigMap web/config-2: value changed on 1 of 2 clusters" {
+		t.Errorf("%d pull requests, the last is %+v", n, d.forge.Pulls[n-1])
 	}
 	// A user wants to decide about the rejected one again.
 	for _, c := range d.Held().Items {
@@ -218,7 +218,7 @@ func TestClosingAGroupRevertsAll(t *testing.T) {
 	d.restarted(t)
 	d.lasts(t, 3*time.Minute)
 	d.expectStates(t, "offered again, after a restart", "open 2")
-	if n := len(d.forge.pulls); n != 2 {
+	if n := len(d.forge.Pulls); n != 2 {
 		t.Errorf("%d pull requests", n)
 	}
 }
@@ -230,10 +230,10 @@ func TestAChangeThatPeopleDidNotSeeIsNotRejected(t *testing.T) {
 	d.lasts(t, 3*time.Minute)
 	d.drift(t, 1, "", "b")
 	d.lasts(t, 2*time.Minute)
-	body := d.forge.pulls[0].Body
+	body := d.forge.Pulls[0].Body
 	d.lasts(t, 20*time.Second)
-	d.forge.pulls[0].Body = body // the edit came too late
-	d.forge.end(1, forge.Closed)
+	d.forge.Pulls[0].Body = body // the edit came too late
+	d.forge.End(1, forge.Closed)
 	d.lasts(t, time.Minute)
 	d.expectStates(t, "closed", "closed 1, open 1")
 }
@@ -243,7 +243,7 @@ func TestMergingAGroup(t *testing.T) {
 	d := newGrouping(t, 2, 2)
 	d.drift(t, 0, "a", "b")
 	d.lasts(t, 3*time.Minute)
-	d.forge.end(1, forge.Merged)
+	d.forge.End(1, forge.Merged)
 	d.lasts(t, time.Minute)
 	d.expectStates(t, "merged", "merged 2")
 	d.restarted(t)
@@ -271,12 +271,12 @@ func TestRequestsAboutAGroup(t *testing.T) {
 	d := newGrouping(t, 3, 3)
 	d.drift(t, 0, "a", "b", "c")
 	d.lasts(t, 3*time.Minute)
-	pr := d.forge.pulls[0]
+	pr := d.forge.Pulls[0]
 	name := ChangeOf(*pr, d.cfg.Fleet)
 	ask := func(do func(name string) request) string {
 		t.Helper()
 		d.group(t.Context())
-		r := d.handle(t.Context(), do(name), d.forge.now)
+		r := d.handle(t.Context(), do(name), d.forge.Now)
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
@@ -335,7 +335,7 @@ func TestChangesThatExcludeEachOther(t *testing.T) {
 	label(1, "lead")
 	d.lasts(t, 5*time.Minute)
 	d.expectStates(t, "offered", "open 2")
-	if n := len(d.forge.pulls); n != 2 {
+	if n := len(d.forge.Pulls); n != 2 {
 		t.Errorf("%d pull requests", n)
 	}
 }
@@ -359,8 +359,8 @@ func TestABurstIsCombinedInSeveralPasses(t *testing.T) {
 		t.Errorf("a pass loads %d trees", most)
 	}
 	d.expectStates(t, "offered", fmt.Sprintf("open %d, waiting %d", mostGrouped, changes-mostGrouped))
-	if n := len(d.forge.pulls); n != 1 || len(d.forge.pulls[0].Body) > 60_000 {
-		t.Errorf("%d pull requests, with a body of %d", n, len(d.forge.pulls[0].Body))
+	if n := len(d.forge.Pulls); n != 1 || len(d.forge.Pulls[0].Body) > 60_000 {
+		t.Errorf("%d pull requests, with a body of %d", n, len(d.forge.Pulls[0].Body))
 	}
 	loads := d.loads
 	d.lasts(t, 5*time.Minute)

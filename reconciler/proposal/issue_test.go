@@ -1,9 +1,9 @@
 package proposal
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,45 +15,34 @@ import (
 // deleted is the state of an issue that was deleted.
 const deleted forge.State = "deleted"
 
-func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.State) ([]forge.Thread, error) {
+func (f *fakeForge) ListIssues(ctx context.Context, label string, state forge.State) ([]forge.Thread, error) {
 	f.issueLists++
 	if err := f.ask(); err != nil || f.refuseIssues != nil {
 		return nil, errors.Join(err, f.refuseIssues)
 	}
-	var out []forge.Thread
-	for _, i := range slices.Backward(f.issues) {
-		if i.State != deleted && (state == "" || i.State == state) && slices.Contains(i.Labels, label) {
-			out = append(out, *i)
-		}
-	}
-	return out, nil
+	list, err := f.Forge.ListIssues(ctx, label, state)
+	return slices.DeleteFunc(list, func(i forge.Thread) bool { return i.State == deleted }), err
 }
 
-func (f *fakeForge) Issue(_ context.Context, number int64) (*forge.Thread, error) {
+func (f *fakeForge) Issue(ctx context.Context, number int64) (*forge.Thread, error) {
 	if f.refuseIssues != nil {
 		return nil, f.refuseIssues
 	}
-	for _, i := range f.issues {
-		if i.Number == number && i.State != deleted {
-			found := *i
-			return &found, f.ask()
-		}
+	i, err := f.Forge.Issue(ctx, number)
+	if i != nil && i.State == deleted {
+		i = nil
 	}
-	return nil, f.ask()
+	return i, cmp.Or(err, f.ask())
 }
 
-func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Thread, error) {
-	if act := f.meanwhile; act != nil {
-		f.meanwhile = nil
-		act()
-	}
+func (f *fakeForge) OpenIssue(ctx context.Context, n forge.NewIssue) (forge.Thread, error) {
+	f.act()
 	if f.refuseIssues != nil {
 		return forge.Thread{}, f.refuseIssues
 	}
-	i := &forge.Thread{Kind: forge.KindIssue, Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open, Opened: f.now}
-	i.URL = fmt.Sprint("https://git.example.com/issues/", i.Number)
-	f.issues, f.titles = append(f.issues, i), append(f.titles, n.Title)
-	return *i, errors.Join(f.ask(), f.lost())
+	f.titles = append(f.titles, n.Title)
+	i, err := f.Forge.OpenIssue(ctx, n)
+	return i, errors.Join(err, f.ask(), f.lost())
 }
 
 // lost returns loseAnswer once.
@@ -61,10 +50,6 @@ func (f *fakeForge) lost() error {
 	err := f.loseAnswer
 	f.loseAnswer = nil
 	return err
-}
-
-func (f *fakeForge) endIssue(number int64) {
-	f.issues[number-1].State, f.issues[number-1].Ended = forge.Closed, f.now
 }
 
 // manualChange returns a change that no edit of the files can express.
@@ -80,18 +65,18 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 110*time.Second, manualChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as an issue once it has lasted for 2m0s; no edit of the files makes the change: its value comes from the YAML anchor *port")
-	if len(p.forge.issues) != 0 || p.forge.requests > 2 {
-		t.Errorf("%d issues after %d requests", len(p.forge.issues), p.forge.requests)
+	if len(p.forge.Issues) != 0 || p.forge.requests > 2 {
+		t.Errorf("%d issues after %d requests", len(p.forge.Issues), p.forge.requests)
 	}
 	p.after(t, time.Minute, manualChange(7, "east", "west"))
 	p.says(t, "west", "held: left as it is; offered as https://git.example.com/issues/1; no edit of the files makes the change: its value")
 	p.restart(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east", "west"))
 	p.says(t, "east", "offered as https://git.example.com/issues/1")
-	if len(p.forge.issues) != 1 || len(p.forge.pulls) != 0 || p.forge.pushes != 0 {
-		t.Fatalf("issues %+v, pull requests %+v, %d pushes", p.forge.issues, p.forge.pulls, p.forge.pushes)
+	if len(p.forge.Issues) != 1 || len(p.forge.Pulls) != 0 || p.forge.pushes != 0 {
+		t.Fatalf("issues %+v, pull requests %+v, %d pushes", p.forge.Issues, p.forge.Pulls, p.forge.pushes)
 	}
-	i := p.forge.issues[0]
+	i := p.forge.Issues[0]
 	for _, want := range []string{
 		"`ConfigMap shop/web` was changed on 2 clusters, and is left so until this issue is closed.",
 		"- \"1\"\n+ \"7\"\n", "`east`, `west`", "**In Git:** [`web.yaml:1`](https://git.example.com/", "no edit of the files in Git makes the change: `its value comes from the YAML anchor *port`",
@@ -101,7 +86,7 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 			t.Errorf("the body has no %q:\n%s", want, i.Body)
 		}
 	}
-	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/severity: other, placement/web, gitfleet/manual-edit" || p.forge.titles[0] != "Drift: ConfigMap shop/web: key changed on 2 clusters" {
+	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/manual-edit, gitfleet/severity: other, placement/web" || p.forge.titles[0] != "Drift: ConfigMap shop/web: key changed on 2 clusters" {
 		t.Errorf("titles %q, labels %s", p.forge.titles, got)
 	}
 	if held := p.Held().Items; len(held) != 1 || held[0].State != Open || held[0].URL != i.URL || held[0].Reason != "its value comes from the YAML anchor *port" || len(held[0].Edits) != 0 {
@@ -129,17 +114,17 @@ func TestADecisionOutlivesTheForm(t *testing.T) {
 			for _, hold := range []bool{false, true} {
 				p := newProposing(10)
 				p.after(t, 3*time.Minute, of(7, "east"))
-				for _, pr := range p.forge.pulls {
+				for _, pr := range p.forge.Pulls {
 					pr.Labels = holdIf(hold, pr.Labels)
-					p.forge.end(pr.Number, forge.Closed)
+					p.forge.End(pr.Number, forge.Closed)
 				}
-				for _, i := range p.forge.issues {
+				for _, i := range p.forge.Issues {
 					i.Labels = holdIf(hold, i.Labels)
-					p.forge.endIssue(i.Number)
+					p.forge.EndIssue(i.Number)
 				}
 				p.restart(10)
 				p.after(t, 5*time.Minute, again(7, "east"))
-				if n := len(p.forge.pulls) + len(p.forge.issues); n != 1 {
+				if n := len(p.forge.Pulls) + len(p.forge.Issues); n != 1 {
 					t.Errorf("%s, then %s: it was offered %d times", first, second, n)
 				}
 				want := "put back: "
@@ -164,15 +149,15 @@ func holdIf(hold bool, labels []string) []string {
 func TestADeletedIssueHoldsNothing(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
-	p.forge.issues[0].Labels = append(p.forge.issues[0].Labels, holdLabel)
-	p.forge.endIssue(1)
+	p.forge.Issues[0].Labels = append(p.forge.Issues[0].Labels, holdLabel)
+	p.forge.EndIssue(1)
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold")
 	p.forge.refuseIssues = nil
 	p.after(t, time.Minute, manualChange(7, "east"))
-	p.forge.issues[0].State = deleted
+	p.forge.Issues[0].State = deleted
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/2")
 }
@@ -181,8 +166,8 @@ func TestADeletedIssueHoldsNothing(t *testing.T) {
 func TestIssuesThatAreNotFollowed(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"), manualChange(8, "north"), heldChange(9, "west"))
-	p.forge.issues[1].Labels = append(p.forge.issues[1].Labels, holdLabel)
-	p.forge.endIssue(2)
+	p.forge.Issues[1].Labels = append(p.forge.Issues[1].Labels, holdLabel)
+	p.forge.EndIssue(2)
 	p.after(t, time.Minute, manualChange(7, "east"), manualChange(8, "north"), heldChange(9, "west"))
 	p.forge.refuseIssues = &forge.StatusError{Status: 403, Message: "no scope"}
 	p.after(t, time.Minute, manualChange(7, "east"), manualChange(8, "north"), heldChange(9, "west"))
@@ -204,8 +189,8 @@ func TestWhatWaitsIsListedInAPullRequest(t *testing.T) {
 	p.after(t, 3*time.Minute, all...)
 	all = append(all, heldChange(10, "north"))
 	p.after(t, 4*time.Minute, all...)
-	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 2 || !strings.Contains(p.forge.pulls[0].Body, "**Waiting** until fewer pull requests and issues of drift are open: 1 change: ") {
-		t.Errorf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
+	if len(p.forge.Pulls) != 1 || len(p.forge.Issues) != 2 || !strings.Contains(p.forge.Pulls[0].Body, "**Waiting** until fewer pull requests and issues of drift are open: 1 change: ") {
+		t.Errorf("pull requests %+v, issues %+v", p.forge.Pulls, p.forge.Issues)
 	}
 }
 
@@ -230,11 +215,11 @@ func TestIsIssueOfDrift(t *testing.T) {
 func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
-	p.forge.issues[0].Labels = append(p.forge.issues[0].Labels, holdLabel)
-	p.forge.endIssue(1)
+	p.forge.Issues[0].Labels = append(p.forge.Issues[0].Labels, holdLabel)
+	p.forge.EndIssue(1)
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold")
-	p.forge.issues[0].Labels = []string{issueLabel}
+	p.forge.Issues[0].Labels = []string{issueLabel}
 	p.after(t, time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/issues/1 was closed")
 	p.after(t, 3*time.Minute)
@@ -243,7 +228,7 @@ func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
 	p.restart(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "put back: ")
-	if n := len(p.forge.issues); n != 1 {
+	if n := len(p.forge.Issues); n != 1 {
 		t.Errorf("%d issues", n)
 	}
 }
@@ -252,17 +237,17 @@ func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
 // of other fleets are not touched.
 func TestADriftThatIsOverClosesItsIssue(t *testing.T) {
 	p := newProposing(10)
-	p.forge.issues = []*forge.Thread{{Kind: forge.KindIssue, Number: 1, State: forge.Open, Labels: []string{issueLabel}, Body: marker("other-fleet", "0123456789abcdef")}}
+	p.forge.Issues = []*forge.Thread{{Kind: forge.KindIssue, Number: 1, State: forge.Open, Labels: []string{issueLabel}, Body: marker("other-fleet", "0123456789abcdef")}}
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.after(t, 30*time.Second)
 	p.restart(10)
 	p.after(t, 3*time.Minute)
-	if i := p.forge.issues[1]; i.State != forge.Closed || !endedByGitfleet(i.Body) || len(p.forge.comments) != 1 {
+	if i := p.forge.Issues[1]; i.State != forge.Closed || !endedByGitfleet(i.Body) || len(p.forge.comments) != 1 {
 		t.Errorf("%+v, comments %q", i, p.forge.comments)
 	}
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "offered as https://git.example.com/issues/3")
-	if p.forge.issues[0].State != forge.Open {
+	if p.forge.Issues[0].State != forge.Open {
 		t.Error("the issue of another fleet was closed")
 	}
 }
@@ -272,11 +257,11 @@ func TestIssuesAreBounded(t *testing.T) {
 	p := newProposing(2)
 	all := []*change{heldChange(7, "east"), manualChange(8, "west"), manualChange(9, "north")}
 	p.after(t, 3*time.Minute, all...)
-	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 1 {
-		t.Fatalf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
+	if len(p.forge.Pulls) != 1 || len(p.forge.Issues) != 1 {
+		t.Fatalf("pull requests %+v, issues %+v", p.forge.Pulls, p.forge.Issues)
 	}
 	p.says(t, "north", "held: left as it is; pull requests and issues of drift: 2 open; drift.maxOpen allows 2")
-	p.forge.issues[0].State = deleted
+	p.forge.Issues[0].State = deleted
 	p.after(t, time.Minute, all...)
 	p.says(t, "west", "offered as https://git.example.com/issues/2")
 }
@@ -293,7 +278,7 @@ func TestTwoDaemonsKeepOneIssue(t *testing.T) {
 		p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1")
 	}
 	open := 0
-	for _, i := range one.forge.issues {
+	for _, i := range one.forge.Issues {
 		if i.State == forge.Open {
 			open++
 		}
@@ -378,8 +363,8 @@ func TestAPullRequestStaysOnceNoEditMakesItsChange(t *testing.T) {
 	p.restart(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; the pull request is not kept up to date, since no edit")
-	if len(p.forge.issues) != 0 || p.forge.pulls[0].State != forge.Open {
-		t.Errorf("issues %+v, pull request %+v", p.forge.issues, p.forge.pulls[0])
+	if len(p.forge.Issues) != 0 || p.forge.Pulls[0].State != forge.Open {
+		t.Errorf("issues %+v, pull request %+v", p.forge.Issues, p.forge.Pulls[0])
 	}
 }
 
@@ -389,8 +374,8 @@ func TestAnIssueIsReplacedAfterARestart(t *testing.T) {
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
 	p.restart(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	if len(p.forge.issues) != 1 || p.forge.issues[0].State != forge.Closed || len(p.forge.pulls) != 1 || p.forge.pulls[0].State != forge.Open {
-		t.Errorf("issues %+v, pull requests %+v", p.forge.issues, p.forge.pulls)
+	if len(p.forge.Issues) != 1 || p.forge.Issues[0].State != forge.Closed || len(p.forge.Pulls) != 1 || p.forge.Pulls[0].State != forge.Open {
+		t.Errorf("issues %+v, pull requests %+v", p.forge.Issues, p.forge.Pulls)
 	}
 }
 
@@ -403,10 +388,10 @@ func TestADecisionAboutAnIssueCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
 			p.after(t, 3*time.Minute, manualChange(7, "east"))
-			decide(p.forge.issues[0])
+			decide(p.forge.Issues[0])
 			p.after(t, 3*time.Minute, heldChange(7, "east"))
-			if len(p.forge.pulls) != 0 || strings.Contains(p.forge.issues[0].Body, "gitfleet: ended") {
-				t.Errorf("issues %+v, pull requests %+v", p.forge.issues, p.forge.pulls)
+			if len(p.forge.Pulls) != 0 || strings.Contains(p.forge.Issues[0].Body, "gitfleet: ended") {
+				t.Errorf("issues %+v, pull requests %+v", p.forge.Issues, p.forge.Pulls)
 			}
 			p.says(t, "east", map[string]string{"closed": "put back", "held": "held"}[name])
 		})
@@ -417,8 +402,8 @@ func TestADecisionAboutAnIssueCounts(t *testing.T) {
 // another daemon has closed it.
 func TestAnIssueThatGitfleetClosedIsNoRejection(t *testing.T) {
 	closed := func(f *fakeForge) {
-		f.issues[0].Body = markEnded(f.issues[0].Body)
-		f.endIssue(1)
+		f.Issues[0].Body = markEnded(f.Issues[0].Body)
+		f.EndIssue(1)
 	}
 	for name, test := range map[string]struct {
 		end  func(*fakeForge)

@@ -17,8 +17,8 @@ func TestIssuesAreListedOnceInAPass(t *testing.T) {
 	p.after(t, 2*time.Minute, all...)
 	before := p.forge.issueLists
 	p.after(t, 10*time.Second, all...)
-	if n := p.forge.issueLists - before; len(p.forge.issues) != 5 || n > 1 {
-		t.Errorf("%d issues are open after %d lists", len(p.forge.issues), n)
+	if n := p.forge.issueLists - before; len(p.forge.Issues) != 5 || n > 1 {
+		t.Errorf("%d issues are open after %d lists", len(p.forge.Issues), n)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestABurstListsIssuesOnceInAnInterval(t *testing.T) {
 		all = append(all, manualChange(i+10, "east"))
 		p.after(t, 10*time.Second, all...)
 	}
-	if n := len(p.forge.issues); n != 12 || p.forge.issueLists > 12 {
+	if n := len(p.forge.Issues); n != 12 || p.forge.issueLists > 12 {
 		t.Errorf("%d issues are open after %d lists", n, p.forge.issueLists)
 	}
 }
@@ -43,7 +43,7 @@ func TestAnIssueWhoseOpeningIsNotAnsweredIsFound(t *testing.T) {
 	p.after(t, 20*time.Second, manualChange(7, "east"))
 	p.after(t, 20*time.Second, manualChange(7, "east"))
 	p.says(t, "east", "offered as https://git.example.com/issues/1")
-	if n := len(p.forge.issues); n != 1 {
+	if n := len(p.forge.Issues); n != 1 {
 		t.Errorf("%d issues", n)
 	}
 }

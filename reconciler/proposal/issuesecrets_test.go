@@ -41,10 +41,10 @@ func TestDriftOfDecryptedValuesIsOfferedAsAnIssue(t *testing.T) {
 	}
 	p := newProposing(10)
 	p.after(t, 130*time.Second, c)
-	if len(p.forge.issues) != 1 || len(p.forge.pulls) > 0 {
-		t.Fatalf("%d issues and %d pull requests", len(p.forge.issues), len(p.forge.pulls))
+	if len(p.forge.Issues) != 1 || len(p.forge.Pulls) > 0 {
+		t.Fatalf("%d issues and %d pull requests", len(p.forge.Issues), len(p.forge.Pulls))
 	}
-	if text := p.forge.issues[0].Title + p.forge.issues[0].Body; strings.Contains(text, "canary") || !strings.Contains(text, "with sops if it is encrypted") || !strings.Contains(text, diff.Mask) {
+	if text := p.forge.Issues[0].Title + p.forge.Issues[0].Body; strings.Contains(text, "canary") || !strings.Contains(text, "with sops if it is encrypted") || !strings.Contains(text, diff.Mask) {
 		t.Error(text)
 	}
 }

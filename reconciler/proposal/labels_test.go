@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,23 +16,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-func (f *fakeForge) EnsureLabels(_ context.Context, labels []forge.Label) error {
-	f.labels = append(f.labels, labels...)
-	return f.refuseLabels
+func (f *fakeForge) EnsureLabels(ctx context.Context, labels []forge.Label) error {
+	return cmp.Or(f.Forge.EnsureLabels(ctx, labels), f.refuseLabels)
 }
 
-func (f *fakeForge) RequestReviewers(_ context.Context, number int64, names []string) (refused []string, err error) {
+func (f *fakeForge) RequestReviewers(ctx context.Context, number int64, names []string) (refused []string, err error) {
 	if f.refuseReviewers != nil {
 		return nil, f.refuseReviewers
 	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "unknown") {
-			refused = append(refused, name)
-		} else {
-			f.reviewers = append(f.reviewers, fmt.Sprintf("%d: %s", number, name))
-		}
-	}
-	return refused, nil
+	f.Readers = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "unknown") })
+	return f.Forge.RequestReviewers(ctx, number, names)
 }
 
 // The labels that gitfleet uses are created with a color and a description, once. If that is refused, pull requests are
@@ -43,7 +37,7 @@ func TestLabelsAreCreated(t *testing.T) {
 		p.after(t, 3*time.Minute, heldChange(7, "east"))
 		p.after(t, 3*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
 		var names []string
-		for _, l := range p.forge.labels {
+		for _, l := range p.forge.Labels {
 			names = append(names, l.Name)
 			if !strings.HasPrefix(l.Color, "#") || len(l.Color) != 7 || l.Description == "" || len(l.Description) > 100 {
 				t.Errorf("created: %+v", l)
@@ -54,7 +48,7 @@ func TestLabelsAreCreated(t *testing.T) {
 		if got := strings.Join(slices.Compact(names), ", "); got != want {
 			t.Errorf("created %s, want %s", got, want)
 		}
-		if n := len(p.forge.pulls); n != 2 {
+		if n := len(p.forge.Pulls); n != 2 {
 			t.Errorf("%d pull requests are open", n)
 		}
 	}
@@ -73,22 +67,22 @@ func TestReviewersAreRequested(t *testing.T) {
 	requested := func(when, want string) {
 		t.Helper()
 		p.after(t, 5*time.Minute, heldChange(7, "east"))
-		if got := strings.Join(p.forge.reviewers, ", "); got != want {
+		if got := strings.Join(p.forge.Reviewers[1], ", "); got != want {
 			t.Errorf("%s, these were requested: %s", when, got)
 		}
 	}
-	requested("once the forge answers", "1: anna, 1: org/apps")
+	requested("once the forge answers", "anna, org/apps")
 	p.restart(10)
 	p.cfg.Reviewers, p.cfg.OwnersFiles = []string{"anna", "unknown", "carl"}, []string{"CODEOWNERS"}
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) {
 		return fstest.MapFS{"CODEOWNERS": {Data: []byte("* @dora\n")}}, nil
 	}
-	requested("with others after a restart", "1: anna, 1: org/apps, 1: carl, 1: dora")
-	body := p.forge.pulls[0].Body // as an earlier version has opened it
-	p.forge.pulls[0].Body = strings.ReplaceAll(body, askedLine.FindString(body)+"\n", "")
+	requested("with others after a restart", "anna, org/apps, carl, dora")
+	body := p.forge.Pulls[0].Body // as an earlier version has opened it
+	p.forge.Pulls[0].Body = strings.ReplaceAll(body, askedLine.FindString(body)+"\n", "")
 	p.restart(10)
 	p.cfg.Reviewers = []string{"emil"}
-	requested("of a pull request of an earlier version", "1: anna, 1: org/apps, 1: carl, 1: dora")
+	requested("of a pull request of an earlier version", "anna, org/apps, carl, dora")
 }
 
 // A pull request or an issue about which nobody decides is closed, and the object stays as it is. It is offered again if
@@ -110,7 +104,7 @@ func TestAnOfferExpires(t *testing.T) {
 				t.Errorf("comments %q, branches %v", p.forge.comments, p.forge.branches)
 			}
 			said := p.forge.comments[0] // a pull request without its branch cannot be opened again
-			if strings.Contains(said, "open this again") != (len(p.forge.issues) > 0) || !strings.Contains(said, "`gitfleet proposals open "+c().hash+"`") {
+			if strings.Contains(said, "open this again") != (len(p.forge.Issues) > 0) || !strings.Contains(said, "`gitfleet proposals open "+c().hash+"`") {
 				t.Errorf("the comment says %q", said)
 			}
 			p.restart(10)
@@ -120,11 +114,11 @@ func TestAnOfferExpires(t *testing.T) {
 			if state := p.held.Load().items[0].state; state != Expired {
 				t.Errorf("its state is %s", state)
 			}
-			if answer := p.handle(t.Context(), request{do: p.openNow, name: c().hash, by: "anna"}, p.forge.now); answer.err != nil {
+			if answer := p.handle(t.Context(), request{do: p.openNow, name: c().hash, by: "anna"}, p.forge.Now); answer.err != nil {
 				t.Fatal(answer.err)
 			}
 			p.says(t, "east", "held: left as it is; offered as ")
-			if n := len(p.forge.pulls) + len(p.forge.issues); n != 2 {
+			if n := len(p.forge.Pulls) + len(p.forge.Issues); n != 2 {
 				t.Errorf("%d were opened", n)
 			}
 		})
@@ -132,10 +126,10 @@ func TestAnOfferExpires(t *testing.T) {
 	p := newProposing(10)
 	p.cfg.ExpireAfter = time.Hour
 	p.after(t, 70*time.Minute, heldChange(7, "east"))
-	p.forge.pulls[0].State = forge.Open // by a person
+	p.forge.Pulls[0].State = forge.Open // by a person
 	p.after(t, 2*time.Hour, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as ")
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: ")
 }
@@ -147,7 +141,7 @@ func TestHoldOnRequest(t *testing.T) {
 	hold := func(on bool) string {
 		answer := p.handle(t.Context(), request{name: heldChange(7).hash, by: "anna", do: func(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
 			return p.hold(ctx, it, by, on, now)
-		}}, p.forge.now)
+		}}, p.forge.Now)
 		return fmt.Sprint(answer.text, answer.err)
 	}
 	p.after(t, time.Minute, heldChange(7, "east"))
@@ -161,7 +155,7 @@ func TestHoldOnRequest(t *testing.T) {
 	if got := hold(true); !strings.Contains(got, "has the label gitfleet/hold already") {
 		t.Error(got)
 	}
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
 	if got := hold(false); !strings.Contains(got, "does not have the label gitfleet/hold any more") {
@@ -188,7 +182,7 @@ func TestHoldOnRequest(t *testing.T) {
 func TestRepeatedRequestsDoNothing(t *testing.T) {
 	p := newProposing(10)
 	repeat := func(number int64) error {
-		return p.handle(t.Context(), request{do: p.Proposer.close, name: heldChange(7).hash, by: "anna", number: number}, p.forge.now).err
+		return p.handle(t.Context(), request{do: p.Proposer.close, name: heldChange(7).hash, by: "anna", number: number}, p.forge.Now).err
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	if err := repeat(1); err != nil {

@@ -18,7 +18,7 @@ func newLeftovers(branches int) *proposing {
 	for n := range branches {
 		hash := fmt.Sprintf("%016x", n)
 		p.forge.branches[branchPrefix+hash] = gitsource.BranchCommit{Message: trailer(hash)}
-		p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Thread: forge.Thread{Number: int64(n + 1), State: forge.Closed, Body: marker("shop", hash)}, Branch: branchPrefix + hash})
+		p.forge.Pulls = append(p.forge.Pulls, &forge.PullRequest{Base: "main", Thread: forge.Thread{Number: int64(n + 1), State: forge.Closed, Body: marker("shop", hash)}, Branch: branchPrefix + hash})
 	}
 	return p
 }
@@ -45,7 +45,7 @@ func TestLeftoverBranchesRespectTheLimitOfTheForge(t *testing.T) {
 	p := newLeftovers(25)
 	p.cfg.Forge = limitedForge{p.forge}
 	c := heldChange(70, "east")
-	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Thread: forge.Thread{Number: 26, State: forge.Open, Body: c.body("shop", nil)}, Branch: branchPrefix + c.hash})
+	p.forge.Pulls = append(p.forge.Pulls, &forge.PullRequest{Base: "main", Thread: forge.Thread{Number: 26, State: forge.Open, Body: c.body("shop", nil)}, Branch: branchPrefix + c.hash})
 	p.after(t, 10*time.Second, c)
 	before := p.forge.requests
 	p.after(t, 4*time.Minute, c)

@@ -18,7 +18,7 @@ func TestModesOfHeldDrift(t *testing.T) {
 	p.says(t, "east", "held: left as it is; not offered as a pull request, since no forge is configured")
 
 	c := heldChange(7, "east")
-	end := p.forge.now.Add(time.Minute)
+	end := p.forge.Now.Add(time.Minute)
 	c.drifts[0].Rule = "propose until " + end.UTC().Format(time.RFC3339)
 	again := func() bool {
 		for _, r := range p.resolved["east"] {

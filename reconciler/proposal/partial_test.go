@@ -50,7 +50,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	// once all clusters have the change, it is offered as a pull request
 	held(p, time.Minute, "east", "west")
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
-	if i := p.forge.issues[0]; i.State != forge.Closed || !endedByGitfleet(i.Body) {
+	if i := p.forge.Issues[0]; i.State != forge.Closed || !endedByGitfleet(i.Body) {
 		t.Errorf("the issue is %+v", i)
 	}
 
@@ -67,17 +67,17 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	p = begin()
 	held(p, 70*time.Second, "east", "west")
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
-	if n := len(p.forge.pulls); n != 1 {
+	if n := len(p.forge.Pulls); n != 1 {
 		t.Errorf("%d pull requests", n)
 	}
 
 	// the label keeps the object as it is, also once no edit can make the change any more
-	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
+	p.forge.Pulls[0].Labels = append(p.forge.Pulls[0].Labels, holdLabel)
 	held(p, time.Minute, "east", "west")
 	held(p, time.Minute, "east")
 	held(p, time.Hour, "east")
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; the pull request is not kept up to date, since no edit of the files makes the change any more")
-	p.forge.pulls[0].State = forge.Closed
+	p.forge.Pulls[0].State = forge.Closed
 	held(p, time.Hour, "east")
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold; the pull request is not kept up to date, since no edit of the files makes the change any more")
 
@@ -93,8 +93,8 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	p.report = reporting(t, files, valued("x"), "east")
 	p.group(t.Context())
 	p.after(t, time.Hour)
-	if got := p.decided("east"); !strings.Contains(got, "cannot be read") || len(p.forge.pulls) > 0 {
-		t.Errorf("decided %q, %d pull requests", got, len(p.forge.pulls))
+	if got := p.decided("east"); !strings.Contains(got, "cannot be read") || len(p.forge.Pulls) > 0 {
+		t.Errorf("decided %q, %d pull requests", got, len(p.forge.Pulls))
 	}
 
 	// without issues, a change that cannot be offered for any clusters is not delayed

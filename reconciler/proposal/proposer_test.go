@@ -18,17 +18,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fakeforge"
 )
 
-// A fakeForge has branches and pull requests in memory.
+// A fakeForge is a forge in memory with branches, whose requests are counted and may fail.
 type fakeForge struct {
+	*fakeforge.Forge
 	branches map[string]gitsource.BranchCommit
 	// others are branches to which people have pushed.
 	others map[string]bool
 	// refuseClose is the error by which pull requests are not closed.
 	refuseClose error
-	pulls       []*forge.PullRequest
-	issues      []*forge.Thread
 	titles      []string // of issues
 	comments    []string
 	requests    int
@@ -43,45 +43,24 @@ type fakeForge struct {
 	// loseAnswer is the answer to the next request to open or close an issue, which is done
 	// nevertheless.
 	loseAnswer error
-	// retargeted are the pull requests whose base was changed, by number.
-	retargeted map[int64]bool
-	// labels are those that were created, unless that is refused, and reviewers those that were requested.
-	labels       []forge.Label
-	refuseLabels error
-	reviewers    []string
-	// refuseReviewers is the error of a request for reviews.
-	refuseReviewers error
+	// refuseLabels is why no label can be created, and refuseReviewers is the error of a request for reviews.
+	refuseLabels, refuseReviewers error
 	// meanwhile is called just before a pull request is opened.
 	meanwhile func()
-	now       time.Time
 }
 
 func (f *fakeForge) ask() error { f.requests++; return f.fail }
 
 func (f *fakeForge) ForgetList() { f.forgotten++ }
 
-func (f *fakeForge) LineURL(commit, path string, line int) string {
-	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit, path, line)
+func (f *fakeForge) ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error) {
+	open, err := f.Forge.ListOpen(ctx, base)
+	return open, cmp.Or(err, f.ask())
 }
 
-func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
-	var out []forge.PullRequest
-	for _, pr := range f.pulls {
-		if pr.State == forge.Open && !f.retargeted[pr.Number] {
-			out = append(out, *pr)
-		}
-	}
-	return out, f.ask()
-}
-
-func (f *fakeForge) FindPullRequest(_ context.Context, _, branch string) (*forge.PullRequest, error) {
-	for _, pr := range f.pulls {
-		if pr.Branch == branch && !f.retargeted[pr.Number] {
-			found := *pr
-			return &found, f.ask()
-		}
-	}
-	return nil, f.ask()
+func (f *fakeForge) FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error) {
+	pr, err := f.Forge.FindPullRequest(ctx, base, branch)
+	return pr, cmp.Or(err, f.ask())
 }
 
 func (f *fakeForge) Publish(_ context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error) {
@@ -115,55 +94,36 @@ func (f *fakeForge) List(_ context.Context, prefix string) ([]string, error) {
 	return out, f.refuse
 }
 
-func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (forge.PullRequest, error) {
+func (f *fakeForge) OpenPullRequest(ctx context.Context, p forge.NewPullRequest) (forge.PullRequest, error) {
+	f.act()
+	pr, err := f.Forge.OpenPullRequest(ctx, p)
+	if err != nil {
+		return pr, err
+	}
+	return pr, f.ask()
+}
+
+// act calls meanwhile once.
+func (f *fakeForge) act() {
 	if act := f.meanwhile; act != nil {
 		f.meanwhile = nil
 		act()
 	}
-	for _, pr := range f.pulls {
-		if pr.Branch == p.Branch && pr.State == forge.Open && !f.retargeted[pr.Number] {
-			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
-		}
-	}
-	pr := &forge.PullRequest{Thread: forge.Thread{Number: int64(len(f.pulls) + 1), Title: p.Title, Body: p.Body, Labels: p.Labels, State: forge.Open, Opened: f.now}, Branch: p.Branch}
-	pr.URL = fmt.Sprint("https://git.example.com/pulls/", pr.Number)
-	f.pulls = append(f.pulls, pr)
-	return *pr, f.ask()
 }
 
-func (f *fakeForge) Edit(_ context.Context, of forge.Thread, e forge.Edit) error {
-	var t *forge.Thread
-	if of.Kind == forge.KindIssue {
-		t = f.issues[of.Number-1]
-	} else {
-		t = &f.pulls[of.Number-1].Thread
-	}
-	t.Title, t.Body, t.Labels = cmp.Or(e.Title, t.Title), cmp.Or(e.Body, t.Body), editedLabels(t.Labels, e)
-	return f.ask()
+func (f *fakeForge) Edit(ctx context.Context, of forge.Thread, e forge.Edit) error {
+	return cmp.Or(f.Forge.Edit(ctx, of, e), f.ask())
 }
 
-// editedLabels returns labels after an edit.
-func editedLabels(labels []string, e forge.Edit) []string {
-	labels = slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(e.RemoveLabels, l) })
-	return append(labels, e.AddLabels...)
+func (f *fakeForge) FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error) {
+	c, err := f.Forge.FindComment(ctx, number, marker)
+	return c, cmp.Or(err, f.ask())
 }
 
-func (f *fakeForge) FindComment(_ context.Context, _ int64, marker string) (*forge.Comment, error) {
-	for _, c := range f.comments {
-		if strings.Contains(c, marker) {
-			return &forge.Comment{Body: c}, f.ask()
-		}
-	}
-	return nil, f.ask()
-}
-
-func (f *fakeForge) AddComment(_ context.Context, _ int64, body string) (forge.Comment, error) {
+func (f *fakeForge) AddComment(ctx context.Context, number int64, body string) (forge.Comment, error) {
 	f.comments = append(f.comments, body)
-	return forge.Comment{Body: body}, f.ask()
-}
-
-func (f *fakeForge) end(number int64, s forge.State) {
-	f.pulls[number-1].State, f.pulls[number-1].Ended = s, f.now
+	c, err := f.Forge.AddComment(ctx, number, body)
+	return c, cmp.Or(err, f.ask())
 }
 
 // A proposing is a Proposer whose drifts and time the test controls.
@@ -176,7 +136,7 @@ type proposing struct {
 }
 
 func newProposing(maxOpen int) *proposing {
-	p := &proposing{forge: &fakeForge{branches: map[string]gitsource.BranchCommit{}, others: map[string]bool{}, now: time.Unix(1_800_000_000, 0)}}
+	p := &proposing{forge: &fakeForge{Forge: fakeforge.New(), branches: map[string]gitsource.BranchCommit{}, others: map[string]bool{}}}
 	p.restart(maxOpen)
 	return p
 }
@@ -197,8 +157,8 @@ func (p *proposing) after(t testing.TB, d time.Duration, held ...*change) {
 	t.Helper()
 	p.known.offers = held
 	for range d / (10 * time.Second) {
-		p.forge.now = p.forge.now.Add(10 * time.Second)
-		p.advance(t.Context(), p.forge.now)
+		p.forge.Now = p.forge.Now.Add(10 * time.Second)
+		p.advance(t.Context(), p.forge.Now)
 	}
 }
 
@@ -240,15 +200,15 @@ func TestChangesAreOfferedOnce(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 110*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as a pull request once it has lasted for 2m0s")
-	if len(p.forge.pulls) != 0 || p.forge.requests > 2 { // at the start both pull requests and issues are listed
-		t.Errorf("%d pull requests after %d requests", len(p.forge.pulls), p.forge.requests)
+	if len(p.forge.Pulls) != 0 || p.forge.requests > 2 { // at the start both pull requests and issues are listed
+		t.Errorf("%d pull requests after %d requests", len(p.forge.Pulls), p.forge.requests)
 	}
 	p.after(t, time.Minute, heldChange(7, "east", "west"))
 	p.says(t, "west", "held: left as it is; offered as https://git.example.com/pulls/1")
 	p.restart(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east", "west"))
 	p.says(t, "east", "offered as https://git.example.com/pulls/1")
-	if got := p.forge.pulls; len(got) != 1 || !strings.Contains(got[0].Body, "`east`, `west`") {
+	if got := p.forge.Pulls; len(got) != 1 || !strings.Contains(got[0].Body, "`east`, `west`") {
 		t.Errorf("pull requests: %+v", got)
 	}
 	before := p.forge.requests
@@ -265,7 +225,7 @@ func TestABranchWithoutAPullRequestIsUsed(t *testing.T) {
 	branch := branchPrefix + c.hash
 	p.forge.branches[branch] = gitsource.BranchCommit{Files: map[string][]byte{"web.yaml": []byte("b")}, Message: c.message(trailer(c.hash)), Base: "before the crash"}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	if got := p.forge.pulls; len(got) != 1 || got[0].Branch != branch || p.forge.branches[branch].Base != "before the crash" {
+	if got := p.forge.Pulls; len(got) != 1 || got[0].Branch != branch || p.forge.branches[branch].Base != "before the crash" {
 		t.Errorf("pull requests: %+v", got)
 	}
 }
@@ -280,8 +240,8 @@ func TestTwoDaemonsOpenOnePullRequest(t *testing.T) {
 	for _, p := range []*proposing{one, two} {
 		p.says(t, "east", "offered as https://git.example.com/pulls/1")
 	}
-	if len(one.forge.pulls) != 1 || len(one.forge.branches) != 1 {
-		t.Errorf("pull requests %+v, branches %v", one.forge.pulls, one.forge.branches)
+	if len(one.forge.Pulls) != 1 || len(one.forge.branches) != 1 {
+		t.Errorf("pull requests %+v, branches %v", one.forge.Pulls, one.forge.branches)
 	}
 }
 
@@ -289,7 +249,7 @@ func TestTwoDaemonsOpenOnePullRequest(t *testing.T) {
 func TestARejectedChangeIsPutBack(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.end(1, forge.Closed)
+	p.forge.End(1, forge.Closed)
 	p.after(t, 30*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
 	if len(p.forge.branches) != 0 {
@@ -309,12 +269,12 @@ func TestARejectedChangeIsPutBack(t *testing.T) {
 func TestAMergedChangeWaitsForItsCommit(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.end(1, forge.Merged)
+	p.forge.End(1, forge.Merged)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 was merged")
 	p.after(t, time.Minute)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	if got := p.forge.pulls; len(got) != 2 || got[1].Branch != branchPrefix+heldChange(7).hash+"-2" {
+	if got := p.forge.Pulls; len(got) != 2 || got[1].Branch != branchPrefix+heldChange(7).hash+"-2" {
 		t.Errorf("pull requests: %+v", got)
 	}
 }
@@ -322,23 +282,23 @@ func TestAMergedChangeWaitsForItsCommit(t *testing.T) {
 // When the drift ends, its pull request is closed, and no other.
 func TestADriftThatIsOverClosesItsPullRequest(t *testing.T) {
 	p := newProposing(10)
-	p.forge.pulls = []*forge.PullRequest{
-		{Thread: forge.Thread{Number: 1, State: forge.Open, Body: marker("other-fleet", "0123456789abcdef")}, Branch: branchPrefix + "other"},
-		{Thread: forge.Thread{Number: 2, State: forge.Open, Body: "by hand"}, Branch: branchPrefix + "person"},
-		{Thread: forge.Thread{Number: 3, State: forge.Open, Body: marker("shop", "0123456789abcdef")}, Branch: branchPrefix + "fork", Fork: true},
+	p.forge.Pulls = []*forge.PullRequest{
+		{Base: "main", Thread: forge.Thread{Number: 1, State: forge.Open, Body: marker("other-fleet", "0123456789abcdef")}, Branch: branchPrefix + "other"},
+		{Base: "main", Thread: forge.Thread{Number: 2, State: forge.Open, Body: "by hand"}, Branch: branchPrefix + "person"},
+		{Base: "main", Thread: forge.Thread{Number: 3, State: forge.Open, Body: marker("shop", "0123456789abcdef")}, Branch: branchPrefix + "fork", Fork: true},
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.after(t, 30*time.Second)
 	p.restart(10)
 	p.after(t, 30*time.Second) // the members have not reported yet
-	if p.forge.pulls[3].State != forge.Open {
+	if p.forge.Pulls[3].State != forge.Open {
 		t.Error("closed at once")
 	}
 	p.after(t, 2*time.Minute)
-	if got := p.forge.pulls; got[3].State != forge.Closed || len(p.forge.comments) != 1 || len(p.forge.branches) != 0 {
+	if got := p.forge.Pulls; got[3].State != forge.Closed || len(p.forge.comments) != 1 || len(p.forge.branches) != 0 {
 		t.Errorf("%+v, comments %q, branches %v", got[3], p.forge.comments, p.forge.branches)
 	}
-	if p.forge.pulls[0].State != forge.Open || p.forge.pulls[1].State != forge.Open || p.forge.pulls[2].State != forge.Open {
+	if p.forge.Pulls[0].State != forge.Open || p.forge.Pulls[1].State != forge.Open || p.forge.Pulls[2].State != forge.Open {
 		t.Error("pull requests of others were closed")
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -353,18 +313,18 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 		all = append(all, heldChange(i+10, fmt.Sprint("member-", i)))
 	}
 	p.after(t, 150*time.Second, all...)
-	if n := len(p.forge.pulls); n != 10 || p.forge.requests > 50 {
+	if n := len(p.forge.Pulls); n != 10 || p.forge.requests > 50 {
 		t.Errorf("%d pull requests with %d requests", n, p.forge.requests)
 	}
 	p.says(t, "member-299", "held: left as it is; pull requests of drift: 10 open; drift.maxOpen allows 10")
-	for i, pr := range p.forge.pulls {
+	for i, pr := range p.forge.Pulls {
 		if lists := strings.Contains(pr.Body, "290 changes: `ConfigMap shop/web`"); lists != (i == 9) {
 			t.Errorf("the body of pull request %d lists what waits: %v", i+1, lists)
 		}
 	}
-	p.forge.end(3, forge.Closed)
+	p.forge.End(3, forge.Closed)
 	p.after(t, time.Minute, all...)
-	if n := len(p.forge.pulls); n != 11 {
+	if n := len(p.forge.Pulls); n != 11 {
 		t.Errorf("%d pull requests after one was closed", n)
 	}
 }
@@ -404,8 +364,8 @@ func TestABranchFollowsItsFiles(t *testing.T) {
 		t.Errorf("comments: %q", p.forge.comments)
 	}
 	p.after(t, 3*time.Minute)
-	if p.forge.pulls[0].State != forge.Closed || !p.forge.others[branch] || p.forge.branches[branch].Branch == "" {
-		t.Errorf("%+v, branches %v", p.forge.pulls[0], p.forge.branches)
+	if p.forge.Pulls[0].State != forge.Closed || !p.forge.others[branch] || p.forge.branches[branch].Branch == "" {
+		t.Errorf("%+v, branches %v", p.forge.Pulls[0], p.forge.branches)
 	}
 }
 
@@ -413,18 +373,18 @@ func TestABranchFollowsItsFiles(t *testing.T) {
 func TestTheHoldLabel(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
-	p.forge.end(1, forge.Closed)
+	p.forge.Pulls[0].Labels = append(p.forge.Pulls[0].Labels, holdLabel)
+	p.forge.End(1, forge.Closed)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
 	p.restart(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "has the label gitfleet/hold")
-	p.forge.pulls[0].Labels = nil
+	p.forge.Pulls[0].Labels = nil
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
 	p.after(t, time.Minute)
-	p.forge.pulls[0].Labels = []string{holdLabel} // while no cluster has the change
+	p.forge.Pulls[0].Labels = []string{holdLabel} // while no cluster has the change
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "has the label gitfleet/hold")
 }

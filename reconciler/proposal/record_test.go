@@ -16,18 +16,18 @@ func TestTitlesAndLabelsStayTrue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
 			shown := func() *forge.Thread {
-				if len(p.forge.issues) > 0 {
-					return p.forge.issues[0]
+				if len(p.forge.Issues) > 0 {
+					return p.forge.Issues[0]
 				}
-				return &p.forge.pulls[0].Thread
+				return &p.forge.Pulls[0].Thread
 			}
 			set := func(title string, labels ...string) {
-				if len(p.forge.issues) > 0 {
-					p.forge.issues[0].Title, p.forge.issues[0].Labels = title, labels
+				if len(p.forge.Issues) > 0 {
+					p.forge.Issues[0].Title, p.forge.Issues[0].Labels = title, labels
 				} else {
-					p.forge.pulls[0].Title, p.forge.pulls[0].Labels = title, labels
+					p.forge.Pulls[0].Title, p.forge.Pulls[0].Labels = title, labels
 				}
-				p.forge.now = p.forge.now.Add(time.Hour) // the lists are read again
+				p.forge.Now = p.forge.Now.Add(time.Hour) // the lists are read again
 			}
 			on := func(holders int, clusters ...string) *change {
 				c := make(7, clusters...)

@@ -29,7 +29,7 @@ func (p *proposing) open(t *testing.T, name string) (string, error) {
 
 func (p *proposing) handled(t *testing.T, do func(context.Context, heldItem, string, time.Time) (func() string, error), name string) (string, error) {
 	t.Helper()
-	r := p.handle(t.Context(), request{do: do, name: name, by: "alice"}, p.forge.now)
+	r := p.handle(t.Context(), request{do: do, name: name, by: "alice"}, p.forge.Now)
 	return r.text, r.err
 }
 
@@ -52,7 +52,7 @@ func TestCloseClosesThePullRequest(t *testing.T) {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
-	if pr := p.forge.pulls[0]; pr.State != forge.Closed || endedByGitfleet(pr.Body) || len(p.forge.branches) != 0 {
+	if pr := p.forge.Pulls[0]; pr.State != forge.Closed || endedByGitfleet(pr.Body) || len(p.forge.branches) != 0 {
 		t.Errorf("pull request %+v, branches %v", pr, p.forge.branches)
 	}
 	if got := p.forge.comments; len(got) != 1 || !strings.HasPrefix(got[0], "Closed by `alice`") {
@@ -79,7 +79,7 @@ func TestCloseWithoutAPullRequestPutsBack(t *testing.T) {
 	}
 	p.says(t, "east", "put back: put back, as alice has asked")
 	p.after(t, 3*time.Minute, c)
-	if n := len(p.forge.pulls); n != 0 {
+	if n := len(p.forge.Pulls); n != 0 {
 		t.Errorf("%d pull requests", n)
 	}
 	p.after(t, 10*time.Second)
@@ -134,8 +134,8 @@ func TestOpenOffersARejectedChange(t *testing.T) {
 	p := newProposing(10)
 	c := heldChange(7, "east")
 	p.after(t, 3*time.Minute, c)
-	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
-	p.forge.end(1, forge.Closed)
+	p.forge.Pulls[0].Labels = append(p.forge.Pulls[0].Labels, holdLabel)
+	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, c)
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
 	_, err := p.close(t, c.hash)
@@ -283,7 +283,7 @@ func TestRequestsOnAPullRequest(t *testing.T) {
 			p := newProposing(10)
 			c := heldChange(7, "east")
 			test.do(t, p, c)
-			err := p.handle(t.Context(), request{do: p.Proposer.close, name: c.hash, by: "anna", number: test.number}, p.forge.now).err
+			err := p.handle(t.Context(), request{do: p.Proposer.close, name: c.hash, by: "anna", number: test.number}, p.forge.Now).err
 			if test.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -300,7 +300,7 @@ func TestRequestsOnAPullRequest(t *testing.T) {
 	c := heldChange(7, "east")
 	p.after(t, 3*time.Minute, c)
 	p.forge.fail = fmt.Errorf("close: %w", &forge.StatusError{Status: 503})
-	err := p.handle(t.Context(), request{do: p.Proposer.close, name: c.hash, by: "anna", number: 1}, p.forge.now).err
+	err := p.handle(t.Context(), request{do: p.Proposer.close, name: c.hash, by: "anna", number: 1}, p.forge.Now).err
 	if !forge.IsGeneral(err) {
 		t.Errorf("an error of the forge is %v", err)
 	}

@@ -42,10 +42,10 @@ func undoing(t *testing.T) *gitsource.Undone {
 func TestFailedContentIsOfferedToBeUndone(t *testing.T) {
 	d := newFailed(t, undoing(t), nil)
 	d.step(t, time.Second)
-	if len(d.forge.pulls) != 1 {
-		t.Fatalf("%d pull requests", len(d.forge.pulls))
+	if len(d.forge.Pulls) != 1 {
+		t.Fatalf("%d pull requests", len(d.forge.Pulls))
 	}
-	pr := d.forge.pulls[0]
+	pr := d.forge.Pulls[0]
 	commit := d.forge.branches[pr.Branch]
 	if !strings.HasPrefix(pr.Branch, rollbackPrefix) || len(commit.Files) != 1 || commit.Files[contentFile] == nil {
 		t.Errorf("branch %s has %v", pr.Branch, commit.Files)
@@ -68,8 +68,8 @@ func TestFailedContentIsOfferedToBeUndone(t *testing.T) {
 	for range 6 {
 		d.step(t, 10*time.Second)
 	}
-	if len(d.forge.pulls) != 1 || pr.State != forge.Open {
-		t.Fatalf("after a restart: %+v", d.forge.pulls)
+	if len(d.forge.Pulls) != 1 || pr.State != forge.Open {
+		t.Fatalf("after a restart: %+v", d.forge.Pulls)
 	}
 	d.report.Details[0].FailedContent = nil
 	for range 12 {
@@ -84,17 +84,17 @@ func TestFailedContentIsOfferedToBeUndone(t *testing.T) {
 func TestARejectedRollbackIsNotOfferedAgain(t *testing.T) {
 	d := newFailed(t, undoing(t), nil)
 	d.step(t, time.Second)
-	d.forge.end(1, forge.Closed)
+	d.forge.End(1, forge.Closed)
 	for range 12 {
 		d.step(t, 10*time.Second)
 	}
-	if len(d.forge.pulls) != 1 {
-		t.Fatalf("%d pull requests", len(d.forge.pulls))
+	if len(d.forge.Pulls) != 1 {
+		t.Fatalf("%d pull requests", len(d.forge.Pulls))
 	}
 	d.fail("run-3")
 	d.step(t, 10*time.Second)
-	if len(d.forge.pulls) != 2 {
-		t.Errorf("%d pull requests after another failure", len(d.forge.pulls))
+	if len(d.forge.Pulls) != 2 {
+		t.Errorf("%d pull requests after another failure", len(d.forge.Pulls))
 	}
 }
 
@@ -102,10 +102,10 @@ func TestARejectedRollbackIsNotOfferedAgain(t *testing.T) {
 func TestAnIssueIsOpenedIfContentCannotBeUndone(t *testing.T) {
 	d := newFailed(t, &gitsource.Undone{Conflicts: []string{contentFile}}, nil)
 	d.step(t, time.Second)
-	if len(d.forge.pulls) != 0 || len(d.forge.issues) != 1 {
-		t.Fatalf("%d pull requests and %d issues", len(d.forge.pulls), len(d.forge.issues))
+	if len(d.forge.Pulls) != 0 || len(d.forge.Issues) != 1 {
+		t.Fatalf("%d pull requests and %d issues", len(d.forge.Pulls), len(d.forge.Issues))
 	}
-	if i := d.forge.issues[0]; !slices.Contains(i.Labels, issueLabel) || !strings.Contains(i.Body, "the same lines of "+contentFile) {
+	if i := d.forge.Issues[0]; !slices.Contains(i.Labels, issueLabel) || !strings.Contains(i.Body, "the same lines of "+contentFile) {
 		t.Errorf("the issue has the labels %v and says\n%s", i.Labels, i.Body)
 	}
 	d.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) {
@@ -113,13 +113,13 @@ func TestAnIssueIsOpenedIfContentCannotBeUndone(t *testing.T) {
 	}
 	d.fail("run-3")
 	d.step(t, time.Second)
-	if len(d.forge.issues) != 1 || len(d.known.undecided()) != 1 {
-		t.Errorf("%d issues, %d undecided", len(d.forge.issues), len(d.known.undecided()))
+	if len(d.forge.Issues) != 1 || len(d.known.undecided()) != 1 {
+		t.Errorf("%d issues, %d undecided", len(d.forge.Issues), len(d.known.undecided()))
 	}
 	undone := undoing(t)
 	d.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) { return undone, nil }
 	d.step(t, time.Second)
-	if len(d.forge.pulls) != 1 {
-		t.Errorf("%d pull requests once it can be read", len(d.forge.pulls))
+	if len(d.forge.Pulls) != 1 {
+		t.Errorf("%d pull requests once it can be read", len(d.forge.Pulls))
 	}
 }

@@ -24,7 +24,7 @@ func TestAnOpenPullRequestOfAnUntriedChangeIsOpen(t *testing.T) {
 			t.Errorf("held: %+v", held)
 		}
 	}
-	if said, err := p.close(t, c.hash); err != nil || p.forge.pulls[0].State != forge.Closed {
+	if said, err := p.close(t, c.hash); err != nil || p.forge.Pulls[0].State != forge.Closed {
 		t.Errorf("said %q: %v", said, err)
 	}
 }

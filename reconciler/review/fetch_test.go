@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 )
@@ -51,7 +50,7 @@ func TestWhatAPullRequestLocksIsFetched(t *testing.T) {
 			merged := files(t, small)
 			merged["gitfleet.lock.yaml"] = &fstest.MapFile{Data: []byte(lockedChart)}
 			merged["chart.yaml"] = &fstest.MapFile{Data: []byte(chartOfRegistry)}
-			f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pr}}
+			f := newForge(pr)
 			v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): merged}})
 			there, fetches := false, 0
 			v.cfg.Loader = hub.NewLoader(hub.Options{Charts: func(lockfile.Chart) (fs.FS, error) {
@@ -72,11 +71,11 @@ func TestWhatAPullRequestLocksIsFetched(t *testing.T) {
 			v.cfg.ForksLabel = "plan"
 			s.step(v)
 			if test.fork {
-				f.open[0].Labels = []string{"plan"}
+				f.Pulls[0].Labels = []string{"plan"}
 				s.step(v)
 			}
-			if len(f.comments[1]) != 1 || !strings.Contains(f.comments[1][0].Body, test.want) || strings.Contains(f.comments[1][0].Body, "token") || fetches != test.fetches {
-				t.Errorf("%d fetches, and the comments are %v", fetches, f.comments[1])
+			if len(f.Comments[1]) != 1 || !strings.Contains(f.Comments[1][0].Body, test.want) || strings.Contains(f.Comments[1][0].Body, "token") || fetches != test.fetches {
+				t.Errorf("%d fetches, and the comments are %v", fetches, f.Comments[1])
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestTheLabelOfAForkIsBoundToItsCommit(t *testing.T) {
 			s.commit(hash("b"), files(t, small))
 			pr := pullRequest(1, hash("1"))
 			pr.Fork = true
-			f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pr}}
+			f := newForge(pr)
 			merged := files(t, small+"configmap web/two v1\n")
 			source := fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged}}
 			v := newReviewer(f, source)
@@ -47,15 +47,15 @@ func TestTheLabelOfAForkIsBoundToItsCommit(t *testing.T) {
 					v = newReviewer(f, source)
 					v.cfg.ForksLabel = "plan"
 				}
-				f.open[0].Head, f.open[0].Labels = hash(step.head), nil
+				f.Pulls[0].Head, f.Pulls[0].Labels = hash(step.head), nil
 				if step.labeled {
-					f.open[0].Labels = []string{"plan"}
+					f.Pulls[0].Labels = []string{"plan"}
 				}
 				refused := len(f.of(hash(step.head), planContext))
 				s.step(v)
-				planned := len(f.comments[1]) > 0 && strings.Contains(f.comments[1][0].Body, allowedMarker(hash(step.head)))
-				if planned != step.planned || (len(f.open[0].Labels) > 0) != step.keeps {
-					t.Errorf("step %d: planned: %t, labels %v", n, planned, f.open[0].Labels)
+				planned := len(f.Comments[1]) > 0 && strings.Contains(f.Comments[1][0].Body, allowedMarker(hash(step.head)))
+				if planned != step.planned || (len(f.Pulls[0].Labels) > 0) != step.keeps {
+					t.Errorf("step %d: planned: %t, labels %v", n, planned, f.Pulls[0].Labels)
 				}
 				said := f.of(hash(step.head), planContext)[refused:]
 				if wantRefusal := step.labeled && !step.planned; wantRefusal != (len(said) == 1 && strings.HasPrefix(said[0], "pending: not planned: the label")) {
@@ -77,7 +77,7 @@ func TestTheLabelOfAForkIsOfItsPullRequest(t *testing.T) {
 		pr.Fork, pr.Labels = true, labels
 		return pr
 	}
-	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	f := newForge()
 	merged := files(t, small+"configmap web/two v1\n")
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged}})
 	v.cfg.ForksLabel = "plan"
@@ -92,7 +92,7 @@ func TestTheLabelOfAForkIsOfItsPullRequest(t *testing.T) {
 		{[]forge.PullRequest{fork(1, "2")}, nil},
 		{[]forge.PullRequest{fork(1, "2", "plan")}, []int64{1}},
 	} {
-		f.open = step.open
+		f.SetPulls(step.open...)
 		if s.step(v); !slices.Equal(slices.Sorted(maps.Keys(v.reviews)), step.planned) {
 			t.Errorf("step %d: %v are planned, want %v", n, slices.Sorted(maps.Keys(v.reviews)), step.planned)
 		}
@@ -103,13 +103,14 @@ func TestTheLabelOfAForkIsOfItsPullRequest(t *testing.T) {
 func TestAQuotedMarkerAllowsNothing(t *testing.T) {
 	pr := pullRequest(1, hash("2"))
 	pr.Fork, pr.Labels = true, []string{"plan"}
-	f := &fakeForge{open: []forge.PullRequest{pr}, comments: map[int64][]forge.Comment{1: {{ID: 1, Body: marker("prod") + "\n" + planTitle + "\n`" + allowedMarker(hash("2")) + "`"}}}}
+	f := newForge(pr)
+	f.Comments[1] = []forge.Comment{{ID: 1, Body: marker("prod") + "\n" + planTitle + "\n`" + allowedMarker(hash("2")) + "`"}}
 	v := newReviewer(f, fakeSource{})
 	v.cfg.ForksLabel = "plan"
 	if err := v.list(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if v.isPlanned(pr) || len(f.open[0].Labels) > 0 {
-		t.Errorf("it is planned; labels are %v", f.open[0].Labels)
+	if v.isPlanned(pr) || len(f.Pulls[0].Labels) > 0 {
+		t.Errorf("it is planned; labels are %v", f.Pulls[0].Labels)
 	}
 }

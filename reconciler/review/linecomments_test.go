@@ -29,7 +29,7 @@ func withProblems(t *testing.T, paths ...string) (*stage, *fakeForge, fakeSource
 		merged[path] = &fstest.MapFile{Data: []byte(broken)}
 		source.headLines[gitsource.Position{Path: path, Line: 3}] = gitsource.HeadLine{Line: 1, Added: true}
 	}
-	return s, &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}, source
+	return s, newForge(pullRequest(1, hash("1"))), source
 }
 
 // A problem at a line that the pull request adds is a comment on that line, and one at another
@@ -38,14 +38,14 @@ func TestProblemsAreCommentsOnLines(t *testing.T) {
 	s, f, source := withProblems(t, "@all `a`.yaml", "b.yaml")
 	source.headLines[gitsource.Position{Path: "b.yaml", Line: 3}] = gitsource.HeadLine{Line: 2}
 	s.step(newReviewer(f, source))
-	if len(f.lines[1]) != 1 {
-		t.Fatalf("comments on lines are %+v", f.lines[1])
+	if len(f.Lines[1]) != 1 {
+		t.Fatalf("comments on lines are %+v", f.Lines[1])
 	}
-	c := f.lines[1][0]
+	c := f.Lines[1][0]
 	if c.Path != "@all `a`.yaml" || c.Line != 1 || !strings.HasSuffix(c.Body, " -->\ngitfleet plan for the fleet `prod`: `metadata.name: missing; give the object a name`\n") {
 		t.Errorf("it is %+v", c)
 	}
-	if body := f.comments[1][0].Body; !strings.Contains(body, "b.yaml#L2)") || !strings.Contains(body, "a%60.yaml#L1)") {
+	if body := f.Comments[1][0].Body; !strings.Contains(body, "b.yaml#L2)") || !strings.Contains(body, "a%60.yaml#L1)") {
 		t.Errorf("the comment with the plan is\n%s", body)
 	}
 }
@@ -72,20 +72,20 @@ func TestAProblemIsWrittenToItsLineOnce(t *testing.T) {
 	s.commit(hash("c"), files(t, small+"namespace other\n"))
 	s.step(v)
 	s.step(newReviewer(f, source))
-	f.open[0] = pullRequest(1, hash("2"))
+	*f.Pulls[0] = pullRequest(1, hash("2"))
 	source.headLines[gitsource.Position{Path: "a.yaml", Line: 3}] = gitsource.HeadLine{Line: 7, Added: true}
 	s.step(newReviewer(f, source))
-	if len(f.lines[1]) != 1 || f.reviews != 1 {
-		t.Errorf("%d reviews with %+v", f.reviews, f.lines[1])
+	if len(f.Lines[1]) != 1 || f.reviews != 1 {
+		t.Errorf("%d reviews with %+v", f.reviews, f.Lines[1])
 	}
-	if !strings.Contains(f.comments[1][0].Body, "a.yaml#L7)") {
-		t.Errorf("the comment with the plan is\n%s", f.comments[1][0].Body)
+	if !strings.Contains(f.Comments[1][0].Body, "a.yaml#L7)") {
+		t.Errorf("the comment with the plan is\n%s", f.Comments[1][0].Body)
 	}
 	other := newReviewer(f, source)
 	other.cfg.Fleet = "test"
 	s.step(other)
-	if len(f.lines[1]) != 2 {
-		t.Errorf("another fleet has written %+v", f.lines[1][1:])
+	if len(f.Lines[1]) != 2 {
+		t.Errorf("another fleet has written %+v", f.Lines[1][1:])
 	}
 }
 
@@ -95,24 +95,24 @@ func TestDeletedCommentsOnLinesStayDeleted(t *testing.T) {
 	s, f, source := withProblems(t, "a.yaml")
 	broken := source.merged[hash("1")].(fstest.MapFS)
 	s.step(newReviewer(f, source))
-	f.lines = nil
+	clear(f.Lines)
 	s.step(newReviewer(f, source))
 	source.merged[hash("2")] = files(t, small+"configmap web/two v1\n")
-	f.open[0] = pullRequest(1, hash("2"))
+	*f.Pulls[0] = pullRequest(1, hash("2"))
 	s.step(newReviewer(f, source))
 	source.merged[hash("3")] = broken
-	f.open[0] = pullRequest(1, hash("3"))
+	*f.Pulls[0] = pullRequest(1, hash("3"))
 	s.step(newReviewer(f, source))
-	if len(f.lines[1]) > 0 || f.reviews != 1 {
-		t.Errorf("after %d reviews are written %+v", f.reviews, f.lines[1])
+	if len(f.Lines[1]) > 0 || f.reviews != 1 {
+		t.Errorf("after %d reviews are written %+v", f.reviews, f.Lines[1])
 	}
 	broken["b.yaml"] = broken["a.yaml"]
 	source.headLines[gitsource.Position{Path: "b.yaml", Line: 3}] = gitsource.HeadLine{Line: 1, Added: true}
 	s.step(newReviewer(f, source))
-	if len(f.lines[1]) != 1 || f.lines[1][0].Path != "b.yaml" {
-		t.Errorf("another problem is written as %+v", f.lines[1])
+	if len(f.Lines[1]) != 1 || f.Lines[1][0].Path != "b.yaml" {
+		t.Errorf("another problem is written as %+v", f.Lines[1])
 	}
-	if ids := writtenProblems(&f.comments[1][0]); len(ids) != 2 || ids[0] == ids[1] {
+	if ids := writtenProblems(&f.Comments[1][0]); len(ids) != 2 || ids[0] == ids[1] {
 		t.Errorf("the comment with the plan has %q", ids)
 	}
 }
@@ -139,17 +139,17 @@ func TestCommentsOnLinesAreBounded(t *testing.T) {
 	}
 	s, f, source := withProblems(t, paths...)
 	s.step(newReviewer(f, source))
-	if got := len(f.lines[1]); got != maxLineComments || f.reviews != 1 {
+	if got := len(f.Lines[1]); got != maxLineComments || f.reviews != 1 {
 		t.Errorf("%d comments in %d reviews", got, f.reviews)
 	}
 	for i := range maxAllLineComments {
-		f.lines[1] = append(f.lines[1], forge.LineComment{Body: fmt.Sprintf("%s%d -->", lineMarker("prod"), i)})
+		f.Lines[1] = append(f.Lines[1], forge.LineComment{Body: fmt.Sprintf("%s%d -->", lineMarker("prod"), i)})
 	}
 	s.step(newReviewer(f, source))
 	if f.reviews != 1 {
 		t.Errorf("%d reviews", f.reviews)
 	}
-	f.lines = nil // also those count that are deleted
+	clear(f.Lines) // also those count that are deleted
 	s.step(newReviewer(f, source))
 	if f.reviews != 1 {
 		t.Errorf("%d reviews", f.reviews)
@@ -159,10 +159,10 @@ func TestCommentsOnLinesAreBounded(t *testing.T) {
 // Nothing is written to lines of what gitfleet opens itself.
 func TestOwnPullRequestsGetNoCommentsOnLines(t *testing.T) {
 	s, f, source := withProblems(t, "a.yaml")
-	f.open[0].Branch = "gitfleet/drift/1"
+	f.Pulls[0].Branch = "gitfleet/drift/1"
 	s.step(newReviewer(f, source))
-	if f.reviews != 0 || len(f.statuses) == 0 {
-		t.Errorf("%d reviews, statuses %v", f.reviews, f.statuses)
+	if f.reviews != 0 || len(f.Statuses) == 0 {
+		t.Errorf("%d reviews, statuses %v", f.reviews, f.Statuses)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestRefusedCommentsOnLines(t *testing.T) {
 	for status, again := range map[int]bool{403: false, 404: false, 422: false, 500: false, 503: true} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			s, f, source := withProblems(t, "a.yaml")
-			f.open = append(f.open, pullRequest(2, hash("2")))
+			f.Add(pullRequest(2, hash("2")))
 			f.linesErr = &forge.StatusError{Status: status}
 			var log bytes.Buffer
 			v := newReviewer(f, source)
@@ -185,8 +185,8 @@ func TestRefusedCommentsOnLines(t *testing.T) {
 				for range 4 {
 					s.step(v)
 				}
-				if len(f.lines[1]) != 1 || len(f.lines[2]) != 1 {
-					t.Errorf("comments on lines are %+v\n%s", f.lines, &log)
+				if len(f.Lines[1]) != 1 || len(f.Lines[2]) != 1 {
+					t.Errorf("comments on lines are %+v\n%s", f.Lines, &log)
 				}
 				return
 			}
@@ -194,8 +194,8 @@ func TestRefusedCommentsOnLines(t *testing.T) {
 				if got := withoutAwaited(f.of(head, planContext)); len(got) != 1 || got[0] != "failure: 1 problem" {
 					t.Errorf("%d: statuses %q", number, got)
 				}
-				if len(f.comments[number]) != 1 || !strings.Contains(f.comments[number][0].Body, "a.yaml:1") {
-					t.Errorf("%d: comments %+v", number, f.comments[number])
+				if len(f.Comments[number]) != 1 || !strings.Contains(f.Comments[number][0].Body, "a.yaml:1") {
+					t.Errorf("%d: comments %+v", number, f.Comments[number])
 				}
 			}
 			if said := strings.Count(log.String(), "comments on lines refused"); said != 1 || f.reviews != 2 {
@@ -216,12 +216,12 @@ func TestCommentsOnLinesWaitForTheForge(t *testing.T) {
 	s.step(v)
 	f.linesErr = nil
 	s.step(v)
-	if len(f.lines[1]) != 1 || f.reviews != 2 {
-		t.Errorf("after %d reviews the comments on lines are %+v", f.reviews, f.lines)
+	if len(f.Lines[1]) != 1 || f.reviews != 2 {
+		t.Errorf("after %d reviews the comments on lines are %+v", f.reviews, f.Lines)
 	}
 
-	f.open[0] = pullRequest(1, hash("2"))
-	f.comments[1], f.lines, f.reviews, f.linesErr = nil, nil, 0, forge.ErrNotReady
+	*f.Pulls[0] = pullRequest(1, hash("2"))
+	f.Comments[1], f.Lines, f.reviews, f.linesErr = nil, nil, 0, forge.ErrNotReady
 	for range 60 { // an hour
 		s.step(v)
 	}

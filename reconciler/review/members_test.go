@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -68,12 +67,12 @@ func TestMembersAnswerAfterTheComment(t *testing.T) {
 		},
 		silent: map[string]bool{"c": true},
 	}
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	f := newForge(pullRequest(1, hash("1")))
 	source := fakeSource{merged: map[string]fs.FS{hash("1"): merged}}
 	v := newReviewer(f, source)
 	v.cfg.Try = members.try
 	s.step(v)
-	if body := f.comments[1][0].Body; !strings.Contains(body, "**On the members** (server-side dry run)\n\nThe dry run is in progress; its results will be here.\n") {
+	if body := f.Comments[1][0].Body; !strings.Contains(body, "**On the members** (server-side dry run)\n\nThe dry run is in progress; its results will be here.\n") {
 		t.Errorf("at first the comment is\n%s", body)
 	}
 	v.recordAnswers(<-v.tried)
@@ -85,7 +84,7 @@ func TestMembersAnswerAfterTheComment(t *testing.T) {
 - ` + "`ConfigMap/web/two` of `crp/web` on `a`, `b`: the API server refuses it: `denied by @policy`" + `
 - ` + "`ConfigMap/web/one` of `crp/web` on `a`: it sets fields that others own: `/data/value of kubectl (Update)`" + `
 `
-	if body := f.comments[1][0].Body; !strings.Contains(body, want) || strings.Contains(body, "theirs-1") || strings.Contains(body, "10.0.0.1") || f.writes != 2 {
+	if body := f.Comments[1][0].Body; !strings.Contains(body, want) || strings.Contains(body, "theirs-1") || strings.Contains(body, "10.0.0.1") || f.writes != 2 {
 		t.Errorf("after %d writes the comment is\n%s", f.writes, body)
 	}
 	statuses := []string{"pending: 2 objects on 3 clusters; asking members", "failure: 2 objects refused on the members"}
@@ -117,7 +116,7 @@ func TestAnswersToAnOutdatedPlan(t *testing.T) {
 	v.recordAnswers(<-v.tried)
 	s.stepTwice(v)
 	want := []string{"pending: 1 object on 3 clusters; asking members", "pending: stale: main or the fleet has changed since; planned again soon", "pending: 1 object on 3 clusters; asking members", "success: 1 object on 3 clusters"}
-	if got := f.of(f.open[0].Head, planContext); !slices.Equal(got, want) {
+	if got := f.of(f.Pulls[0].Head, planContext); !slices.Equal(got, want) {
 		t.Errorf("statuses\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -136,15 +135,15 @@ func TestWhatMembersAreNotAsked(t *testing.T) {
 			s.commit(hash("b"), files(t, small))
 			pr := pullRequest(1, hash("1"))
 			pr.Fork = test.fork
-			f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pr}}
+			f := newForge(pr)
 			members := &fakeMembers{}
 			v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, test.merged)}})
 			v.cfg.ForksLabel, v.cfg.Try = "plan", members.try
 			s.step(v)
-			f.open[0].Labels = []string{"plan"}
+			f.Pulls[0].Labels = []string{"plan"}
 			s.step(v)
-			if v.trying || len(members.asked) > 0 || len(f.comments[1]) != 1 || strings.Contains(f.comments[1][0].Body, "On the members") {
-				t.Errorf("%d members are asked; comments are %v", len(members.asked), f.comments[1])
+			if v.trying || len(members.asked) > 0 || len(f.Comments[1]) != 1 || strings.Contains(f.Comments[1][0].Body, "On the members") {
+				t.Errorf("%d members are asked; comments are %v", len(members.asked), f.Comments[1])
 			}
 		})
 	}
@@ -162,7 +161,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, base))
 	after := files(t, merged.String())
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	f := newForge(pullRequest(1, hash("1")))
 	members := &fakeMembers{}
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): after}})
 	v.cfg.Try = members.try
@@ -175,7 +174,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	if want := []string{"a 50", "d 50", "e 50"}; !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
-	if body := f.comments[1][0].Body; !strings.Contains(body, "150 objects tried on 3 clusters: 0 refused. 1") || !strings.Contains(body, " objects not tried.") {
+	if body := f.Comments[1][0].Body; !strings.Contains(body, "150 objects tried on 3 clusters: 0 refused. 1") || !strings.Contains(body, " objects not tried.") {
 		t.Errorf("the comment is\n%s", body[:min(len(body), 1000)])
 	}
 }
@@ -198,7 +197,7 @@ func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 	if want := []string{"b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
-	if body := f.comments[1][0].Body; !strings.Contains(body, "2 objects tried on 2 clusters: 0 refused. 1 object not tried.") {
+	if body := f.Comments[1][0].Body; !strings.Contains(body, "2 objects tried on 2 clusters: 0 refused. 1 object not tried.") {
 		t.Errorf("the comment is\n%s", body)
 	}
 }
@@ -207,7 +206,7 @@ func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 // the others are used.
 func TestAskingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newReviewer(&fakeForge{}, fakeSource{})
+		v := newReviewer(newForge(), fakeSource{})
 		hang := make(chan struct{})
 		v.cfg.Try = func(_ context.Context, t Trial) ([]member.Change, error) {
 			if t.Cluster.Name == "a" {
@@ -264,7 +263,7 @@ func TestMembersDoNotHoldUpTheReviewer(t *testing.T) {
 			t.Errorf("the preview has %+v, %v", p, err)
 		}
 		synctest.Wait()
-		if got := f.of(f.open[0].Head, planContext); len(got) != 2 || got[1] != "success: 1 object on 3 clusters" {
+		if got := f.of(f.Pulls[0].Head, planContext); len(got) != 2 || got[1] != "success: 1 object on 3 clusters" {
 			t.Errorf("in the end the statuses are %q", got)
 		}
 		s.commit(hash("c"), files(t, small+"namespace other\n"))

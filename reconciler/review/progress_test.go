@@ -160,7 +160,7 @@ func TestARefusedCommitIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.commit(hash("b"), files(t, small))
-			f := &fakeForge{comments: map[int64][]forge.Comment{}}
+			f := newForge()
 			s.report.Source.Newest.Hash, s.report.Source.Problems, s.report.Source.LoadError = hash("c"), test.problems, test.loadError
 			v := newReviewer(f, fakeSource{})
 			s.step(v)
@@ -188,7 +188,7 @@ func TestPlansAndRolloutsAreSwitchedOnApart(t *testing.T) {
 		v := newReviewer(f, source)
 		v.cfg.Plans, v.cfg.Rollouts = test.plans, test.rollouts
 		s.step(v)
-		if got := len(f.of(f.open[0].Head, planContext)); got != test.wantPlan || f.writes != test.wantPlan || f.lists != test.wantPlan {
+		if got := len(f.of(f.Pulls[0].Head, planContext)); got != test.wantPlan || f.writes != test.wantPlan || f.lists != test.wantPlan {
 			t.Errorf("%s: %d statuses, %d comments, %d lists", name, got, f.writes, f.lists)
 		}
 		if got := len(f.of(hash("b"), rolloutContext)); got != test.wantRollout {
@@ -202,14 +202,14 @@ func TestPlansAreSpacedOut(t *testing.T) {
 	s, f, source := planned(t, 1, 2)
 	v := newReviewer(f, source)
 	v.cfg.Pause, v.cfg.Rollouts, v.report = 5*time.Second, false, s.report
-	if wait := v.pass(t.Context(), s.now); wait != v.cfg.Pause || len(f.comments[2]) != 1 || len(f.comments[1]) != 0 {
-		t.Errorf("after the first plan the next pass is in %s; comments are %v", wait, f.comments)
+	if wait := v.pass(t.Context(), s.now); wait != v.cfg.Pause || len(f.Comments[2]) != 1 || len(f.Comments[1]) != 0 {
+		t.Errorf("after the first plan the next pass is in %s; comments are %v", wait, f.Comments)
 	}
-	if wait := v.pass(t.Context(), s.now.Add(2*time.Second)); wait != 3*time.Second || len(f.comments[1]) != 0 {
-		t.Errorf("during the pause the next pass is in %s; comments are %v", wait, f.comments)
+	if wait := v.pass(t.Context(), s.now.Add(2*time.Second)); wait != 3*time.Second || len(f.Comments[1]) != 0 {
+		t.Errorf("during the pause the next pass is in %s; comments are %v", wait, f.Comments)
 	}
-	if wait := v.pass(t.Context(), s.now.Add(5*time.Second)); wait != v.cfg.Interval || len(f.comments[1]) != 1 {
-		t.Errorf("after the last plan the next pass is in %s; comments are %v", wait, f.comments)
+	if wait := v.pass(t.Context(), s.now.Add(5*time.Second)); wait != v.cfg.Interval || len(f.Comments[1]) != 1 {
+		t.Errorf("after the last plan the next pass is in %s; comments are %v", wait, f.Comments)
 	}
 }
 
@@ -218,14 +218,14 @@ func TestAPanicFailsOnePlan(t *testing.T) {
 	s, f, source := planned(t, 1, 2)
 	v := newReviewer(f, source)
 	v.cfg.Attempt = func(commit string) (func(), error) {
-		return func() {}, map[bool]error{true: errors.New("it crashed gitfleet before")}[commit == f.open[0].Head]
+		return func() {}, map[bool]error{true: errors.New("it crashed gitfleet before")}[commit == f.Pulls[0].Head]
 	}
-	source.merged[f.open[1].Head] = nil // the loader cannot read it
+	source.merged[f.Pulls[1].Head] = nil // the loader cannot read it
 	for range 4 {
 		s.step(v)
 	}
 	for i, want := range []string{"error: not planned: it crashed gitfleet before", "error: not planned: internal error of gitfleet; see its log"} {
-		if got := withoutAwaited(f.of(f.open[i].Head, planContext)); len(got) != 1 || got[0] != want {
+		if got := withoutAwaited(f.of(f.Pulls[i].Head, planContext)); len(got) != 1 || got[0] != want {
 			t.Errorf("number %d has %q, want %q", i+1, got, want)
 		}
 	}
@@ -242,7 +242,7 @@ func TestWhichPullRequestsHaveAPreview(t *testing.T) {
 		"to another branch": {func(pr *forge.PullRequest) { pr.Base = "release" }, "pull request 1 is to the branch release; only pull requests to main are planned"},
 	} {
 		s, f, source := planned(t, 1)
-		test.change(&f.open[0])
+		test.change(f.Pulls[0])
 		v := newReviewer(f, source)
 		v.report = s.report
 		if _, _, err := v.previewOf(t.Context(), 1); err == nil || err.Error() != test.want {

@@ -39,12 +39,12 @@ func TestComments(t *testing.T) {
 		}
 		s := newStage(t)
 		s.commit(hash("b"), sides["base"])
-		f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(17, hash("1"))}}
+		f := newForge(pullRequest(17, hash("1")))
 		s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): sides["merged"]}}))
-		if len(f.comments[17]) != 1 {
-			t.Fatalf("%d comments, statuses %v", len(f.comments[17]), f.statuses)
+		if len(f.Comments[17]) != 1 {
+			t.Fatalf("%d comments, statuses %v", len(f.Comments[17]), f.Statuses)
 		}
-		_, body, _ := strings.Cut(f.comments[17][0].Body, "###")
+		_, body, _ := strings.Cut(f.Comments[17][0].Body, "###")
 		golden.Answer(t, archive, "comment", "###"+body)
 		golden.Answer(t, archive, "status", strings.Join(f.of(hash("1"), planContext), "\n")+"\n")
 	})
@@ -55,7 +55,7 @@ func TestComments(t *testing.T) {
 func TestAPlanIsOfNow(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	f := newForge(pullRequest(1, hash("1")))
 	source := fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}}
 	v := newReviewer(f, source)
 	s.step(v)
@@ -63,15 +63,15 @@ func TestAPlanIsOfNow(t *testing.T) {
 	if f.writes != 1 {
 		t.Errorf("%d writes", f.writes)
 	}
-	first := f.comments[1][0].Body
+	first := f.Comments[1][0].Body
 	s.commit(hash("c"), files(t, small+"namespace other\n"))
 	s.step(v)
 	want := []string{"success: 1 object on 3 clusters", "pending: stale: main or the fleet has changed since; planned again soon", "success: 1 object on 3 clusters"}
 	if got := f.of(hash("1"), planContext); !slices.Equal(got, want) {
 		t.Errorf("statuses\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if len(f.comments[1]) != 1 || f.comments[1][0].Body == first {
-		t.Errorf("comments are %v", f.comments[1])
+	if len(f.Comments[1]) != 1 || f.Comments[1][0].Body == first {
+		t.Errorf("comments are %v", f.Comments[1])
 	}
 	writes := f.writes
 	s.step(newReviewer(f, source)) // after a restart
@@ -88,18 +88,18 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 	for label, want := range map[string][]int64{"": {4}, "plan": {2, 4}} {
 		s := newStage(t)
 		s.commit(hash("b"), files(t, small))
-		f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{fork, labeled, own, person}}
+		f := newForge(fork, labeled, own, person)
 		merged := files(t, small+"configmap web/two v1\n")
 		v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged, hash("3"): merged, hash("4"): merged}})
 		v.cfg.ForksLabel = label
 		s.step(v)
-		f.open[1].Labels = []string{"plan"}
+		f.Pulls[1].Labels = []string{"plan"}
 		for range 4 {
 			s.step(v)
 		}
 		var got []int64
 		for number := range int64(5) {
-			if len(f.comments[number]) > 0 {
+			if len(f.Comments[number]) > 0 {
 				got = append(got, number)
 			}
 		}
@@ -113,14 +113,15 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}, raced: marker("prod") + "\nthe other"}
+	f := newForge(pullRequest(1, hash("1")))
+	f.raced = marker("prod") + "\nthe other"
 	s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}}))
 	plans := 0
-	for _, c := range f.comments[1] {
+	for _, c := range f.Comments[1] {
 		plans += strings.Count(c.Body, "### gitfleet plan")
 	}
-	if plans != 1 || !strings.Contains(f.comments[1][0].Body, "### gitfleet plan") {
-		t.Errorf("comments are %v", f.comments[1])
+	if plans != 1 || !strings.Contains(f.Comments[1][0].Body, "### gitfleet plan") {
+		t.Errorf("comments are %v", f.Comments[1])
 	}
 }
 
@@ -129,7 +130,7 @@ func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
 func TestWhatCannotBePlanned(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))}}
+	f := newForge(pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4")))
 	source := fakeSource{
 		merged: map[string]fs.FS{hash("3"): files(t, "clusters a b c\n"), hash("4"): fstest.MapFS{}},
 		errs:   map[string]error{hash("1"): &gitsource.ConflictError{Paths: []string{"x.yaml"}}, hash("2"): gitsource.ErrTooLarge},
@@ -150,11 +151,11 @@ func TestWhatCannotBePlanned(t *testing.T) {
 			t.Errorf("%s: statuses %q, want %q", digit, got, want)
 		}
 	}
-	if body := f.comments[1][0].Body; !strings.Contains(body, "for the fleet `prod`:") {
+	if body := f.Comments[1][0].Body; !strings.Contains(body, "for the fleet `prod`:") {
 		t.Errorf("the comment on what cannot be merged is\n%s", body)
 	}
-	if !strings.Contains(f.comments[4][0].Body, "bad.yaml:") {
-		t.Errorf("the comment is\n%s", f.comments[4][0].Body)
+	if !strings.Contains(f.Comments[4][0].Body, "bad.yaml:") {
+		t.Errorf("the comment is\n%s", f.Comments[4][0].Body)
 	}
 }
 
@@ -163,19 +164,20 @@ func TestWhatCannotBePlanned(t *testing.T) {
 func TestAForgeThatFails(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}, err: &forge.StatusError{Status: 503}}
+	f := newForge(pullRequest(1, hash("1")))
+	f.err = &forge.StatusError{Status: 503}
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
 	v.report = s.report
 	if wait := v.pass(t.Context(), s.now); wait != poll.First {
 		t.Errorf("tried again in %s", wait)
 	}
 	f.err = nil
-	if v.pass(t.Context(), s.now.Add(poll.First/2)); len(f.statuses) > 0 {
+	if v.pass(t.Context(), s.now.Add(poll.First/2)); len(f.Statuses) > 0 {
 		t.Error("the forge was asked too early")
 	}
 	v.pass(t.Context(), s.now.Add(poll.First))
-	if len(f.comments[1]) != 1 {
-		t.Errorf("statuses are %v", f.statuses)
+	if len(f.Comments[1]) != 1 {
+		t.Errorf("statuses are %v", f.Statuses)
 	}
 }
 
@@ -196,9 +198,9 @@ func TestACommentIsBounded(t *testing.T) {
 	}
 	s := newStage(t)
 	s.commit(hash("b"), files(t, base))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	f := newForge(pullRequest(1, hash("1")))
 	s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, merged.String())}}))
-	body := f.comments[1][0].Body
+	body := f.Comments[1][0].Body
 	if len(body) > 65_536 || !strings.Contains(body, "gitfleet plan --pr 1") || !strings.Contains(body, "more") {
 		t.Errorf("%d bytes:\n%.2000s", len(body), body)
 	}
@@ -224,7 +226,7 @@ func (f *fakeForge) showsThreeRollouts(t *testing.T) {
 func TestRolloutStatus(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	f := newForge()
 	v := newReviewer(f, fakeSource{})
 	s.step(v)
 	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
@@ -241,7 +243,7 @@ func TestRolloutStatus(t *testing.T) {
 func TestARolloutStatusSurvivesARestart(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	f := newForge()
 	source := fakeSource{parents: map[string]string{hash("d"): hash("9"), hash("9"): hash("c"), hash("c"): hash("b")}}
 	s.step(newReviewer(f, source))
 	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
@@ -263,7 +265,7 @@ func TestStatusesOfSeveralFleets(t *testing.T) {
 		s.step(v)
 	}
 	for _, name := range []string{"gitfleet/plan", "gitfleet/prod/plan", "gitfleet/test/plan"} {
-		if got := f.of(f.open[0].Head, name); len(got) != 1 {
+		if got := f.of(f.Pulls[0].Head, name); len(got) != 1 {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -289,11 +291,11 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f, source := planned(t, 1)
-			f.open[0].Fork = true
+			f.Pulls[0].Fork = true
 			v := newReviewer(f, source)
 			v.cfg.ForksLabel, v.cfg.AuthorSetsLabels, v.report = test.label, test.open, s.report
 			for _, labels := range [][]string{nil, {"ready"}} {
-				f.open[0].Labels = labels
+				f.Pulls[0].Labels = labels
 				if err := v.list(t.Context(), time.Now()); err != nil {
 					t.Fatal(err)
 				}
@@ -313,7 +315,7 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 func TestAPreviewWritesNothing(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	f := newForge(pullRequest(1, hash("1")))
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
 	if _, _, err := v.previewOf(t.Context(), 1); err == nil {
 		t.Error("there is a preview before there is a plan")
@@ -326,12 +328,12 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	if _, text := p.Status(); text != "1 object on 3 clusters" || p.Head != hash("1") || p.Base != hash("b") {
 		t.Errorf("%s of %s and %s", text, p.Base, p.Head)
 	}
-	f.open[0].Base = "other"
+	f.Pulls[0].Base = "other"
 	if _, _, err := v.previewOf(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "to the branch other") {
 		t.Errorf("to another branch: %v", err)
 	}
-	if f.writes+len(f.statuses) > 0 {
-		t.Errorf("%d comments and %v were written", f.writes, f.statuses)
+	if f.writes+len(f.Statuses) > 0 {
+		t.Errorf("%d comments and %v were written", f.writes, f.Statuses)
 	}
 }
 
@@ -360,7 +362,7 @@ func TestWakeListsPullRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.commit(hash("b"), files(t, small))
-		f := &fakeForge{comments: map[int64][]forge.Comment{}}
+		f := newForge()
 		v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small)}})
 		v.cfg.Interval = time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
@@ -368,7 +370,7 @@ func TestWakeListsPullRequests(t *testing.T) {
 		go func() { done <- v.Run(ctx) }()
 		v.Observe(s.report)
 		synctest.Wait()
-		f.open = append(f.open, pullRequest(1, hash("1")))
+		f.Add(pullRequest(1, hash("1")))
 		v.Observe(s.report)
 		synctest.Wait()
 		if f.writes > 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fakeforge"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -90,129 +90,96 @@ func (s *stage) turn() {
 	s.report = status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Source: status.Source{Newest: head.Commit, InForce: head.Commit}})
 }
 
-// A fakeForge is a forge with pull requests, comments and statuses.
+// A fakeForge is a forge in memory, whose requests are counted and may fail.
 type fakeForge struct {
-	open     []forge.PullRequest
-	comments map[int64][]forge.Comment
-	statuses []forge.Status
-	writes   int
-	lists    int
+	*fakeforge.Forge
+	writes int
+	lists  int
 	// forgotten counts the calls of ForgetList.
 	forgotten int
 	err       error
 	// raced is a comment that another daemon creates just before ours.
 	raced string
-	// lines are the comments on lines, by their pull request, and reviews counts those written
-	// together. linesErr is why they are refused.
-	lines    map[int64][]forge.LineComment
+	// reviews counts the comments on lines that are written together. linesErr is why they are refused.
 	reviews  int
 	linesErr error
 }
 
+// newForge returns a forge with some pull requests.
+func newForge(pulls ...forge.PullRequest) *fakeForge {
+	return &fakeForge{Forge: fakeforge.New(pulls...)}
+}
+
 func (f *fakeForge) ForgetList() { f.forgotten++ }
 
-func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
+func (f *fakeForge) ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error) {
 	f.lists++
-	return f.open, f.err
+	open, err := f.Forge.ListOpen(ctx, base)
+	return open, cmp.Or(err, f.err)
 }
 
-func (f *fakeForge) PullRequest(_ context.Context, number int64) (forge.PullRequest, error) {
-	for _, pr := range f.open {
-		if pr.Number == number {
-			return pr, f.err
-		}
-	}
-	return forge.PullRequest{}, fmt.Errorf("there is no pull request %d", number)
+func (f *fakeForge) PullRequest(ctx context.Context, number int64) (forge.PullRequest, error) {
+	pr, err := f.Forge.PullRequest(ctx, number)
+	return pr, cmp.Or(err, f.err)
 }
 
-func (f *fakeForge) FindComment(_ context.Context, number int64, marker string) (*forge.Comment, error) {
-	for _, c := range f.comments[number] {
-		if strings.Contains(c.Body, marker) {
-			return &c, f.err
-		}
-	}
-	return nil, f.err
+func (f *fakeForge) FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error) {
+	c, err := f.Forge.FindComment(ctx, number, marker)
+	return c, cmp.Or(err, f.err)
 }
 
-func (f *fakeForge) AddComment(_ context.Context, number int64, body string) (forge.Comment, error) {
+func (f *fakeForge) AddComment(ctx context.Context, number int64, body string) (forge.Comment, error) {
 	if f.raced != "" {
-		f.comments[number] = append(f.comments[number], forge.Comment{ID: 99, Body: f.raced})
+		f.Comments[number] = append(f.Comments[number], forge.Comment{ID: 99, Body: f.raced})
 		f.raced = ""
 	}
-	c := forge.Comment{ID: int64(len(f.comments[number]) + 1), Body: body}
-	f.comments[number] = append(f.comments[number], c)
 	f.writes++
-	return c, f.err
+	c, err := f.Forge.AddComment(ctx, number, body)
+	return c, cmp.Or(err, f.err)
 }
 
-func (f *fakeForge) EditComment(_ context.Context, number, id int64, body string) error {
+func (f *fakeForge) EditComment(ctx context.Context, number, id int64, body string) error {
 	f.writes++
-	for i, c := range f.comments[number] {
-		if c.ID == id {
-			f.comments[number][i].Body = body
-			return f.err
-		}
-	}
-	return fmt.Errorf("there is no comment %d", id)
+	return cmp.Or(f.Forge.EditComment(ctx, number, id, body), f.err)
 }
 
-func (f *fakeForge) Edit(_ context.Context, t forge.Thread, e forge.Edit) error {
-	for i, pr := range f.open {
-		if pr.Number == t.Number {
-			f.open[i].Labels = slices.DeleteFunc(slices.Clone(pr.Labels), func(label string) bool { return slices.Contains(e.RemoveLabels, label) })
-		}
-	}
-	return f.err
+func (f *fakeForge) Edit(ctx context.Context, t forge.Thread, e forge.Edit) error {
+	return cmp.Or(f.Forge.Edit(ctx, t, e), f.err)
 }
 
-func (f *fakeForge) EnsureLabels(context.Context, []forge.Label) error { return nil }
-
-func (f *fakeForge) FindLineComments(_ context.Context, number int64, marker string) ([]string, error) {
-	var found []string
-	for _, c := range f.lines[number] {
-		if strings.Contains(c.Body, marker) {
-			found = append(found, c.Body)
-		}
-	}
-	return found, f.err
+func (f *fakeForge) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	found, err := f.Forge.FindLineComments(ctx, number, marker)
+	return found, cmp.Or(err, f.err)
 }
 
-func (f *fakeForge) CommentOnLines(_ context.Context, number int64, _, _ string, comments []forge.LineComment) error {
+func (f *fakeForge) CommentOnLines(ctx context.Context, number int64, head, text string, comments []forge.LineComment) error {
 	f.reviews++
 	if err := cmp.Or(f.err, f.linesErr); err != nil {
 		return err
 	}
-	if f.lines == nil {
-		f.lines = map[int64][]forge.LineComment{}
-	}
-	f.lines[number] = append(f.lines[number], comments...)
-	return nil
+	return f.Forge.CommentOnLines(ctx, number, head, text, comments)
 }
 
-func (f *fakeForge) SetStatus(_ context.Context, s forge.Status) error {
-	if f.err == nil {
-		f.statuses = append(f.statuses, s)
+func (f *fakeForge) SetStatus(ctx context.Context, s forge.Status) error {
+	if f.err != nil {
+		return f.err
 	}
-	return f.err
+	return f.Forge.SetStatus(ctx, s)
 }
 
-func (f *fakeForge) FindStatus(_ context.Context, commit, name string) (*forge.Status, error) {
-	for _, s := range slices.Backward(f.statuses) {
-		if s.Commit == commit && s.Context == name {
-			return &s, f.err
-		}
-	}
-	return nil, f.err
+func (f *fakeForge) FindStatus(ctx context.Context, commit, name string) (*forge.Status, error) {
+	s, err := f.Forge.FindStatus(ctx, commit, name)
+	return s, cmp.Or(err, f.err)
 }
 
 func (f *fakeForge) LineURL(commit, path string, line int) string {
-	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit[:4], url.PathEscape(path), line)
+	return f.Forge.LineURL(commit[:4], path, line)
 }
 
 // of returns the statuses of a commit in a context, in order.
 func (f *fakeForge) of(commit, name string) []string {
 	var out []string
-	for _, s := range f.statuses {
+	for _, s := range f.Statuses {
 		if s.Commit == commit && s.Context == name {
 			out = append(out, string(s.State)+": "+s.Description)
 		}

@@ -42,10 +42,10 @@ func (f *brokenForge) SetStatus(ctx context.Context, s forge.Status) error {
 func planned(t *testing.T, numbers ...int64) (*stage, *fakeForge, fakeSource) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f, source := &fakeForge{comments: map[int64][]forge.Comment{}}, fakeSource{merged: map[string]fs.FS{}, errs: map[string]error{}}
+	f, source := newForge(), fakeSource{merged: map[string]fs.FS{}, errs: map[string]error{}}
 	for _, n := range numbers {
 		head := fmt.Sprintf("%040d", n)
-		f.open = append(f.open, pullRequest(n, head))
+		f.Add(pullRequest(n, head))
 		source.merged[head] = files(t, small+"configmap web/two v1\n")
 	}
 	return s, f, source
@@ -81,8 +81,8 @@ func TestFaultsOfTheForge(t *testing.T) {
 			for range 12 {
 				s.step(v)
 			}
-			if len(v.Troubles()) > 0 || len(f.comments[1]) != 1 {
-				t.Errorf("status says %q, comments are %v", v.Troubles(), f.comments)
+			if len(v.Troubles()) > 0 || len(f.Comments[1]) != 1 {
+				t.Errorf("status says %q, comments are %v", v.Troubles(), f.Comments)
 			}
 		})
 	}
@@ -92,13 +92,13 @@ func TestFaultsOfTheForge(t *testing.T) {
 // does not count as the status.
 func TestAStatusThatFailedIsSetLater(t *testing.T) {
 	s, f, source := planned(t, 1)
-	head := f.open[0].Head
+	head := f.Pulls[0].Head
 	s.step(newReviewer(&brokenForge{fakeForge: f, statuses: head}, source))
-	if len(f.comments[1]) > 0 {
+	if len(f.Comments[1]) > 0 {
 		t.Error("the comment was written before the status")
 	}
 	s.step(newReviewer(f, source))
-	f.statuses = nil
+	f.Statuses = nil
 	s.step(newReviewer(f, source))
 	if got := f.of(head, planContext); len(got) != 1 || !strings.HasPrefix(got[0], "success") || f.writes != 1 {
 		t.Errorf("after a restart: %d comments, statuses %q", f.writes, got)
@@ -108,23 +108,23 @@ func TestAStatusThatFailedIsSetLater(t *testing.T) {
 // If the forge refuses writes to one pull request or commit, others are still planned.
 func TestOneBadPullRequestKeepsNoOther(t *testing.T) {
 	s, f, source := planned(t, 1, 2, 3)
-	f.open = append(f.open, pullRequest(4, ""))
+	f.Add(pullRequest(4, ""))
 	v := newReviewer(&brokenForge{fakeForge: f, comments: 3, statuses: hash("b")}, source)
 	for range 4 {
 		s.step(v)
 	}
-	if len(f.comments[1])+len(f.comments[2]) != 2 {
-		t.Errorf("comments are %v", f.comments)
+	if len(f.Comments[1])+len(f.Comments[2]) != 2 {
+		t.Errorf("comments are %v", f.Comments)
 	}
-	if len(f.comments[3])+len(f.comments[4]) > 0 {
-		t.Errorf("comments are %v", f.comments)
+	if len(f.Comments[3])+len(f.Comments[4]) > 0 {
+		t.Errorf("comments are %v", f.Comments)
 	}
 }
 
 // A temporary error is retried. It is shown in the log, and not on the forge.
 func TestAPassingErrorIsTriedAgain(t *testing.T) {
 	s, f, source := planned(t, 1)
-	head := f.open[0].Head
+	head := f.Pulls[0].Head
 	source.errs[head] = errors.New("open /var/lib/secret: timeout")
 	v := newReviewer(f, source)
 	for range 3 {
@@ -143,7 +143,7 @@ func TestAPassingErrorIsTriedAgain(t *testing.T) {
 // A pull request that is too large is not fetched again and again.
 func TestATooLargePullRequestIsPlannedOnce(t *testing.T) {
 	s, f, source := planned(t, 1)
-	head, tries := f.open[0].Head, 0
+	head, tries := f.Pulls[0].Head, 0
 	source.errs[head] = fmt.Errorf("fetch refs/pull/1/head: %w", gitsource.ErrTooLarge)
 	v := newReviewer(f, source)
 	v.cfg.Attempt = func(string) (func(), error) { tries++; return func() {}, nil }
@@ -165,12 +165,12 @@ func TestStaleAfterARestart(t *testing.T) {
 		s.step(v)
 	}
 	s.commit(hash("c"), files(t, small+"namespace other\n"))
-	f.statuses = nil
+	f.Statuses = nil
 	restarted := newReviewer(f, source)
 	restarted.cfg.Rollouts = false
 	s.step(restarted)
 	stale := 0
-	for _, status := range f.statuses {
+	for _, status := range f.Statuses {
 		if strings.HasPrefix(status.Description, "stale: ") {
 			stale++
 		}
@@ -179,7 +179,7 @@ func TestStaleAfterARestart(t *testing.T) {
 		t.Errorf("%d are stale", stale)
 	}
 	s.step(restarted)
-	if got := f.of(f.open[0].Head, planContext); len(got) == 0 || !strings.HasPrefix(got[0], "pending: stale: ") {
+	if got := f.of(f.Pulls[0].Head, planContext); len(got) == 0 || !strings.HasPrefix(got[0], "pending: stale: ") {
 		t.Errorf("the last has %q", got)
 	}
 }
@@ -201,7 +201,7 @@ func TestAPlanThatWasStaleIsShownAgain(t *testing.T) {
 		s.now = s.now.Add(2 * time.Hour)
 		s.step(v)
 	}
-	for _, pr := range f.open {
+	for _, pr := range f.Pulls {
 		if got := f.of(pr.Head, planContext); !strings.HasPrefix(got[len(got)-1], "success: ") {
 			t.Errorf("%d: statuses are %q", pr.Number, got)
 		}
@@ -211,9 +211,9 @@ func TestAPlanThatWasStaleIsShownAgain(t *testing.T) {
 // Pull requests that gitfleet opened get the status, which may be required, and no comment.
 func TestPullRequestsOfGitfleetGetAStatus(t *testing.T) {
 	s, f, source := planned(t, 1)
-	f.open[0].Branch = "gitfleet/drift/1"
+	f.Pulls[0].Branch = "gitfleet/drift/1"
 	s.step(newReviewer(f, source))
-	if got := f.of(f.open[0].Head, planContext); len(got) != 1 || !strings.HasPrefix(got[0], "success: ") || f.writes > 0 {
+	if got := f.of(f.Pulls[0].Head, planContext); len(got) != 1 || !strings.HasPrefix(got[0], "success: ") || f.writes > 0 {
 		t.Errorf("%d comments, statuses %q", f.writes, got)
 	}
 }
@@ -250,15 +250,15 @@ func TestRolloutStatusesAreBounded(t *testing.T) {
 	}
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	f := newForge()
 	v := newReviewer(f, fakeSource{})
 	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
 	s.turn()
 	v.report = s.report
 	v.pass(t.Context(), s.now)
 	v.rollout.inForce.Description = "1 of 3 clusters"
-	if wait := v.pass(t.Context(), s.now); wait <= 0 || wait > rolloutSpacing*2 || len(f.statuses) != 1 {
-		t.Errorf("next in %s, statuses %v", wait, f.statuses)
+	if wait := v.pass(t.Context(), s.now); wait <= 0 || wait > rolloutSpacing*2 || len(f.Statuses) != 1 {
+		t.Errorf("next in %s, statuses %v", wait, f.Statuses)
 	}
 }
 
@@ -267,18 +267,18 @@ func TestRolloutStatusesAreBounded(t *testing.T) {
 func TestABurstOfPullRequests(t *testing.T) {
 	numbers := []int64{1, 2, 3, 4, 5, 6}
 	s, f, source := planned(t, numbers...)
-	f.open[2].Branch = "gitfleet/drift/3"
+	f.Pulls[2].Branch = "gitfleet/drift/3"
 	v := newReviewer(f, source)
 	v.cfg.Rollouts = false
 	s.step(v)
-	for _, pr := range f.open[:5] {
+	for _, pr := range f.Pulls[:5] {
 		if got := f.of(pr.Head, planContext); len(got) != 1 || got[0] != "pending: not planned yet: other pull requests come first" {
 			t.Errorf("%d has %q", pr.Number, got)
 		}
 	}
 	order := func() (numbers []int64) {
-		for _, status := range f.statuses {
-			for _, pr := range f.open {
+		for _, status := range f.Statuses {
+			for _, pr := range f.Pulls {
 				if pr.Head == status.Commit && status.State != forge.StatusPending {
 					numbers = append(numbers, pr.Number)
 				}
