@@ -33,7 +33,8 @@ import (
 //	                                        dealt with: on-failure=roll-back unmatched=last
 //	soak bake 10m                           a RolloutGate: available for that time
 //	metric errors 10m 1                     a RolloutGate that asks Prometheus: good for that
-//	                                        time, with that many tolerated failures
+//	      [15s]                             time, with that many tolerated failures, and its interval
+//	look ready 1m 0 15s object.status.ready the same that looks at ConfigMaps, with a condition
 //	run web-1 of web by slow [Stop [0]]     a staged update run, with the number of its content
 //	approve web-1 before|after canary
 //	evict one of web from a                 an eviction, once
@@ -78,7 +79,9 @@ func Files(t testing.TB, text string) fstest.MapFS {
 		case "soak":
 			put(out, "gate", words[1], fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutGate, metadata: {name: %s}, spec: {soak: {duration: %s}}}", words[1], words[2]))
 		case "metric":
-			put(out, "gate", words[1], fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutGate, metadata: {name: %s}, spec: {prometheus: {address: 'https://prometheus', query: errors, condition: '< 1', duration: %s, toleratedFailures: %s}}}", words[1], words[2], words[3]))
+			put(out, "gate", words[1], askedGate(words, "address: 'https://prometheus', query: errors, condition: '< 1'"))
+		case "look":
+			put(out, "gate", words[1], askedGate(words, fmt.Sprintf("apiVersion: v1, kind: ConfigMap, condition: %q", strings.Join(words[5:], " "))))
 		case "widget":
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
@@ -120,6 +123,18 @@ func member(name, label string) string {
 func configMap(id, value string) string {
 	namespace, name, _ := strings.Cut(id, "/")
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {value: %q}}", name, namespace, value)
+}
+
+// askedGate returns a RolloutGate that asks Prometheus, or looks at objects.
+func askedGate(words []string, fields string) string {
+	kind := map[string]string{"metric": "prometheus", "look": "objects"}[words[0]]
+	if words[2] != "0s" { // the only one that is not written, but left out
+		fields += ", duration: " + words[2]
+	}
+	if len(words) > 4 {
+		fields += ", interval: " + words[4]
+	}
+	return fmt.Sprintf("{apiVersion: gitfleet.dev/v1alpha1, kind: RolloutGate, metadata: {name: %s}, spec: {%s: {%s, toleratedFailures: %s}}}", words[1], kind, fields, words[3])
 }
 
 // strategy returns a ClusterStagedUpdateStrategy.

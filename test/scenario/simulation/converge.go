@@ -40,7 +40,7 @@ func (w *world) endAllFaults() {
 	if w.daemon != nil {
 		w.daemon.writesUntilKill = -1
 	}
-	w.blips = false
+	w.blips, w.gates = false, gatesPass
 	for _, name := range keys(w.hosts) {
 		h := w.hosts[name]
 		w.set(h, func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler"
@@ -49,6 +50,9 @@ type daemon struct {
 	stopIn  int
 	// former says that another replica has taken over.
 	former bool
+	// questions are the gates that it asks, and answer receives the answers.
+	questions map[placement.GateRound]*question
+	answer    func(placement.GateAnswer)
 }
 
 // start starts a daemon with the current state.
@@ -73,7 +77,7 @@ func (w *world) start() {
 	d.loop = reconciler.New(reconciler.Config{
 		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
-		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet, Memo: memo, Since: w.source.since,
+		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet, Memo: memo, Since: w.source.since, AskGates: d.askGates,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
 }

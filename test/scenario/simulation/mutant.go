@@ -3,6 +3,7 @@ package simulation
 import (
 	"strings"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -28,6 +29,8 @@ type Mutant struct {
 	// Removes changes what has to go from an object with an apply. Hurries says that no deletion waits for another one.
 	Removes func(diff.Removal) diff.Removal
 	Hurries bool
+	// Answers changes an answer to a gate, of those that are asked.
+	Answers func(placement.GateAnswer, map[placement.GateRound]*question) placement.GateAnswer
 	// Updates replaces an update of the Secrets of replicas.
 	Updates func(s *secrets, name string, value []byte, version string) (string, error)
 }
@@ -78,6 +81,13 @@ func (m Mutant) notices(o *protocol.ClusterSeen) {
 	if m.Notices != nil {
 		m.Notices(o)
 	}
+}
+
+func (m Mutant) answers(a placement.GateAnswer, asked map[placement.GateRound]*question) placement.GateAnswer {
+	if m.Answers != nil {
+		return m.Answers(a, asked)
+	}
+	return a
 }
 
 func (m Mutant) updates(s *secrets, name string, value []byte, version string) (string, error) {

@@ -26,6 +26,8 @@ type Scenario struct {
 	Removals bool
 	// Staged says that placements are rolled out by staged update runs; see NewStagedScenario.
 	Staged bool
+	// Gates says that stages have gates.
+	Gates bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
@@ -82,7 +84,7 @@ type Outcome struct {
 func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, removals: sc.Removals, staged: sc.Staged, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
+			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, removals: sc.Removals, staged: sc.Staged, gated: sc.Gates, gateRandom: rand.New(rand.NewPCG(sc.Seed, 6)), loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
 			contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 		}
@@ -120,6 +122,9 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		if w.fine() && sc.Staged && sc.Seed%frozenShare == 0 {
 			w.checkFrozen()
 		}
+		if w.fine() && sc.Gates && sc.Seed%frozenShare == 1 {
+			w.checkGatesOut(rand.New(rand.NewPCG(sc.Seed, 7)))
+		}
 		if w.fine() {
 			w.converge(r)
 		}
@@ -142,6 +147,9 @@ func (w *world) wake() {
 }
 
 func (w *world) push(what string, d *desired) {
+	if w.gated {
+		d.staged.addGates(rand.New(rand.NewPCG(w.seed, uint64(gateStreams+len(w.source.order)))))
+	}
 	if d.staged != nil {
 		d.makeConsistent()
 	}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -157,6 +158,24 @@ var stagedMutants = map[string]Mutant{
 			assignHead(l)
 		}
 	}},
+	invariantGates: {Answers: func(a placement.GateAnswer, _ map[placement.GateRound]*question) placement.GateAnswer {
+		if a.Verdict == placement.GateUnknown {
+			a.Verdict = placement.GateGood
+		}
+		return a
+	}},
+	invariantOnlyStage: {Saves: func(_ *desired, l *ledger.Ledger) {
+		unknown := false
+		eachRun(l, func(r *placement.Run) {
+			for _, s := range r.Stages {
+				unknown = unknown || slices.ContainsFunc(s.Gates, func(g placement.RunGate) bool { return g.Asked.Verdict == placement.GateUnknown })
+			}
+		})
+		fleet := ledger.Subject{Effect: ledger.Freezes}
+		if _, frozen := l.Suspension(fleet); unknown && !frozen {
+			l.Suspend(ledger.Suspension{Subject: fleet, By: "a gate", Since: time.Now()})
+		}
+	}},
 	invariantOnlyContent: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, s := range l.Suspensions() {
 			if s.Effect == ledger.Freezes {
@@ -191,6 +210,27 @@ func eachRun(l *ledger.Ledger, change func(r *placement.Run)) {
 		p.Runs = runs
 		l.SetPlacement(key, p)
 	}
+}
+
+// A stale answer must not count for what is asked now: the invariant of gates is also violated if it does.
+func TestStaleAnswersPassNoGate(t *testing.T) {
+	mutant := Mutant{Answers: func(a placement.GateAnswer, asked map[placement.GateRound]*question) placement.GateAnswer {
+		for round := range asked {
+			if asked[a.GateRound] == nil && round.Placement == a.Placement && round.Gate == a.Gate {
+				a.GateRound, a.Verdict = round, placement.GateGood
+			}
+		}
+		return a
+	}}
+	with := NewLoaders()
+	for seed := uint64(1); seed <= 400; seed++ {
+		sc := NewStagedScenario(seed)
+		sc.Mutant = mutant
+		if out := sc.Run(t, with, false); out.Violation != nil && out.Violation.Invariant == invariantGates {
+			return
+		}
+	}
+	t.Error("none of 400 scenarios detects it")
 }
 
 // Each invariant of staged update runs is violated if gitfleet makes the mistake that it forbids, so no check is without effect.

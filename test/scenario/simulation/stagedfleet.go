@@ -23,12 +23,14 @@ type stagedSpec struct {
 	evictions  map[string]evictionSpec
 	budgets    map[string]budgetSpec // by placement
 	windows    map[string]windowSpec
+	gates      map[string]gateSpec // empty in fleets without
 }
 
 // A strategySpec is a ClusterStagedUpdateStrategy.
 type strategySpec struct {
 	stages               []stageSpec
 	onFailure, unmatched string // annotations; empty if not set
+	gated                bool   // its gates have been drawn
 }
 
 // A stageSpec is a stage with the name of the region whose clusters it has.
@@ -37,6 +39,7 @@ type stageSpec struct {
 	before, after bool // approvals
 	wait          time.Duration
 	concurrency   string // empty if not set
+	gates         []string
 }
 
 // A runSpec is a ClusterStagedUpdateRun.
@@ -65,7 +68,7 @@ func firstStaged(r *rand.Rand) *desired {
 	d := &desired{
 		clusters: map[string]cluster{}, configMaps: map[string]map[string]string{}, placements: map[string]placementSpec{}, overrides: map[api.ID]override{},
 		staged: &stagedSpec{
-			strategies: map[string]strategySpec{}, runs: map[string]runSpec{}, approvals: map[string]bool{}, evictions: map[string]evictionSpec{}, budgets: map[string]budgetSpec{}, windows: map[string]windowSpec{},
+			strategies: map[string]strategySpec{}, runs: map[string]runSpec{}, approvals: map[string]bool{}, evictions: map[string]evictionSpec{}, budgets: map[string]budgetSpec{}, windows: map[string]windowSpec{}, gates: map[string]gateSpec{},
 		},
 	}
 	for _, name := range clusterNames[:2+r.IntN(len(clusterNames)-1)] {
@@ -107,7 +110,7 @@ func (s *stagedSpec) clone() *stagedSpec {
 	if s == nil {
 		return nil
 	}
-	return &stagedSpec{maps.Clone(s.strategies), maps.Clone(s.runs), maps.Clone(s.approvals), maps.Clone(s.evictions), maps.Clone(s.budgets), maps.Clone(s.windows)}
+	return &stagedSpec{maps.Clone(s.strategies), maps.Clone(s.runs), maps.Clone(s.approvals), maps.Clone(s.evictions), maps.Clone(s.budgets), maps.Clone(s.windows), maps.Clone(s.gates)}
 }
 
 // text returns the manifests in the format of package test/world.
@@ -135,6 +138,9 @@ func (s *stagedSpec) text() string {
 	for _, name := range keys(s.windows) {
 		fmt.Fprintf(&b, "window %s%s\n", name, s.windows[name].text())
 	}
+	for _, name := range keys(s.gates) {
+		b.WriteString(s.gates[name].text(name))
+	}
 	return b.String()
 }
 
@@ -154,6 +160,7 @@ func (s strategySpec) text() string {
 		if stage.concurrency != "" {
 			b.WriteString("/" + stage.concurrency)
 		}
+		b.WriteString(stage.gateText())
 	}
 	if s.onFailure != "" {
 		b.WriteString(" on-failure=" + s.onFailure)

@@ -30,7 +30,7 @@ const (
 // about clusters that nobody evicts.
 var heldInStagedRuns = map[string]bool{
 	invariantStages: true, invariantMembers: true, invariantConcurrency: true, invariantSuperseded: true, invariantReturns: true, invariantTwoContents: true, invariantBudget: true,
-	invariantFrozen: true, invariantWindow: true, invariantOnlyContent: true,
+	invariantGates: true, invariantOnlyStage: true, invariantFrozen: true, invariantWindow: true, invariantOnlyContent: true,
 	invariantLoop: true, invariantPlanned: true, invariantInternal: true, invariantSound: true, invariantSaved: true, invariantWaits: true, invariantOwner: true, invariantGit: true, invariantDelete: true,
 	invariantHolder: true, invariantConverges: true, invariantSuspended: true, invariantUnreachable: true, invariantHeld: true,
 }
@@ -51,8 +51,8 @@ type stageKey struct {
 type stageModel struct {
 	// since is when all of its clusters had been available with the content of the run, in simulated time; zero until then.
 	since time.Time
-	// done says that its tasks were done as well, and skipped that it had no clusters then.
-	done, skipped bool
+	// done says that its tasks were done as well, tasks that they were but for gates, and skipped that it had no clusters then.
+	done, tasks, skipped bool
 }
 
 // stagedObservations are what was observed of update runs.
@@ -65,14 +65,25 @@ type stagedObservations struct {
 	// proven are the contents of a placement that were available on all of its clusters, and rolledBack those that were
 	// rolled back and that no user has allowed since; as text.
 	proven, rolledBack map[api.PlacementKey]map[string]bool
+	// gates are those of the stages of runs as they were when these were initialised, answers what they were answered, and askedAgain
+	// when users let those of a placement that have failed be asked again.
+	gates      map[stageKey]map[string]gateSpec
+	answers    map[gateKey][]answered
+	askedAgain map[api.PlacementKey][]time.Time
 }
 
 func newStagedObservations() stagedObservations {
-	return stagedObservations{map[stageKey]stageModel{}, map[runKey]map[string]bool{}, map[runKey]string{}, map[api.PlacementKey]map[string]bool{}, map[api.PlacementKey]map[string]bool{}}
+	return stagedObservations{
+		map[stageKey]stageModel{}, map[runKey]map[string]bool{}, map[runKey]string{}, map[api.PlacementKey]map[string]bool{}, map[api.PlacementKey]map[string]bool{},
+		map[stageKey]map[string]gateSpec{}, map[gateKey][]answered{}, map[api.PlacementKey][]time.Time{},
+	}
 }
 
 func (o stagedObservations) clone() stagedObservations {
-	return stagedObservations{maps.Clone(o.stages), cloneSets(o.approved), maps.Clone(o.onFailure), cloneSets(o.proven), cloneSets(o.rolledBack)}
+	return stagedObservations{
+		maps.Clone(o.stages), cloneSets(o.approved), maps.Clone(o.onFailure), cloneSets(o.proven), cloneSets(o.rolledBack),
+		maps.Clone(o.gates), maps.Clone(o.answers), maps.Clone(o.askedAgain),
+	}
 }
 
 func cloneSets[K comparable](of map[K]map[string]bool) map[K]map[string]bool {
@@ -179,10 +190,12 @@ func (t *decision) forgetRuns() {
 		known[r.Name] = was == nil || !was.Initialized.After(r.Initialized) && !was.Initialized.Before(r.Initialized)
 		if was == nil || !known[r.Name] {
 			o.onFailure[runKey{t.key, r.Name}] = t.head.staged.strategies[r.Strategy].onFailure
+			t.noteGates(&r)
 		}
 	}
 	maps.DeleteFunc(o.stages, func(k stageKey, _ stageModel) bool { return k.key == t.key && !known[k.name] })
 	maps.DeleteFunc(o.approved, func(k runKey, _ map[string]bool) bool { return k.key == t.key && !known[k.name] })
+	maps.DeleteFunc(o.answers, func(k gateKey, _ []answered) bool { return k.key == t.key && !known[k.name] })
 }
 
 // noteApprovals records the approvals in the commit in force.
@@ -293,7 +306,8 @@ func (t *decision) followStages(r *placement.Run) {
 		}
 		over := t.w.clock.changed || time.Since(x.since) >= s.Wait()-reportDelay
 		x.skipped = len(s.Clusters) == 0
-		x.done = x.skipped || all && over && t.approved(r, s, false)
+		x.tasks = x.skipped || all && over && t.approved(r, s, false)
+		x.done = x.skipped || x.tasks && t.gatesPassed(r, s, x.since)
 		o.stages[k] = x
 	}
 }
@@ -319,7 +333,10 @@ func (t *decision) checkStage(r *placement.Run, cluster string) {
 			}
 			return
 		}
-		if !t.before.stagedRuns.stages[stageKey{runKey{t.key, r.Name}, s.Name}].done {
+		x := t.before.stagedRuns.stages[stageKey{runKey{t.key, r.Name}, s.Name}]
+		if x.tasks && !x.done {
+			t.w.violate(invariantGates, "%s of %s gets the content of %s, and a gate of stage %s has not passed", cluster, t.key, r.Name, s.Name)
+		} else if !x.done {
 			t.w.violate(invariantStages, "%s of %s gets the content of %s, and stage %s is not done", cluster, t.key, r.Name, s.Name)
 		}
 	}

@@ -29,7 +29,7 @@ var stagedKinds = []kind{
 // NewScenario returns.
 func NewStagedScenario(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 5))
-	sc := Scenario{Seed: seed, Steps: make([]Step, 6+r.IntN(20)), Staged: true, Replicas: seed%replicaShare == 3}
+	sc := Scenario{Seed: seed, Steps: make([]Step, 6+r.IntN(20)), Staged: true, Gates: seed%gatesShare == 2, Replicas: seed%replicaShare == 3}
 	total := 0
 	for _, k := range stagedKinds {
 		total += k.weight
@@ -118,7 +118,7 @@ func (w *world) returnToFailed(r *rand.Rand) {
 		var failed []api.PlacementKey
 		for _, name := range keys(ownNamespaces) {
 			key := api.PlacementKey{Name: name}
-			if slices.ContainsFunc(w.saved.runs[key], func(r placement.Run) bool { return r.Rejected != nil || r.RolledBack != "" }) {
+			if slices.ContainsFunc(w.saved.runs[key], func(r placement.Run) bool { return r.Rejected != nil || r.RolledBack != "" || hasFailedGate(&r) }) {
 				failed = append(failed, key)
 			}
 		}
@@ -128,9 +128,15 @@ func (w *world) returnToFailed(r *rand.Rand) {
 		key := pick(r, failed)
 		if w.daemon != nil && !w.daemon.dead {
 			delete(w.saved.stagedRuns.rolledBack, key)
+			w.saved.stagedRuns.askedAgain[key] = append(slices.Clip(w.saved.stagedRuns.askedAgain[key]), time.Now())
 		}
 		w.request("let failed content run again of", (*reconciler.Reconciler).Resume, reconciler.Order{Subject: key.String(), FailedContent: true, Reason: "INC-6"}, func(string) {})
 	})
+}
+
+// hasFailedGate reports whether a gate of a run has failed.
+func hasFailedGate(r *placement.Run) bool {
+	return slices.ContainsFunc(r.Stages, func(s placement.RunStage) bool { return slices.ContainsFunc(s.Gates, placement.RunGate.HasFailed) })
 }
 
 // anyPlacement returns the subject of a placement, or nothing, which stands for the fleet.
@@ -219,14 +225,19 @@ const (
 	approvalInterval = 15 * time.Second
 )
 
-// finishRuns ends freezes and cordons, and approves all stages, until everything is as the commit says. It returns what is not.
-func (w *world) finishRuns() (why string) {
+// endHolds ends freezes and cordons.
+func (w *world) endHolds() {
 	for _, s := range w.suspended(ledger.Freezes) {
 		w.runEvent(func() { w.endFreeze(s) })
 	}
 	for _, s := range w.suspended(ledger.Cordons) {
 		w.runEvent(func() { w.endCordon(s) })
 	}
+}
+
+// finishRuns ends freezes and cordons, and approves all stages, until everything is as the commit says. It returns what is not.
+func (w *world) finishRuns() (why string) {
+	w.endHolds()
 	for range longestFinish / approvalInterval {
 		var fine bool
 		if why, fine = w.settledAfter(approvalInterval); !fine || why == "" {

@@ -10,6 +10,7 @@ package simulation
 import (
 	"container/heap"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ type world struct {
 	restores bool
 	removals bool // see Scenario
 	staged   bool // see Scenario
+	gated    bool // see Scenario.Gates
 
 	// mu protects the following fields: they are used by the goroutine of the scenario, and by
 	// calls of the loop.
@@ -81,6 +83,10 @@ type world struct {
 	// were taken from what was available to content that has not been available there yet, with its hash.
 	availableSomewhere map[string]bool
 	exposed            map[bindingKey]string
+
+	// gates are what gates answer now, as gateRandom draws it.
+	gates      gateConditions
+	gateRandom *rand.Rand
 
 	// losses count the ledgers and commits that were lost.
 	losses     int
