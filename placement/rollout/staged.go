@@ -56,7 +56,8 @@ func (in *Input) stages() Plan {
 			open = !w.step(s)
 		}
 	}
-	// While there are selected clusters and none of them has the content, nothing is removed from the others.
+	// While there are selected clusters and none of them has the content, nothing is removed from the others. If there are none, nothing
+	// is waited for: the tasks of a stage whose clusters have left may never be done.
 	selected, updated := 0, 0
 	for i := range in.Targets {
 		if b := &in.Targets[i]; b.selected() && (run.Has(b.Cluster) || !run.IgnoresUnmatched()) {
@@ -66,7 +67,7 @@ func (in *Input) stages() Plan {
 			}
 		}
 	}
-	deleting := !open && (updated > 0 || selected == 0)
+	deleting := selected == 0 || !open && updated > 0
 	for i := range in.Targets {
 		if b := &in.Targets[i]; !b.Removing {
 			w.decide(b, deleting)

@@ -257,6 +257,20 @@ func TestStagedRunRemovesAfterTheLastStage(t *testing.T) {
 	}
 }
 
+// If no cluster is selected any more, all are cleaned up at once, also if the tasks of a stage whose clusters have left cannot be done.
+func TestStagedRunRemovesAtOnceFromAll(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "a", "a"), stageOf("prod", 1, "", "b"))
+	f.next()
+	f.bindings["a"].Unscheduled = true
+	if p := f.next(); len(p.Remove) > 0 {
+		t.Errorf("removed from %v, although b waits for stage canary", p.Remove)
+	}
+	f.bindings["b"].Unscheduled = true
+	if p := f.next(); !slices.Equal(p.Remove, []string{"a", "b"}) {
+		t.Errorf("removed from %v, want a and b; waits: %v", p.Remove, p.Waiting)
+	}
+}
+
 // A cluster that joins a finished stage gets the content at once.
 func TestClusterThatJoinsAFinishedStage(t *testing.T) {
 	f := newStagedFleet(stageOf("canary", 1, "", "a"), stageOf("all", 1, "b", "b"))
