@@ -62,6 +62,9 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 			continue // it is not known whether it has newer content
 		}
 		deferred := deferral.Why != "" && p.Lag(c).Commits > 0
+		if deferral.Until.After(pl.Now) && p.Lag(c).Commits > 0 { // the wait counts as lag, or not any more, from then on
+			p.Rollout.Wake = earliest(p.Rollout.Wake, deferral.Until)
+		}
 		if b := c.Binding; b.Deferred && !deferred {
 			b.FreeAt = pl.Now
 		}

@@ -93,3 +93,33 @@ func TestLag(t *testing.T) {
 	s.do([]string{"seen", "north"})
 	expect("a new cluster", "north", Lag{1, s.in.Now})
 }
+
+// The wait for a window does not count as lag, and that is planned again when the window opens and closes, also if the content waits for
+// an update run or for another stage as well.
+func TestLagCountsWhileAWindowIsOpen(t *testing.T) {
+	const fleet = "clusters a/env=canary b/env=prod\nnamespace web\nstrategy careful canary/env=canary/after prod/env=prod\n" + `window fridays "5 12 * * 5" 10m Stop` + "\n"
+	for name, run := range map[string]string{"without a run": "", "of another stage": "run web-1 of web by careful\n"} {
+		s := newScene(t)
+		s.commit("v1", nil, []byte(fleet+"configmap web/one old\nplace web\n"))
+		s.do([]string{"seen", "a", "b"})
+		s.in.Now = noon.Add(6 * time.Minute) // the window is open
+		for range 3 {
+			s.resolve()
+			s.do([]string{"done"})
+			s.do([]string{"wait", "1m"})
+		}
+		s.in.Now = noon.Add(20 * time.Minute)
+		s.commit("v2", nil, []byte(fleet+"configmap web/one new\nplace web external\n"+run))
+		opens, closes := noon.Add(7*24*time.Hour+5*time.Minute), noon.Add(7*24*time.Hour+15*time.Minute)
+		for _, step := range []struct {
+			at, wake time.Time
+			held     bool
+		}{{s.in.Now, opens, true}, {opens, closes, false}, {closes, opens.Add(7 * 24 * time.Hour), true}} {
+			s.in.Now = step.at
+			pl := s.resolve().Placements.At(0)
+			if wake, b := pl.Rollout.Wake, pl.On("b").Binding; wake.IsZero() || wake.After(step.wake) || b.Deferred != step.held {
+				t.Errorf("%s, at %s: planned again at %s, want %s at the latest; the wait does not count: %t, want %t", name, step.at, wake, step.wake, b.Deferred, step.held)
+			}
+		}
+	}
+}
