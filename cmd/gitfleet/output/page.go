@@ -103,6 +103,16 @@ func (p Page) PrintLine(w io.Writer, line, indent string) error {
 	return err
 }
 
+// Hang returns a text after a head, in lines that are as far indented as the first, and of which each ends with a line break. What fits
+// on one line is left as it is, and so is a single word, such as a path.
+func Hang(head, text string, width int) string {
+	lines := []string{Sanitize(text)}
+	if room := width - Width(head); Width(text) > room && strings.Contains(text, " ") {
+		lines = Wrap(text, room)
+	}
+	return head + strings.Join(lines, "\n"+strings.Repeat(" ", Width(head))) + "\n"
+}
+
 // Wrap breaks a text, and overlong words, into lines.
 func Wrap(text string, width int) []string {
 	var out []string

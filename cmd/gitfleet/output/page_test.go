@@ -44,6 +44,20 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// The lines of a text below a label are indented, unless it fits on one line or is one word.
+func TestHang(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "why: \n",
+		"two  words":             "why: two  words\n",
+		"it waits for a cluster": "why: it waits\n     for a\n     cluster\n",
+		"path/to/placement.yaml": "why: path/to/placement.yaml\n",
+	} {
+		if got := Hang("why: ", text, 15); got != want {
+			t.Errorf("%q hangs as %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Escaped texts stay on one line and do not move the cursor.
 func TestEscape(t *testing.T) {
 	for text, want := range map[string]string{

@@ -128,7 +128,7 @@ func (s *description) updateRun(d *status.Detail) {
 		if !st.Finished.IsZero() {
 			text += ", finished " + s.since(st.Finished) + " ago"
 		}
-		s.line(1, text)
+		s.text(1, text)
 	}
 }
 
@@ -333,7 +333,7 @@ const labelWidth = 16
 // field prints a field, unless it is empty.
 func (s *description) field(label, value string) {
 	if value != "" {
-		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label+":", labelWidth), output.Sanitize(value))
+		s.b.WriteString(output.Hang(output.Fit(label+":", labelWidth), value, s.Width))
 	}
 }
 
@@ -345,7 +345,7 @@ func (s *description) list(label string, values []string) {
 		} else {
 			label += ":"
 		}
-		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label, labelWidth), output.Sanitize(v))
+		s.b.WriteString(output.Hang(output.Fit(label, labelWidth), v, s.Width))
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *description) stage(of *api.StageUpdatingStatus) {
 	if c := lastCondition(of.Conditions); c != nil {
 		state = c.Reason + " for " + s.since(c.LastTransitionTime.Time)
 	}
-	s.line(1, of.StageName+": "+state)
+	s.text(1, of.StageName+": "+state)
 	for _, t := range of.BeforeStageTaskStatus {
 		s.text(2, "before: "+s.task(&t))
 	}
@@ -74,7 +74,7 @@ func (s *description) stage(of *api.StageUpdatingStatus) {
 		if last := lastCondition(c.Conditions); last != nil {
 			text = fmt.Sprintf("%s: %s %s ago", c.ClusterName, last.Reason, s.since(last.LastTransitionTime.Time))
 		}
-		s.line(2, text)
+		s.text(2, text)
 	}
 }
 

@@ -1,14 +1,37 @@
 package view
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
+
+// No line of a description is longer than the page, whatever is waited for.
+func TestDescribeBreaksLongLines(t *testing.T) {
+	waits := "the gate errors: cannot be evaluated since 2026-11-28T12:00:00Z: https://prometheus.example.com answers 503: the server is starting, and its log is being read"
+	d := &status.Detail{Placement: "crp/web", Warnings: []string{"run web-1 UpdateRunInitializedFailed: some clusters are not placed in any stage, total 1, showing up to 10: d"}, UpdateRun: &status.UpdateRun{
+		Name: "web-1", Commit: reports.FirstCommit, Message: "it waits", Stages: []status.UpdateStage{{Name: "canary", Waits: []string{"the approval web-1-after-canary", waits}}},
+	}}
+	s := &description{Page: output.Page{Width: 80}, now: reports.Noon}
+	s.placement(&status.Report{At: reports.Noon, Details: []*status.Detail{d}}, "crp/web")
+	s.run(&api.ClusterStagedUpdateRun{Status: api.StagedUpdateRunStatus{StagesStatus: []api.StageUpdatingStatus{{
+		StageName: strings.Repeat("canary", 10), Conditions: []metav1.Condition{{Reason: "StageUpdatingWaiting", LastTransitionTime: metav1.NewTime(reports.Noon)}},
+		AfterStageTaskStatus: []api.StageTaskStatus{{Type: api.GateTask, GateName: "errors", Conditions: []metav1.Condition{{Reason: "GateNotPassed", Message: waits}}}},
+	}}}})
+	text := s.b.String() + explanationText(&status.Explanation{Clusters: []status.ExplainedCluster{{Cluster: "ams", Waits: waits}}})
+	for line := range strings.Lines(text) {
+		if output.Width(line) > 81 {
+			t.Errorf("%d columns: %s", output.Width(line), line)
+		}
+	}
+}
 
 // A run is described with its stages, and these with their tasks and clusters.
 func TestDescribeARun(t *testing.T) {

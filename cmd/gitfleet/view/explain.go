@@ -129,7 +129,7 @@ func printCluster(b *strings.Builder, c status.ExplainedCluster) {
 	fmt.Fprintf(b, "\n%s\n  %s\n", verdict, c.Reason)
 	row := func(label, text string) { fmt.Fprintf(b, "  %-14s%s\n", label, text) }
 	if c.Waits != "" {
-		row("waits", c.Waits)
+		b.WriteString(output.Hang(fmt.Sprintf("  %-14s", "waits"), c.Waits, output.DefaultWidth))
 	}
 	if c.How != "" {
 		row("how", c.How)
