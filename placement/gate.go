@@ -33,6 +33,38 @@ type RunGate struct {
 // Text names the gate and says what it has answered last.
 func (g *RunGate) Text() string { return "the gate " + g.Name + ": " + g.Answer }
 
+// A GateState says where a gate is that is asked.
+type GateState string
+
+// The states. A gate is unknown as long as it cannot be evaluated.
+const (
+	GateStateWaiting GateState = "waiting"
+	GateStateUnknown GateState = "unknown"
+	GateStatePassed  GateState = "passed"
+	GateStateFailed  GateState = "failed"
+)
+
+// State says where the gate is, once its stage is updated.
+func (g *RunGate) State() GateState {
+	switch {
+	case g.HasFailed():
+		return GateStateFailed
+	case !g.Passed.IsZero():
+		return GateStatePassed
+	case g.Asked.Verdict == GateUnknown:
+		return GateStateUnknown
+	}
+	return GateStateWaiting
+}
+
+// Due is when a gate of the stage could pass at the earliest, if all answers since its clusters were updated are good.
+func (s *RunStage) Due(g *RunGate) time.Time {
+	if g.Spec.Soak != nil {
+		return s.Updated.Add(g.Spec.Soak.For())
+	}
+	return s.Updated.Add(g.Spec.Schedule().For())
+}
+
 // A GateVerdict is what an answer means for a gate.
 type GateVerdict string
 

@@ -63,6 +63,8 @@ var (
 	rolloutStop           = describe("gitfleet_rollout_stop_info", "Always 1, by the first cluster whose failed update stops the rollout of a placement, and the first 12 digits of the hash of the commit that it was updated to; a rollout that is not stopped has no series.", "placement", "cluster", "commit")
 	updateRun             = describe("gitfleet_rollout_update_run_info", "Always 1, by the staged update run of a placement that is in force or, if none is, the newest, the stage whose turn it is, and the reason of the condition that says where the run is; placements without runs have no series.", "placement", "run", "stage", "reason")
 	approvalRequested     = describe("gitfleet_rollout_approval_requested_timestamp_seconds", "Unix time since which a staged update run waits for an approval of a stage; absent if it waits for none.", "placement", "run", "stage")
+	gateInfo              = describe("gitfleet_rollout_gate_info", "Always 1, by the gates of the stage whose turn it is in a staged update run, once its clusters are updated, and the state of each: waiting, unknown (it cannot be evaluated), passed or failed.", "placement", "run", "stage", "gate", "state")
+	gateDue               = describe("gitfleet_rollout_gate_due_timestamp_seconds", "Unix time at which a gate could have passed at the earliest; absent once it has passed or failed, and before the clusters of its stage are updated.", "placement", "run", "stage", "gate")
 	rolloutStarted        = describe("gitfleet_rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
 	rolloutUpdated        = describe("gitfleet_rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
 	rolloutUnavailable    = describe("gitfleet_rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
@@ -230,6 +232,10 @@ func (p *scrape) rollout(d *status.Detail, stoppedAt string) {
 		stage := ""
 		if i := slices.IndexFunc(run.Stages, func(s status.UpdateStage) bool { return s.Finished.IsZero() }); i >= 0 {
 			stage = run.Stages[i].Name
+			for _, g := range run.Stages[i].Gates {
+				p.gauge(gateInfo, 1, d.Placement, run.Name, stage, g.Name, string(g.State))
+				p.since(gateDue, g.Due, d.Placement, run.Name, stage, g.Name)
+			}
 		}
 		p.gauge(updateRun, 1, d.Placement, run.Name, stage, run.Reason)
 		p.since(approvalRequested, run.AsksSince, d.Placement, run.Name, run.Asks)

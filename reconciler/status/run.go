@@ -73,6 +73,27 @@ type UpdateStage struct {
 	Updated  int       `json:"updated"`  // of them, those that have been available with the content
 	Finished time.Time `json:"finished,omitzero"`
 	Waits    []string  `json:"waits,omitempty"` // what is missing of its tasks, if it is the turn of the stage
+	// Gates are those that are asked now, or have been, if it is the turn of the stage.
+	Gates []UpdateGate `json:"gates,omitempty"`
+}
+
+// An UpdateGate is a gate of the stage whose turn it is.
+type UpdateGate struct {
+	Name  string              `json:"name"`
+	State placement.GateState `json:"state"`
+	Due   time.Time           `json:"due,omitzero"` // when it could have passed at the earliest; zero once it has passed or failed
+}
+
+// gates are the gates of a stage whose clusters are updated.
+func gates(s *placement.RunStage) (out []UpdateGate) {
+	for i := range s.Gates {
+		g := UpdateGate{Name: s.Gates[i].Name, State: s.Gates[i].State()}
+		if s.Gates[i].Passed.IsZero() && !s.Gates[i].HasFailed() {
+			g.Due = s.Due(&s.Gates[i])
+		}
+		out = append(out, g)
+	}
+	return out
 }
 
 // Text says how many clusters of the stage are updated, and what of its tasks is missing.
@@ -132,6 +153,9 @@ func updateRun(in Input, p *plan.Placement) *UpdateRun {
 		}
 		if i == v.run.Turn() && v.run.Active() && v.run.Halted == "" {
 			stage.Waits = v.missingTasks(s)
+			if !s.Updated.IsZero() {
+				stage.Gates = gates(s)
+			}
 		}
 		out.Stages = append(out.Stages, stage)
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -98,7 +99,7 @@ func oneOfEach() *status.Report {
 			{Type: api.PermissionsGranted, Status: metav1.ConditionFalse, Reason: api.PermissionsMissing},
 		}}}},
 		Details: []*status.Detail{{
-			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &status.UpdateRun{Name: "web-1", Asks: "canary", AsksSince: at},
+			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &status.UpdateRun{Name: "web-1", Asks: "canary", AsksSince: at, Stages: []status.UpdateStage{{Name: "canary", Gates: []status.UpdateGate{{Name: "errors", State: placement.GateStateWaiting, Due: at}}}}},
 			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at, Hold: &status.Hold{Overdue: true}}},
 		}},
 		Drifts:      []status.Drift{{Placement: "crp/web", Cluster: "east", State: api.DriftStanding}},
