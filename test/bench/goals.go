@@ -67,6 +67,8 @@ func goalsOfCrowd(scene, name, size string, times, resident, most float64) []goa
 			unit: "x", limit: times, why: "from the start to available everywhere, compared with a client that sends the same objects, 8 at a time to each member"},
 		{name: name + "/cpu-to-bare-client", value: []figure{of(scene, "CPU s")}, per: []figure{of(scene, "bare CPU s")},
 			unit: "x", limit: times, why: "the same for the processor time of both processes"},
+		{name: name + "/applies-per-object", value: []figure{of(scene, "applies per object")},
+			unit: "requests", limit: 1.05, why: "one for each object, and a few on each member for the claim, the announcement and the inventories"},
 		{name: name + "/resident", value: []figure{of(scene, "resident MiB")},
 			unit: "MiB", limit: resident, why: "resident at the end"},
 		{name: name + "/most-resident", value: []figure{of(scene, "most resident MiB")},

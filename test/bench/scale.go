@@ -206,6 +206,7 @@ func (c crowd) follow(ctx context.Context, b *runner, d *daemon, members *simula
 		out["most resident MiB"] = max(out["most resident MiB"], resident[0]/(1<<20))
 		out["missing"] = float64(c.entries()) - available
 		applied := members.Requests().Of(fleet.Key{Verb: "APPLY"})
+		out["applies per object"] = float64(applied) / float64(c.entries()*crowdObjects)
 		b.note("scale: %.0fs: %d applied, %.0f available, %.0f MiB", time.Since(began).Seconds(), applied, available, resident[0]/(1<<20))
 		if out["missing"] == 0 || time.Since(began) > crowdTime {
 			return nil
