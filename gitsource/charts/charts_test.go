@@ -241,6 +241,19 @@ func TestServersAreBounded(t *testing.T) {
 	}
 }
 
+// An error about a server without TLS says what to set.
+func TestPlainServers(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	host := server.Listener.Addr().String()
+	for _, scheme := range []string{"oci://", "https://"} {
+		c := New(Config{Dir: filepath.Join(t.TempDir(), "charts"), Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
+		if _, err := c.Lock(t.Context(), lockfile.Request{Repository: scheme + host + "/charts", Name: "web", Version: "1"}); err == nil || !strings.Contains(err.Error(), "set hosts[].plainHTTP for the host") {
+			t.Errorf("%s: %v", scheme, err)
+		}
+	}
+}
+
 // What leads out of the chart, is no regular file or is too much is refused, and nothing is written outside of the cache.
 func TestHostileArchives(t *testing.T) {
 	files := func(more map[string]string) []byte {

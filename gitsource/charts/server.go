@@ -48,6 +48,9 @@ func (c Config) ask(ctx context.Context, host string, do func(context.Context, *
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			err = fmt.Errorf("%w; if the server has no TLS, set hosts[].plainHTTP for the host", err)
+		}
 		return s.mask(err)
 	})
 }
