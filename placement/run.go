@@ -29,6 +29,9 @@ type Run struct {
 	// a value then; it is empty in records of older versions.
 	Unmatched string `json:",omitempty"`
 	OnFailure string `json:",omitempty"`
+	// UnreachablePerStage and UnreachablePerRun are what api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation said then.
+	UnreachablePerStage string `json:",omitempty"`
+	UnreachablePerRun   string `json:",omitempty"`
 	// Stages are the stages with their clusters, in order, and Deletion is the stage after them, in which what is no longer
 	// selected is removed.
 	Stages   []RunStage
@@ -203,6 +206,27 @@ func (r *Run) IgnoresUnmatched() bool { return r.Unmatched == api.UnmatchedIgnor
 
 // Continues reports whether failed updates keep neither other clusters from being updated nor later stages.
 func (r *Run) Continues() bool { return r.OnFailure == api.OnFailureContinue }
+
+// MaxUnreachable is how many clusters of a stage are not waited for while they are unreachable, if in the stages before it some are not waited for
+// already. inStage and inRun are how many clusters there are.
+func (r *Run) MaxUnreachable(inStage, inRun, already int) int {
+	if r.UnreachablePerStage == "" && r.UnreachablePerRun == "" {
+		return 0
+	}
+	limit := inStage
+	for _, l := range []struct {
+		text        string
+		of, already int
+	}{{r.UnreachablePerStage, inStage, 0}, {r.UnreachablePerRun, inRun, already}} {
+		if l.text == "" {
+			continue
+		}
+		v := intstr.Parse(l.text)
+		n, _ := intstr.GetScaledValueFromIntOrPercent(&v, l.of, false) // others were refused when they were loaded
+		limit = min(limit, n-l.already)
+	}
+	return max(limit, 0)
+}
 
 // Join adds a cluster to a stage. If that was skipped since it had no clusters, and the run is under way, it is the stage's turn
 // again.

@@ -179,8 +179,11 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 type stagedStrategy struct {
 	*api.StagedUpdateStrategySpec
 	unmatched, onFailure string
-	byReview             []string
-	gates                map[string]*api.RolloutGateSpec
+	// unreachablePerStage and unreachablePerRun are the values of api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation.
+	unreachablePerStage, unreachablePerRun string
+
+	byReview []string
+	gates    map[string]*api.RolloutGateSpec
 }
 
 func (it *item) isStaged() bool { return it.staged != nil }
@@ -221,7 +224,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			}
 			continue
 		}
-		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, ByReview: strategy.byReview, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, ByReview: strategy.byReview, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
@@ -348,7 +351,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
-			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, ByReview: strategy.byReview, Gates: strategy.gates, Origin: it.origin})
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, ByReview: strategy.byReview, Gates: strategy.gates, Origin: it.origin})
 		}
 	}
 	return out

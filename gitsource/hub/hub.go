@@ -197,6 +197,8 @@ type StagedRun struct {
 	// Stages are those of its strategy, and Unmatched and OnFailure the strategy's annotations of these names.
 	Stages               []api.StageConfig
 	Unmatched, OnFailure string
+	// UnreachablePerStage and UnreachablePerRun are the strategy's api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation.
+	UnreachablePerStage, UnreachablePerRun string
 	// ByReview are the stages that a review of the pull request approves.
 	ByReview []string
 	// Gates are those that the stages name.

@@ -125,7 +125,11 @@ func newStagedStrategy(r *document.Report, it *item, version string, meta *metav
 	validation.DefaultStagedUpdateStrategy(spec)
 	validation.CheckStagedUpdateStrategy(r, it.id, version, meta.Annotations, spec)
 	it.staged = newStagedManifest(it, meta, spec)
-	return &stagedStrategy{spec, meta.Annotations[api.UnmatchedClustersAnnotation], meta.Annotations[api.OnFailureAnnotation], api.StagesApprovedByReview(meta.Annotations[api.ApprovedByReviewAnnotation]), nil}
+	of := meta.Annotations
+	return &stagedStrategy{
+		StagedUpdateStrategySpec: spec, unmatched: of[api.UnmatchedClustersAnnotation], onFailure: of[api.OnFailureAnnotation], byReview: api.StagesApprovedByReview(of[api.ApprovedByReviewAnnotation]),
+		unreachablePerStage: of[api.MaxUnreachablePerStageAnnotation], unreachablePerRun: of[api.MaxUnreachablePerRunAnnotation],
+	}
 }
 
 // newStagedManifest returns the manifest of a validated strategy, run or approval request.

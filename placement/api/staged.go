@@ -19,6 +19,14 @@ const (
 	UnmatchedIgnore = "ignore"
 )
 
+// MaxUnreachablePerStageAnnotation and MaxUnreachablePerRunAnnotation, on a staged update strategy, are how many clusters of a stage, and of all
+// stages together, are not waited for while they are unreachable: a number or a percentage, which is rounded down. If only one is set, the other
+// limits nothing; without both, all are waited for.
+const (
+	MaxUnreachablePerStageAnnotation = "gitfleet.dev/max-unreachable-per-stage"
+	MaxUnreachablePerRunAnnotation   = "gitfleet.dev/max-unreachable-per-run"
+)
+
 // StagedUpdateStrategyAnnotation, on a placement with the rollout strategy External, names the strategy of the runs that are made
 // for each commit that changes its content. NewContentAnnotation says what becomes then of the run that is not finished: a
 // new one supersedes it (the default), or waits until it is finished.

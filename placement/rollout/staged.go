@@ -140,6 +140,8 @@ type stageWalk struct {
 	current string
 	// left is what is left of the budget for removals after the run has ended; nil before that.
 	left *allowance
+	// lost are how many clusters of the stages so far are not waited for since they are unreachable.
+	lost int
 	// may are the clusters that may be updated now, and why is why others may not.
 	may map[string]bool
 	why map[string]string
@@ -166,7 +168,25 @@ func (w *stageWalk) wait(s *placement.RunStage, why string) {
 func (w *stageWalk) updateAll(s *placement.RunStage) {
 	for _, b := range w.members(s) {
 		w.may[b.Cluster] = true
+		if w.isLost(b) {
+			w.lost++
+		}
 	}
+}
+
+// isLost reports whether a cluster does not have the content of the run, and cannot get it since it is unreachable. One that was lost a moment ago
+// is waited for.
+func (w *stageWalk) isLost(b *Target) bool {
+	return b.Unreachable && !(b.has() && w.in.updated(b)) && !b.keepsPlace(w.in)
+}
+
+// maxLost is how many clusters of a stage are not waited for while they are unreachable.
+func (w *stageWalk) maxLost(members []*Target) int {
+	all := 0
+	for i := range w.run.Stages {
+		all += len(w.members(&w.run.Stages[i]))
+	}
+	return w.run.MaxUnreachable(len(members), all, w.lost)
 }
 
 // step decides on the clusters of the first stage that is not finished, and reports whether it is finished now.
@@ -208,7 +228,8 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 	if !w.approve(s, false, &s.ApprovedAfter) {
 		missing = append(missing, "for the approval "+api.ApprovalName(w.run.Name, s.Name, false))
 	}
-	if missing = append(missing, w.check(s, members)...); len(missing) > 0 {
+	reached := slices.DeleteFunc(members, w.isLost)
+	if missing = append(missing, w.check(s, reached)...); len(missing) > 0 {
 		w.current += ", which waits " + strings.Join(missing, " and ")
 		return false
 	}
@@ -225,11 +246,18 @@ func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) b
 }
 
 // update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
-// all of them have been available with the content of the run. A failed update keeps the others from being started.
+// all of them have been available with the content of the run, apart from unreachable ones that need not be waited for. A failed update keeps the others
+// from being started.
 func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	updating, limit, failed := 0, s.Concurrency(len(members)), []string(nil)
+	lost, maxLost := 0, w.maxLost(members)
 	var pending []*Target
 	for _, b := range members {
+		if w.isLost(b) && lost < maxLost && w.in.Run.Halted == "" {
+			lost++
+			w.may[b.Cluster] = true // once it answers
+			continue
+		}
 		_, bad := b.failure(w.in)
 		switch {
 		case !b.has():
@@ -264,6 +292,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 			w.may[b.Cluster] = true
 		}
 	}
+	w.lost += lost
 	return updating+len(pending) == 0
 }
 

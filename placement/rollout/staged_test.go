@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 
 // A stagedFleet is a fleet with a staged run, in virtual time.
 type stagedFleet struct {
-	run      placement.Run
-	approved []string
-	halted   string
-	unknown  string
-	bindings map[string]*Target
-	now      time.Time
+	run         placement.Run
+	approved    []string
+	halted      string
+	unknown     string
+	bindings    map[string]*Target
+	now         time.Time
+	repairAfter time.Duration
 }
 
 func newStagedFleet(stages ...placement.RunStage) *stagedFleet {
@@ -40,7 +42,7 @@ func (f *stagedFleet) join(name string) {
 
 func (f *stagedFleet) next() Plan {
 	f.run.Halted = f.halted
-	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, Run: &StagedRun{Run: f.run, Approved: f.approved, Unknown: f.unknown}}
+	in := Input{Wanted: len(f.bindings), Strategy: api.RolloutStrategy{Type: api.External}, Now: f.now, RepairAfter: f.repairAfter, Run: &StagedRun{Run: f.run, Approved: f.approved, Unknown: f.unknown}}
 	for _, b := range f.bindings {
 		in.Targets = append(in.Targets, *b)
 	}
@@ -358,5 +360,92 @@ func TestNothingChangesWhileTheContentIsUnknown(t *testing.T) {
 	f.bindings["a"].Latest, f.bindings["b"].Latest, f.unknown = latest, latest, ""
 	if f.next(); f.run.Stages[0].Finished.IsZero() || !slices.Equal(f.updated(), []string{"a", "b"}) {
 		t.Errorf("%+v", f.run.Stages)
+	}
+}
+
+// Unreachable clusters hold up their stage, unless the strategy says how many need not be waited for, of the stage and of the run. They get the
+// content once they answer, whatever stage it is then.
+func TestUnreachableClustersOfAStage(t *testing.T) {
+	all := intstr.FromString("100%")
+	stage := func(name string, clusters ...string) placement.RunStage {
+		return placement.RunStage{StageConfig: api.StageConfig{Name: name, MaxConcurrency: &all}, Clusters: clusters}
+	}
+	for name, test := range map[string]struct {
+		perStage, perRun string
+		unreachable      []string
+		want             string // the stages that are finished, and whether the run is
+	}{
+		"all answer":                     {"", "", nil, "one two run"},
+		"without limits":                 {"", "", []string{"b"}, ""},
+		"one of a stage":                 {"1", "", []string{"b"}, "one two run"},
+		"two of a stage":                 {"1", "", []string{"a", "b"}, ""},
+		"one of each stage":              {"1", "", []string{"b", "d"}, "one two run"},
+		"a share of the stage, rounded":  {"60%", "", []string{"b"}, "one two run"},
+		"a share that is less than one":  {"40%", "", []string{"b"}, ""},
+		"one of the run":                 {"", "1", []string{"b"}, "one two run"},
+		"two of the run, in two stages":  {"", "1", []string{"b", "d"}, "one"},
+		"a share of the run":             {"", "50%", []string{"b", "d"}, "one two run"},
+		"both limits, the stage decides": {"0", "2", []string{"b"}, ""},
+		"both limits, the run decides":   {"1", "1", []string{"b", "d"}, "one"},
+		"everything is unreachable":      {"100%", "", []string{"a", "b", "c", "d"}, "one two run"},
+	} {
+		f := newStagedFleet(stage("one", "a", "b"), stage("two", "c", "d"))
+		f.run.UnreachablePerStage, f.run.UnreachablePerRun = test.perStage, test.perRun
+		for _, c := range test.unreachable {
+			f.bindings[c].Unreachable = true
+		}
+		finished := func() string {
+			for range 10 {
+				f.next()
+				for _, b := range f.bindings {
+					if b.Assigned.Hash == "new" && !b.Unreachable {
+						b.Seen = Seen{Hash: "new", Health: Available, Since: f.now}
+					}
+				}
+			}
+			var out []string
+			for _, s := range f.run.Stages {
+				if !s.Finished.IsZero() {
+					out = append(out, s.Name)
+				}
+			}
+			if !f.run.Finished.IsZero() {
+				out = append(out, "run")
+			}
+			return strings.Join(out, " ")
+		}
+		if got := finished(); got != test.want {
+			t.Errorf("%s: finished %q, want %q", name, got, test.want)
+		}
+		for _, c := range test.unreachable {
+			if f.bindings[c].Assigned.Hash != "old" {
+				t.Errorf("%s: %s has the content", name, c)
+			}
+			f.bindings[c].Unreachable = false
+		}
+		if got := finished(); got != "one two run" {
+			t.Errorf("%s: finished %q after all have answered", name, got)
+		}
+		for c, b := range f.bindings {
+			if b.Assigned.Hash != "new" {
+				t.Errorf("%s: %s has the old content after all have answered", name, c)
+			}
+		}
+	}
+}
+
+// A cluster that is lost during its update is waited for a moment, and one that was updated before counts as updated.
+func TestALostClusterIsNotWaitedForAfterAMoment(t *testing.T) {
+	f := newStagedFleet(placement.RunStage{StageConfig: api.StageConfig{Name: "one"}, Clusters: []string{"a"}})
+	f.run.UnreachablePerStage, f.repairAfter = "1", 30*time.Second
+	f.next()
+	b := f.bindings["a"]
+	b.Unreachable, b.Risked, b.BlockedSince = true, true, f.now
+	if f.next(); !f.run.Stages[0].Finished.IsZero() {
+		t.Error("the stage is finished at once")
+	}
+	f.now = f.now.Add(30 * time.Second)
+	if f.next(); f.run.Stages[0].Finished.IsZero() {
+		t.Error("the stage is not finished")
 	}
 }

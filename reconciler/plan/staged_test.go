@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -228,6 +229,29 @@ func TestARestartAfterALossBeforeARunIsRecorded(t *testing.T) {
 		}
 		if got != test.want || len(record.LostRuns) > 0 {
 			t.Errorf("%s: %q, want %q; lost runs %v", name, got, test.want, record.LostRuns)
+		}
+	}
+}
+
+// How many unreachable clusters a run does not wait for is what its strategy said when it was initialised.
+func TestARunRecordsHowManyUnreachableClustersItDoesNotWaitFor(t *testing.T) {
+	s := newScene(t)
+	load := func(commit, perStage string) {
+		files := world.Files(t, "clusters a b\nnamespace web\nplace web external\nrun web-a of web by slow\n")
+		files["strategy.yaml"] = &fstest.MapFile{Data: []byte(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy,
+  metadata: {name: slow, annotations: {gitfleet.dev/max-unreachable-per-stage: "` + perStage + `", gitfleet.dev/max-unreachable-per-run: "1"}}, spec: {stages: [{name: all, labelSelector: {}}]}}`)}
+		snapshot, err := s.loader.Load(hub.Commit{Hash: commit, Time: s.in.Now}, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.in.InForce = snapshot
+		s.do([]string{"seen", "a", "b"})
+		s.do([]string{"plan"})
+	}
+	for i, perStage := range []string{"10%", "20%"} {
+		load("v"+strconv.Itoa(i), perStage)
+		if r := s.last.Placements.At(0).Record.Runs[0]; r.UnreachablePerStage != "10%" || r.UnreachablePerRun != "1" {
+			t.Errorf("recorded %q and %q", r.UnreachablePerStage, r.UnreachablePerRun)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -77,6 +78,17 @@ var strategyAnnotations = []annotationRule{
 		}
 		return "", fmt.Errorf("%q is unknown; write %q, %q, or %q, which is the default", value, api.OnFailureRollBack, api.OnFailureContinue, api.OnFailureStop)
 	}},
+	{api.MaxUnreachablePerStageAnnotation, maxUnreachable},
+	{api.MaxUnreachablePerRunAnnotation, maxUnreachable},
+}
+
+// maxUnreachable validates a number or a percentage of clusters.
+func maxUnreachable(value string, _ api.GroupKind) (string, error) {
+	v := intstr.Parse(value)
+	if n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, false); err != nil || n < 0 || v.Type == intstr.String && n > 100 {
+		return "", fmt.Errorf("%q is neither a number nor a percentage; write for example %q or %q", value, "2", "10%")
+	}
+	return "", nil
 }
 
 var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {
