@@ -3,6 +3,7 @@ package status_test
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -93,6 +94,27 @@ func TestReportsSayWhatOnesFromScratchSay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A turn after a report about one cluster allocates little for placements about which nothing was reported, however many there are.
+func TestAReportTakesNoMemoryForTheFleet(t *testing.T) {
+	perTurn := func(placements int) uint64 {
+		const turns = 100
+		s := settledOn(t, 20, placements, "")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range turns {
+			s.now = s.now.Add(time.Millisecond)
+			s.says("c0003", s.last.Works["c0003"][7], i%2)
+			s.resolve()
+			s.remember(s.build())
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / turns
+	}
+	if few, many := perTurn(50), perTurn(400); many > few*3/2 {
+		t.Errorf("with 400 placements a turn allocates %d bytes, with 50 it allocates %d", many, few)
+	}
 }
 
 func text(r *status.Report) (out string) {
