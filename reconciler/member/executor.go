@@ -278,11 +278,11 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if err == nil {
-		entries = stored.GetManagedFields()
+		entries = observed.EntriesOf(stored)
 	}
 	if err == nil && t.item.Hash == "" && appliedByClient(entries) {
 		if stored, err = x.takeOverKubectlFields(ctx, t, commit, stored); err == nil {
-			entries = stored.GetManagedFields()
+			entries = observed.EntriesOf(stored)
 		}
 	}
 	if isUnclear(err) {

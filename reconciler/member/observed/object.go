@@ -2,6 +2,7 @@
 package observed
 
 import (
+	"encoding/json"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -98,6 +100,61 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 		Foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
 		Writer:      health.Cut(writer(entries), word),
 	}
+}
+
+// EntriesOf returns the managedFields of an object. It does without the reflection of GetManagedFields, which costs more than to
+// decode the object.
+func EntriesOf(o *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
+	list, found, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", "managedFields")
+	items, isList := list.([]any)
+	if !found || !isList {
+		return o.GetManagedFields()
+	}
+	entries := make([]metav1.ManagedFieldsEntry, len(items))
+	for i, item := range items {
+		if !setEntry(&entries[i], item) {
+			return o.GetManagedFields() // it decides about what is not as an API server has it
+		}
+	}
+	return entries
+}
+
+// setEntry sets an entry to an item of managedFields; false if that is not possible.
+func setEntry(e *metav1.ManagedFieldsEntry, item any) bool {
+	fields, ok := item.(map[string]any)
+	for name, value := range fields {
+		if fields, isMap := value.(map[string]any); isMap && name == "fieldsV1" {
+			raw, err := json.Marshal(fields)
+			if err != nil {
+				return false
+			}
+			e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+			continue
+		}
+		text, isText := value.(string)
+		if !isText {
+			return false
+		}
+		switch name {
+		case "manager":
+			e.Manager = text
+		case "operation":
+			e.Operation = metav1.ManagedFieldsOperationType(text)
+		case "apiVersion":
+			e.APIVersion = text
+		case "fieldsType":
+			e.FieldsType = text
+		case "subresource":
+			e.Subresource = text
+		case "time":
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				return false
+			}
+			e.Time = &metav1.Time{Time: at.Local()}
+		}
+	}
+	return ok
 }
 
 // writer returns the field manager other than ours that wrote last.
