@@ -102,8 +102,8 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 	}
 }
 
-// EntriesOf returns the managedFields of an object. It does without the reflection of GetManagedFields, which costs more than to
-// decode the object.
+// EntriesOf returns the managedFields of an object. It does without the reflection of GetManagedFields, since each object that is
+// written is read in this way.
 func EntriesOf(o *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 	list, found, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", "managedFields")
 	items, isList := list.([]any)
