@@ -273,7 +273,9 @@ func (pl runPlanner) loadAppeared(p *Placement, d *hub.StagedRun) (pending strin
 func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement.Revision, failed string) {
 	commit := pl.historyOf(p, d).Appeared.Hash
 	switch {
-	case isLost(p, d) && d.Index != "":
+	case !isLost(p, d): // the commit in force may have no hash, as a directory has none
+		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
+	case d.Index != "":
 		return placement.Revision{}, "the ledger was lost, and with it which content has the number " + d.Index
 	case commit == "" && d.Origin.Kustomization != "":
 		return placement.Revision{}, "the ledger was lost, and of a run that a kustomization builds it cannot be found in which commit it appeared"
