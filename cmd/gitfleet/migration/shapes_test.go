@@ -3,6 +3,7 @@ package migration
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -184,6 +185,40 @@ func objectsFor(o *api.BuiltOverlay, c *hub.Cluster) (n int) {
 		n += len(o.Builds[key].Objects)
 	}
 	return n
+}
+
+// A directory with objects of the one that it is in is no overlay of its own, although no kustomization refers to it.
+func TestDirectoriesInOverlaysAreNotBuiltTwice(t *testing.T) {
+	files, want := environments(12)
+	write(files, "components/app-001/production/paris/resources/kustomization.yaml", "resources: [../../base]\nnameSuffix: -of-001\n")
+	p, err := Find(files, Kustomize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func() *hub.Snapshot {
+		s, err := hub.NewLoader(hub.Options{Bases: func(string, string) (fs.FS, error) { return remote, nil }}).Load(hub.Commit{}, p.With(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if !slices.ContainsFunc(load().Warnings, func(w problem.Problem) bool { return w.Severity == problem.Failure }) {
+		t.Fatal("nothing is built twice")
+	}
+	p, changed, err := p.Apart(load())
+	if err != nil || !changed || !strings.Contains(fmt.Sprint(p.Left), "components/app-001/production/paris/resources: it has objects of components/app-001/production/paris") {
+		t.Fatalf("%t, %v, %v", changed, err, p.Left)
+	}
+	s := load()
+	got := 0
+	for _, o := range s.Objects {
+		if o.Overlay != nil {
+			got += objectsFor(o.Overlay, s.Clusters[slices.IndexFunc(s.Clusters, func(c *hub.Cluster) bool { return c.Name == "paris" })])
+		}
+	}
+	if got != want["paris"] {
+		t.Errorf("%d objects for paris, want %d", got, want["paris"])
+	}
 }
 
 // The number of documents does not depend on the size of the repository.

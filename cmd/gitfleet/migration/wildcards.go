@@ -279,6 +279,7 @@ func (f *wildcards) reservedNamespaces() []string {
 // is not locked yet may be built later.
 func (p *Proposal) leaveOut(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
 	f := p.finder
+	p.leaveOutNested(u, o, s)
 	unlocked := 0
 	for _, b := range s.Bases {
 		if b.Commit == "" || b.Missing {
@@ -305,4 +306,26 @@ func (p *Proposal) leaveOut(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
 		}
 	}
 	slices.Sort(u.except)
+}
+
+// leaveOutNested leaves a directory out that has objects of one above it which the same cluster gets: it is a part of that one.
+func (p *Proposal) leaveOutNested(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
+	for _, c := range s.Clusters {
+		keys, _ := overlay.BuildsFor(o, overlay.Cluster{Name: c.Name, Labels: c.Labels}) // sorted, so that those above come first
+		for i, key := range keys {
+			above := slices.IndexFunc(keys[:i], func(other string) bool { return within(other, key) && shareObjects(o.Builds[other], o.Builds[key]) })
+			if above >= 0 && !slices.Contains(u.except, key) {
+				u.except = append(u.except, key)
+				p.finder.leftOut++
+				p.finder.leave("%s: it has objects of %s, which is built for the same clusters", key, keys[above])
+			}
+		}
+	}
+	slices.Sort(u.except)
+}
+
+func shareObjects(a, b *api.OverlayBuild) bool {
+	return slices.ContainsFunc(a.Objects, func(o *api.Object) bool {
+		return slices.ContainsFunc(b.Objects, func(other *api.Object) bool { return o.ID == other.ID })
+	})
 }
