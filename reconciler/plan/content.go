@@ -277,12 +277,12 @@ func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement
 		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	case d.Index != "":
 		return placement.Revision{}, "the ledger was lost, and with it which content has the number " + d.Index
-	case !isLost(p, d) || commit != "" && commit == pl.InForce.Commit.Hash: // a directory has no commit
-		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	case commit == "" && d.Origin.Kustomization != "":
 		return placement.Revision{}, "the ledger was lost, and of a run that a kustomization builds it cannot be found in which commit it appeared"
 	case commit == "":
 		return placement.Revision{}, "the ledger was lost, and the commit in which it appeared is too old to be found"
+	case commit == pl.InForce.Commit.Hash:
+		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	}
 	if s := pl.Past[commit]; s != nil && slices.ContainsFunc(s.Runs, func(old *hub.StagedRun) bool { return old.Name == d.Name && old.Placement == d.Placement }) {
 		if old := pl.memo.prepare(s, p.Key); old != nil && old.renderer != nil {
