@@ -177,7 +177,7 @@ func (m *merger) fields(k *kind, sub string) (*managedfields.FieldManager, error
 		return made, nil
 	}
 	build, types := managedfields.NewDefaultFieldManager, m.builtIn
-	if !scheme.Scheme.Recognizes(k.GroupVersionKind) {
+	if k == definition || !scheme.Scheme.Recognizes(k.GroupVersionKind) { // client-go has no types of definitions, which other packages add to the scheme
 		custom, err := open(k)
 		if err != nil {
 			return nil, err
