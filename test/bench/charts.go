@@ -9,10 +9,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/gitfleet/gitfleet/test/simulated"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// The fleet with charts: so many charts on so many members, each of a size that is usual for an operator.
+// The fleet with charts: so many charts for so many clusters, each of a size that is usual for an operator.
 const (
 	chartCount       = 50
 	chartMembers     = 4
@@ -25,27 +25,18 @@ const (
 	definitionShapes   = 8
 )
 
-// charts measures the memory of the built binary with many charts, from the start until everything is available.
+// charts measures the memory that the built binary needs to load many charts for clusters of which it has no credentials: what
+// applying takes depends on the clusters.
 func charts(ctx context.Context, b *runner) (_ map[string]float64, err error) {
-	kubeconfigs, remove, err := scratch()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
-	members := simulated.New(simulated.Options{Workloads: true})
-	defer func() { err = errors.Join(err, members.Close()) }()
 	content := map[string]string{}
 	for i := range chartMembers {
-		name := members.Cluster(fmt.Sprintf("member-%04d", i)).Name()
+		name := fmt.Sprintf("member-%04d", i)
 		content["fleet/"+name+".yaml"] = "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata:\n  name: " + name + "\n"
-	}
-	if err := members.WriteKubeconfigs(kubeconfigs); err != nil {
-		return nil, err
 	}
 	for i := range chartCount {
 		addChart(content, fmt.Sprintf("app-%02d", i))
 	}
-	d, err := b.newDaemon(ctx, kubeconfigs, "charts", content)
+	d, err := b.newDaemon(ctx, "", "charts", content)
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +44,19 @@ func charts(ctx context.Context, b *runner) (_ map[string]float64, err error) {
 	if err := d.start(); err != nil {
 		return nil, err
 	}
-	return d.memoryUntilApplied(ctx)
+	return d.memoryUntilLoaded(ctx)
 }
 
-// memoryUntilApplied measures the memory until the commit is applied and what was needed for loading it is released.
-func (d *daemon) memoryUntilApplied(ctx context.Context) (map[string]float64, error) {
+// memoryUntilLoaded measures the memory until the commit is in force and what was needed for loading it is released.
+func (d *daemon) memoryUntilLoaded(ctx context.Context) (map[string]float64, error) {
 	began, most := time.Now(), 0.0
-	applied := make(chan error, 1)
-	go func() { applied <- d.applied(ctx, d.head) }()
+	loaded := make(chan error, 1)
+	go func() {
+		loaded <- d.await(ctx, "in force", func(r *status.Report) bool { return r.Source.InForce.Hash == d.head })
+	}()
 	for ended := false; !ended; {
 		select {
-		case err := <-applied:
+		case err := <-loaded:
 			if err != nil {
 				return nil, err
 			}
