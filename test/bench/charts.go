@@ -63,20 +63,17 @@ func (d *daemon) memoryUntilLoaded(ctx context.Context) (map[string]float64, err
 			ended = true
 		case <-time.After(50 * time.Millisecond):
 		}
-		if resident, err := d.gauge(ctx, "process_resident_memory_bytes"); err == nil { // otherwise it is starting
-			most = max(most, resident)
+		if now, err := d.mebibytes(ctx); err == nil { // otherwise it is starting
+			most = max(most, now)
 		}
 	}
-	out := map[string]float64{"s": time.Since(began).Seconds(), "most resident MiB": most / (1 << 20)}
+	out := map[string]float64{"s": time.Since(began).Seconds(), "most MiB": most}
 	if err := wait(ctx, 15*time.Second); err != nil {
 		return nil, err
 	}
-	m, err := d.gauges(ctx, "process_resident_memory_bytes", "go_gc_heap_live_bytes", "process_cpu_seconds_total")
-	if err != nil {
-		return nil, err
-	}
-	out["resident MiB"], out["live MiB"], out["CPU s"] = m[0]/(1<<20), m[1]/(1<<20), m[2]
-	return out, nil
+	var err error
+	out["memory MiB"], err = d.mebibytes(ctx)
+	return out, err
 }
 
 // addChart adds a chart, and the placement that has it on all clusters.

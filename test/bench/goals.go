@@ -46,9 +46,9 @@ var wholeGoals = []goal{
 var memoryGoals = []goal{
 	{name: "memory/per-member", value: []figure{of("memory", "KiB per member")},
 		unit: "KiB", limit: 160, why: "the built binary with 1,000 simulated members of 100 objects, and with 100 of 1,000: live heap and stacks beyond those for one member"},
-	{name: "memory/charts", value: []figure{of("charts", "resident MiB")},
-		unit: "MiB", limit: 200, why: "resident with 50 charts of 40 objects and 6 definitions loaded for four clusters, with the binary"},
-	{name: "memory/charts-most", value: []figure{of("charts", "most resident MiB")},
+	{name: "memory/charts", value: []figure{of("charts", "memory MiB")},
+		unit: "MiB", limit: 200, why: "obtained from the operating system with 50 charts of 40 objects and 6 definitions loaded for four clusters, without the binary"},
+	{name: "memory/charts-most", value: []figure{of("charts", "most MiB")},
 		unit: "MiB", limit: 200, why: "the same at most, from the start until the commit is in force"},
 	{name: "memory/per-object", value: []figure{of("memory", "bytes per object")},
 		unit: "B", limit: 200, why: "the same, for each object on each member"},
