@@ -33,7 +33,7 @@ type RunGate struct {
 // Text names the gate and says what it has answered last.
 func (g *RunGate) Text() string { return "the gate " + g.Name + ": " + g.Answer }
 
-// A GateState says where a gate is that is asked.
+// A GateState is the state of a gate.
 type GateState string
 
 // The states. A gate is unknown as long as it cannot be evaluated.
@@ -57,10 +57,18 @@ func (g *RunGate) State() GateState {
 	return GateStateWaiting
 }
 
-// Due is when a gate of the stage could pass at the earliest, if all answers since its clusters were updated are good.
+// Due is when a gate of the stage could pass at the earliest, if all answers since its clusters were updated are good. For a Job it is
+// when its timeout ends, after the timeouts of those that have failed on the same cluster.
 func (s *RunStage) Due(g *RunGate) time.Time {
-	if g.Spec.Soak != nil {
+	switch {
+	case g.Spec.Soak != nil:
 		return s.Updated.Add(g.Spec.Soak.For())
+	case g.Spec.Job != nil:
+		failed := 0
+		for _, j := range g.Asked.Jobs {
+			failed = max(failed, j.Failed)
+		}
+		return s.Updated.Add(time.Duration(failed+1) * g.Spec.Job.Deadline())
 	}
 	return s.Updated.Add(g.Spec.Schedule().For())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -56,6 +57,27 @@ func TestJobsOfGates(t *testing.T) {
 		}
 		if names[got] = what; test.same && got != name(question(func(*GateQuestion, *GateTarget) {})) {
 			t.Errorf("%s: the name is another one", what)
+		}
+	}
+}
+
+// A gate is due when it could have passed: a Job that still runs within its timeout is not late, and neither is the one after a failed one.
+func TestGatesAreDue(t *testing.T) {
+	updated := time.Unix(1_800_000_000, 0)
+	job := api.RolloutGateSpec{Job: &api.JobGate{Timeout: "3h"}}
+	for what, test := range map[string]struct {
+		gate RunGate
+		want time.Duration
+	}{
+		"a soak":                    {RunGate{Spec: api.RolloutGateSpec{Soak: &api.SoakGate{Duration: "2h"}}}, 2 * time.Hour},
+		"answers for a time":        {RunGate{Spec: api.RolloutGateSpec{HTTP: &api.HTTPGate{GateSchedule: api.GateSchedule{Duration: "15m"}}}}, 15 * time.Minute},
+		"one answer":                {RunGate{Spec: api.RolloutGateSpec{HTTP: &api.HTTPGate{}}}, 0},
+		"a Job":                     {RunGate{Spec: job}, 3 * time.Hour},
+		"a Job, after a failed one": {RunGate{Spec: job, Asked: GateAnswers{Jobs: []GateJob{{Cluster: "a", Failed: 1}, {Cluster: "b"}}}}, 6 * time.Hour},
+	} {
+		stage := RunStage{Updated: updated}
+		if got := stage.Due(&test.gate).Sub(updated); got != test.want {
+			t.Errorf("%s: due after %s, want %s", what, got, test.want)
 		}
 	}
 }
