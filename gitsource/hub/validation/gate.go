@@ -23,7 +23,7 @@ const (
 	// shortestInterval is the shortest time between two questions.
 	shortestInterval = 5 * time.Second
 	longestQuery     = 4 << 10
-	// longestJobInterval is the longest time between two looks at a Job.
+	// longestJobInterval is the longest time between two checks of a Job.
 	longestJobInterval = time.Hour
 )
 
@@ -153,19 +153,7 @@ func checkJobTemplate(r *document.Report, at *document.FieldPath, template map[s
 			r.Rulef(at.Child(key), "unknown field; known here: metadata, spec")
 		}
 	}
-	metadata, _ := template["metadata"].(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		if key != "labels" && key != "annotations" {
-			r.Rulef(at.Child("metadata", key), "is set by gitfleet; remove it, a template has labels and annotations")
-			continue
-		}
-		values, _ := metadata[key].(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if strings.HasPrefix(name, api.OverlayGroup+"/") {
-				r.Rulef(at.Child("metadata", key, name), "is set by gitfleet; remove it")
-			}
-		}
-	}
+	checkJobMetadata(r, at.Child("metadata"), template["metadata"])
 	spec, _ := template["spec"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(fixedJobFields)) {
 		if spec[key] != nil {
@@ -177,6 +165,31 @@ func checkJobTemplate(r *document.Report, at *document.FieldPath, template map[s
 	}
 	if policy, _, _ := unstructured.NestedString(spec, "template", "spec", "restartPolicy"); policy != "Never" && policy != "OnFailure" {
 		r.Rulef(at.Child("spec", "template", "spec", "restartPolicy"), "must be Never or OnFailure in a Job; write for example Never")
+	}
+}
+
+// checkJobMetadata validates the labels and annotations in the template of a Job, which gitfleet adds its own to.
+func checkJobMetadata(r *document.Report, at *document.FieldPath, v any) {
+	metadata, is := v.(map[string]any)
+	if v != nil && !is {
+		r.Rulef(at, "must be a mapping with labels and annotations")
+	}
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		if key != "labels" && key != "annotations" {
+			r.Rulef(at.Child(key), "is set by gitfleet; remove it, a template has labels and annotations")
+			continue
+		}
+		values, is := metadata[key].(map[string]any)
+		if metadata[key] != nil && !is {
+			r.Rulef(at.Child(key), "must be a mapping of texts")
+		}
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if strings.HasPrefix(name, api.OverlayGroup+"/") {
+				r.Rulef(at.Child(key, name), "is set by gitfleet; remove it")
+			} else if _, is := values[name].(string); !is {
+				r.Rulef(at.Child(key, name), "must be a text; put it in quotation marks")
+			}
+		}
 	}
 }
 
