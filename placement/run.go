@@ -32,6 +32,9 @@ type Run struct {
 	// UnreachablePerStage and UnreachablePerRun are what api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation said then.
 	UnreachablePerStage string `json:",omitempty"`
 	UnreachablePerRun   string `json:",omitempty"`
+	// FailedPerStage and FailedPerRun are what api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation said then.
+	FailedPerStage string `json:",omitempty"`
+	FailedPerRun   string `json:",omitempty"`
 	// Stages are the stages with their clusters, in order, and Deletion is the stage after them, in which what is no longer
 	// selected is removed.
 	Stages   []RunStage
@@ -96,6 +99,8 @@ type RunStage struct {
 	Finished  time.Time `json:",omitzero"`
 	// Reopened is when a cluster joined after the stage had been skipped since it had none; zero if none has.
 	Reopened time.Time `json:",omitzero"`
+	// Failed are the clusters without which the run goes on, since the update has failed there, until they have been available with the content.
+	Failed []string `json:",omitempty"`
 	// Gates are those after the stage, as they were when the run was initialised, in the order of its tasks.
 	Gates []RunGate `json:",omitempty"`
 }
@@ -115,6 +120,7 @@ func (r Run) Clone() Run {
 	for i := range r.Stages {
 		r.Stages[i].Clusters = slices.Clone(r.Stages[i].Clusters)
 		r.Stages[i].Gates = slices.Clone(r.Stages[i].Gates)
+		r.Stages[i].Failed = slices.Clone(r.Stages[i].Failed)
 	}
 	r.Deletion.Clusters = slices.Clone(r.Deletion.Clusters)
 	return r
@@ -210,14 +216,28 @@ func (r *Run) Continues() bool { return r.OnFailure == api.OnFailureContinue }
 // MaxUnreachable is how many clusters of a stage are not waited for while they are unreachable, if in the stages before it some are not waited for
 // already. inStage and inRun are how many clusters there are.
 func (r *Run) MaxUnreachable(inStage, inRun, already int) int {
-	if r.UnreachablePerStage == "" && r.UnreachablePerRun == "" {
+	return maxClusters(r.UnreachablePerStage, r.UnreachablePerRun, inStage, inRun, already)
+}
+
+// MaxFailed is on how many clusters of a stage the update may fail while the run goes on, if it has failed on some of the stages before it already.
+// inStage and inRun are how many clusters there are.
+func (r *Run) MaxFailed(inStage, inRun, already int) int {
+	if r.Continues() {
+		return inStage
+	}
+	return maxClusters(r.FailedPerStage, r.FailedPerRun, inStage, inRun, already)
+}
+
+// maxClusters is the lower of the limits for a stage and for a run, of which some clusters are counted already; 0 without any limit.
+func maxClusters(perStage, perRun string, inStage, inRun, already int) int {
+	if perStage == "" && perRun == "" {
 		return 0
 	}
 	limit := inStage
 	for _, l := range []struct {
 		text        string
 		of, already int
-	}{{r.UnreachablePerStage, inStage, 0}, {r.UnreachablePerRun, inRun, already}} {
+	}{{perStage, inStage, 0}, {perRun, inRun, already}} {
 		if l.text == "" {
 			continue
 		}
@@ -226,6 +246,14 @@ func (r *Run) MaxUnreachable(inStage, inRun, already int) int {
 		limit = min(limit, n-l.already)
 	}
 	return max(limit, 0)
+}
+
+// FailedClusters are the clusters without which the run goes on, since the update has failed there, in the order of the stages.
+func (r *Run) FailedClusters() (out []string) {
+	for _, s := range r.Stages {
+		out = append(out, s.Failed...)
+	}
+	return out
 }
 
 // Join adds a cluster to a stage. If that was skipped since it had no clusters, and the run is under way, it is the stage's turn

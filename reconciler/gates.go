@@ -24,17 +24,27 @@ func gateQuestions(l *ledger.Ledger, p *plan.Plan) (out []placement.GateQuestion
 			run := &record.Runs[i]
 			for _, q := range run.Questions(pl.Key) {
 				stage := &run.Stages[run.Turn()]
+				clusters := awaitedClusters(pl, run, stage)
 				switch {
 				case q.Spec.Objects != nil:
-					q.Targets = gateTargets(p, pl, stage.Clusters, q.Spec.Objects)
+					q.Targets = gateTargets(p, pl, clusters, q.Spec.Objects)
 				case q.Spec.Job != nil:
-					q.Fleet, q.Targets = l.Fleet().ID, jobTargets(l, pl, stage, &q)
+					q.Fleet, q.Targets = l.Fleet().ID, jobTargets(l, pl, stage, clusters, &q)
 				}
 				out = append(out, q)
 			}
 		}
 	}
 	return out
+}
+
+// awaitedClusters are the clusters of the stage whose turn it is, without those that it does not wait for.
+func awaitedClusters(pl *plan.Placement, run *placement.Run, stage *placement.RunStage) []string {
+	inForce, progress := pl.Rollout.Run, pl.Rollout.Progress
+	if inForce == nil || inForce.Name != run.Name || progress == nil || len(progress.NotAwaited) == 0 {
+		return stage.Clusters
+	}
+	return slices.DeleteFunc(slices.Clone(stage.Clusters), func(name string) bool { return slices.Contains(progress.NotAwaited, name) })
 }
 
 // gateTargets are the clusters of a stage on which the placement still is to be, with the objects that a gate looks at there.
@@ -67,10 +77,10 @@ func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.Obj
 	return out
 }
 
-// jobTargets are the clusters of a stage on which the Job of a gate is to run, in the order in which they are updated.
-func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage, q *placement.GateQuestion) (out []placement.GateTarget) {
+// jobTargets are those of some clusters of a stage on which the Job of a gate is to run, in the order in which they are updated.
+func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage, clusters []string, q *placement.GateQuestion) (out []placement.GateTarget) {
 	gate := &stage.Gates[slices.IndexFunc(stage.Gates, func(g placement.RunGate) bool { return g.Name == q.Gate })]
-	for _, name := range stage.Clusters {
+	for _, name := range clusters {
 		i, found := slices.BinarySearchFunc(pl.Clusters, name, func(on *plan.OnCluster, name string) int { return strings.Compare(on.Binding.Cluster, name) })
 		if !found || pl.Clusters[i].Binding.Unscheduled || pl.Clusters[i].Binding.Removing {
 			continue

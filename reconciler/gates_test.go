@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -150,6 +151,41 @@ func TestGatesRunJobsOnTheirClusters(t *testing.T) {
 	for clusters, want := range map[int][]string{0: all, 1: all[:1], 3: all[:3], 9: all} {
 		if got := run(clusters); !slices.Equal(got, want) {
 			t.Errorf("clusters %d: %q, want %q", clusters, got, want)
+		}
+	}
+}
+
+// A gate asks no cluster that its stage does not wait for, such as an unreachable one.
+func TestGatesLeaveOutClustersThatAreNotAwaited(t *testing.T) {
+	web, at := api.PlacementKey{Name: "web"}, time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		spec       api.RolloutGateSpec
+		notAwaited []string
+		inForce    string
+		want       []string
+	}{
+		"objects":              {api.RolloutGateSpec{Objects: &api.ObjectsGate{}}, []string{"a"}, "web-1", []string{"b", "c"}},
+		"Jobs":                 {api.RolloutGateSpec{Job: &api.JobGate{}}, []string{"a"}, "web-1", []string{"b", "c"}},
+		"a Job on one cluster": {api.RolloutGateSpec{Job: &api.JobGate{Clusters: 1}}, []string{"a"}, "web-1", []string{"b"}},
+		"all are awaited":      {api.RolloutGateSpec{Objects: &api.ObjectsGate{}}, nil, "web-1", []string{"a", "b", "c"}},
+		"none is":              {api.RolloutGateSpec{Job: &api.JobGate{}}, []string{"a", "b", "c"}, "web-1", nil},
+		"that of another run":  {api.RolloutGateSpec{Job: &api.JobGate{}}, []string{"a"}, "web-0", []string{"a", "b", "c"}},
+	} {
+		stage := placement.RunStage{StageConfig: api.StageConfig{Name: "canary"}, Clusters: []string{"a", "b", "c"}, Updated: at, Gates: []placement.RunGate{{Name: "smoke", Spec: test.spec}}}
+		l := ledger.New()
+		l.SetPlacement(web, ledger.Placement{Runs: []placement.Run{{Name: "web-1", Started: at, Stages: []placement.RunStage{stage}}}})
+		pl := &plan.Placement{Key: web, Rollout: rollout.Plan{Run: &placement.Run{Name: test.inForce}, Progress: &rollout.RunProgress{NotAwaited: test.notAwaited}}}
+		for _, cluster := range stage.Clusters {
+			pl.Clusters = append(pl.Clusters, &plan.OnCluster{Binding: &placement.Binding{Cluster: cluster}})
+		}
+		var got []string
+		for _, q := range gateQuestions(l, &plan.Plan{Placements: sharedlist.Of(pl)}) {
+			for _, t := range q.Targets {
+				got = append(got, t.Cluster)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: asked are %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -181,6 +181,8 @@ type stagedStrategy struct {
 	unmatched, onFailure string
 	// unreachablePerStage and unreachablePerRun are the values of api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation.
 	unreachablePerStage, unreachablePerRun string
+	// failedPerStage and failedPerRun are those of api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation.
+	failedPerStage, failedPerRun string
 
 	byReview []string
 	gates    map[string]*api.RolloutGateSpec
@@ -224,7 +226,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			}
 			continue
 		}
-		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, ByReview: strategy.byReview, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
+		run := &StagedRun{Name: it.id.Name, Placement: key, State: it.run.State, Strategy: it.run.StrategyName, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, FailedPerStage: strategy.failedPerStage, FailedPerRun: strategy.failedPerRun, ByReview: strategy.byReview, Gates: strategy.gates, Index: it.run.ResourceSnapshotIndex, Origin: it.origin, Manifest: it.staged}
 		runs[stagedName{it.id.Namespace, it.id.Name}] = run
 		out = append(out, run)
 	}
@@ -351,7 +353,7 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
-			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, ByReview: strategy.byReview, Gates: strategy.gates, Origin: it.origin})
+			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, FailedPerStage: strategy.failedPerStage, FailedPerRun: strategy.failedPerRun, ByReview: strategy.byReview, Gates: strategy.gates, Origin: it.origin})
 		}
 	}
 	return out

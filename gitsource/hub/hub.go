@@ -199,6 +199,8 @@ type StagedRun struct {
 	Unmatched, OnFailure string
 	// UnreachablePerStage and UnreachablePerRun are the strategy's api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation.
 	UnreachablePerStage, UnreachablePerRun string
+	// FailedPerStage and FailedPerRun are its api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation.
+	FailedPerStage, FailedPerRun string
 	// ByReview are the stages that a review of the pull request approves.
 	ByReview []string
 	// Gates are those that the stages name.

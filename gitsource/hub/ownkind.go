@@ -129,6 +129,7 @@ func newStagedStrategy(r *document.Report, it *item, version string, meta *metav
 	return &stagedStrategy{
 		StagedUpdateStrategySpec: spec, unmatched: of[api.UnmatchedClustersAnnotation], onFailure: of[api.OnFailureAnnotation], byReview: api.StagesApprovedByReview(of[api.ApprovedByReviewAnnotation]),
 		unreachablePerStage: of[api.MaxUnreachablePerStageAnnotation], unreachablePerRun: of[api.MaxUnreachablePerRunAnnotation],
+		failedPerStage: of[api.MaxFailedPerStageAnnotation], failedPerRun: of[api.MaxFailedPerRunAnnotation],
 	}
 }
 

@@ -27,6 +27,14 @@ const (
 	MaxUnreachablePerRunAnnotation   = "gitfleet.dev/max-unreachable-per-run"
 )
 
+// MaxFailedPerStageAnnotation and MaxFailedPerRunAnnotation, on a staged update strategy, are on how many clusters of a stage, and of all stages
+// together, the update may fail while the run goes on: a number or a percentage, which is rounded down. If only one is set, the other limits
+// nothing; without both, the first failed cluster keeps the run from going on.
+const (
+	MaxFailedPerStageAnnotation = "gitfleet.dev/max-failed-per-stage"
+	MaxFailedPerRunAnnotation   = "gitfleet.dev/max-failed-per-run"
+)
+
 // StagedUpdateStrategyAnnotation, on a placement with the rollout strategy External, names the strategy of the runs that are made
 // for each commit that changes its content. NewContentAnnotation says what becomes then of the run that is not finished: a
 // new one supersedes it (the default), or waits until it is finished.

@@ -23,8 +23,11 @@ type StagedRun struct {
 // RunProgress is where a staged run is at one time.
 type RunProgress struct {
 	// Updated are the selected clusters that have been available with the content of the run, and Updating those that have the
-	// content and have not; both sorted. Failed are those of the stage whose turn it is on which the update has failed.
+	// content and have not; both sorted. Failed are those of the stage whose turn it is on which the update has failed, so that the stage waits.
 	Updated, Updating, Failed []string
+	// NotAwaited are the clusters of that stage that neither it nor its gates wait for, within the limits of the strategy: unreachable ones, and
+	// those on which the update has failed.
+	NotAwaited []string
 	// FailedGates are the gates of that stage that have failed, with their answers.
 	FailedGates []string
 }
@@ -142,6 +145,8 @@ type stageWalk struct {
 	left *allowance
 	// lost are how many clusters of the stages so far are not waited for since they are unreachable.
 	lost int
+	// failed are on how many clusters of these stages the update has failed.
+	failed int
 	// may are the clusters that may be updated now, and why is why others may not.
 	may map[string]bool
 	why map[string]string
@@ -166,9 +171,14 @@ func (w *stageWalk) wait(s *placement.RunStage, why string) {
 
 // updateAll lets all clusters of a finished stage have the content, such as those that joined since.
 func (w *stageWalk) updateAll(s *placement.RunStage) {
+	s.Failed = slices.DeleteFunc(s.Failed, func(name string) bool {
+		b := w.in.binding(name)
+		return b == nil || !b.selected() || b.has() && w.in.updated(b)
+	})
+	w.failed += len(s.Failed)
 	for _, b := range w.members(s) {
 		w.may[b.Cluster] = true
-		if w.isLost(b) {
+		if w.isLost(b) && !slices.Contains(s.Failed, b.Cluster) {
 			w.lost++
 		}
 	}
@@ -180,13 +190,13 @@ func (w *stageWalk) isLost(b *Target) bool {
 	return b.Unreachable && !(b.has() && w.in.updated(b)) && !b.keepsPlace(w.in)
 }
 
-// maxLost is how many clusters of a stage are not waited for while they are unreachable.
-func (w *stageWalk) maxLost(members []*Target) int {
+// limits are how many clusters of a stage are not waited for while they are unreachable, and on how many the update may fail.
+func (w *stageWalk) limits(members []*Target) (maxLost, maxFailed int) {
 	all := 0
 	for i := range w.run.Stages {
 		all += len(w.members(&w.run.Stages[i]))
 	}
-	return w.run.MaxUnreachable(len(members), all, w.lost)
+	return w.run.MaxUnreachable(len(members), all, w.lost), w.run.MaxFailed(len(members), all, w.failed)
 }
 
 // step decides on the clusters of the first stage that is not finished, and reports whether it is finished now.
@@ -228,8 +238,8 @@ func (w *stageWalk) step(s *placement.RunStage) bool {
 	if !w.approve(s, false, &s.ApprovedAfter) {
 		missing = append(missing, "for the approval "+api.ApprovalName(w.run.Name, s.Name, false))
 	}
-	reached := slices.DeleteFunc(members, w.isLost)
-	if missing = append(missing, w.check(s, reached)...); len(missing) > 0 {
+	awaited := slices.DeleteFunc(members, func(b *Target) bool { return slices.Contains(w.plan.Progress.NotAwaited, b.Cluster) })
+	if missing = append(missing, w.check(s, awaited)...); len(missing) > 0 {
 		w.current += ", which waits " + strings.Join(missing, " and ")
 		return false
 	}
@@ -246,36 +256,44 @@ func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) b
 }
 
 // update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
-// all of them have been available with the content of the run, apart from unreachable ones that need not be waited for. A failed update keeps the others
-// from being started.
+// all of them have been available with the content of the run, apart from unreachable and failed ones that need not be waited for. More failed updates keep
+// the others from being started.
 func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	updating, limit, failed := 0, s.Concurrency(len(members)), []string(nil)
-	lost, maxLost := 0, w.maxLost(members)
+	lost := 0
+	maxLost, maxFailed := w.limits(members)
+	progress := w.plan.Progress
+	s.Failed = nil
 	var pending []*Target
 	for _, b := range members {
 		if w.isLost(b) && lost < maxLost && w.in.Run.Halted == "" {
 			lost++
 			w.may[b.Cluster] = true // once it answers
+			progress.NotAwaited = append(progress.NotAwaited, b.Cluster)
 			continue
 		}
 		_, bad := b.failure(w.in)
 		switch {
 		case !b.has():
 			pending = append(pending, b)
-		case bad && w.run.Continues():
-			w.plan.Progress.Failed = append(w.plan.Progress.Failed, b.Cluster)
 		case bad:
-			updating++
 			failed = append(failed, b.Cluster)
+			if !b.WasAvailable {
+				s.Failed = append(s.Failed, b.Cluster)
+			}
 		case !w.in.updated(b):
 			updating++
 		}
 	}
 	stuck := ""
-	if len(failed) > 0 {
-		w.plan.Progress.Failed = failed
+	switch {
+	case len(failed) > maxFailed:
+		s.Failed, progress.Failed = nil, failed
+		updating += len(failed)
 		stuck = placement.StuckMessage(s.Name, failed)
 		w.current += ": " + stuck
+	case !w.run.Continues(): // with it, gates ask these clusters too, and nothing waits for one that fails
+		progress.NotAwaited = append(progress.NotAwaited, s.Failed...)
 	}
 	for _, b := range pending {
 		switch {
@@ -292,7 +310,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 			w.may[b.Cluster] = true
 		}
 	}
-	w.lost += lost
+	w.lost, w.failed = w.lost+lost, w.failed+len(s.Failed)
 	return updating+len(pending) == 0
 }
 

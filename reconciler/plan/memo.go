@@ -216,7 +216,7 @@ func newCommitCache(s *hub.Snapshot) *commitCache {
 		}
 		m.runs[r.Placement] = append(m.runs[r.Placement], r)
 		stages, _ := json.Marshal([]any{r.Stages, r.Gates})
-		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.OnFailure, r.UnreachablePerStage, r.UnreachablePerRun, r.Index, r.Origin, string(stages), hashesOf(r), historyOf(s, r))
+		m.runTexts[r.Placement] += fmt.Sprintln(r.Name, r.State, r.Strategy, r.Unmatched, r.OnFailure, r.UnreachablePerStage, r.UnreachablePerRun, r.FailedPerStage, r.FailedPerRun, r.Index, r.Origin, string(stages), hashesOf(r), historyOf(s, r))
 	}
 	m.readEvictions(s)
 	for _, o := range s.ClusterOverrides {

@@ -262,7 +262,7 @@ func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.R
 // newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
 // newest is the run in force after the ledger was lost; nil if it was not.
 func (pl runPlanner) newRun(p *Placement, d, newest *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, UnreachablePerStage: d.UnreachablePerStage, UnreachablePerRun: d.UnreachablePerRun, Index: p.Record.Index}
+	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, UnreachablePerStage: d.UnreachablePerStage, UnreachablePerRun: d.UnreachablePerRun, FailedPerStage: d.FailedPerStage, FailedPerRun: d.FailedPerRun, Index: p.Record.Index}
 	if done := pl.setAppeared(p, d, newest, &r); done {
 		return r
 	}

@@ -233,13 +233,14 @@ func TestARestartAfterALossBeforeARunIsRecorded(t *testing.T) {
 	}
 }
 
-// How many unreachable clusters a run does not wait for is what its strategy said when it was initialised.
-func TestARunRecordsHowManyUnreachableClustersItDoesNotWaitFor(t *testing.T) {
+// How many unreachable and failed clusters a run does not wait for is what its strategy said when it was initialised.
+func TestARunRecordsHowManyClustersItDoesNotWaitFor(t *testing.T) {
 	s := newScene(t)
 	load := func(commit, perStage string) {
 		files := world.Files(t, "clusters a b\nnamespace web\nplace web external\nrun web-a of web by slow\n")
 		files["strategy.yaml"] = &fstest.MapFile{Data: []byte(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy,
-  metadata: {name: slow, annotations: {gitfleet.dev/max-unreachable-per-stage: "` + perStage + `", gitfleet.dev/max-unreachable-per-run: "1"}}, spec: {stages: [{name: all, labelSelector: {}}]}}`)}
+  metadata: {name: slow, annotations: {gitfleet.dev/max-unreachable-per-stage: "` + perStage + `", gitfleet.dev/max-unreachable-per-run: "1",
+    gitfleet.dev/max-failed-per-stage: "` + perStage + `", gitfleet.dev/max-failed-per-run: "2"}}, spec: {stages: [{name: all, labelSelector: {}}]}}`)}
 		snapshot, err := s.loader.Load(hub.Commit{Hash: commit, Time: s.in.Now}, files)
 		if err != nil {
 			t.Fatal(err)
@@ -250,8 +251,8 @@ func TestARunRecordsHowManyUnreachableClustersItDoesNotWaitFor(t *testing.T) {
 	}
 	for i, perStage := range []string{"10%", "20%"} {
 		load("v"+strconv.Itoa(i), perStage)
-		if r := s.last.Placements.At(0).Record.Runs[0]; r.UnreachablePerStage != "10%" || r.UnreachablePerRun != "1" {
-			t.Errorf("recorded %q and %q", r.UnreachablePerStage, r.UnreachablePerRun)
+		if r := s.last.Placements.At(0).Record.Runs[0]; r.UnreachablePerStage != "10%" || r.UnreachablePerRun != "1" || r.FailedPerStage != "10%" || r.FailedPerRun != "2" {
+			t.Errorf("recorded %q, %q, %q and %q", r.UnreachablePerStage, r.UnreachablePerRun, r.FailedPerStage, r.FailedPerRun)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func updateRun(in Input, p *plan.Placement) *UpdateRun {
 				continue
 			}
 			stage.Clusters++
-			if !s.Finished.IsZero() || v.updated[name] {
+			if !s.Finished.IsZero() && !slices.Contains(s.Failed, name) || v.updated[name] {
 				stage.Updated++
 			}
 		}
@@ -296,7 +296,7 @@ func (v *runView) conditions() []metav1.Condition {
 			v.condition(api.RunSucceeded, metav1.ConditionFalse, "UpdateRunSuperseded", "The update run "+run.SupersededBy+" has taken its place", at))
 	case !run.Finished.IsZero():
 		return append(out, v.condition(api.RunProgressing, metav1.ConditionFalse, "UpdateRunSucceeded", "All stages are completed", run.Finished),
-			v.condition(api.RunSucceeded, metav1.ConditionTrue, "UpdateRunSucceeded", "All stages are completed successfully", run.Finished))
+			v.condition(api.RunSucceeded, metav1.ConditionTrue, "UpdateRunSucceeded", "All stages are completed successfully"+withoutFailed(run.FailedClusters()), run.Finished))
 	case run.Started.IsZero():
 		return out
 	}
@@ -370,7 +370,7 @@ func (v *runView) stageConditions(i int, s *placement.RunStage) []metav1.Conditi
 	case !s.Finished.IsZero():
 		const reason = "StageUpdatingSucceeded"
 		return append(progressing(metav1.ConditionFalse, reason, "All clusters in the stage are updated and after-stage tasks are completed", s.Finished),
-			v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, "Stage update completed successfully", s.Finished))
+			v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, "Stage update completed successfully"+withoutFailed(s.Failed), s.Finished))
 	case entered.IsZero() && s.Started.IsZero() || v.run.SupersededBy != "":
 		return nil
 	case v.run.Halted != "" && len(v.updating) > 0:
@@ -412,16 +412,29 @@ func (v *runView) cluster(i int, s *placement.RunStage, name string) api.Cluster
 		done = latest(started, availableAt(c))
 	case v.updating[name]:
 		started = latest(c.Binding.AssignedAt, s.Started)
+	case slices.Contains(s.Failed, name):
+		started = cmp.Or(s.Started, s.Updated)
 	case !s.Updated.IsZero():
 		started, done = cmp.Or(s.Started, s.Updated), s.Updated
 	}
 	if !started.IsZero() {
 		set(api.ClusterStarted, metav1.ConditionTrue, "ClusterUpdatingStarted", "Cluster update started", started)
 	}
+	if slices.Contains(s.Failed, name) && !v.updated[name] {
+		set(api.RunSucceeded, metav1.ConditionFalse, "ClusterUpdatingFailed", "The update of the cluster has failed, and the run goes on without it", started)
+	}
 	if !done.IsZero() {
 		set(api.RunSucceeded, metav1.ConditionTrue, "ClusterUpdatingSucceeded", "Cluster update completed successfully", done)
 	}
 	return out
+}
+
+// withoutFailed names the clusters without which a run or a stage has succeeded; empty if there are none.
+func withoutFailed(clusters []string) string {
+	if len(clusters) == 0 {
+		return ""
+	}
+	return ", except on clusters on which the update has failed: " + strings.Join(clusters, ", ")
 }
 
 func latest(a, b time.Time) time.Time {

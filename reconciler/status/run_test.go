@@ -86,6 +86,14 @@ func TestConditionsOfRuns(t *testing.T) {
 		"a failed update": {func(s *runScene) { s.Rollout.Progress.Failed = []string{"b"} },
 			initialized + " Progressing=False/UpdateRunStuck: The updateRun is stuck waiting for b cluster(s) in stage canary to finish updating, please check placement status for potential errors",
 			"Progressing=True/StageUpdatingStarted: Clusters in the stage started updating", ""},
+		"a failed update that is not waited for": {func(s *runScene) { s.run.Stages[0].Failed = []string{"b"} },
+			initialized + " Progressing=True/UpdateRunProgressing: The update run is making progress",
+			"Progressing=True/StageUpdatingStarted: Clusters in the stage started updating", ""},
+		"it has finished without failed clusters": {func(s *runScene) {
+			s.run.Finished, s.run.Stages[0].Updated, s.run.Stages[0].Finished, s.run.Stages[0].Failed = s.now, s.now, s.now, []string{"b"}
+		},
+			initialized + " Progressing=False/UpdateRunSucceeded Succeeded=True/UpdateRunSucceeded: All stages are completed successfully, except on clusters on which the update has failed: b",
+			"Progressing=False/StageUpdatingSucceeded Succeeded=True/StageUpdatingSucceeded: Stage update completed successfully, except on clusters on which the update has failed: b", ""},
 		"an approval before": {func(s *runScene) { s.run.Stages[0].BeforeStageTasks, s.run.Stages[0].Started = approval, time.Time{} },
 			initialized + " Progressing=False/UpdateRunWaiting: The updateRun is waiting for before-stage tasks in stage canary to complete",
 			"Progressing=False/StageUpdatingWaiting: Not all before-stage tasks are completed, waiting for approval", "before canary"},
@@ -166,6 +174,34 @@ func TestClustersOfRuns(t *testing.T) {
 	}
 	if got := updateRun(Input{Now: s.now}, &plan.Placement{}); got != nil {
 		t.Errorf("a placement without a run: %+v", got)
+	}
+}
+
+// A cluster without which the run goes on has failed, also once the run is over, until it has been available with the content.
+func TestFailedClustersOfRuns(t *testing.T) {
+	const failed = "Started=True/ClusterUpdatingStarted Succeeded=False/ClusterUpdatingFailed: The update of the cluster has failed, and the run goes on without it"
+	const updated = "Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdatingSucceeded: Cluster update completed successfully"
+	for name, test := range map[string]struct {
+		change func(s *runScene)
+		want   string
+		done   int
+	}{
+		"the stage is under way": {func(*runScene) {}, failed, 1},
+		"the stage is finished":  {func(s *runScene) { s.run.Stages[0].Updated, s.run.Stages[0].Finished = s.now, s.now }, failed, 1},
+		"it is superseded": {func(s *runScene) {
+			s.run.Stages[0].Updated, s.run.Stages[0].Finished, s.run.SupersededBy, s.Rollout = s.now, s.now, "web-2", rollout.Plan{}
+		}, failed, 1},
+		"it has recovered": {func(s *runScene) { s.Rollout.Progress.Updated, s.Rollout.Progress.Updating = []string{"a", "b"}, nil }, updated, 2},
+	} {
+		s := newRunScene()
+		s.run.Stages[0].Failed, s.run.Stages[0].Clusters = []string{"b"}, []string{"a", "b"}
+		test.change(s)
+		if got := conditionText(newRunView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1].Conditions); got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := updateRun(Input{Now: s.now}, s.Placement).Stages[0].Updated; got != test.done {
+			t.Errorf("%s: %d clusters are updated, want %d", name, got, test.done)
+		}
 	}
 }
 

@@ -78,12 +78,14 @@ var strategyAnnotations = []annotationRule{
 		}
 		return "", fmt.Errorf("%q is unknown; write %q, %q, or %q, which is the default", value, api.OnFailureRollBack, api.OnFailureContinue, api.OnFailureStop)
 	}},
-	{api.MaxUnreachablePerStageAnnotation, maxUnreachable},
-	{api.MaxUnreachablePerRunAnnotation, maxUnreachable},
+	{api.MaxUnreachablePerStageAnnotation, maxClusters},
+	{api.MaxUnreachablePerRunAnnotation, maxClusters},
+	{api.MaxFailedPerStageAnnotation, maxClusters},
+	{api.MaxFailedPerRunAnnotation, maxClusters},
 }
 
-// maxUnreachable validates a number or a percentage of clusters.
-func maxUnreachable(value string, _ api.GroupKind) (string, error) {
+// maxClusters validates a number or a percentage of clusters.
+func maxClusters(value string, _ api.GroupKind) (string, error) {
 	v := intstr.Parse(value)
 	if n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, false); err != nil || n < 0 || v.Type == intstr.String && n > 100 {
 		return "", fmt.Errorf("%q is neither a number nor a percentage; write for example %q or %q", value, "2", "10%")

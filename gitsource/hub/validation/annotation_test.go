@@ -77,9 +77,9 @@ func TestCheckPlacementAnnotations(t *testing.T) {
 	}
 }
 
-func TestCheckUnreachableClustersOfStrategies(t *testing.T) {
+func TestCheckNumbersOfClustersOfStrategies(t *testing.T) {
 	for value, valid := range map[string]bool{"0": true, "2": true, "0%": true, "10%": true, "100%": true, "": false, "-1": false, "-1%": false, "101%": false, "some": false, "1.5": false} {
-		for _, annotation := range []string{api.MaxUnreachablePerStageAnnotation, api.MaxUnreachablePerRunAnnotation} {
+		for _, annotation := range []string{api.MaxUnreachablePerStageAnnotation, api.MaxUnreachablePerRunAnnotation, api.MaxFailedPerStageAnnotation, api.MaxFailedPerRunAnnotation} {
 			var want []string
 			if !valid {
 				want = []string{"metadata.annotations[" + annotation + "]: \"" + value + "\" is neither a number nor a percentage"}
