@@ -18,8 +18,8 @@ type substitutions struct {
 	*finder
 	// values are those of the variables by unit and cluster.
 	values map[string]map[string]map[string]string
-	// required are the variables without a default in what a unit builds.
-	required map[string]map[string]bool
+	// named are the variables in what a unit builds, and required those of them that occur without a default.
+	named, required map[string]map[string]bool
 	// secret are the units with values that are not known here.
 	secret map[string]bool
 	// inline are the values that are written into the overlay of a unit, and shared those in the ClusterVars, by cluster.
@@ -28,13 +28,11 @@ type substitutions struct {
 
 func newSubstitutions(f *finder) *substitutions {
 	return &substitutions{
-		finder: f, values: map[string]map[string]map[string]string{}, required: map[string]map[string]bool{}, secret: map[string]bool{},
+		finder: f, values: map[string]map[string]map[string]string{}, secret: map[string]bool{},
+		named: map[string]map[string]bool{}, required: map[string]map[string]bool{},
 		inline: map[string]map[string]string{}, shared: map[string]map[string]string{},
 	}
 }
-
-// fluxDisabled is the label or annotation of objects in which Flux replaces nothing.
-const fluxDisabled = "kustomize.toolkit.fluxcd.io/substitute"
 
 // varsName is the name of the ClusterVars.
 const varsName = "flux"
@@ -56,7 +54,7 @@ func (s *substitutions) add(d document, unit, cluster, root, target string) {
 	}
 	inline, _ := at(postBuild, "substitute").(map[string]any)
 	for name, value := range inline {
-		values[name] = fmt.Sprint(value)
+		values[name] = valueText(value)
 	}
 	if len(values) == 0 && !unknown || !s.findUses(unit, target) {
 		return
@@ -67,6 +65,9 @@ func (s *substitutions) add(d document, unit, cluster, root, target string) {
 	s.values[unit][cluster] = values
 	s.secret[unit] = s.secret[unit] || unknown
 }
+
+// valueText is the text of a value, without line breaks, which Flux removes.
+func valueText(value any) string { return strings.ReplaceAll(fmt.Sprint(value), "\n", "") }
 
 // valuesOf returns the values of a ConfigMap that the Kustomizations of a cluster name: one below their directory, or else any. Nil says
 // that they are not known.
@@ -89,7 +90,7 @@ func (s *substitutions) valuesOf(d document, source any, root string) map[string
 	values := map[string]string{}
 	data, _ := found.value["data"].(map[string]any)
 	for key, value := range data {
-		text := fmt.Sprint(value)
+		text := valueText(value)
 		if api.EncryptedWith(text) != "" {
 			s.leave("%s: the value of %s is encrypted, and a ClusterVars is shown; place it as a Secret, and let the objects refer to it", found.file, key)
 			continue
@@ -107,23 +108,30 @@ func (s *substitutions) findUses(unit, target string) (found bool) {
 			continue // reported when it is built
 		}
 		for part := range strings.SplitSeq("\n"+string(text), "\n---") {
-			if strings.Contains(part, fluxDisabled) && strings.Contains(part, "disabled") {
-				continue
-			}
 			var in any
 			if yaml.Unmarshal([]byte(part), &in) != nil {
 				in = part // a file of a generator
 			}
-			found = found || len(postbuild.Names(in)) > 0
-			for _, required := range postbuild.Required(in) {
-				if s.required[unit] == nil {
-					s.required[unit] = map[string]bool{}
-				}
-				s.required[unit][required] = true
+			if object, is := in.(map[string]any); is && !postbuild.Applies(object) {
+				continue
 			}
+			names := postbuild.Names(in)
+			found = found || len(names) > 0
+			addTo(s.named, unit, names)
+			addTo(s.required, unit, postbuild.Required(in))
 		}
 	}
 	return found
+}
+
+// addTo adds names to those of a unit.
+func addTo(all map[string]map[string]bool, unit string, names []string) {
+	if all[unit] == nil {
+		all[unit] = map[string]bool{}
+	}
+	for _, name := range names {
+		all[unit][name] = true
+	}
 }
 
 // filesOf are the files in and below a directory, and those of the bases that kustomizations there refer to, sorted.
@@ -203,17 +211,25 @@ func (s *substitutions) names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// agreed reports whether no two units have different values of a variable for the same cluster.
+// agreed reports whether all units for the same cluster have the same value of a variable. A unit that names the variable and sets no
+// value has its default, so that it does not agree with one that sets a value.
 func (s *substitutions) agreed(name string) bool {
-	first := map[string]string{}
-	for _, byCluster := range s.values {
+	type choice struct {
+		set   bool
+		value string
+	}
+	first := map[string]choice{}
+	for unit, byCluster := range s.values {
 		for c, values := range byCluster {
 			value, set := values[name]
-			if other, known := first[c]; set && known && other != value {
-				return false
-			} else if set {
-				first[c] = value
+			if !set && !s.named[unit][name] {
+				continue
 			}
+			own := choice{set, value}
+			if other, known := first[c]; known && other != own {
+				return false
+			}
+			first[c] = own
 		}
 	}
 	return true
@@ -252,7 +268,7 @@ func (s *substitutions) setInline(unit, name string, byCluster map[string]map[st
 	s.inline[unit][name] = text
 }
 
-// escapes are what values of overlays that look like variables have to be written as.
+// escapes escapes what spec.postBuild.substitute would read as a variable.
 var escapes = strings.NewReplacer("${cluster.", "$${cluster.", "${vars.", "$${vars.")
 
 // postBuild returns the field of the overlay of a unit; empty if nothing is replaced there.
