@@ -1,9 +1,12 @@
 package hub
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -171,4 +174,37 @@ func TestPostBuildLeavesEncryptedObjectsAlone(t *testing.T) {
 			t.Errorf("%s: %v %s", metadata, b.Objects, b.Err)
 		}
 	}
+}
+
+// A load with other values changes nothing in the objects of published snapshots, such as the definitions that a build has beside objects
+// with variables.
+func TestPostBuildChangesNoPublishedDefinition(t *testing.T) {
+	files := maps.Clone(postBuildFleet)
+	files["apps/web/web.yaml"] += `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: string}}}}}}}]
+`
+	l := NewLoader(Options{})
+	definition := func() *api.Object {
+		s, err := l.Load(Commit{}, newMemoryTree(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects := buildsOf(t, s, "web", "paris")[0].Objects
+		return objects[slices.IndexFunc(objects, func(o *api.Object) bool { return o.ID.Kind == "CustomResourceDefinition" })]
+	}
+	published := definition()
+	var reader sync.WaitGroup
+	reader.Go(func() { _, _ = json.Marshal(published.Content.Object) }) // the race detector reports a load that writes to it
+	files["fleet/fleet.yaml"] = strings.Replace(files["fleet/fleet.yaml"], `"5"`, `"6"`, 1)
+	if definition() != published {
+		t.Error("the definition is another object than before")
+	}
+	reader.Wait()
 }

@@ -293,9 +293,9 @@ func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *overlayBuild, k
 			it.object.Substituted = true
 		}
 	}
+	l.keep(at, p) // before the items without variables are added: the schemas of those are shared already, and in use by snapshots
 	p.items = append(p.items, b.parsed.items...)
 	p.Problems = append(p.Problems, b.parsed.Problems...)
-	l.keep(at, p)
 	return p
 }
 
