@@ -109,7 +109,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 	}
 	a.problems = append(a.problems, found.list()...)
 	for _, u := range o.uses {
-		a.checkOverlayGrants(u, builds, scopes)
+		a.checkOverlayGrants(g, u, builds, scopes)
 		u.checkTogether(a, builds)
 		l.setOverlay(a, o, u, builds)
 	}
@@ -352,7 +352,7 @@ func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
 }
 
 // checkOverlayGrants reports what an overlay builds that is not granted to the files that it is in and that it builds.
-func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overlayBuild, scopes map[api.GroupKind]bool) {
+func (a *assembly) checkOverlayGrants(g *build.Graph, u *overlayUse, builds map[buildKey]*overlayBuild, scopes map[api.GroupKind]bool) {
 	if a.grants == nil {
 		return
 	}
@@ -362,16 +362,15 @@ func (a *assembly) checkOverlayGrants(u *overlayUse, builds map[buildKey]*overla
 	}
 	field := validation.OverlayPath(u.it.overlay)
 	for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
-		for i, key := range u.keys(dir) {
-			b := builds[key]
-			if b == nil {
-				continue
+		if u.existing[dir] { // it is no part of the hub, even if no cluster uses it and its variables are replaced for none
+			to := g.Target(dir).File
+			a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: to})...)
+			a.checkUnreadBy(file, dir, to)
+		}
+		for _, key := range u.keys(dir) {
+			if b := builds[key]; b != nil {
+				a.checkProducts(files, b, key, scopes)
 			}
-			if i == 0 {
-				a.problems = append(a.problems, a.grants.CheckReference(grant.Reference{Origin: u.it.at(field), Field: field, To: b.File})...)
-				a.checkUnreadBy(file, dir, b.File)
-			}
-			a.checkProducts(files, b, key, scopes)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 	"github.com/gitfleet/gitfleet/test/sopsfile"
@@ -207,4 +208,25 @@ spec:
 		t.Error("the definition is another object than before")
 	}
 	reader.Wait()
+}
+
+// What no cluster uses is no part of the hub either, so that only an overlay that may decide so takes it away from others.
+func TestPostBuildTakesNoUnusedDirectoryFromOthers(t *testing.T) {
+	files := map[string]string{
+		"fleet.yaml":                "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: paris}}\n",
+		"shop/paris/a.yaml":         "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}\n",
+		"orders/kustomization.yaml": "namespace: orders\nresources: [b.yaml]\n",
+		"orders/b.yaml":             "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {a: '${A:=b}'}}\n",
+		"shop/overlay.yaml":         "apiVersion: gitfleet.dev/v1alpha1\nkind: Overlay\nmetadata: {name: all, namespace: shop}\nspec:\n  paths: ['shop/${cluster.name}', '${cluster.labels.none:-x}']\n  postBuild: {}\n",
+	}
+	all := []string{"*"}
+	opts := Options{Grants: grant.Set{
+		{Field: "paths[0]", Namespaces: all, Kinds: all, Placements: all},
+		{Path: "shop", Field: "paths[1]", Namespaces: []string{"shop"}, Kinds: all},
+		{Path: "orders", Field: "paths[2]", Namespaces: []string{"orders"}},
+	}}
+	const refused = "orders/kustomization.yaml is not in path shop, and its own path does not share it"
+	if _, err := load(Commit{}, newMemoryTree(files), opts); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("got %v, want %s", err, refused)
+	}
 }
