@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -127,6 +128,8 @@ func (i *Instance) createUser(name, password string, flags ...string) error {
 // allScopes are those that a token for gitfleet, or of people, needs.
 const allScopes = "write:repository,write:issue,write:user"
 
+var tokenIn = regexp.MustCompile(`(?m)^[0-9a-f]{40}$`)
+
 // authorize creates a token of a user with some scopes, and a client that uses it.
 func (i *Instance) authorize(user, scopes string) (string, *gitea.Client, error) {
 	out, err := i.run("admin", "user", "generate-access-token", "--username", user, "--raw",
@@ -134,11 +137,10 @@ func (i *Instance) authorize(user, scopes string) (string, *gitea.Client, error)
 	if err != nil {
 		return "", nil, err
 	}
-	lines := strings.Fields(out)
-	if len(lines) == 0 {
+	token := tokenIn.FindString(out) // its log may come before and after the token
+	if token == "" {
 		return "", nil, errors.New("gitea made no token")
 	}
-	token := lines[len(lines)-1]
 	client, err := gitea.NewClient(i.URL, gitea.SetToken(token), gitea.SetGiteaVersion(""))
 	return token, client, err
 }
