@@ -60,7 +60,7 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 	for _, inv := range all {
 		st.Adopt(inv)
 		switch {
-		case inv.parts > 0 || inv.Items.Len() > maxBundledItems:
+		case inv.parts > 0 || inv.Items.Len() > maxBundledItems || isDamaged(st, inv.Placement):
 			rest = append(rest, inv)
 		case !isBundled(st, inv):
 			changed[inv.Placement] = inv
@@ -89,7 +89,7 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 
 // isBundled reports whether the bundle on the cluster has an inventory as it is.
 func isBundled(st *Store, inv *Inventory) bool {
-	if st.bundle.inventories[inv.Placement] != inv || inv.written == "" || st.NamesOther(inv) {
+	if st.bundle.inventories[inv.Placement] != inv || inv.written == "" || st.NamesOther(inv) || isDamaged(st, inv.Placement) {
 		return false
 	}
 	text, err := inv.bundled(st.present[inv.Placement])

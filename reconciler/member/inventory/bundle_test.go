@@ -173,6 +173,32 @@ func TestDamagedBundle(t *testing.T) {
 	}
 }
 
+// An inventory whose own ConfigMap is damaged is written into that again, with a higher serial number, also if the ledger was lost.
+func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	all := several("a", "b", "c", "d")
+	st, first := storeAt(t, at), FirstPart("prod", all[0].Placement).Name
+	st.cfg.Serials[all[0].Placement] = 6
+	save(t, st, all[0])
+	at.Stored[first] = []byte(strings.Replace(string(at.Stored[first]), `"inventory":"`, `"inventory":"A`, 1))
+	again := storeAt(t, at)
+	if got := load(t, again); len(got) > 0 || len(again.damaged) != 1 {
+		t.Fatalf("%d inventories, %d damaged", len(got), len(again.damaged))
+	}
+	all = several("a", "b", "c", "d")
+	saveTogether(t, again, all...)
+	later := storeAt(t, at)
+	got := load(t, later)
+	for _, inv := range all {
+		if why := same(got[inv.Placement], inv); why != "" {
+			t.Errorf("%v: %s", inv.Placement, why)
+		}
+	}
+	if n := later.present[all[0].Placement]; n != 8 || len(later.damaged) > 0 || isDamaged(again, all[0].Placement) {
+		t.Errorf("serial %d, %d damaged", n, len(later.damaged))
+	}
+}
+
 // Holdings has the inventories of a bundle, and of those that left it the newer ones.
 func TestHoldingsOfABundle(t *testing.T) {
 	at := apiserver.NewConfigMaps()

@@ -76,6 +76,9 @@ type Store struct {
 	// attempted are the serial numbers of writes that have failed, or whose result is not known yet.
 	attempted Serials
 	bundle    bundle
+	// alone are the serial numbers in damaged ConfigMaps of single inventories, by the name of the first part. Such an inventory
+	// is written into its own ConfigMap, which would otherwise stay damaged.
+	alone map[string]uint64
 	// announced is the announcement on the cluster, as far as it counts; nil if there is none.
 	announced map[api.PlacementKey]encoded
 	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
@@ -108,7 +111,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		chunks[list[i].GetName()] = &list[i]
 	}
 	st.damaged, st.claim, st.announced, st.bundle, st.parts = nil, nil, nil, bundle{}, compact.Map[part]{}
-	st.present, st.attempted = Serials{}, Serials{}
+	st.present, st.attempted, st.alone = Serials{}, Serials{}, map[string]uint64{}
 	owners := []protocol.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)
@@ -132,6 +135,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		}
 		if err != nil {
 			logDamaged(st, first, err)
+			st.alone[first.GetName()] = serialOf(first)
 			owner := st.ownerOf(first.GetAnnotations(), "")
 			if _, ours := first.GetAnnotations()[partsKey]; ours || owner.ID != "" {
 				st.damaged = append(st.damaged, owner)
@@ -214,9 +218,16 @@ func serialIn(chunks map[string]*unstructured.Unstructured, name string) uint64 
 	return 0
 }
 
-// nextSerial returns the serial number of the next write of an inventory: one that no earlier write has, also if that has failed.
+// nextSerial returns the serial number of the next write of an inventory: one that no earlier write has used, including those
+// that failed.
 func nextSerial(st *Store, p api.PlacementKey) uint64 {
-	return max(st.cfg.Serials[p], st.attempted[p]) + 1
+	return max(st.cfg.Serials[p], st.attempted[p], st.alone[nameOf(st.cfg.Fleet, p)]) + 1
+}
+
+// isDamaged reports whether the inventory of a placement has a ConfigMap of its own that is damaged.
+func isDamaged(st *Store, p api.PlacementKey) bool {
+	_, damaged := st.alone[nameOf(st.cfg.Fleet, p)]
+	return damaged
 }
 
 // wrote records the serial number of an inventory that was written.
@@ -300,6 +311,7 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 func Forget(st *Store, p api.PlacementKey) {
 	delete(st.cfg.Serials, p)
 	delete(st.present, p)
+	delete(st.alone, nameOf(st.cfg.Fleet, p))
 }
 
 // SetNamespaces tells the store which namespaces the cluster has; nil if that is not known.

@@ -141,6 +141,7 @@ func (st *Store) Finish(ctx context.Context, w *Write) error {
 	}
 	w.inv.parts, w.inv.written, w.inv.owner = len(w.parts), w.digest, unique.Make(st.membership.owner())
 	wrote(st, w.inv.Placement, w.serial)
+	delete(st.alone, w.parts[0].name)
 	leaveBundle(ctx, st, w.inv.Placement)
 	withdraw(ctx, st, w.inv.Placement)
 	return nil
