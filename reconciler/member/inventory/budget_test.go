@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 
@@ -28,6 +29,13 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 		"kinds":    `{"items":[{}` + kinds.String() + "]}",
 		"items":    `{"items":[{}` + strings.Repeat(",{}", 1<<18) + "]}",
 	}
+	tests["a placement"] = `{"placement":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`
+	named := `{"placement":{"name":"` + strings.Repeat("x", 1<<19) + `"}}`
+	lists := map[string]string{
+		"inventories": "[{}" + strings.Repeat(",{}", connection.MaxKeptItems) + "]",
+		"placements":  "[" + named + strings.Repeat(","+named, connection.MaxKeptText>>19) + "]",
+	}
+	maps.Copy(tests, lists)
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			raw, err := gzipped.Encode(func(w io.Writer) error {
@@ -37,7 +45,11 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := newUnpacking(t.Context()).unpack(raw); !connection.IsExceeded(err) {
+			unpack := func(u *unpacking) (err error) { _, err = u.unpack(raw); return err }
+			if lists[name] != "" {
+				unpack = func(u *unpacking) (err error) { _, err = u.unpackList(raw); return err }
+			}
+			if err := unpack(newUnpacking(t.Context())); !connection.IsExceeded(err) {
 				t.Errorf("%d bytes: %v", len(raw), err)
 			}
 		})

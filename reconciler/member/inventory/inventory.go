@@ -8,6 +8,7 @@ package inventory
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -182,7 +183,7 @@ func (u *unpacking) unpack(raw []byte) (inv *Inventory, err error) {
 	return inv, err
 }
 
-// unpackList decodes the additions of an announcement, as unpack does.
+// unpackList decodes the inventories of an announcement or a bundle, as unpack does.
 func (u *unpacking) unpackList(raw []byte) (list []*Inventory, err error) {
 	err = u.decompress(raw, func(in *json.Decoder, plain *unpackedReader) error {
 		if start, err := in.Token(); err != nil || start != json.Delim('[') {
@@ -191,6 +192,9 @@ func (u *unpacking) unpackList(raw []byte) (list []*Inventory, err error) {
 		for in.More() {
 			inv, err := u.decode(in, plain)
 			if err != nil {
+				return err
+			}
+			if err := u.keep(0); err != nil {
 				return err
 			}
 			list = append(list, inv)
@@ -269,8 +273,33 @@ func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory,
 			return nil, err
 		}
 	}
-	_, err := in.Token()
-	return inv, err
+	if _, err := in.Token(); err != nil {
+		return nil, err
+	}
+	return inv, u.keepText(inv.text())
+}
+
+// keep counts an object or an inventory that is kept, with texts of some bytes.
+func (u *unpacking) keep(text int) error {
+	if u.items--; u.items < 0 {
+		return connection.Exceeded(connection.MaxKeptItems, "objects in its inventories")
+	}
+	u.counted += connection.ItemBytes
+	return cmp.Or(connection.Keep(u.memory, connection.ItemBytes), u.keepText(text))
+}
+
+// keepText counts texts of some bytes that are kept.
+func (u *unpacking) keepText(text int) error {
+	if u.text -= text; u.text < 0 {
+		return connection.Exceeded(connection.MaxKeptText>>20, "MiB of names and hashes in its inventories")
+	}
+	u.counted += text
+	return connection.Keep(u.memory, text)
+}
+
+// text returns the size of the texts that are kept of an inventory besides its items, in bytes.
+func (inv *Inventory) text() int {
+	return len(inv.Placement.Namespace) + len(inv.Placement.Name) + len(inv.Revision.Commit) + len(inv.Revision.Hash) + len(inv.Revision.Labels)
 }
 
 func (u *unpacking) decodeItems(in *json.Decoder, plain *unpackedReader, inv *Inventory) error {
@@ -288,19 +317,11 @@ func (u *unpacking) decodeItems(in *json.Decoder, plain *unpackedReader, inv *In
 			return err
 		}
 		plain.value = largestValue
-		u.items--
-		switch u.text -= it.text(); {
-		case u.items < 0:
-			return connection.Exceeded(connection.MaxKeptItems, "objects in its inventories")
-		case u.text < 0:
-			return connection.Exceeded(connection.MaxKeptText>>20, "MiB of names and hashes in its inventories")
+		if err := u.keep(it.text()); err != nil {
+			return err
 		}
 		if u.kinds[it.GroupVersionKind()] = true; len(u.kinds) > connection.MaxKinds {
 			return connection.Exceeded(connection.MaxKinds, "kinds of objects in its inventories")
-		}
-		u.counted += it.text() + connection.ItemBytes
-		if err := connection.Keep(u.memory, it.text()+connection.ItemBytes); err != nil {
-			return err
 		}
 		list = append(list, it)
 	}
