@@ -34,6 +34,8 @@ type bundle struct {
 	inventories map[api.PlacementKey]*Inventory
 	// digest is that of the ConfigMap as it was last read or written; empty if it is not known.
 	digest string
+	// damaged says that the ConfigMap could not be read. The next inventory that may be bundled then replaces it.
+	damaged bool
 }
 
 const (
@@ -71,7 +73,7 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 	}
 	content := st.bundle.counting()
 	maps.Copy(content, changed)
-	few := len(changed) < minBundled || len(content) > 2*len(changed)
+	few := !st.bundle.damaged && (len(changed) < minBundled || len(content) > 2*len(changed))
 	if !few {
 		err = writeBundle(ctx, st, content)
 	}
@@ -80,9 +82,6 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed[inv.Placement] == nil && !slices.Contains(rest, inv) }), nil
 	case err != nil:
 		return rest, fmt.Errorf("write inventories: %w", err)
-	}
-	for p := range changed {
-		withdraw(ctx, st, p)
 	}
 	return rest, nil
 }
@@ -109,6 +108,7 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 	list := slices.SortedFunc(maps.Values(content), func(a, b *Inventory) int { return a.Placement.Compare(b.Placement) })
 	texts, digests, serials := make([]json.RawMessage, len(list)), make([]string, len(list)), make([]uint64, len(list))
 	for i, inv := range list {
+		st.Adopt(inv)
 		if serials[i] = st.present[inv.Placement]; inv.parts == 0 {
 			serials[i] = nextSerial(st, inv.Placement)
 		}
@@ -145,6 +145,7 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 		if inv.parts == 0 {
 			inv.written, inv.owner = digests[i], unique.Make(st.membership.owner())
 			wrote(st, inv.Placement, serials[i])
+			withdraw(ctx, st, inv.Placement)
 		}
 	}
 	return nil
@@ -183,7 +184,11 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 		return nil, fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
 	case err != nil:
 		logDamaged(st, o, err)
-		st.damaged = append(st.damaged, st.ownerOf(o.GetAnnotations(), ""))
+		st.bundle.damaged = true
+		owner := st.ownerOf(o.GetAnnotations(), "")
+		if o.GetAnnotations()[digestKey] != "" || owner.ID != "" {
+			st.damaged = append(st.damaged, owner)
+		}
 		return nil, nil
 	}
 	st.bundle.digest = o.GetAnnotations()[digestKey]

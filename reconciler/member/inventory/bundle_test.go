@@ -147,7 +147,7 @@ func TestEarlierBundleIsNoticed(t *testing.T) {
 	}
 }
 
-// A damaged bundle harms no other inventory. It stays until several inventories are written anew.
+// A damaged bundle harms no other inventory. The next inventory that may be bundled replaces it.
 func TestDamagedBundle(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	st, id := storeAt(t, at), bundleID("prod")
@@ -167,9 +167,11 @@ func TestDamagedBundle(t *testing.T) {
 	if got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL}); err != nil || len(got) != 2 || got[1].Damaged == "" {
 		t.Errorf("holdings: %+v, %v", got, err)
 	}
-	saveTogether(t, again, several("a", "b", "c")...)
-	if got := load(t, storeAt(t, at)); len(got) != 4 {
-		t.Errorf("%d inventories", len(got))
+	saveTogether(t, again, several("a")...)
+	last := storeAt(t, at)
+	last.cfg.Serials = maps.Clone(st.cfg.Serials)
+	if got := load(t, last); len(got) != 2 || len(last.damaged) > 0 || len(last.SetBack()) != 2 {
+		t.Errorf("%d inventories, %d damaged, set back: %v", len(got), len(last.damaged), last.SetBack())
 	}
 }
 
@@ -196,6 +198,41 @@ func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
 	}
 	if n := later.present[all[0].Placement]; n != 8 || len(later.damaged) > 0 || isDamaged(again, all[0].Placement) {
 		t.Errorf("serial %d, %d damaged", n, len(later.damaged))
+	}
+}
+
+// After a write of the bundle whose response was lost, one that exists is not taken for set back, and one that is missing is.
+func TestBundleWithUnknownDigestIsNotSetBack(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st := storeAt(t, at)
+	saveTogether(t, st, several("a", "b", "c")...)
+	st.bundle.digest = ""
+	if back, err := SetBackSince(t.Context(), st); back || err != nil {
+		t.Errorf("set back: %t, %v", back, err)
+	}
+	delete(at.Stored, bundleID("prod").Name)
+	if back, err := SetBackSince(t.Context(), st); !back || err != nil {
+		t.Errorf("deleted, set back: %t, %v", back, err)
+	}
+}
+
+// An inventory that is written with the bundle because of others is adopted like one that is saved, and leaves the announcement.
+func TestRewrittenBundleAdoptsAndAnnouncesNothing(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	theirs := storeFor(t, another, at)
+	saveTogether(t, theirs, several("a", "b", "c")...)
+	st := storeFor(t, here, at)
+	st.membership.Adopted = []protocol.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
+	got := load(t, st)
+	b := got[api.PlacementKey{Name: "b"}]
+	if !Announce(t.Context(), st, []Inventory{addition(b.Placement, "new")}) {
+		t.Fatal("not announced")
+	}
+	if err := RemoveBundled(t.Context(), st, got[api.PlacementKey{Name: "a"}]); err != nil {
+		t.Fatal(err)
+	}
+	if !b.Adopted || len(st.announced) > 0 || at.Stored[announcementID("prod").Name] != nil {
+		t.Errorf("adopted: %t, announced: %d", b.Adopted, len(st.announced))
 	}
 }
 

@@ -84,17 +84,26 @@ func TestOwnersOfDamagedInventories(t *testing.T) {
 	tests := map[string]struct {
 		annotations string
 		foreign     bool
+		bundle      bool
 	}{
-		"the label alone":  {`{}`, false},
-		"without a fleet":  {`{"` + partsKey + `":"1"}`, true},
-		"of another fleet": {`{"` + api.FleetIDAnnotation + `":"theirs"}`, true},
-		"of this fleet":    {`{"` + api.FleetIDAnnotation + `":"ours"}`, false},
+		"the label alone":           {`{}`, false, false},
+		"without a fleet":           {`{"` + partsKey + `":"1"}`, true, false},
+		"of another fleet":          {`{"` + api.FleetIDAnnotation + `":"theirs"}`, true, false},
+		"of this fleet":             {`{"` + api.FleetIDAnnotation + `":"ours"}`, false, false},
+		"a bundle, the label alone": {`{}`, false, true},
+		"a bundle, without a fleet": {`{"` + digestKey + `":"1"}`, true, true},
+		"a bundle of another fleet": {`{"` + api.FleetIDAnnotation + `":"theirs"}`, true, true},
+		"a bundle of this fleet":    {`{"` + api.FleetIDAnnotation + `":"ours"}`, false, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			at := apiserver.NewConfigMaps()
-			at.Stored["copied"] = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"copied","namespace":"` + api.Namespace +
-				`","labels":{"` + api.ManagedByLabel + `":"prod","` + label + `":"0"},"annotations":` + test.annotations + `}}`)
+			name, part := "copied", "0"
+			if test.bundle {
+				name, part = bundleID("prod").Name, bundlePart
+			}
+			at.Stored[name] = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"` + api.Namespace +
+				`","labels":{"` + api.ManagedByLabel + `":"prod","` + label + `":"` + part + `"},"annotations":` + test.annotations + `}}`)
 			s := storeFor(t, here, at)
 			if all := load(t, s); len(all) > 0 || s.HeldByOther() != test.foreign {
 				t.Errorf("inventories: %d, foreign: %t, want %t", len(all), s.HeldByOther(), test.foreign)

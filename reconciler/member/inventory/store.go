@@ -200,7 +200,7 @@ func SetBackSince(ctx context.Context, st *Store) (bool, error) {
 			return true, nil
 		}
 	}
-	return digest != st.bundle.digest && len(st.bundle.counting()) > 0, nil
+	return len(st.bundle.counting()) > 0 && (digest == "" || st.bundle.digest != "" && digest != st.bundle.digest), nil
 }
 
 // serialOf returns the serial number in the first part of an inventory; zero if that is of an older
