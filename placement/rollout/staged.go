@@ -37,6 +37,11 @@ type RunProgress struct {
 func (in *Input) stages() Plan {
 	run := in.Run.Clone()
 	p := Plan{Settled: true, Stops: in.stops(), Run: &run, Progress: &RunProgress{}}
+	for i := range in.Targets {
+		if b := &in.Targets[i]; b.keepsPlace(in) {
+			p.wake(b.BlockedSince.Add(in.RepairAfter))
+		}
+	}
 	if in.Run.Unknown != "" {
 		in.keepRun(&p)
 		return p
@@ -59,18 +64,7 @@ func (in *Input) stages() Plan {
 			open = !w.step(s)
 		}
 	}
-	// While there are selected clusters and none of them has the content, nothing is removed from the others. If there are none, nothing
-	// is waited for: the tasks of a stage whose clusters have left may never be done.
-	selected, updated := 0, 0
-	for i := range in.Targets {
-		if b := &in.Targets[i]; b.selected() && (run.Has(b.Cluster) || !run.IgnoresUnmatched()) {
-			selected++
-			if b.has() {
-				updated++
-			}
-		}
-	}
-	deleting := selected == 0 || !open && updated > 0
+	deleting := w.mayDelete(open)
 	for i := range in.Targets {
 		if b := &in.Targets[i]; !b.Removing {
 			w.decide(b, deleting)
@@ -82,6 +76,24 @@ func (in *Input) stages() Plan {
 	}
 	in.writeMessages(&p)
 	return p
+}
+
+// mayDelete reports whether the content may be removed from the clusters that are not selected any more: after the last stage, and not while no
+// cluster that the run updates has its content. If no cluster is selected, nothing is waited for: the tasks of a stage whose clusters have left may
+// never be done.
+func (w *stageWalk) mayDelete(open bool) bool {
+	anySelected, awaited, updated := false, false, false
+	for i := range w.in.Targets {
+		b := &w.in.Targets[i]
+		if !b.selected() {
+			continue
+		}
+		anySelected = true
+		if w.run.Has(b.Cluster) || !w.run.IgnoresUnmatched() {
+			awaited, updated = true, updated || b.has()
+		}
+	}
+	return !anySelected || !open && (updated || !awaited)
 }
 
 // keepRun keeps everything as it is, since the content of the run is not known.
@@ -143,7 +155,7 @@ type stageWalk struct {
 	current string
 	// left is what is left of the budget for removals after the run has ended; nil before that.
 	left *allowance
-	// lost are how many clusters of the stages so far are not waited for since they are unreachable.
+	// lost counts the unreachable clusters, in the stages so far, that the run does not wait for.
 	lost int
 	// failed are on how many clusters of these stages the update has failed.
 	failed int
@@ -184,8 +196,8 @@ func (w *stageWalk) updateAll(s *placement.RunStage) {
 	}
 }
 
-// isLost reports whether a cluster does not have the content of the run, and cannot get it since it is unreachable. One that was lost a moment ago
-// is waited for.
+// isLost reports whether a cluster is unreachable and does not have the content of the run. A cluster that was lost less than RepairAfter ago,
+// during its update, is not.
 func (w *stageWalk) isLost(b *Target) bool {
 	return b.Unreachable && !(b.has() && w.in.updated(b)) && !b.keepsPlace(w.in)
 }
@@ -256,8 +268,8 @@ func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) b
 }
 
 // update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
-// all of them have been available with the content of the run, apart from unreachable and failed ones that need not be waited for. More failed updates keep
-// the others from being started.
+// all of them have been available with the content of the run, apart from unreachable and failed ones that need not be waited for. It waits until one of
+// them answers if all are unreachable. More failed updates keep the others from being started.
 func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	updating, limit, failed := 0, s.Concurrency(len(members)), []string(nil)
 	lost := 0
@@ -285,6 +297,11 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 			updating++
 		}
 	}
+	noneAnswers := lost > 0 && lost == len(members)
+	if noneAnswers {
+		progress.NotAwaited = nil
+		w.current += ", which waits for one of its clusters to answer"
+	}
 	stuck := ""
 	switch {
 	case len(failed) > maxFailed:
@@ -311,7 +328,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 		}
 	}
 	w.lost, w.failed = w.lost+lost, w.failed+len(s.Failed)
-	return updating+len(pending) == 0
+	return updating+len(pending) == 0 && !noneAnswers
 }
 
 // selected reports whether the placement is to be on the cluster.

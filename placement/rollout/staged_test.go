@@ -387,7 +387,8 @@ func TestUnreachableClustersOfAStage(t *testing.T) {
 		"a share of the run":             {"", "50%", []string{"b", "d"}, "one two run"},
 		"both limits, the stage decides": {"0", "2", []string{"b"}, ""},
 		"both limits, the run decides":   {"1", "1", []string{"b", "d"}, "one"},
-		"everything is unreachable":      {"100%", "", []string{"a", "b", "c", "d"}, "one two run"},
+		"a stage is unreachable":         {"100%", "", []string{"c", "d"}, "one"},
+		"everything is unreachable":      {"100%", "", []string{"a", "b", "c", "d"}, ""},
 	} {
 		f := newStagedFleet(stage("one", "a", "b"), stage("two", "c", "d"))
 		f.run.UnreachablePerStage, f.run.UnreachablePerRun = test.perStage, test.perRun
@@ -434,18 +435,51 @@ func TestUnreachableClustersOfAStage(t *testing.T) {
 	}
 }
 
-// A cluster that is lost during its update is waited for a moment, and one that was updated before counts as updated.
+// A cluster that is lost during its update is waited for a moment, and the plan asks for another turn when that has passed.
 func TestALostClusterIsNotWaitedForAfterAMoment(t *testing.T) {
-	f := newStagedFleet(placement.RunStage{StageConfig: api.StageConfig{Name: "one"}, Clusters: []string{"a"}})
+	f := newStagedFleet(placement.RunStage{StageConfig: api.StageConfig{Name: "one"}, Clusters: []string{"a", "b"}})
 	f.run.UnreachablePerStage, f.repairAfter = "1", 30*time.Second
 	f.next()
-	b := f.bindings["a"]
+	f.report("a", Available)
+	f.next()
+	b := f.bindings["b"]
 	b.Unreachable, b.Risked, b.BlockedSince = true, true, f.now
-	if f.next(); !f.run.Stages[0].Finished.IsZero() {
-		t.Error("the stage is finished at once")
+	if p := f.next(); !p.Run.Stages[0].Finished.IsZero() || !p.Wake.Equal(b.BlockedSince.Add(30*time.Second)) {
+		t.Errorf("finished at %v, next turn at %v", p.Run.Stages[0].Finished, p.Wake)
 	}
-	f.now = f.now.Add(30 * time.Second)
+	f.now = b.BlockedSince.Add(30 * time.Second)
 	if f.next(); f.run.Stages[0].Finished.IsZero() {
 		t.Error("the stage is not finished")
+	}
+}
+
+// A stage of which all clusters are unreachable says what it waits for.
+func TestAStageWaitsUntilAClusterAnswers(t *testing.T) {
+	f := newStagedFleet(stageOf("canary", 1, "", "a"), stageOf("prod", 1, "", "b"))
+	f.run.UnreachablePerRun = "1"
+	f.bindings["a"].Unreachable = true
+	p := f.next()
+	i := slices.IndexFunc(p.Waiting, func(w Waiting) bool { return w.Cluster == "b" })
+	if want := "run r: stage prod waits for stage canary, which waits for one of its clusters to answer"; i < 0 || p.Waiting[i].Message != want {
+		t.Errorf("%+v", p.Waiting)
+	}
+	if len(p.Progress.NotAwaited) > 0 {
+		t.Errorf("%v are not waited for", p.Progress.NotAwaited)
+	}
+}
+
+// With unmatched: ignore, a placement that moves to a cluster in no stage is removed from the other one after the last stage, not before its approval.
+func TestStagedRunRemovesAfterTheLastStageFromClustersThatItReplaces(t *testing.T) {
+	f := newStagedFleet(stageOf("prod", 1, "a", "a"))
+	f.run.Unmatched = api.UnmatchedIgnore
+	f.join("b")
+	f.next()
+	f.bindings["a"].Unscheduled = true
+	if p := f.next(); len(p.Remove) > 0 {
+		t.Errorf("removed from %v before the approval", p.Remove)
+	}
+	f.approved = []string{api.ApprovalName("r", "prod", false)}
+	if p := f.next(); !slices.Equal(p.Remove, []string{"a"}) {
+		t.Errorf("removed from %v, want a; waits: %v", p.Remove, p.Waiting)
 	}
 }
