@@ -21,11 +21,19 @@ type part struct {
 // parse splits a text into its parts. $$ stands for a dollar sign, so that $${name} is the text ${name}.
 func parse(text string) ([]part, error) {
 	p := parser{rest: text}
-	parts, err := p.parts(false)
-	return parts, err
+	return p.parts(false)
 }
 
-type parser struct{ rest string }
+// mostNested limits the defaults within each other, for each of which the stack grows.
+const mostNested = 20
+
+var errNested = fmt.Errorf("defaults are nested deeper than %d levels; write fewer", mostNested)
+
+type parser struct {
+	rest string
+	// nested are the defaults around the rest.
+	nested int
+}
 
 // parts reads parts until the end or, in the default of a variable, until the bracket that closes the variable.
 func (p *parser) parts(within bool) (parts []part, err error) {
@@ -42,7 +50,7 @@ func (p *parser) parts(within bool) (parts []part, err error) {
 			p.rest = p.rest[1:]
 			flush()
 			return parts, nil
-		case strings.HasPrefix(p.rest, "$$"):
+		case !within && strings.HasPrefix(p.rest, "$$"): // which Flux leaves in a default
 			literal.WriteByte('$')
 			p.rest = p.rest[2:]
 		case strings.HasPrefix(p.rest, "${"):
@@ -81,8 +89,13 @@ func (p *parser) variable() (v part, err error) {
 	}
 	for _, operator := range []string{":-", ":=", "="} {
 		if after, is := strings.CutPrefix(rest, operator); is {
+			if p.nested == mostNested {
+				return v, errNested
+			}
 			p.rest, v.hasFallback = after, true
+			p.nested++
 			v.fallback, err = p.parts(true)
+			p.nested--
 			return v, err
 		}
 	}
@@ -91,7 +104,7 @@ func (p *parser) variable() (v part, err error) {
 		return v, errUnclosed
 	}
 	if function != "" {
-		if v.change = changeOf(function); v.change == nil {
+		if v.change = changeOf(function); v.change == nil || strings.Contains(function, "${") { // Flux replaces variables there as well
 			return v, p.unknown(p.rest)
 		}
 	}

@@ -1,8 +1,9 @@
 // Package postbuild replaces variables such as ${domain:=example.com} in built objects, as Flux does for spec.postBuild of a
 // Kustomization.
 //
-// Flux replaces them in the YAML text of an object; here they are replaced in its texts and keys one by one, so that a value never adds
-// fields, and a field that must be a text stays one. No value is looked through for variables again.
+// Flux replaces them in the YAML text of an object; here they are replaced in its texts and keys one by one, so that a plain
+// value never adds fields: one that is written as a flow list or mapping of YAML replaces the field as a whole. A field that must be a text
+// stays one. No value is looked through for variables again.
 package postbuild
 
 import (
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	node "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
@@ -138,6 +140,9 @@ type replacement struct {
 }
 
 func (r *replacement) value(v any, at []string) any {
+	if r.room < 0 { // nothing of the object is used
+		return v
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -160,16 +165,16 @@ func (r *replacement) value(v any, at []string) any {
 		if text == v || r.texts[Key(at)] {
 			return text
 		}
-		return typed(v, text)
+		return r.typed(v, text)
 	}
 	return v
 }
 
 // typed returns a text in which variables have been replaced as Flux has it, which writes what was there as YAML and reads the result:
 // ${replicas} may become a number, and ${quote}${id}${quote} with a quotation mark as quote is a text.
-func typed(before, text string) any {
+func (r *replacement) typed(before, text string) any {
 	written, err := yaml.Marshal(before)
-	if err != nil || strings.ContainsAny(string(written[:1]), `'"|>`) {
+	if err != nil || strings.ContainsAny(string(written[:1]), `'"|>`) || !r.isValue(text) {
 		return text
 	}
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -196,6 +201,37 @@ func typed(before, text string) any {
 		}
 	}
 	return value
+}
+
+// mostDepth limits the lists and mappings within each other in a value. nodeBytes is about what each of their items takes in memory.
+const (
+	mostDepth = 50
+	nodeBytes = 64
+)
+
+// isValue reports whether a text may be read as YAML: it is a scalar, or a list or mapping in brackets. One with anchors is not, since a
+// few bytes with aliases can take all memory.
+func (r *replacement) isValue(text string) bool {
+	var doc node.Node
+	if node.Unmarshal([]byte(text), &doc) != nil || len(doc.Content) != 1 {
+		return false
+	}
+	root := doc.Content[0]
+	if root.Kind != node.ScalarNode && root.Style&node.FlowStyle == 0 {
+		return false
+	}
+	nodes := 0
+	var isPlain func(n *node.Node, depth int) bool
+	isPlain = func(n *node.Node, depth int) bool {
+		nodes++
+		return n.Anchor == "" && n.Kind != node.AliasNode && depth <= mostDepth &&
+			!slices.ContainsFunc(n.Content, func(item *node.Node) bool { return !isPlain(item, depth+1) })
+	}
+	if !isPlain(root, 0) {
+		return false
+	}
+	r.room -= nodeBytes * (nodes - 1)
+	return true
 }
 
 func (r *replacement) text(text string, at []string) string {

@@ -11,7 +11,7 @@ import (
 
 var values = map[string]string{
 	"domain": "example.com", "replicas": "3", "on": "true", "id": "0042", "quote": `"`, "list": `["10.0.0.1", 5]`, "map": "{a: 1}", "empty": "",
-	"text": "${domain} $$x", "path": "/data/bozo/ideas", "lines": "a\nb: c", "colon": "a: b", "half": "1.5", "whole": "2.0", "none": "null", "star": "*.example.com",
+	"text": "${domain} $$x", "path": "/data/bozo/ideas", "lines": "a\nb: c", "bomb": "{a: &a [1, 1], b: [*a, *a]}", "anchor": "&a [1]", "block": "- &a 1\n- *a", "spaces": "[ {a: b} ] # c", "colon": "a: b", "half": "1.5", "whole": "2.0", "none": "null", "star": "*.example.com",
 }
 
 func TestReplace(t *testing.T) {
@@ -26,6 +26,10 @@ func TestReplace(t *testing.T) {
 		"a: ${star}":                           `{"a":"*.example.com"}`,
 		"a: ${list}":                           `{"a":["10.0.0.1",5]}`,
 		"a: ${map}":                            `{"a":{"a":1}}`,
+		"a: ${spaces}":                         `{"a":[{"a":"b"}]}`,
+		"a: ${bomb}":                           `{"a":"{a: \u0026a [1, 1], b: [*a, *a]}"}`,
+		"a: ${anchor}":                         `{"a":"\u0026a [1]"}`,
+		"a: ${block}":                          `{"a":"- \u0026a 1\n- *a"}`,
 		"a: ${colon}":                          `{"a":"a: b"}`,
 		"a: ${lines}":                          `{"a":"a\nb: c"}`,
 		"a: 'x: ${replicas}'":                  `{"a":"x: 3"}`,
@@ -38,6 +42,8 @@ func TestReplace(t *testing.T) {
 		"a: ${empty:=x}":                       `{"a":"x"}`,
 		"a: ${empty}":                          `{"a":""}`,
 		"a: ${other:=}":                        `{"a":""}`,
+		"a: ${other:=a$$b$${domain}}":          `{"a":"a$$b$example.com"}`,
+		"a: ${domain/example/${id}}":           "a: ${domain/example/${id} is not known; write ${NAME}, ${NAME:=DEFAULT}, ${NAME:POSITION:LENGTH}, ${NAME/OLD/NEW} or ${NAME^^}, or $${domain/example/${id} for the text",
 		"a: ${domain:=x}":                      `{"a":"example.com"}`,
 		"a: ${other:=a-${domain}-${more:-b}}c": `{"a":"a-example.com-bc"}`,
 		"a: $${domain} $domain $$(x)":          `{"a":"${domain} $domain $(x)"}`,
@@ -111,9 +117,32 @@ func TestNames(t *testing.T) {
 }
 
 func TestGrowthIsBounded(t *testing.T) {
-	_, errs := Replace(map[string]any{"a": strings.Repeat("${x}", 20_000)}, map[string]string{"x": strings.Repeat("x", 64<<10)}, nil)
-	if len(errs) != 1 || !strings.Contains(errs[0].Err.Error(), "larger by more than 1024 KiB") {
-		t.Error(errs)
+	for name, test := range map[string]struct {
+		text, value string
+		large       bool
+	}{
+		"long values":                {strings.Repeat("${x}", 20_000), strings.Repeat("x", 64<<10), true},
+		"a list of many short items": {"${x}", "[" + strings.Repeat("1,", 30_000) + "1]", true},
+		"a list of some":             {"${x}", "[" + strings.Repeat("1,", 3_000) + "1]", false},
+	} {
+		_, errs := Replace(map[string]any{"a": test.text}, map[string]string{"x": test.value}, nil)
+		if large := len(errs) == 1 && strings.Contains(errs[0].Err.Error(), "larger by more than 1024 KiB"); large != test.large {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
+	if out, errs := Replace(map[string]any{"a": "${x}"}, map[string]string{"x": deep}, nil); errs != nil || out["a"] != deep {
+		t.Errorf("a list of lists is %v %v", out, errs)
+	}
+}
+
+// The stack does not grow with the defaults within each other.
+func TestNestedDefaults(t *testing.T) {
+	for n, want := range map[int]string{20: "<nil>", 21: "defaults are nested deeper than 20 levels; write fewer", 100_000: "defaults are nested deeper than 20 levels; write fewer"} {
+		_, err := parse(strings.Repeat("${a:=", n) + strings.Repeat("}", n) + strings.Repeat("${a:=}", 30))
+		if fmt.Sprint(err) != want {
+			t.Errorf("%d: %v", n, err)
+		}
 	}
 }
 
