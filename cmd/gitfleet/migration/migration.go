@@ -50,7 +50,8 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 			continue
 		}
 		if u := p.finder.units[o.ID.Name]; u != nil && u.parts != nil && o.ID.Kind == overlayKind {
-			p.leaveOut(u, o.Overlay, s)
+			p.leaveOutNested(u, o.Overlay, s)
+			p.leaveOutFailed(u, o.Overlay, s)
 			continue
 		}
 		for _, c := range s.Clusters {
@@ -59,7 +60,7 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 			}
 		}
 	}
-	if len(p.finder.apart) == 0 && p.finder.leftOut == 0 {
+	if len(p.finder.apart) == 0 && !p.finder.changed {
 		return p, false, nil
 	}
 	apart, err := p.finder.propose()
@@ -112,9 +113,9 @@ type finder struct {
 	left       []string
 	// charts has the clusters that get a chart, by the name of the chart and its spec as YAML.
 	charts map[string]map[string]map[string]bool
-	// apart are what has placements of its own, and leftOut counts the directories that overlays with wildcards leave out.
+	// apart are what has placements of its own, and changed says that something was found that an earlier proposal does not have.
 	apart   map[envelope]bool
-	leftOut int
+	changed bool
 	// bases are the directories that kustomizations refer to, by their own.
 	bases map[string][]string
 	// changes are fields of kustomizations that change what a directory builds, by unit and cluster, and added the files with them.

@@ -2,12 +2,12 @@ package migration
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
@@ -45,13 +45,10 @@ func (f *wildcards) add(all []site) {
 	}
 	slices.SortStableFunc(groups, func(x, y *wildGroup) int { return y.size() - x.size() })
 	got := map[string]map[string]bool{}
-	u := f.unit("apps")
-	u.dirs, u.inReserved = map[string]string{}, f.reservedNamespaces()
-	for _, g := range groups {
-		paths := f.textsOf(g.paths)
-		u.parts = append(u.parts, paths)
-		for c := range f.clusters {
-			for _, dir := range f.chosen(paths, c) {
+	for _, u := range f.split(groups) {
+		f.leaveOutRepeated(u, got)
+		for c, dirs := range f.builtBy(u) {
+			for _, dir := range dirs {
 				u.dirs[c] = dir // any of them
 				if got[c] == nil {
 					got[c] = map[string]bool{}
@@ -59,16 +56,48 @@ func (f *wildcards) add(all []site) {
 				got[c][dir] = true
 			}
 		}
-		u.except = append(u.except, f.exceptions(paths)...)
-	}
-	slices.Sort(u.except)
-	u.except = slices.Compact(u.except)
-	for c := range got {
-		for _, dir := range u.except {
-			delete(got[c], dir)
-		}
 	}
 	f.leaveDifferences(got)
+}
+
+// split makes the parts of overlays of groups, with as many parts and exceptions in each overlay as it may have.
+func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
+	var u *unit
+	for _, g := range groups {
+		paths := f.textsOf(g.paths)
+		except := f.exceptions(paths)
+		var all []string
+		if u != nil {
+			all = outermost(slices.Concat(u.except, except))
+		}
+		if u == nil || len(u.parts) == mostPaths || len(all) > mostExceptions {
+			name := "apps"
+			if len(units) > 0 {
+				name = fmt.Sprintf("apps-%d", len(units)+1)
+			}
+			u, all = f.unit(name), except
+			u.inReserved = f.reservedNamespaces()
+			units = append(units, u)
+		}
+		u.parts, u.except = append(u.parts, paths), all[:min(len(all), mostExceptions)]
+	}
+	return units
+}
+
+// builtBy returns the directories that an overlay builds, by cluster.
+func (f *wildcards) builtBy(u *unit) map[string][]string {
+	all := map[string][]string{}
+	without := setOf(u.except)
+	for c := range f.clusters {
+		for _, paths := range u.parts {
+			for _, dir := range f.chosen(paths, c) {
+				if !isIn(without, dir) {
+					all[c] = append(all[c], dir)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // wildPaths returns the paths for the sites, those for single clusters first.
@@ -222,26 +251,6 @@ func (f *wildcards) buildable() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// exceptions are the directories that paths mean and that no cluster is meant to get, if nothing below them is.
-func (f *wildcards) exceptions(paths []string) []string {
-	needed, except := map[string]bool{}, map[string]bool{}
-	for _, dirs := range f.wanted {
-		for dir := range dirs {
-			for ; dir != "."; dir = path.Dir(dir) {
-				needed[dir] = true
-			}
-		}
-	}
-	for c := range f.clusters {
-		for _, dir := range f.chosen(paths, c) {
-			if !needed[dir] {
-				except[dir] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(except))
-}
-
 // leaveDifferences says what clusters are meant to get and do not get, and the other way around.
 func (f *wildcards) leaveDifferences(got map[string]map[string]bool) {
 	missing, more := map[string][]string{}, map[string][]string{}
@@ -273,59 +282,4 @@ func (f *wildcards) reservedNamespaces() []string {
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return !api.ReservedNamespace(name) || name == api.Namespace })
-}
-
-// leaveOut leaves directories that cannot be built out of an overlay with wildcards, since a cluster would get nothing of it. What
-// is not locked yet may be built later.
-func (p *Proposal) leaveOut(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
-	f := p.finder
-	p.leaveOutNested(u, o, s)
-	unlocked := 0
-	for _, b := range s.Bases {
-		if b.Commit == "" || b.Missing {
-			unlocked++
-		}
-	}
-	for _, c := range s.Charts {
-		if c.Digest == "" || c.Missing {
-			unlocked++
-		}
-	}
-	if unlocked > 0 {
-		f.leave("%d remote bases and charts that are not locked: run gitfleet lock, and this command again, which leaves out directories that cannot be built for other reasons", unlocked)
-		return
-	}
-	for _, c := range s.Clusters {
-		keys, _ := overlay.BuildsFor(o, overlay.Cluster{Name: c.Name, Labels: c.Labels})
-		for _, key := range keys {
-			if b := o.Builds[key]; b != nil && b.Err != "" && !slices.Contains(u.except, key) {
-				u.except = append(u.except, key)
-				f.leftOut++
-				f.leave("%s: it cannot be built (%s); when it can, remove it from spec.except of ClusterOverlay %s", key, b.Err, u.name)
-			}
-		}
-	}
-	slices.Sort(u.except)
-}
-
-// leaveOutNested leaves a directory out that has objects of one above it which the same cluster gets: it is a part of that one.
-func (p *Proposal) leaveOutNested(u *unit, o *api.BuiltOverlay, s *hub.Snapshot) {
-	for _, c := range s.Clusters {
-		keys, _ := overlay.BuildsFor(o, overlay.Cluster{Name: c.Name, Labels: c.Labels}) // sorted, so that those above come first
-		for i, key := range keys {
-			above := slices.IndexFunc(keys[:i], func(other string) bool { return within(other, key) && shareObjects(o.Builds[other], o.Builds[key]) })
-			if above >= 0 && !slices.Contains(u.except, key) {
-				u.except = append(u.except, key)
-				p.finder.leftOut++
-				p.finder.leave("%s: it has objects of %s, which is built for the same clusters", key, keys[above])
-			}
-		}
-	}
-	slices.Sort(u.except)
-}
-
-func shareObjects(a, b *api.OverlayBuild) bool {
-	return slices.ContainsFunc(a.Objects, func(o *api.Object) bool {
-		return slices.ContainsFunc(b.Objects, func(other *api.Object) bool { return o.ID == other.ID })
-	})
 }
