@@ -119,9 +119,9 @@ func entryAt(r *Repo, st *objects.Store, root plumbing.Hash, p string) (e object
 // A FilePart is a named part of a file, such as one of its documents.
 type FilePart struct{ Path, Name string }
 
-// Since returns, for each part of a file of a commit, the commit since which it is what it is. read returns the parts of the content of a file, by name,
-// as texts that are not empty. Only first parents count, so that what came with a merge is there since the merge. A part that is older than the newest
-// maxLastChangeCommits commits, or that does not exist, is left out.
+// Since returns the commits in which parts of files last changed, as seen from head. read splits the content of a file into named parts,
+// none of which is empty. Only first parents are followed, so what came with a merge dates from the merge. Parts that do not exist, or
+// that are older than the newest maxLastChangeCommits commits, are left out.
 func (r *Repo) Since(ctx context.Context, head string, parts []FilePart, read func(path string, content []byte) map[string]string) (map[FilePart]Commit, error) {
 	h, err := objects.ParseHash(head)
 	if err != nil {

@@ -213,14 +213,14 @@ func (r *Run) IgnoresUnmatched() bool { return r.Unmatched == api.UnmatchedIgnor
 // Continues reports whether failed updates keep neither other clusters from being updated nor later stages.
 func (r *Run) Continues() bool { return r.OnFailure == api.OnFailureContinue }
 
-// MaxUnreachable is how many clusters of a stage are not waited for while they are unreachable, if in the stages before it some are not waited for
-// already. inStage and inRun are how many clusters there are.
+// MaxUnreachable returns how many unreachable clusters of a stage the run does not wait for. inStage and inRun are the numbers of clusters
+// of the stage and of the run; already is how many the earlier stages did not wait for.
 func (r *Run) MaxUnreachable(inStage, inRun, already int) int {
 	return maxClusters(r.UnreachablePerStage, r.UnreachablePerRun, inStage, inRun, already)
 }
 
-// MaxFailed is on how many clusters of a stage the update may fail while the run goes on, if it has failed on some of the stages before it already.
-// inStage and inRun are how many clusters there are.
+// MaxFailed returns on how many clusters of a stage the update may fail while the run goes on. inStage and inRun are the numbers of
+// clusters of the stage and of the run; already is on how many clusters of earlier stages it has failed.
 func (r *Run) MaxFailed(inStage, inRun, already int) int {
 	if r.Continues() {
 		return inStage

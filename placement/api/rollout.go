@@ -134,7 +134,7 @@ type JobGate struct {
 	Clusters int `json:"clusters,omitempty"`
 	// Timeout is how long the Job may run on a cluster, such as 10m; 30m by default.
 	Timeout string `json:"timeout,omitempty"`
-	// Interval is the time between two looks at the Job, such as 1m; 10s by default.
+	// Interval is how often the Job is checked, such as 1m; 10s by default.
 	Interval string `json:"interval,omitempty"`
 	// ToleratedFailures is how many Jobs may fail before the gate fails; 0 by default. Each is run again on its cluster.
 	ToleratedFailures int `json:"toleratedFailures,omitempty"`

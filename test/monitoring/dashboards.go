@@ -76,7 +76,7 @@ var dashboards = []dashboard{
 			{"Staged update run", []panel{
 				{"Run, stage and state", stat, "none", "The run that is in force or, if none is, the newest. Explained by: gitfleet describe $placement", one(`gitfleet_rollout_update_run_info{placement="$placement"} or on (placement) label_replace(gitfleet_rollout_stopped{placement="$placement"} * 0, "run", "none", "", "")`, "{{run}} {{stage}} {{reason}}")},
 				{"Waits for an approval", stat, "s", "Approve it with: gitfleet approve $placement --stage STAGE", one(`(time() - gitfleet_rollout_approval_requested_timestamp_seconds{placement="$placement"}) or on (placement) gitfleet_rollout_stopped{placement="$placement"} * 0`, "{{stage}}")},
-				{"Gates", stat, "none", "Those of the stage whose turn it is, once its clusters are updated. Explained by: gitfleet describe $placement", one(`gitfleet_rollout_gate_info{placement="$placement"} or on (placement) label_replace(gitfleet_rollout_stopped{placement="$placement"} * 0, "gate", "none", "", "")`, "{{stage}} {{gate}} {{state}}")},
+				{"Gates", stat, "none", "Gates of the current stage, once its clusters are updated. Explained by: gitfleet describe $placement", one(`gitfleet_rollout_gate_info{placement="$placement"} or on (placement) label_replace(gitfleet_rollout_stopped{placement="$placement"} * 0, "gate", "none", "", "")`, "{{stage}} {{gate}} {{state}}")},
 				{"Past maxAge of a window", stat, "none", "Clusters for which new content has waited for a window longer than its maxAge. Explained by: gitfleet describe $placement", one(`gitfleet_placement_overdue_clusters{placement="$placement"} or on (placement) gitfleet_rollout_stopped{placement="$placement"} * 0`, "clusters")},
 			}},
 			{"Over time", []panel{
