@@ -130,7 +130,8 @@ func TestPostBuildReplacesVariables(t *testing.T) {
 func TestPostBuildProblems(t *testing.T) {
 	for name, test := range map[string]struct{ file, old, new, want string }{
 		"no value":                         {"fleet/fleet.yaml", "REPLICAS: \"2\"", "OTHER: \"2\"", "apps/web/web.yaml:2: spec.replicas: variable REPLICAS has no value; set it in spec.postBuild of ClusterOverlay.gitfleet.dev/web or in a ClusterVars that it names, or write a default such as ${REPLICAS:=TEXT}, for tokyo (built by apps/web/kustomization.yaml)"},
-		"a label that no cluster has":      {"fleet/fleet.yaml", "${vars.DOMAIN}", "${cluster.labels.env}", "cluster paris has no label env"},
+		"a label that no cluster has":      {"fleet/fleet.yaml", "${vars.DOMAIN}", "${cluster.labels.env}", "apps/web/web.yaml:2: spec.template.spec.containers[0].image: spec.postBuild.substitute.HOST of ClusterOverlay.gitfleet.dev/web: the cluster has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}, for paris, tokyo"},
+		"a Secret":                         {"apps/web/web.yaml", "kind: ConfigMap, metadata: {name: same}", "kind: Secret, metadata: {name: same}, stringData: {a: 'x${canary}'}", "apps/web/web.yaml:11: stringData.a: a variable has no value; set it in spec.postBuild of ClusterOverlay.gitfleet.dev/web or in a ClusterVars that it names, or write a default such as ${NAME:=TEXT}, or $${ for the text ${, for paris, tokyo"},
 		"a namespace that it may not have": {"apps/web/kustomization.yaml", "namespace: web", "namespace: kube-${NAME:=system}", "namespace kube-system is reserved"},
 		"a name that is none":              {"apps/web/web.yaml", "${NAME:=web}", "${NAME:=a/b}", "a/b"},
 		"unknown ClusterVars":              {"fleet/fleet.yaml", "[{name: first}", "[{name: fist}", "fleet/fleet.yaml:17: spec.postBuild.substituteFrom[0]: the commit has no ClusterVars fist; add it, or correct the name"},

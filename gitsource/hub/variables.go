@@ -1,15 +1,17 @@
 package hub
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -99,7 +101,9 @@ func (s *Snapshot) growsTooMuch() bool {
 		if o.Overlay != nil {
 			for _, built := range o.Overlay.Builds {
 				for _, object := range built.Objects {
-					add(object.Content.Object)
+					if !object.Substituted { // what it still has are texts
+						add(object.Content.Object)
+					}
 				}
 			}
 		}
@@ -111,7 +115,6 @@ func (s *Snapshot) growsTooMuch() bool {
 type template struct {
 	origin  api.Origin
 	release string
-	limits  limit.Limits
 	object  map[string]any
 	// texts are the keys of the fields that stay texts.
 	texts map[string]bool
@@ -124,7 +127,7 @@ func (p *parsed) addTemplatesIn(namespace string) func(*document.Report, any) {
 	add := p.addItemsIn(namespace)
 	return func(r *document.Report, value any) {
 		if object, is := value.(map[string]any); is && postbuild.Applies(object) {
-			t := template{origin: r.Origin, release: r.Release, limits: r.Limits, object: object, texts: map[string]bool{}}
+			t := template{origin: r.Origin, release: r.Release, object: object, texts: map[string]bool{}}
 			for _, path := range schema.TextFields(object) {
 				t.texts[postbuild.Key(path)] = true
 			}
@@ -203,6 +206,9 @@ func (p *postBuild) of(c overlay.Cluster) clusterValues {
 	c.Vars = p.all.For(c.Name, c.Labels)
 	for name, text := range p.spec.Substitute {
 		value, err := variable.Replace(text, c)
+		if missing, is := errors.AsType[*variable.Missing](err); is { // without its name, so that all such clusters have the same build
+			err = errors.New("the cluster " + missing.What)
+		}
 		if err != nil {
 			delete(known.values, name)
 			known.faults[name] = err
@@ -217,6 +223,7 @@ func (p *postBuild) of(c overlay.Cluster) clusterValues {
 // only returns those of some variables, and what identifies them.
 func (v clusterValues) only(names []string) (out clusterValues, key string) {
 	out = clusterValues{map[string]string{}, map[string]error{}}
+	h := sha256.New()
 	for _, name := range names {
 		value, known := v.values[name]
 		switch {
@@ -225,10 +232,9 @@ func (v clusterValues) only(names []string) (out clusterValues, key string) {
 		case v.faults[name] != nil:
 			out.faults[name] = v.faults[name]
 		}
-		key += fmt.Sprintf("%q %t %q %v\n", name, known, value, v.faults[name])
+		fmt.Fprintf(h, "%q %t %q %v\n", name, known, value, v.faults[name])
 	}
-	key, _ = hashOf(key) // a text can always be encoded
-	return out, key[:16]
+	return out, hex.EncodeToString(h.Sum(nil))[:16]
 }
 
 // buildPerCluster replaces the variables in a build of an overlay, once for all clusters that have the same values, and adds the results to
@@ -240,7 +246,7 @@ func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *overlayBuild, ke
 	keys := map[string]string{}
 	u.perCluster[key.dir] = keys
 	for _, c := range clusters {
-		if !slices.Contains(u.chosen[key.dir], c.Name) {
+		if _, chosen := slices.BinarySearch(u.chosen[key.dir], c.Name); !chosen {
 			continue
 		}
 		values, sum := u.post.of(c).only(b.parsed.variables())
@@ -271,21 +277,18 @@ func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *overlayBuild, k
 	p.End, p.steps, p.charts = b.parsed.End, b.parsed.steps, b.parsed.charts
 	add := p.addItemsIn(key.namespace)
 	for _, t := range b.parsed.templates {
-		r := &document.Report{Origin: t.origin, Release: t.release, Limits: t.limits}
+		r := &document.Report{Origin: t.origin, Release: t.release, Limits: a.limits}
 		if t.encrypted { // neither a value nor the path to one may get into a message or past a mask
-			r.Errorf(nil, "variables are not replaced in an object with encrypted values; annotate it with kustomize.toolkit.fluxcd.io/substitute: disabled, or move what has variables to an object without such values")
-			p.Problems = append(p.Problems, r.Problems...)
-			continue
-		}
-		object, errs := postbuild.Replace(t.object, values.values, t.texts)
-		for _, e := range errs {
-			p.Problems = append(p.Problems, problem.Problem{Origin: t.origin, Field: strings.Join(e.Field, "."), Severity: problem.Error, Message: values.message(e.Err, u.it.id)})
-		}
-		if errs == nil {
+			r.Errorf(nil, "variables are not replaced in an object with encrypted values; annotate it with %s: disabled, or move what has variables to an object without such values", postbuild.Annotation)
+		} else if object, errs := postbuild.Replace(t.object, values.values, t.texts); errs == nil {
 			p.Size += document.SizeOf(object)
 			add(r, object)
-			p.Problems = append(p.Problems, r.Problems...)
+		} else {
+			for _, e := range errs {
+				r.Errorf(fieldOf(t.object, e.Field), "%s", values.message(e.Err, u.it.id))
+			}
 		}
+		p.Problems = append(p.Problems, r.Problems...)
 	}
 	l.plain.markSecrets(p, b.File, b.sources...)
 	for _, it := range p.items {
@@ -299,6 +302,20 @@ func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *overlayBuild, k
 	return p
 }
 
+// fieldOf returns the path of a field of an object by its keys, those of lists as digits.
+func fieldOf(object any, keys []string) (p *document.FieldPath) {
+	for _, key := range keys {
+		switch v := object.(type) {
+		case map[string]any:
+			p, object = p.Child(key), v[key]
+		case []any:
+			i, _ := strconv.Atoi(key) // as postbuild.Replace has written it
+			p, object = p.At(i), v[i]
+		}
+	}
+	return p
+}
+
 // message returns what is wrong with a variable, and how to correct it.
 func (v clusterValues) message(err error, of api.ID) string {
 	undefined, is := errors.AsType[*postbuild.Undefined](err)
@@ -308,7 +325,11 @@ func (v clusterValues) message(err error, of api.ID) string {
 	case v.faults[undefined.Name] != nil:
 		return fmt.Sprintf("spec.postBuild.substitute.%s of %s: %v", undefined.Name, of, v.faults[undefined.Name])
 	}
-	return fmt.Sprintf("%v; set it in spec.postBuild of %s or in a ClusterVars that it names, or write a default such as ${%s:=TEXT}", err, of, undefined.Name)
+	name, literal := undefined.Name, ""
+	if undefined.Secret {
+		name, literal = "NAME", ", or $${ for the text ${"
+	}
+	return fmt.Sprintf("%v; set it in spec.postBuild of %s or in a ClusterVars that it names, or write a default such as ${%s:=TEXT}%s", err, of, name, literal)
 }
 
 // keyFor returns the key of the build of a directory for a cluster.
@@ -325,11 +346,12 @@ func (u *overlayUse) keys(dir string) []buildKey {
 		return []buildKey{u.key(dir)}
 	}
 	var all []buildKey
-	for _, c := range slices.Sorted(maps.Keys(values)) {
-		all = append(all, u.keyFor(dir, c))
+	for _, sum := range slices.Compact(slices.Sorted(maps.Values(values))) {
+		key := u.key(dir)
+		key.values = sum
+		all = append(all, key)
 	}
-	slices.SortFunc(all, buildKey.compare)
-	return slices.Compact(all)
+	return all
 }
 
 // setPerCluster sets the builds of a directory with variables, and returns the contents.

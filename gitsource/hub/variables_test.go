@@ -36,3 +36,21 @@ func TestGrowthByVariablesOfACommitIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// What looks like a variable in an object in which an overlay has replaced variables is text.
+func TestGrowthByVariablesIgnoresReplacedOnes(t *testing.T) {
+	files := map[string]string{
+		".gitfleet.yaml": "roots: [fleet]\n",
+		"fleet/a.yaml": `
+{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: paris}}
+---
+{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterVars, metadata: {name: v}, spec: {vars: {x: ` + strings.Repeat("x", 60<<10) + `}}}
+---
+{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: web}, spec: {path: web, postBuild: {}}}
+`,
+		"web/a.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: web}, data: {a: '" + strings.Repeat("$${vars.x}", 2_000) + "'}}\n",
+	}
+	if _, err := load(Commit{}, newMemoryTree(files), Options{}); err != nil {
+		t.Errorf("%.500v", err)
+	}
+}

@@ -77,7 +77,16 @@ func (v Variable) What() string {
 	return "name"
 }
 
-// Value returns the value for a cluster. The message of the error says what the cluster lacks and how to correct that.
+// A Missing is a value that a cluster does not have.
+type Missing struct {
+	Cluster string
+	// What says what the cluster lacks and how to correct that, such as "has no label zone; add it".
+	What string
+}
+
+func (e *Missing) Error() string { return "cluster " + e.Cluster + " " + e.What }
+
+// Value returns the value for a cluster. The error is a *Missing.
 func (v Variable) Value(c Cluster) (string, error) {
 	value, there := c.Name, true
 	fix := "add it to its MemberCluster"
@@ -97,7 +106,7 @@ func (v Variable) Value(c Cluster) (string, error) {
 	case v.HasDefault:
 		return v.Fallback, nil
 	}
-	return "", fmt.Errorf("cluster %s has no %s; %s, or write a default such as %s:-TEXT}", c.Name, v.What(), fix, strings.TrimSuffix(v.Text, "}"))
+	return "", &Missing{c.Name, fmt.Sprintf("has no %s; %s, or write a default such as %s:-TEXT}", v.What(), fix, strings.TrimSuffix(v.Text, "}"))}
 }
 
 // starts begin the variables in a text; whatever else looks like a variable is text.

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// switchKey is the label or annotation of objects in which Flux replaces nothing if its value is disabled.
-const switchKey = "kustomize.toolkit.fluxcd.io/substitute"
+// Annotation is the annotation or label of objects in which Flux replaces nothing if its value is disabled.
+const Annotation = "kustomize.toolkit.fluxcd.io/substitute"
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -33,7 +33,7 @@ func Applies(object map[string]any) bool {
 	metadata, _ := object["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
 		values, _ := metadata[field].(map[string]any)
-		if values[switchKey] == "disabled" {
+		if values[Annotation] == "disabled" {
 			return false
 		}
 	}
@@ -114,16 +114,26 @@ type Error struct {
 }
 
 // An Undefined is a variable that has neither a value nor a default.
-type Undefined struct{ Name string }
+type Undefined struct {
+	Name string
+	// Secret says that it is in a Secret. The name may then be part of a password, and is not in the message.
+	Secret bool
+}
 
-func (e *Undefined) Error() string { return "variable " + e.Name + " has no value" }
+func (e *Undefined) Error() string {
+	if e.Secret {
+		return "a variable has no value"
+	}
+	return "variable " + e.Name + " has no value"
+}
 
 // Key identifies a field by its path.
 func Key(path []string) string { return strings.Join(path, "\x00") }
 
-// Replace returns a copy of an object with the values of variables. texts are the keys of the fields that stay texts.
+// Replace returns a copy of an object with the values of variables. texts are the keys of the fields that stay texts. The errors about a
+// Secret have no part of its texts.
 func Replace(object map[string]any, values map[string]string, texts map[string]bool) (map[string]any, []Error) {
-	r := &replacement{values: values, texts: texts, room: mostGrowth}
+	r := &replacement{values: values, texts: texts, room: mostGrowth, secret: object["kind"] == "Secret"}
 	out, _ := r.value(object, nil).(map[string]any)
 	if r.room < 0 {
 		return nil, []Error{{nil, fmt.Errorf("variables make it larger by more than %d KiB, and it would exceed what an API server accepts; use shorter values, or fewer", mostGrowth>>10)}}
@@ -135,6 +145,7 @@ type replacement struct {
 	values map[string]string
 	texts  map[string]bool
 	errs   []Error
+	secret bool
 	// room is how much larger the object may still become.
 	room int
 }
@@ -149,7 +160,7 @@ func (r *replacement) value(v any, at []string) any {
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			name := r.text(key, at)
 			if _, twice := out[name]; twice {
-				r.fail(at, fmt.Errorf("two keys are %q", name))
+				r.fail(at, fmt.Errorf("two keys are %q", name), errSameKeys)
 			}
 			out[name] = r.value(v[key], append(at[:len(at):len(at)], key))
 		}
@@ -240,7 +251,7 @@ func (r *replacement) text(text string, at []string) string {
 	}
 	parts, err := parse(text)
 	if err != nil {
-		r.fail(at, err)
+		r.fail(at, err, errUnreadable)
 		return text
 	}
 	return r.join(parts, at)
@@ -255,7 +266,7 @@ func (r *replacement) join(parts []part, at []string) string {
 		}
 		value, err := r.valueOf(p, at)
 		if err != nil {
-			r.fail(at, err)
+			r.fail(at, err, err)
 		}
 		if r.room -= len(value); r.room < 0 {
 			break
@@ -271,17 +282,26 @@ func (r *replacement) valueOf(p part, at []string) (string, error) {
 	case p.hasFallback && value == "":
 		return r.join(p.fallback, at), nil
 	case !known:
-		return "", &Undefined{p.name}
+		return "", &Undefined{p.name, r.secret}
 	case p.change == nil:
 		return value, nil
 	}
 	return p.change(value), nil
 }
 
-func (r *replacement) fail(at []string, err error) {
+// fail records an error, or inSecret if the object is a Secret.
+func (r *replacement) fail(at []string, err, inSecret error) {
+	if r.secret {
+		err = inSecret
+	}
 	if len(r.errs) < mostErrors {
 		r.errs = append(r.errs, Error{slices.Clone(at), err})
 	}
 }
 
-var errUnclosed = errors.New("a variable lacks its closing bracket; write ${NAME}, or $${ for the text ${")
+var (
+	errUnclosed = errors.New("a variable lacks its closing bracket; write ${NAME}, or $${ for the text ${")
+	// These are about Secrets.
+	errUnreadable = errors.New("a variable cannot be read; correct it, or write $${ for the text ${")
+	errSameKeys   = errors.New("two keys are the same")
+)

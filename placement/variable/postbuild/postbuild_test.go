@@ -136,6 +136,24 @@ func TestGrowthIsBounded(t *testing.T) {
 	}
 }
 
+// No error about a Secret has a part of its texts, since a password may look like a variable.
+func TestErrorsQuoteNoSecrets(t *testing.T) {
+	for data, want := range map[string]string{
+		"{a: 'x${canary'}":                         errUnreadable.Error(),
+		"{a: 'x${canary%a}'}":                      errUnreadable.Error(),
+		"{a: 'x${canary}'}":                        "a variable has no value",
+		"{'canary${a:=b}': x, 'canary${b:=b}': y}": errSameKeys.Error(),
+	} {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte("kind: Secret\nstringData: "+data), &object); err != nil {
+			t.Fatal(err)
+		}
+		if _, errs := Replace(object, nil, nil); len(errs) != 1 || errs[0].Err.Error() != want {
+			t.Errorf("%s: %v, want %s", data, errs, want)
+		}
+	}
+}
+
 // The stack does not grow with the defaults within each other.
 func TestNestedDefaults(t *testing.T) {
 	for n, want := range map[int]string{20: "<nil>", 21: "defaults are nested deeper than 20 levels; write fewer", 100_000: "defaults are nested deeper than 20 levels; write fewer"} {
