@@ -221,7 +221,7 @@ func TestDirectoriesInOverlaysAreNotBuiltTwice(t *testing.T) {
 	}
 }
 
-// The number of documents does not depend on the size of the repository.
+// The number of documents, and of lines about what is not taken, does not depend on the size of the repository.
 func TestDocumentsOfLargeRepositories(t *testing.T) {
 	for name, shape := range shapes {
 		files, _ := shape(300)
@@ -231,6 +231,9 @@ func TestDocumentsOfLargeRepositories(t *testing.T) {
 		}
 		if n := documents(p); n > 5 {
 			t.Errorf("%s, %d files: %d documents", name, len(files), n)
+		}
+		if len(p.Left) > 1 {
+			t.Errorf("%s: %d lines about what is not taken, want one for all bases: %q", name, len(p.Left), p.Left)
 		}
 	}
 }

@@ -27,8 +27,8 @@ type siteFinder struct {
 	// byName are the directories that have one for each cluster.
 	byName map[string]bool
 	sites  []site
-	// others are the kustomizations that no other one refers to and that are named after nothing.
-	others []string
+	// others are the kustomizations that no other one refers to and that are named after nothing, and unusedBases those named after bases.
+	others, unusedBases []string
 }
 
 var baseDirectory = regexp.MustCompile(`^(?i)(.*-)?bases?(-.*)?$`)
@@ -132,6 +132,9 @@ func (f *siteFinder) find() {
 			f.sites = append(f.sites, s)
 		}
 	}
+	if len(f.unusedBases) > 0 {
+		f.leave("bases that no kustomization refers to: %s", few(f.unusedBases))
+	}
 	for _, s := range f.sites {
 		if s.name != "" {
 			f.cluster(s.name)
@@ -157,7 +160,7 @@ func (f *siteFinder) siteOf(dir string) (s site, is bool) {
 	case len(rest) > 0 && f.byName[strings.Join(front, "/")]:
 		s.name, s.form[first] = rest[0], "${cluster.name}"
 	case baseDirectory.MatchString(s.form[len(s.form)-1]) && len(f.nested) > 0:
-		f.leave("%s: it is a base that no kustomization refers to", dir)
+		f.unusedBases = append(f.unusedBases, dir)
 		return s, false
 	case at >= 0:
 		s.name = s.form[at]
