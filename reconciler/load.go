@@ -49,8 +49,9 @@ type loader struct {
 	guard *CrashGuard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
-	// forgotten says that the ledger was lost, so that it is not recorded of all runs in which commits they appeared.
-	forgotten bool
+	// forgotten says that the ledger was empty at the start, so that it is not recorded of all runs in which commits they appeared. It ends
+	// when no run is missing in the ledger.
+	forgotten *atomic.Bool
 }
 
 const (
@@ -62,7 +63,7 @@ const (
 
 // newLoader returns a loader without a guard.
 func newLoader(cfg *Config, inbox *inbox, free func()) loader {
-	r := loader{cfg: cfg, inbox: inbox, free: time.AfterFunc(freeDelay, free)}
+	r := loader{cfg: cfg, inbox: inbox, free: time.AfterFunc(freeDelay, free), forgotten: new(atomic.Bool)}
 	r.free.Stop()
 	return r
 }
@@ -128,9 +129,9 @@ func (r *loader) addSigners(ctx context.Context, s *hub.Snapshot) {
 	}
 }
 
-// addRunHistory records in which commits the runs of a commit appeared and were started, if the ledger was lost.
+// addRunHistory records in which commits the runs of a commit appeared and were started, as long as that is needed.
 func (r *loader) addRunHistory(ctx context.Context, s *hub.Snapshot) {
-	if !r.forgotten || r.cfg.Since == nil {
+	if !r.forgotten.Load() || r.cfg.Since == nil {
 		return
 	}
 	var parts []gitsource.FilePart
@@ -143,7 +144,7 @@ func (r *loader) addRunHistory(ctx context.Context, s *hub.Snapshot) {
 	since, err := r.cfg.Since(ctx, s.Commit.Hash, parts, hub.RunsInFile)
 	if err != nil {
 		s.RunHistoryErr = err
-		r.cfg.Log.Warn("the ledger was lost, and the history of update runs cannot be read; reading it is retried", "commit", s.Commit.Hash, "err", err)
+		r.cfg.Log.Warn("the Git history of update runs could not be read; retrying", "commit", s.Commit.Hash, "err", err)
 		return
 	}
 	s.RunHistory, s.RunHistoryErr = map[api.ID]hub.RunHistory{}, nil
@@ -164,7 +165,14 @@ func hasLostRuns(l *ledger.Ledger) bool {
 	return slices.ContainsFunc(l.Placements(), func(key api.PlacementKey) bool { return len(l.Placement(key).LostRuns) > 0 })
 }
 
-// A historyReader reads the history of the commit in force again after an error, so that it is known in which commits its runs appeared.
+// runsRecorded ends the reading of histories once the ledger has no lost runs any more.
+func (r *loader) runsRecorded(l *ledger.Ledger) {
+	if r.forgotten.Load() && !hasLostRuns(l) {
+		r.forgotten.Store(false)
+	}
+}
+
+// A historyReader retries reading the Git history of the commit in force after a failure.
 type historyReader struct {
 	reading bool
 	pastRetry
@@ -172,7 +180,7 @@ type historyReader struct {
 
 // read begins an attempt if one is needed and due.
 func (h *historyReader) read(ctx context.Context, r *Reconciler, now time.Time) {
-	if r.inForce.RunHistoryErr == nil || h.reading || now.Before(h.at) {
+	if r.inForce.RunHistoryErr == nil || !r.forgotten.Load() || h.reading || now.Before(h.at) {
 		return
 	}
 	h.reading = true

@@ -176,7 +176,7 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 	if c.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
 		t.Errorf("the history is read %d times although the ledger was not lost", reads)
 	}
-	c.forgotten = true
+	c.forgotten.Store(true)
 	if c.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
 		t.Errorf("error %v", l.snapshot.RunHistoryErr)
 	}
@@ -195,15 +195,18 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 	}
 }
 
-// The history is needed until the runs that Git had when the ledger was lost are recorded again.
-func TestHasLostRuns(t *testing.T) {
-	l := ledger.New()
-	l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{})
-	if hasLostRuns(l) {
-		t.Error("it has none")
+// The history is needed until the runs that Git had when the ledger was lost are recorded again, or are gone.
+func TestHistoriesAreReadAsLongAsRunsAreLost(t *testing.T) {
+	web := api.PlacementKey{Name: "web"}
+	c := newChronicle(t)
+	c.forgotten.Store(true)
+	c.ledger.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{})
+	c.ledger.SetPlacement(web, ledger.Placement{LostRuns: []string{"web-1"}})
+	if c.runsRecorded(c.ledger); !c.forgotten.Load() {
+		t.Error("no history is read although a run is lost")
 	}
-	l.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{LostRuns: []string{"shop-1"}})
-	if !hasLostRuns(l) {
-		t.Error("it has one")
+	c.ledger.SetPlacement(web, ledger.Placement{})
+	if c.runsRecorded(c.ledger); c.forgotten.Load() {
+		t.Error("histories are read although no run is lost")
 	}
 }

@@ -205,6 +205,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	r.planned = append(r.planned, planOccurrences(p, r.ledger, r.inForce.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt, r.firstPlan = false, false
+	r.runsRecorded(r.ledger)
 	saved := !r.ledger.Urgent() || r.save()
 	if saved {
 		publish(r.cfg, r.planned...)

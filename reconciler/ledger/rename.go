@@ -29,6 +29,7 @@ func (l *Ledger) Rename(r Rename) {
 	if was := l.placements[r.To]; was != nil {
 		next.entries = was.entries.clone()
 		names = slices.Concat(was.Formerly, names)
+		next.LostRuns = was.LostRuns
 	}
 	next.Formerly = nil
 	for _, key := range names {

@@ -184,11 +184,13 @@ func (pl *planner) isPaused(c *OnCluster) bool {
 // newest, which has the content of the commit in which it appeared, so that neither it nor its approvals are for content that came later.
 // The others are superseded by it. Runs that have appeared since are newer than the lost ones.
 
-// lostRuns returns the names of the runs of a placement that may have been recorded in a ledger that was lost. On a first start nothing is found on
-// members; then runs that kustomizations build, of which it is not known when they appeared, are new.
-func (pl *planner) lostRuns(key api.PlacementKey) (names []string) {
+// lostRuns returns the names of the lost runs of a placement: of those recorded as lost before, the ones that Git still has, and in the first plan
+// all that Git has. On a first start nothing is found on members; then runs that kustomizations build, of which it is not known when they
+// appeared, are new.
+func (pl *planner) lostRuns(key api.PlacementKey, before []string) (names []string) {
 	for _, d := range pl.memo.inForce.runs[key] {
-		if !d.Automatic && (pl.Rebuilt || d.Origin.Kustomization == "") {
+		found := pl.FirstPlan && (pl.Rebuilt || d.Origin.Kustomization == "")
+		if !d.Automatic && (found || slices.Contains(before, d.Name)) {
 			names = append(names, d.Name)
 		}
 	}

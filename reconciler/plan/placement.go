@@ -32,15 +32,16 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Rebuilt: pl.Rebuilt || record != nil && !record.Deleted && record.Rebuilt}
-		if pl.FirstPlan {
-			p.Record.LostRuns = pl.lostRuns(p.Key)
-		}
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
+			if !record.Deleted {
+				p.Record.LostRuns = record.LostRuns
+			}
 		}
 	} else {
 		p.Record = *record
 	}
+	p.Record.LostRuns = pl.lostRuns(p.Key, p.Record.LostRuns)
 	if p.Record.SpecHash != p.Spec.SpecHash {
 		p.Record.Generation++
 		p.Record.SpecHash, p.Record.Commit, p.Record.Spec = p.Spec.SpecHash, pl.InForce.Commit.Hash, nil
@@ -388,6 +389,7 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 	if !record.Deleted {
 		p.Record.Deleted, p.Record.DeletedAt = true, pl.Now
 	}
+	p.Record.LostRuns = nil
 	p.Record.Evictions = slices.Clone(p.Record.Evictions)
 	judgeAll(p, pl, placement.Judgement{Message: "Found deleting ClusterResourcePlacement targeted by eviction"})
 	before := pl.bindings(p, record)

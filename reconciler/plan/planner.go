@@ -136,7 +136,12 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 	record := pl.Ledger.Placement(key)
 	defer func() {
 		if cause := recover(); cause != nil {
-			pl.results[key] = failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
+			failed := failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
+			if p := failed.placement; p.Spec != nil && pl.FirstPlan {
+				p.Record.LostRuns = pl.lostRuns(p.Key, p.Record.LostRuns)
+				p.RecordChanged = len(p.Record.LostRuns) > 0
+			}
+			pl.results[key] = failed
 		}
 	}()
 	old := pl.memo.results[key]

@@ -50,7 +50,8 @@ func TestUpdateRecord(t *testing.T) {
 		"a strategy that abandons objects": {&current, abandoning, false, changedRecord(current, func(r *ledger.Placement) { r.Abandon = true }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pl := &placementPlanner{planner: &planner{Input: Input{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: "head", Time: noon}}, Rebuilt: test.rebuilt}}}
+			pl := &placementPlanner{planner: &planner{Input: Input{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: "head", Time: noon}}, Rebuilt: test.rebuilt}, memo: NewMemo()}}
+			pl.memo.setInForce(pl.InForce)
 			p := &Placement{Spec: test.spec}
 			pl.updateRecord(p, test.record)
 			got := p.Record

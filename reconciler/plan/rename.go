@@ -65,7 +65,8 @@ func (pl *planner) rename() {
 func (pl *planner) candidates() []candidate {
 	var added []*hub.Placement
 	for _, p := range pl.InForce.Placements {
-		if record := pl.Ledger.Placement(p.Key); record == nil || record.Deleted {
+		record := pl.Ledger.Placement(p.Key)
+		if record == nil || record.Deleted || record.Generation == 0 && len(record.Entries()) == 0 { // without entries, only its lost runs are recorded
 			added = append(added, p)
 		}
 	}
@@ -244,9 +245,14 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 	}
 	if record == nil {
 		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time}
-		return
+	} else {
+		p.Record = *record
 	}
-	p.Record = *record
+	if p.Spec != nil {
+		lost := pl.lostRuns(p.Key, p.Record.LostRuns)
+		p.RecordChanged = !slices.Equal(lost, p.Record.LostRuns)
+		p.Record.LostRuns = lost
+	}
 	for _, b := range pl.bindings(p, record) {
 		c := pl.recordedCluster(b, record)
 		c.Latest, c.Waits = b.Assigned, why

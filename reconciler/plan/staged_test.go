@@ -233,6 +233,84 @@ func TestARestartAfterALossBeforeARunIsRecorded(t *testing.T) {
 	}
 }
 
+// The lost runs are recorded in the first plan, also of a placement that cannot be planned yet.
+func TestLostRunsOfAPlacementThatIsNotPlanned(t *testing.T) {
+	const hubText = "clusters a\nnamespace web\nplace web of web external\nstrategy slow canary/name=a\nrun web-z of web by slow\n"
+	for name, prepare := range map[string]func(s *scene){
+		"planning it panics": func(s *scene) {
+			s.commit("v1", nil, []byte(hubText))
+			s.do([]string{"panic", "web"})
+		},
+		"planning it panics, and it is on a cluster": func(s *scene) {
+			s.commit("v1", nil, []byte(hubText))
+			s.in.Ledger.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{Rebuilt: true})
+			s.in.Ledger.Bind(api.PlacementKey{Name: "web"}, placement.Binding{Cluster: "a", Assigned: placement.Revision{Commit: "v1", Hash: "one"}})
+			s.do([]string{"panic", "web"})
+		},
+		"it may be another one under a new name": func(s *scene) {
+			s.commit("v0", nil, []byte("clusters a\nnamespace web\nplace old of web\n"))
+			s.do([]string{"seen", "a"})
+			s.do([]string{"plan"})
+			s.do([]string{"done"})
+			s.do([]string{"plan"})
+			s.do([]string{"forget"})
+			s.commit("v1", nil, []byte(hubText))
+			delete(s.in.Past, "v0")
+		},
+	} {
+		s := newScene(t)
+		prepare(s)
+		s.in.FirstPlan = true
+		s.do([]string{"plan"})
+		p := s.last.Placement(api.PlacementKey{Name: "web"})
+		if p.InternalError == "" && p.Unclear == "" {
+			t.Errorf("%s: it is planned", name)
+		}
+		s.do([]string{"mend"})
+		s.do([]string{"restart"})
+		s.do([]string{"plan"})
+		if again := s.last.Placement(p.Key); again.Unclear != p.Unclear {
+			t.Errorf("%s: after a restart it is %q, not %q", name, again.Unclear, p.Unclear)
+		}
+		if p.Unclear != "" {
+			s.do([]string{"load", "v0"})
+			if got := renamesOf(s.resolve()); got != "old>web" {
+				t.Errorf("%s: the renames are %s", name, got)
+			}
+		}
+		if record := s.in.Ledger.Placement(p.Key); len(record.Runs) > 0 || !slices.Equal(record.LostRuns, []string{"web-z"}) {
+			t.Errorf("%s: lost runs %v, and the runs %+v", name, record.LostRuns, record.Runs)
+		}
+	}
+}
+
+// A lost run counts as long as Git has it.
+func TestLostRunsThatAreGone(t *testing.T) {
+	const hubText = "clusters a\nnamespace web\nplace web external\nstrategy slow canary/name=a\nrun web-y of web by slow\nrun web-z of web by slow\n"
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing has changed":      {hubText, []string{"web-y", "web-z"}},
+		"one is deleted":           {strings.Replace(hubText, "run web-y of web by slow\n", "", 1), []string{"web-z"}},
+		"the placement is deleted": {"clusters a\nnamespace web\n", nil},
+	} {
+		s := newScene(t)
+		s.commit("v1", nil, []byte(hubText))
+		s.in.FirstPlan = true
+		s.do([]string{"plan"})
+		s.commit("v2", nil, []byte(test.text))
+		s.do([]string{"plan"})
+		var got []string
+		if record := s.in.Ledger.Placement(api.PlacementKey{Name: "web"}); record != nil {
+			got = record.LostRuns
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: lost runs %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // How many unreachable and failed clusters a run does not wait for is what its strategy said when it was initialised.
 func TestARunRecordsHowManyClustersItDoesNotWaitFor(t *testing.T) {
 	s := newScene(t)
