@@ -28,6 +28,24 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
+// What a webhook says of a Secret whose deletion it denies is in the history without the values of the Secret.
+func TestHistoryOfARefusedDeletionHasNoSecrets(t *testing.T) {
+	web, secret := api.PlacementKey{Name: "web"}, manifestOf(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "web", "name": "login"}, "stringData": map[string]any{"password": "hunter2-canary"},
+	})
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	s.holding(secret, web)
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{secret}}})
+	var entries []history.Entry
+	s.cfg.Record = func(all ...history.Entry) { entries = append(entries, all...) }
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "denied: hunter2-canary"}}
+	o := s.pruner.result(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(secret.ID)}, history.Deleted, denied)
+	s.record.removal(o, map[api.PlacementKey]bool{})
+	if len(entries) != 1 || !strings.Contains(entries[0].Message, "denied") || strings.Contains(entries[0].Message, "canary") {
+		t.Errorf("the history says %+v", entries)
+	}
+}
+
 // The report says why an object still exists that should be deleted. A refused deletion is
 // shown at once, a failure that may pass only if it does not, and a server without a response
 // not at all.

@@ -275,7 +275,7 @@ func (r *recorder) pruning(stales []stale) {
 func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	id, p := o.item.ID(), o.inv.Placement
 	if o.requested != "" {
-		r.history.addRemoval(o.stale, o.requested, r.works.of(p).Cause, o.err)
+		r.history.addRemoval(o.stale, o.requested, r.works.of(p).Cause, o.shown)
 	}
 	if o.deleting != nil {
 		r.live.Put(id, o.deleting)
@@ -478,7 +478,7 @@ func made(o metav1.Object, entries []metav1.ManagedFieldsEntry) bool {
 }
 
 // addRemoval adds to the history that an object was deleted, released, or that this failed for
-// the first time. A deletion is also logged, and added to the next report of its placement.
+// the first time. err has no values of Secrets. A deletion is also logged, and added to the next report of its placement.
 func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error) {
 	id, p := st.item.ID(), st.inv.Placement
 	if event == history.Deleted && err == nil {
