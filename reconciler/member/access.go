@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func (s *session) review(ctx context.Context) {
 
 // permissionBasis returns the state that the result of needs is derived from.
 func (s *session) permissionBasis() permission.Basis {
-	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Jobs: len(s.Jobs.Namespaces()), Leaving: s.leaving}
+	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Jobs: strings.Join(slices.Sorted(maps.Keys(s.Jobs.Namespaces())), ","), Leaving: s.leaving}
 	if b.Count > 0 {
 		b.Works = weak.Make(&s.last[0])
 	}

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -79,6 +80,11 @@ func TestJobsOfGatesAreCreatedWhereTheFleetMayWrite(t *testing.T) {
 		"another fleet's":  {another, func(*session) {}, false},
 		"not known yet":    {here, func(s *session) { s.last = nil }, false},
 		"while it is left": {here, func(s *session) { s.leaving = true }, false},
+		"it is silent": {here, func(s *session) {
+			for !s.conn.CutOff() {
+				s.conn.RecordResult(errors.New("no answer")) //nolint:errcheck // it is counted
+			}
+		}, false},
 	} {
 		var requests []string
 		at := apiserver.NewConfigMaps()

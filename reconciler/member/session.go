@@ -260,15 +260,14 @@ func (s *session) wait(ctx context.Context) wakeReason {
 func (s *session) handle(ctx context.Context, woken wakeReason) error {
 	defer s.handled(ctx)
 	if err := s.overBudget(); err != nil {
+		if woken == byJob {
+			s.job.Refuse("the connection is given up")
+		}
 		return err
 	}
 	s.receiveFleet() // it is sent before the works that belong to it
 	if woken == byJob {
-		if s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther() {
-			s.job.Refuse("nothing is written to the cluster now")
-		} else {
-			s.Jobs.Handle(ctx, s.conn, s.job)
-		}
+		s.runJob(ctx)
 		return nil
 	}
 	if s.store.HeldByOther() || s.observingOnly {
@@ -278,6 +277,18 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 		return err
 	}
 	return s.checkForeign(ctx)
+}
+
+// runJob runs the Job of a gate where the fleet may write.
+func (s *session) runJob(ctx context.Context) {
+	switch {
+	case s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther():
+		s.job.Refuse("gitfleet does not write to the cluster at present")
+	case s.conn.CutOff():
+		s.job.Refuse("the API server does not answer")
+	default:
+		s.Jobs.Handle(ctx, s.conn, s.job)
+	}
 }
 
 // act is handle on a cluster that no other fleet holds.

@@ -1,13 +1,15 @@
 // Package gatejob runs the Jobs of gates on a member cluster.
 //
-// Queue.Run creates a Job unless it exists. Nobody is trusted who may write Jobs there: one that has ended counts only if it is what the
-// API server makes of the Job that was asked for.
+// Queue.Run creates a Job unless it exists. Others may be able to write Jobs in that namespace. Therefore, a Job that has ended
+// counts only if its spec equals the result of a dry run that creates the requested Job.
 package gatejob
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,6 +80,17 @@ func compared(job *unstructured.Unstructured) map[string]any {
 	delete(spec, "selector")
 	for _, label := range []string{"batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"} {
 		unstructured.RemoveNestedField(spec, "template", "metadata", "labels", label)
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		all, _, _ := unstructured.NestedMap(spec, "template", "metadata", field)
+		maps.DeleteFunc(all, func(key string, _ any) bool { return strings.HasPrefix(key, "kueue.x-k8s.io/") })
+		unstructured.RemoveNestedField(spec, "template", "metadata", field)
+		if len(all) > 0 {
+			unstructured.SetNestedMap(spec, all, "template", "metadata", field) //nolint:errcheck // it was read from there
+		}
+	}
+	if template, _, _ := unstructured.NestedMap(spec, "template", "metadata"); len(template) == 0 {
+		unstructured.RemoveNestedField(spec, "template", "metadata")
 	}
 	for _, field := range []string{"nodeSelector", "tolerations", "affinity", "schedulingGates"} {
 		unstructured.RemoveNestedField(spec, "template", "spec", field)

@@ -122,6 +122,15 @@ func TestJobsAreCreatedOnceAndCompared(t *testing.T) {
 			ended(o, "Complete")
 			set(o, map[string]any{"zone": "a"}, "spec", "template", "spec", "nodeSelector")
 		}, 0, []string{get, dryRun}, ""},
+		"admitted by Kueue": {func(o map[string]any) {
+			ended(o, "Complete")
+			set(o, "main", "spec", "template", "metadata", "labels", "kueue.x-k8s.io/podset")
+			set(o, "flavor", "spec", "template", "metadata", "annotations", "kueue.x-k8s.io/workload")
+		}, 0, []string{get, dryRun}, ""},
+		"with an annotation": {func(o map[string]any) {
+			ended(o, "Complete")
+			set(o, "true", "spec", "template", "metadata", "annotations", "example.com/skip")
+		}, 0, []string{get, dryRun}, "is not as in Git"},
 		"it cannot be compared": {func(o map[string]any) { ended(o, "Complete") }, http.StatusForbidden, []string{get, dryRun}, "compare the Job checks/smoke-1 with Git: no"},
 	} {
 		s := &jobs{refuses: test.refuses}

@@ -24,6 +24,7 @@ func NewQueue() *Queue { return &Queue{make(chan Request), map[string]time.Time{
 
 // A Request is a Job that somebody waits for.
 type Request struct {
+	ctx    context.Context // of the one who waits
 	want   *unstructured.Unstructured
 	result chan result // has room for one
 }
@@ -36,7 +37,7 @@ type result struct {
 // Run returns a Job as it is on the cluster, and creates it if it does not exist. If another Job has its name, or the agent has no time
 // for it before ctx is done, the error says so. Any goroutine may call it.
 func (q *Queue) Run(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	r := Request{want, make(chan result, 1)}
+	r := Request{ctx, want, make(chan result, 1)}
 	select {
 	case q.Requests <- r:
 	case <-ctx.Done():
@@ -50,8 +51,15 @@ func (q *Queue) Run(ctx context.Context, want *unstructured.Unstructured) (*unst
 	}
 }
 
-// Handle runs the Job of a request over a connection.
+// Handle runs the Job of a request over a connection, as long as somebody waits for it.
 func (q *Queue) Handle(ctx context.Context, conn *connection.Conn, r Request) {
+	if r.ctx.Err() != nil {
+		r.Refuse("it was handled too late")
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
 	q.Need(r.want.GetNamespace())
 	live, err := run(ctx, conn, r.want)
 	r.result <- result{live, err}
@@ -66,7 +74,7 @@ const neededFor = 10 * time.Minute
 // Need records that Jobs run in a namespace.
 func (q *Queue) Need(namespace string) { q.needed[namespace] = time.Now() }
 
-// Namespaces are the keys of the map it returns: the namespaces in which Jobs have been asked for lately.
+// Namespaces returns the namespaces in which Jobs were requested lately, and when. The caller does not change it.
 func (q *Queue) Namespaces() map[string]time.Time {
 	maps.DeleteFunc(q.needed, func(_ string, at time.Time) bool { return time.Since(at) > neededFor })
 	return q.needed

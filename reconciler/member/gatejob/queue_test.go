@@ -2,6 +2,7 @@ package gatejob
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,4 +34,27 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%d namespaces are still needed", n)
 		}
 	})
+}
+
+// No Job is created for somebody who does not wait any longer, whether the agent has begun with it or not.
+func TestNoJobIsCreatedOnceNobodyWaits(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &jobs{}
+		c := conn(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-r.Context().Done() // the request is given up with the context
+			s.ServeHTTP(w, r)
+		}))
+		q := NewQueue()
+		go q.Run(ctx, smoke()) //nolint:errcheck // its error says that it has not waited
+		r := <-q.Requests
+		if !begun {
+			cancel()
+		}
+		q.Handle(t.Context(), c, r)
+		if got := <-r.result; got.err == nil || s.live != nil {
+			t.Errorf("begun %v: %v, created %v", begun, got.err, s.live)
+		}
+	}
 }

@@ -59,8 +59,8 @@ type Basis struct {
 	Count int
 	// Kinds is the number of kinds of which it is known how the cluster serves them.
 	Kinds int
-	// Jobs is the number of namespaces in which gates run Jobs.
-	Jobs    int
+	// Jobs are the namespaces in which gates run Jobs, sorted and joined.
+	Jobs    string
 	Leaving bool
 }
 
