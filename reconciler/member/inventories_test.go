@@ -214,7 +214,12 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 		s.inv[p].Placement = p
 	}
 	s.inventories.save(t.Context(), touched)
-	id := inventory.ConfigMapOf(s.store, api.PlacementKey{Name: "p0"})
+	var id api.ID
+	for _, name := range at.Names() {
+		if strings.HasPrefix(name, "inventories-") {
+			id = api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: name}
+		}
+	}
 	delete(at.Stored, id.Name)
 	s.live.Drop(id)
 	var log strings.Builder

@@ -15,12 +15,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// An observer takes what watches report, has its recorder record it, and starts and ends watches.
+// An observer passes what watches report to the recorder, and starts and ends watches.
 type observer struct {
 	*cluster
 	*ownership
@@ -94,8 +93,8 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
-	inv := o.live.Of(inventory.ConfigMapOf(o.store, w.placement))
-	return inv != nil && now.Applied > inv.Applied+clockSkew
+	inv := o.inv[w.placement]
+	return inv != nil && inv.Applied() > 0 && now.Applied > inv.Applied()+clockSkew
 }
 
 // writtenByOthers reports whether others have written an object since its state was last known,

@@ -1,9 +1,9 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -188,12 +188,19 @@ func TestWrittenByOthers(t *testing.T) {
 func TestWrittenWhileAway(t *testing.T) {
 	id := cm("one")
 	m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	s := sessionAt(t, http.NotFoundHandler())
+	at := apiserver.NewConfigMaps()
+	s := sessionAt(t, at)
 	s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
 	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
-	s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
+	keeps(t, sessionAt(t, at), held(1))
+	for name, stored := range at.Stored {
+		at.Stored[name] = bytes.Replace(stored, []byte(`"metadata":{`), []byte(`"metadata":{"managedFields":[{"manager":"`+api.FieldManager+`","operation":"Apply","time":"1970-01-01T00:01:40Z"}],`), 1)
+	}
+	if err := s.inventories.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
 		if got := s.observer.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
 			t.Errorf("applied at %d: written by others %t", applied, got)

@@ -128,10 +128,11 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 	if err := st.ensureClaim(ctx); err != nil {
 		return err
 	}
+	same := make([]bool, len(list))
 	next := bundle{inventories: make(map[api.PlacementKey]*Inventory, len(list)), digest: digestOf(raw)}
 	for i, inv := range list {
 		st.attempted[inv.Placement] = max(st.attempted[inv.Placement], serials[i])
-		next.inventories[inv.Placement] = inv
+		next.inventories[inv.Placement], same[i] = inv, isBundled(st, inv)
 	}
 	if err := writeTogether(ctx, st, bundleID(st.cfg.Fleet), bundlePart, raw); err != nil {
 		for p := range next.inventories { // if the response was lost
@@ -143,6 +144,9 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 	st.bundle = next
 	for i, inv := range list {
 		if inv.parts == 0 {
+			if !same[i] {
+				inv.applied = appliedAt(st, bundleID(st.cfg.Fleet))
+			}
 			inv.written, inv.owner = digests[i], unique.Make(st.membership.owner())
 			wrote(st, inv.Placement, serials[i])
 			withdraw(ctx, st, inv.Placement)
@@ -204,7 +208,7 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 			return nil, fmt.Errorf("read inventories: %w", err)
 		}
 		owner := st.ownerOf(o.GetAnnotations(), inv.Revision.Commit)
-		inv.written, inv.owner = digestOf(text), unique.Make(owner)
+		inv.written, inv.owner, inv.applied = digestOf(text), unique.Make(owner), appliedAt(st, bundleID(st.cfg.Fleet))
 		st.bundle.add(p, inv)
 		all[p], st.present[p] = inv, serial
 		owners = append(owners, owner)
@@ -249,12 +253,4 @@ func deleteBundle(ctx context.Context, st *Store) error {
 	st.bundle = bundle{}
 	st.drop(id)
 	return nil
-}
-
-// ConfigMapOf returns the ID of the ConfigMap that an inventory is in, of its first one if there are several.
-func ConfigMapOf(st *Store, p api.PlacementKey) api.ID {
-	if st.bundle.inventories[p] != nil {
-		return bundleID(st.cfg.Fleet)
-	}
-	return FirstPart(st.cfg.Fleet, p)
 }

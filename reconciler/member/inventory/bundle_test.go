@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,14 @@ func together(t *testing.T, st *Store, all []*Inventory) []*Inventory {
 	return rest
 }
 
+// configMapOf returns the ID of the ConfigMap that an inventory is in.
+func configMapOf(st *Store, p api.PlacementKey) api.ID {
+	if st.bundle.inventories[p] != nil {
+		return bundleID(st.cfg.Fleet)
+	}
+	return FirstPart(st.cfg.Fleet, p)
+}
+
 // Inventories that change together take one request, until one of them changes alone: that has a ConfigMap of its own
 // from then on. The bundle is gone with the last inventory in it.
 func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
@@ -61,8 +70,8 @@ func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
 		if why := same(got[inv.Placement], inv); why != "" || !got[inv.Placement].Stored() {
 			t.Errorf("%v: %s, stored: %t", inv.Placement, why, got[inv.Placement].Stored())
 		}
-		if ConfigMapOf(again, inv.Placement) != id {
-			t.Errorf("%v is in %v", inv.Placement, ConfigMapOf(again, inv.Placement))
+		if configMapOf(again, inv.Placement) != id {
+			t.Errorf("%v is in %v", inv.Placement, configMapOf(again, inv.Placement))
 		}
 	}
 	at.Writes = nil
@@ -73,7 +82,7 @@ func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
 
 	all[0].Revision.Commit = "c3"
 	saveTogether(t, st, all[0])
-	if first := FirstPart("prod", all[0].Placement); !slices.Equal(at.Writes, []string{"PATCH " + first.Name}) || ConfigMapOf(st, all[0].Placement) != first {
+	if first := FirstPart("prod", all[0].Placement); !slices.Equal(at.Writes, []string{"PATCH " + first.Name}) || configMapOf(st, all[0].Placement) != first {
 		t.Errorf("one has changed, writes: %q", at.Writes)
 	}
 	for _, inv := range all[1:] {
@@ -233,6 +242,36 @@ func TestRewrittenBundleAdoptsAndAnnouncesNothing(t *testing.T) {
 	}
 	if !b.Adopted || len(st.announced) > 0 || at.Stored[announcementID("prod").Name] != nil {
 		t.Errorf("adopted: %t, announced: %d", b.Adopted, len(st.announced))
+	}
+}
+
+// A bundle that is written because of some inventories leaves the time of others as it is: what was applied to their objects before
+// may not be known.
+func TestTimeOfAnInventoryIsThatOfItsLastChange(t *testing.T) {
+	at, clock := apiserver.NewConfigMaps(), "2026-01-01T00:00:00Z"
+	st := storeAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if raw, _ := io.ReadAll(r.Body); r.Method == http.MethodPatch {
+			entry := `"metadata":{"managedFields":[{"manager":"` + api.FieldManager + `","operation":"Apply","time":"` + clock + `"}],`
+			r.Body = io.NopCloser(strings.NewReader(strings.Replace(string(raw), `"metadata":{`, entry, 1)))
+		}
+		at.ServeHTTP(w, r)
+	}))
+	all := several("a", "b", "c", "d")
+	saveTogether(t, st, all...)
+	got := load(t, st)
+	first := got[all[0].Placement].Applied()
+	clock = "2026-01-01T00:01:00Z"
+	for _, inv := range all[1:] {
+		got[inv.Placement].Revision.Commit = "c3"
+	}
+	saveTogether(t, st, slices.Collect(maps.Values(got))...)
+	if same, changed := got[all[0].Placement].Applied(), got[all[1].Placement].Applied(); first == 0 || same != first || changed != first+60 {
+		t.Errorf("loaded %d, unchanged %d, changed %d", first, same, changed)
+	}
+	got[all[0].Placement].Revision.Commit, clock = "c4", "2026-01-01T00:02:00Z"
+	saveTogether(t, st, got[all[0].Placement])
+	if alone := got[all[0].Placement].Applied(); alone != first+120 || load(t, st)[all[0].Placement].Applied() != alone {
+		t.Errorf("written alone %d, loaded first %d", alone, first)
 	}
 }
 

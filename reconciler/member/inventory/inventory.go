@@ -54,7 +54,9 @@ type Inventory struct {
 	written string
 	// owner is the owner in the ConfigMaps on the cluster; zero if there are none.
 	owner unique.Handle[protocol.Owner]
-	// serial is the serial number until which an addition of an announcement counts; zero for an inventory.
+	// applied is when the inventory was written, in seconds, as its ConfigMap says; zero if it is not known.
+	applied int64
+	// serial is the serial number that was read with the inventory from an announcement or a bundle; zero otherwise.
 	serial uint64
 }
 
@@ -114,6 +116,10 @@ func (i *Item) GroupVersionKind() schema.GroupVersionKind {
 // Stored reports whether the inventory was on the cluster when it was last read or written.
 func (inv *Inventory) Stored() bool { return inv.written != "" }
 
+// Applied returns when an inventory was last written with changes of its own, in seconds of the clock of the cluster; zero if that
+// is not known. Its bundle may have been written since because of others.
+func (inv *Inventory) Applied() int64 { return inv.applied }
+
 // Invalidate makes the next Save write the inventory, even if it has not changed.
 func (inv *Inventory) Invalidate() { inv.written = "" }
 
@@ -124,7 +130,7 @@ type encoded struct {
 	Abandon   bool               `json:"abandon,omitempty"`
 	Adopted   bool               `json:"adopted,omitempty"`
 	Items     []Item             `json:"items"`
-	// Serial is set in announcements alone.
+	// Serial is set in announcements and bundles only.
 	Serial uint64 `json:"serial,omitempty"`
 }
 

@@ -149,6 +149,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		for n := range inv.parts {
 			st.put(inv.Placement, chunks[partName(first.GetName(), n)])
 		}
+		inv.applied = appliedAt(st, configMapID(first.GetName()))
 	}
 	bundled, err := addBundled(st, chunks, all, left)
 	if err != nil {
@@ -245,6 +246,14 @@ func (st *Store) put(p api.PlacementKey, o metav1.Object) {
 	id, l := configMapID(o.GetName()), observed.Of(o)
 	st.cfg.Live.Put(id, l)
 	st.parts.Put(id, part{unique.Make(partOf{p, l.Managed}), l.Version})
+}
+
+// appliedAt returns when a ConfigMap was written, in seconds, as the server has it; zero if it is not known.
+func appliedAt(st *Store, id api.ID) int64 {
+	if l := st.cfg.Live.Of(id); l != nil {
+		return l.Applied
+	}
+	return 0
 }
 
 // drop records that a ConfigMap is gone.
