@@ -267,7 +267,7 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 	}
 	s.receiveFleet() // it is sent before the works that belong to it
 	if woken == byJob {
-		s.runJob(ctx)
+		runJob(ctx, s)
 		return nil
 	}
 	if s.store.HeldByOther() || s.observingOnly {
@@ -280,7 +280,7 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 }
 
 // runJob runs the Job of a gate where the fleet may write.
-func (s *session) runJob(ctx context.Context) {
+func runJob(ctx context.Context, s *session) {
 	switch {
 	case s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther():
 		s.job.Refuse("gitfleet does not write to the cluster at present")
