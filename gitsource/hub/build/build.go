@@ -241,6 +241,9 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	if built != nil && b.dependsOnMarks() {
 		b.markKey = ""
 		built, failure, tooLong, err = b.kustomize(changed, b.texts)
+		if built != nil && len(b.origins) != len(built.Resources()) { // the marks decided which objects there are
+			b.recordOrigins(built)
+		}
 	}
 	if failure != nil && (len(changed) > 0 || b.markKey != "") { // the message must be about what people have written
 		b.uses, b.marks, b.markKey = nil, nil, ""
