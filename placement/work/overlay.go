@@ -123,7 +123,7 @@ func (r *Renderer) hashOfOverlays(decision bool) string {
 			}
 			for i, part := range o.Overlay.Spec.AllParts() {
 				if i > 0 {
-					writeField(h, "part")
+					writeField(h, "") // which no path is
 				}
 				for _, text := range part.All() {
 					writeField(h, text)

@@ -149,3 +149,16 @@ func TestCharts(t *testing.T) {
 		t.Error("the fingerprint does not identify the content and what decides about it")
 	}
 }
+
+// What decides which directories a cluster gets is part of the hash: the first of three that exists is not the same as two parts.
+func TestHashTellsPathsFromParts(t *testing.T) {
+	hashes := map[string]bool{}
+	for _, parts := range [][]api.OverlayPart{{{Path: "a"}, {Path: "b"}}, {{Paths: []string{"a", "b"}}}, {{Paths: []string{"a", "part", "b"}}}} {
+		o := overlayOf("", map[string][]string{"a": {"a"}, "b": {"b"}})
+		o.Overlay.Spec.Parts = parts
+		hashes[NewRenderer(api.PlacementKey{}, []*api.Object{o}, nil, nil, nil).hashOfOverlays(true)] = true
+	}
+	if len(hashes) != 3 {
+		t.Errorf("%d hashes, want 3", len(hashes))
+	}
+}
