@@ -231,3 +231,22 @@ func TestPostBuildTakesNoUnusedDirectoryFromOthers(t *testing.T) {
 		t.Errorf("got %v, want %s", err, refused)
 	}
 }
+
+// Who sets a value may decide the namespace of an object, and must be granted it, however the overlay takes the value.
+func TestPostBuildValuesAreGrantedWhatTheyDecide(t *testing.T) {
+	all := []string{"*"}
+	opts := Options{Grants: grant.Set{{Field: "paths[0]", Namespaces: all, Kinds: all, Placements: all}, {Path: "vars", Field: "paths[1]", Kinds: all}}}
+	for _, postBuild := range []string{"{substituteFrom: [{name: v}]}", "{substitute: {NAMESPACE: '${vars.NAMESPACE}'}}"} {
+		files := map[string]string{
+			".gitfleet.yaml": "roots: [fleet, vars]\n",
+			"fleet/a.yaml": "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: paris}}\n---\n" +
+				"{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: web}, spec: {path: web, postBuild: " + postBuild + "}}\n",
+			"vars/a.yaml": "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterVars, metadata: {name: v}, spec: {vars: {NAMESPACE: shop}}}\n",
+			"web/a.yaml":  "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: '${NAMESPACE}'}}\n",
+		}
+		const refused = "files in path vars may not produce ConfigMap/shop/a"
+		if _, err := load(Commit{}, newMemoryTree(files), opts); err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s: got %v, want %s", postBuild, err, refused)
+		}
+	}
+}

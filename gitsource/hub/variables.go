@@ -156,7 +156,7 @@ type postBuild struct {
 	spec *api.PostBuild
 	// all are the values of all ClusterVars of the commit, for ${vars.NAME}, and named those that the overlay names.
 	all, named *variable.Values
-	// files are those that have the values.
+	// files are those of the ClusterVars with the values, which may decide names and namespaces.
 	files []string
 	known map[string]clusterValues
 }
@@ -170,12 +170,24 @@ type clusterValues struct {
 // newPostBuild finds the values for an overlay, and reports ClusterVars that the commit does not have.
 func newPostBuild(a *assembly, it *item) *postBuild {
 	p := &postBuild{spec: it.overlay.PostBuild, known: map[string]clusterValues{}}
-	byName := map[string]*item{}
+	byName, setBy := map[string]*item{}, map[string]*item{}
 	var all, named []*api.ClusterVars
 	for _, other := range a.items {
 		if other.vars != nil {
 			byName[other.id.Name] = other
 			all = append(all, other.vars)
+			for _, name := range other.vars.Spec.Names() {
+				setBy[name] = other
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.spec.Substitute)) {
+		_, used, _ := variable.Split(p.spec.Substitute[name])
+		for _, one := range used {
+			if vars := setBy[one.Key]; one.Of == variable.Vars && vars != nil {
+				_, files := a.readFor(vars)
+				p.files = append(p.files, files...)
+			}
 		}
 	}
 	slices.SortFunc(all, func(x, y *api.ClusterVars) int { return strings.Compare(x.Name, y.Name) })

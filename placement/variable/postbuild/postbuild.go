@@ -184,6 +184,9 @@ func (r *replacement) value(v any, at []string) any {
 // typed returns a text in which variables have been replaced as Flux has it, which writes what was there as YAML and reads the result:
 // ${replicas} may become a number, and ${quote}${id}${quote} with a quotation mark as quote is a text.
 func (r *replacement) typed(before, text string) any {
+	if text == "" {
+		return nil
+	}
 	written, err := yaml.Marshal(before)
 	if err != nil || strings.ContainsAny(string(written[:1]), `'"|>`) || !r.isValue(text) {
 		return text
