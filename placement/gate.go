@@ -51,14 +51,15 @@ func (g *RunGate) State() GateState {
 		return GateStateFailed
 	case !g.Passed.IsZero():
 		return GateStatePassed
-	case g.Asked.Verdict == GateUnknown:
+	case g.Asked.Verdict == GateUnknown, g.Spec.Soak == nil && g.Spec.Schedule() == nil:
 		return GateStateUnknown
 	}
 	return GateStateWaiting
 }
 
 // Due is when a gate of the stage could pass at the earliest, if all answers since its clusters were updated are good. For a Job it is
-// when its timeout ends, after the timeouts of those that have failed on the same cluster.
+// when its timeout ends, after the timeouts of those that have failed on the same cluster. It is zero for a gate of a kind that this version does
+// not know.
 func (s *RunStage) Due(g *RunGate) time.Time {
 	switch {
 	case g.Spec.Soak != nil:
@@ -70,7 +71,11 @@ func (s *RunStage) Due(g *RunGate) time.Time {
 		}
 		return s.Updated.Add(time.Duration(failed+1) * g.Spec.Job.Deadline())
 	}
-	return s.Updated.Add(g.Spec.Schedule().For())
+	schedule := g.Spec.Schedule()
+	if schedule == nil {
+		return time.Time{}
+	}
+	return s.Updated.Add(schedule.For())
 }
 
 // A GateVerdict is what an answer means for a gate.
@@ -96,7 +101,7 @@ type GateAnswers struct {
 	GoodFor time.Duration `json:"Held,omitempty"`
 	// Bad is how many answers were bad; of a gate that runs a Job, how many Jobs have failed.
 	Bad int `json:",omitempty"`
-	// Jobs are what is known of the Jobs of a gate, by cluster. They are never forgotten while the run lasts, and are immutable.
+	// Jobs has the results of the gate's Jobs by cluster. They are kept until the run ends. The slice is immutable.
 	Jobs []GateJob `json:",omitempty"`
 }
 
@@ -145,8 +150,8 @@ type GateTarget struct {
 	Job GateJob
 }
 
-// Job returns the Job that the gate runs on a cluster of the stage, after those that have failed there. Its name is the same whenever
-// and by whichever process it is asked for, so that it is not run twice, and another one for each run, stage and content.
+// Job returns the Job to run on a cluster. Its name is a hash of the run, stage, gate, content and the number of failed Jobs, so every process
+// derives the same name and no Job is run twice.
 func (q *GateQuestion) Job(t GateTarget) *unstructured.Unstructured {
 	g, o := q.Spec.Job, &unstructured.Unstructured{}
 	json.Unmarshal(g.Template, &o.Object) //nolint:errcheck // validated when it was loaded
@@ -167,7 +172,7 @@ func (q *GateQuestion) Job(t GateTarget) *unstructured.Unstructured {
 	return o
 }
 
-// jobKept is how long a Job is kept after it has ended. It has to be seen before, or it is run again.
+// jobKept is how long a finished Job is kept. If it is deleted before gitfleet has seen the result, it is run again.
 const jobKept = 24 * time.Hour
 
 // jobName is the name of the Job of a gate after some have failed.
@@ -209,8 +214,7 @@ func (r *Run) Questions(key api.PlacementKey) (out []GateQuestion) {
 	return out
 }
 
-// RecordAnswer records an answer to a question of the run, which shares nothing that may change. It reports whether that changes
-// anything: an answer to an earlier question, or a repeated one that cannot be evaluated, does not.
+// RecordAnswer records an answer and reports whether anything changed. It ignores answers to earlier questions. r must not share mutable state.
 func (r *Run) RecordAnswer(key api.PlacementKey, a GateAnswer) bool {
 	for _, q := range r.Questions(key) {
 		if q.GateRound != a.GateRound {

@@ -81,3 +81,11 @@ func TestGatesAreDue(t *testing.T) {
 		}
 	}
 }
+
+// A record of a newer version may have a gate of a kind that this one does not know. It never passes, and is not late.
+func TestAGateOfAKindThatIsNotKnown(t *testing.T) {
+	stage, gate := RunStage{Updated: time.Unix(1_800_000_000, 0)}, RunGate{Name: "new"}
+	if due, state := stage.Due(&gate), gate.State(); !due.IsZero() || state != GateStateUnknown {
+		t.Errorf("%s, due at %v", state, due)
+	}
+}
