@@ -16,6 +16,11 @@ func TestFollowIsNext(t *testing.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			w.change()
+			if rapid.Bool().Draw(t, "calm first") { // few plans are settled otherwise
+				w.calm()
+				w.turn()
+				w.calm()
+			}
 			w.turn()
 			p, before := Next(w.in), w.in.Now
 			b := w.pick()
@@ -55,6 +60,7 @@ func TestFollowIsNext(t *testing.T) {
 			}
 		}
 	})
+	t.Logf("%d plans followed another one, and %d of them were settled", followed, settled)
 	if followed < 100 || settled < 10 {
 		t.Errorf("only %d plans followed another one, and %d of them were settled", followed, settled)
 	}

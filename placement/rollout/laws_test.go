@@ -93,11 +93,7 @@ func (w *world) change() {
 			}
 		}
 	case what == "calm":
-		for i := range w.in.Targets {
-			if b := &w.in.Targets[i]; b.HasRevision() && !b.Unreachable {
-				w.seen(b, Available)
-			}
-		}
+		w.calm()
 	case what == "join":
 		w.join()
 	case what == "wait":
@@ -110,6 +106,15 @@ func (w *world) change() {
 		w.wanted = rapid.IntRange(0, 8).Draw(w.T, "N")
 	case b != nil:
 		w.changeOne(what, b)
+	}
+}
+
+// calm makes all clusters that answer available.
+func (w *world) calm() {
+	for i := range w.in.Targets {
+		if b := &w.in.Targets[i]; b.HasRevision() && !b.Unreachable {
+			w.seen(b, Available)
+		}
 	}
 }
 
