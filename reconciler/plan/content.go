@@ -180,9 +180,12 @@ func (pl *planner) isPaused(c *OnCluster) bool {
 	return pl.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
 }
 
-// After the ledger was lost, nothing is recorded of the runs that Git had then: the lost runs (ledger.Placement.LostRuns). One run is in force: the
-// newest, which has the content of the commit in which it appeared, so that neither it nor its approvals are for content that came later.
-// The others are superseded by it. Runs that have appeared since are newer than the lost ones.
+// If the ledger was empty at the start, runs found in Git may be older than this process (ledger.Placement.LostRuns). The run started last takes
+// effect, with the content of the commit in which it appeared, so that existing approvals do not apply to newer content. All other lost runs are
+// recorded as superseded.
+
+// emptyLedger is why nothing is recorded of runs that Git has.
+const emptyLedger = "the ledger was empty at the start (lost, or this is the first start)"
 
 // lostRuns returns the names of the lost runs of a placement: of those recorded as lost before, the ones that Git still has, and in the first plan
 // all that Git has. On a first start nothing is found on members; then runs that kustomizations build, of which it is not known when they
@@ -204,9 +207,9 @@ func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest 
 	case len(p.Record.LostRuns) == 0 || len(p.Record.Runs) > 0:
 		return nil, ""
 	case pl.InForce.RunHistoryErr != nil:
-		return nil, "the ledger was lost, and the history could not be read, which is retried: " + pl.InForce.RunHistoryErr.Error()
+		return nil, emptyLedger + ", and the Git history could not be read; retrying: " + pl.InForce.RunHistoryErr.Error()
 	case pl.InForce.RunHistory == nil:
-		return nil, "the ledger was lost, and the history has not been read"
+		return nil, emptyLedger + ", and the Git history has not been read"
 	}
 	var automatic *hub.StagedRun
 	for _, d := range declared {
@@ -261,7 +264,7 @@ func (pl runPlanner) loadAppeared(p *Placement, d *hub.StagedRun) (pending strin
 		return ""
 	}
 	pl.recordMissing(commit)
-	where := "the ledger was lost, and commit " + commit + ", in which run " + d.Name + " appeared, "
+	where := emptyLedger + ", and commit " + commit + ", in which run " + d.Name + " appeared, "
 	switch pl.stateOf(commit) {
 	case commitLoading:
 		return where + "is being loaded"
@@ -278,11 +281,11 @@ func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement
 	case !isLost(p, d): // the commit in force may have no hash, as a directory has none
 		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	case d.Index != "":
-		return placement.Revision{}, "the ledger was lost, and with it which content has the number " + d.Index
+		return placement.Revision{}, emptyLedger + ", and with it which content has the number " + d.Index
 	case commit == "" && d.Origin.Kustomization != "":
-		return placement.Revision{}, "the ledger was lost, and of a run that a kustomization builds it cannot be found in which commit it appeared"
+		return placement.Revision{}, emptyLedger + ", and of a run that a kustomization builds it cannot be found in which commit it appeared"
 	case commit == "":
-		return placement.Revision{}, "the ledger was lost, and the commit in which it appeared is too old to be found"
+		return placement.Revision{}, emptyLedger + ", and the commit in which it appeared is too old to be found"
 	case commit == pl.InForce.Commit.Hash:
 		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	}
@@ -294,7 +297,7 @@ func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement
 			return placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}, ""
 		}
 	}
-	return placement.Revision{Commit: commit}, "the ledger was lost, and commit " + commit + ", in which it seems to have appeared, has no content for it"
+	return placement.Revision{Commit: commit}, emptyLedger + ", and commit " + commit + ", in which it seems to have appeared, has no content for it"
 }
 
 // setAppeared sets the content of a new run: that of the commit in force, or after the ledger was lost that of the commit in which it appeared.

@@ -147,24 +147,24 @@ func TestTheNewestRunAfterALoss(t *testing.T) {
 		"one is too old to be found":  {hubText, changed(map[string]hub.Commit{"web-a": at("v1", 0)}), "web-a"},
 		"a stopped one counts":        {hubText + "run web-c of web by slow Stop\n", changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-c": at("v1", 1)}), "web-c"},
 		"one that has not begun":      {hubText + "run web-c of web by slow Initialize\n", changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-c": at("v1", 1)}), "web-a"},
-		"its commit has to be loaded": {hubText, changed(map[string]hub.Commit{"web-a": at("v0", 0)}), "the ledger was lost, and commit v0, in which run web-a appeared, is being loaded"},
+		"its commit has to be loaded": {hubText, changed(map[string]hub.Commit{"web-a": at("v0", 0)}), emptyLedger + ", and commit v0, in which run web-a appeared, is being loaded"},
 		"its commit cannot be loaded": {hubText, func(in *Input) {
 			changed(map[string]hub.Commit{"web-a": at("v0", 0)})(in)
 			in.Lost["v0"] = errors.New("no such object")
-		}, "the ledger was lost, and commit v0, in which run web-a appeared, cannot be loaded, which is retried; or commit a run with another name: no such object"},
+		}, emptyLedger + ", and commit v0, in which run web-a appeared, cannot be loaded, which is retried; or commit a run with another name: no such object"},
 		"one that has not begun has to be loaded": {hubText + "run web-c of web by slow Initialize\n", changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-c": at("v0", 1)}),
-			"the ledger was lost, and commit v0, in which run web-c appeared, is being loaded"},
-		"no commit of any is found":     {hubText, changed(map[string]hub.Commit{}), "web-b: the ledger was lost, and the commit in which it appeared is too old to be found"},
-		"the history cannot be read":    {hubText, func(in *Input) { changed(nil)(in); in.InForce.RunHistoryErr = errors.New("no such object") }, "the ledger was lost, and the history could not be read, which is retried: no such object"},
-		"the history has not been read": {hubText, changed(nil), "the ledger was lost, and the history has not been read"},
+			emptyLedger + ", and commit v0, in which run web-c appeared, is being loaded"},
+		"no commit of any is found":     {hubText, changed(map[string]hub.Commit{}), "web-b: " + emptyLedger + ", and the commit in which it appeared is too old to be found"},
+		"the history cannot be read":    {hubText, func(in *Input) { changed(nil)(in); in.InForce.RunHistoryErr = errors.New("no such object") }, emptyLedger + ", and the Git history could not be read; retrying: no such object"},
+		"the history has not been read": {hubText, changed(nil), emptyLedger + ", and the Git history has not been read"},
 		"a newer one was started before": {hubText, func(in *Input) {
 			changed(map[string]hub.Commit{"web-a": at("v1", 0), "web-b": at("v1", 1)})(in)
 			a := api.ID{Group: api.PlacementGroup, Kind: "ClusterStagedUpdateRun", Name: "web-a"}
 			in.InForce.RunHistory[a] = hub.RunHistory{Appeared: at("v1", 0), Started: at("v1", 2)}
 		}, "web-a"},
-		"kustomizations build them all": {hubText, func(in *Input) { built(in); in.Rebuilt = true }, "web-b: the ledger was lost, and of a run that a kustomization builds it cannot be found in which commit it appeared"},
+		"kustomizations build them all": {hubText, func(in *Input) { built(in); in.Rebuilt = true }, "web-b: " + emptyLedger + ", and of a run that a kustomization builds it cannot be found in which commit it appeared"},
 		"it is the first start":         {hubText, built, "web-b"},
-		"by the number of a content":    {hubText + "run web-c of web by slow Run 0\n", changed(map[string]hub.Commit{"web-c": at("v1", 0)}), "web-c: the ledger was lost, and with it which content has the number 0"},
+		"by the number of a content":    {hubText + "run web-c of web by slow Run 0\n", changed(map[string]hub.Commit{"web-c": at("v1", 0)}), "web-c: " + emptyLedger + ", and with it which content has the number 0"},
 	} {
 		s := newScene(t)
 		s.commit("v1", nil, []byte(test.text))
