@@ -248,7 +248,7 @@ func TestPlainServers(t *testing.T) {
 	host := server.Listener.Addr().String()
 	for _, scheme := range []string{"oci://", "https://"} {
 		c := New(Config{Dir: filepath.Join(t.TempDir(), "charts"), Limits: limitsOfTests, Fetches: hostlimit.New(1 << 30)})
-		if _, err := c.Lock(t.Context(), lockfile.Request{Repository: scheme + host + "/charts", Name: "web", Version: "1"}); err == nil || !strings.Contains(err.Error(), "set hosts[].plainHTTP for the host") {
+		if _, err := c.Lock(t.Context(), lockfile.Request{Repository: scheme + host + "/charts", Name: "web", Version: "1"}); err == nil || !strings.Contains(err.Error(), "set hosts[].plainHTTP for") {
 			t.Errorf("%s: %v", scheme, err)
 		}
 	}
@@ -277,14 +277,14 @@ func TestHostileArchives(t *testing.T) {
 		packed []byte
 		want   string
 	}{
-		"a path that leads out":  {files(map[string]string{"../../../evil": "x"}), "leads out of the chart"},
-		"another one":            {files(map[string]string{"/web/../../evil": "x"}), "leads out of the chart"},
+		"a path that leads out":  {files(map[string]string{"../../../evil": "x"}), "is outside the chart"},
+		"another one":            {files(map[string]string{"/web/../../evil": "x"}), "is outside the chart"},
 		"an absolute path":       {files(map[string]string{"//etc/evil": "x"}), "is no path of a file"},
 		"a path of Windows":      {files(map[string]string{`..\evil`: "x"}), "is no path of a file"},
 		"no first directory":     {files(map[string]string{"/evil": "x"}), "is no path of a file"},
-		"a symbolic link":        {link(tar.TypeSymlink), "is no regular file"},
-		"a hard link":            {link(tar.TypeLink), "is no regular file"},
-		"a device":               {link(tar.TypeChar), "is no regular file"},
+		"a symbolic link":        {link(tar.TypeSymlink), "is not a regular file"},
+		"a hard link":            {link(tar.TypeLink), "is not a regular file"},
+		"a device":               {link(tar.TypeChar), "is not a regular file"},
 		"a bomb":                 {files(map[string]string{"bomb": strings.Repeat("0", 3<<20)}), "unpacked it takes more than 1 MiB"},
 		"many files":             {files(many), "more than 10 files"},
 		"deep directories":       {files(map[string]string{strings.Repeat("d/", 30) + "f": ""}), "nested deeper"},

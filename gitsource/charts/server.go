@@ -49,7 +49,7 @@ func (c Config) ask(ctx context.Context, host string, do func(context.Context, *
 			return context.Cause(ctx)
 		}
 		if errors.Is(err, http.ErrSchemeMismatch) {
-			err = fmt.Errorf("%w; if the server has no TLS, set hosts[].plainHTTP for the host", err)
+			err = fmt.Errorf("%w; if the server does not use TLS, set hosts[].plainHTTP for it", err)
 		}
 		return s.mask(err)
 	})

@@ -38,7 +38,7 @@ func unpack(packed []byte, limits Limits) (map[string][]byte, error) {
 		case header.Typeflag == tar.TypeDir || header.Typeflag == tar.TypeXGlobalHeader:
 			continue
 		case header.Typeflag != tar.TypeReg:
-			return nil, fmt.Errorf("%q is no regular file, and charts have no links or devices", header.Name)
+			return nil, fmt.Errorf("%q is not a regular file; a chart must not contain links or devices", header.Name)
 		}
 		name, err := fileName(header.Name)
 		if err != nil {
@@ -72,7 +72,7 @@ func fileName(name string) (string, error) {
 	_, within, found := strings.Cut(strings.TrimPrefix(name, "./"), "/")
 	switch {
 	case strings.HasPrefix(within, "../") || within == ".." || strings.HasPrefix(name, "../"):
-		return "", fmt.Errorf("%q leads out of the chart", name)
+		return "", fmt.Errorf("%q is outside the chart", name)
 	case !found || within == "" || path.Clean(within) != within || path.IsAbs(name) || strings.ContainsAny(name, "\\:\x00"):
 		return "", fmt.Errorf("%q is no path of a file in the directory of a chart", name)
 	case strings.Count(within, "/") > deepest:

@@ -102,7 +102,7 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	return group != "" && kind != ""
 }
 
-// share has equal parts of definitions in memory once.
+// share deduplicates equal parts of definitions in memory.
 func (p *parsed) share(schemas *schema.Sharing) {
 	for _, it := range p.items {
 		if it.scope != nil && it.object != nil {

@@ -62,7 +62,8 @@ func (b *builder) mark(k *kustomization, field string, patch *types.Patch) bool 
 		origin.Path = path.Join(k.dir, patch.Path)
 		text, field = string(b.texts[origin.Path]), ""
 	}
-	data, err := []byte(text), error(nil)
+	data := []byte(text)
+	var err error
 	if !strings.HasPrefix(text, "[") { // kustomize reads the others as JSON
 		data, err = sigsyaml.YAMLToJSON(data)
 	}

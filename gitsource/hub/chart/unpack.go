@@ -54,12 +54,12 @@ func (u *unpacking) archive(packed io.Reader, depth int) error {
 		switch header.Typeflag {
 		case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
 		default: // the loader would read it as an empty file
-			return fmt.Errorf("%q is no regular file, and charts have no links or devices", header.Name)
+			return fmt.Errorf("%q is not a regular file; a chart must not contain links or devices", header.Name)
 		}
 		// The loader leaves out the first directory.
 		_, name, _ := strings.Cut(strings.ReplaceAll(header.Name, `\`, "/"), "/")
 		if name = path.Clean(name); strings.HasPrefix(name, "../") || path.IsAbs(name) {
-			return fmt.Errorf("%q leads out of the chart", header.Name)
+			return fmt.Errorf("%q is outside the chart", header.Name)
 		}
 		name = "/" + name
 		if strings.Count(name, "/") > deepest {

@@ -55,9 +55,6 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 func checkParts(r *document.Report, spec *api.OverlaySpec) (wildcards int) {
 	at := r.Field("spec")
 	switch {
-	case spec.Path != "" && spec.Paths != nil:
-		r.Rulef(at.Child("paths"), "path and paths are mutually exclusive; remove one of them")
-		return 0
 	case spec.Parts == nil:
 		wildcards = checkPart(r, at, &api.OverlayPart{Path: spec.Path, Paths: spec.Paths})
 	case spec.Path != "" || spec.Paths != nil:
@@ -89,7 +86,7 @@ func checkPart(r *document.Report, at *document.FieldPath, part *api.OverlayPart
 		for i, text := range part.Paths {
 			p, ok := checkPath(r, many.At(i), text)
 			if n := p.Wildcards(); ok && i > 0 && n != wildcards {
-				r.Rulef(many.At(i), "has * in %d names, and the path before in %d, so that it is not known which of them stand for the same; write a * for each in all paths, or move it to another of parts", n, wildcards)
+				r.Rulef(many.At(i), "has * in %d names, and the path before in %d, so that it is not known which of them stand for the same; write a * for each in all paths, or move this path to another entry of spec.parts", n, wildcards)
 			} else if ok {
 				wildcards = n
 			}

@@ -28,7 +28,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // IsName reports whether a variable can have a name.
 func IsName(name string) bool { return nameForm.MatchString(name) }
 
-// Applies reports whether variables are replaced in an object: it may have some, and does not say that they are to be left.
+// Applies reports whether an object may have variables and does not disable their substitution.
 func Applies(object map[string]any) bool {
 	metadata, _ := object["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
@@ -56,7 +56,7 @@ func isIn(v any) bool {
 	return false
 }
 
-// Names returns the variables in a value, sorted, with those in defaults. What cannot be read has none.
+// Names returns the names of the variables in a value, sorted, including those in defaults. Texts that cannot be parsed are skipped.
 func Names(v any) []string {
 	names := map[string]bool{}
 	collect(v, names, map[string]bool{})
