@@ -56,12 +56,14 @@ type Prober struct {
 	next      time.Time        // time of the next probe; credentials are checked more often
 	observeAt time.Time        // from then on, a probe observes the cluster too
 	demand    demand
+	// unread says that a namespace was created, and that the namespaces were not read since.
+	unread bool
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
 	probing bool        // a probe is running
 	over    bool        // no probe may begin any more
-	created bool        // a namespace was created that no probe has read
+	created bool        // a namespace was created since the last probe began
 	running sync.WaitGroup
 }
 
@@ -108,7 +110,7 @@ func (pr *Prober) NamespaceCreated() {
 	}
 }
 
-// takeCreated reports whether a namespace was created that no probe has read, and forgets it.
+// takeCreated reports whether a namespace was created since the last probe began, and forgets it.
 func (pr *Prober) takeCreated() (created bool) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -195,7 +197,7 @@ const observedWithin = 10 * time.Second
 func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, min(pr.conn.Timeout(), observedWithin))
 	defer cancel()
-	created := pr.takeCreated()
+	pr.unread = pr.takeCreated() || pr.unread
 	p := Result{At: time.Now()}
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
@@ -215,8 +217,11 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 			}
 		}
 		p.UID, p.Version, p.properties, p.Namespaces = o.uid, o.version, o.properties, slices.Sorted(maps.Keys(o.namespaces))
-	} else if o := (observation{}); created && pr.observeNamespaces(ctx, &o) == nil {
+	} else if o := (observation{}); pr.unread && pr.observeNamespaces(ctx, &o) == nil {
 		p.UID, p.Version, p.Namespaces = o.uid, o.version, slices.Sorted(maps.Keys(o.namespaces))
+	}
+	if p.Namespaces != nil {
+		pr.unread = false // otherwise the next probe tries again
 	}
 	if p.Doubted = pr.doubtful.Swap(false); p.Doubted && p.Version == 0 {
 		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation

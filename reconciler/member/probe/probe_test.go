@@ -269,6 +269,32 @@ func TestNamespacesAreReadOnceOneWasCreated(t *testing.T) {
 	})
 }
 
+// If the namespaces cannot be read once one was created, the next regular probe reads them.
+func TestNamespacesAreReadAgainAfterAFailure(t *testing.T) {
+	asked, refused := 0, true
+	pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		code, body := http.StatusOK, `{"items": [{"metadata": {"name": "shop"}}]}`
+		if r.URL.Path == "/api/v1/namespaces" {
+			if asked++; refused {
+				code, body = http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+			}
+		}
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	})})
+	pr.NamespaceCreated()
+	if p := pr.Probe(t.Context(), false); p.Namespaces != nil || asked == 0 {
+		t.Fatalf("refused: %q, asked %d times", p.Namespaces, asked)
+	}
+	refused = false
+	if p := pr.Probe(t.Context(), false); !slices.Equal(p.Namespaces, []string{"shop"}) {
+		t.Errorf("then: %q", p.Namespaces)
+	}
+	before := asked
+	if p := pr.Probe(t.Context(), false); p.Namespaces != nil || asked != before {
+		t.Errorf("once they were read: %q, asked again %d times", p.Namespaces, asked-before)
+	}
+}
+
 // A probe that replaces earlier results still has the information that the cluster was away,
 // its identity and its namespaces. A session that receives it retries at once what failed
 // meanwhile.
