@@ -21,6 +21,8 @@ type inventories struct {
 	*cluster
 	*ownership
 	progress *progress
+	// failures limits the log lines about failed writes of several inventories.
+	failures retry.LogLimiter
 }
 
 // load reads the inventories on the cluster.
@@ -134,8 +136,8 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	i.removeAll(ctx, gone)
 }
 
-// removeAll removes empty inventories. What they have in a bundle is removed at once, but for the last one, which follows
-// the claim if nothing is left.
+// removeAll removes empty inventories. All but the last are taken out of the bundle with one request; the last one is removed after
+// the claim if nothing else is left.
 func (i *inventories) removeAll(ctx context.Context, gone []*inventory.Inventory) {
 	if len(gone) > 1 {
 		inventory.RemoveBundled(ctx, i.store, gone[:len(gone)-1]...) //nolint:errcheck // removing each of them tries again
@@ -159,13 +161,25 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 	return nil
 }
 
-// saveAll writes inventories, together as far as that saves requests, and calls done for each.
+// saveAll writes inventories, together as far as that saves requests, and calls done for each, except those that were to be written
+// together and could not be: they are written again later, and logged together.
 func (i *inventories) saveAll(ctx context.Context, all []*inventory.Inventory, done func(inv *inventory.Inventory, err error)) {
 	rest, err := inventory.SaveTogether(ctx, i.store, all)
+	failed := 0
 	for _, inv := range all {
-		if !slices.Contains(rest, inv) {
-			done(inv, err)
+		switch {
+		case slices.Contains(rest, inv):
+		case err != nil:
+			inv.Invalidate()
+			failed++
+		default:
+			done(inv, nil)
 		}
+	}
+	if err == nil {
+		i.failures = retry.LogLimiter{}
+	} else if ctx.Err() == nil && i.failures.Due(connection.WithoutPort(err)) {
+		i.cfg.Log.Warn("inventories not written; trying again", "cluster", i.cfg.Name, "placements", failed, "err", err)
 	}
 	i.writeAll(ctx, rest, done)
 }
@@ -431,8 +445,8 @@ func (o *ownership) listing(id api.ID) (out []*inventory.Inventory) {
 	return out
 }
 
-// listingsFor returns listing for some objects, during which nothing is added to the inventories. For many objects of many
-// placements it does not look into each inventory for each object.
+// listingsFor returns listing for use with many objects, while nothing is added to inventories. If there are many objects and
+// placements, it builds an index instead of looking into each inventory for each object.
 func (o *ownership) listingsFor(objects int) func(api.ID) []*inventory.Inventory {
 	items := 0
 	for _, inv := range o.inv {

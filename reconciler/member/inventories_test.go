@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path"
 	"slices"
 	"strconv"
@@ -229,6 +230,37 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "inventory was changed by somebody else"); n != 1 || !slices.Equal(at.Writes, []string{"PATCH " + id.Name}) {
 		t.Errorf("logged %d times, writes: %q", n, at.Writes)
+	}
+}
+
+// If the server does not answer, only the inventories that have changed are to be written again, which is logged once.
+func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
+	srv := httptest.NewServer(apiserver.NewConfigMaps())
+	s := sessionOf(t, &rest.Config{Host: srv.URL})
+	s.works = map[api.PlacementKey]*work.Work{}
+	touched := map[api.PlacementKey]bool{}
+	for n := range 4 {
+		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
+		s.works[p], s.inv[p], touched[p] = &work.Work{Placement: p}, held(1), true
+		s.inv[p].Placement = p
+	}
+	s.inventories.save(t.Context(), touched)
+	srv.Close()
+	for n := range 3 {
+		s.inv[api.PlacementKey{Name: fmt.Sprint("p", n)}].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
+	}
+	var log strings.Builder
+	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for range 2 {
+		s.inventories.save(t.Context(), touched)
+	}
+	for p, inv := range s.inv {
+		if inv.Stored() != (p.Name == "p3") {
+			t.Errorf("%v counts as stored: %t", p, inv.Stored())
+		}
+	}
+	if n := strings.Count(log.String(), "not written"); n != 1 || !strings.Contains(log.String(), "placements=3") {
+		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 }
 

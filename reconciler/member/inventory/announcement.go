@@ -145,7 +145,7 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
 	delete(st.announced, p)
 	if st.announced != nil && len(st.announced) == 0 {
-		deleteAnnouncement(ctx, st) //nolint:errcheck // see above
+		deleteAnnouncement(ctx, st) //nolint:errcheck // nothing in it counts, and the next write of an inventory tries again
 	}
 }
 

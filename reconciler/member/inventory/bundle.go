@@ -29,8 +29,7 @@ import (
 // and stays there. The bundle is deleted when nothing in it counts, and has nothing of a placement whose inventory is
 // deleted, since that would begin to count again. It has the labels of inventories, so that one list request reads both.
 type bundle struct {
-	// inventories are the placements that the ConfigMap has something of, or may have: with the inventories that count,
-	// and with nil otherwise.
+	// inventories has an entry for each placement that the ConfigMap contains, or may contain; it is nil if that does not count.
 	inventories map[api.PlacementKey]*Inventory
 	// digest is that of the ConfigMap as it was last read or written; empty if it is not known.
 	digest string
@@ -53,10 +52,10 @@ func bundleID(fleet string) api.ID {
 	return configMapID("inventories-" + hex.EncodeToString(sum[:8]))
 }
 
-// SaveTogether writes inventories in a bundle, with one request, and returns those that are to be written one by one:
-// those that have, or may have, a ConfigMap of their own, or that are large, and all of them if too few have changed to
-// rewrite what else is in the bundle, or if the server refuses it. The error is that of all others, if the server does not
-// answer.
+// SaveTogether writes inventories into the bundle with one request. It returns those that the caller has to write one by one
+// unless the cluster has them: large ones, those that have or may have a ConfigMap of their own, and all changed ones if they are too
+// few to rewrite the bundle or if the server refuses it. If the server does not answer, err applies to every inventory that is not
+// returned.
 func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inventory, err error) {
 	changed := map[api.PlacementKey]*Inventory{}
 	for _, inv := range all {
@@ -81,7 +80,7 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 	case few, err != nil && !connection.IsUnreachable(err):
 		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed[inv.Placement] == nil && !slices.Contains(rest, inv) }), nil
 	case err != nil:
-		return rest, fmt.Errorf("write inventories: %w", err)
+		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed[inv.Placement] != nil }), fmt.Errorf("write inventories: %w", err)
 	}
 	return rest, nil
 }
@@ -102,8 +101,8 @@ func (inv *Inventory) bundled(serial uint64) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// writeBundle replaces the bundle on the cluster. After an error, it may have been replaced all the same. An inventory that may
-// have a ConfigMap of its own keeps its serial number, so that the bundle does not count if it has.
+// writeBundle replaces the bundle on the cluster. After an error, it may have been replaced all the same. An inventory that may have
+// a ConfigMap of its own keeps its serial number, so that its entry in the bundle does not count if that ConfigMap exists.
 func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*Inventory) error {
 	list := slices.SortedFunc(maps.Values(content), func(a, b *Inventory) int { return a.Placement.Compare(b.Placement) })
 	texts, digests, serials := make([]json.RawMessage, len(list)), make([]string, len(list)), make([]uint64, len(list))
@@ -224,11 +223,11 @@ func leaveBundle(ctx context.Context, st *Store, p api.PlacementKey) {
 		st.bundle.inventories[p] = nil
 	}
 	if st.bundle.inventories != nil && len(st.bundle.counting()) == 0 {
-		deleteBundle(ctx, st) //nolint:errcheck // see above
+		deleteBundle(ctx, st) //nolint:errcheck // nothing in it counts, and the next write of an inventory tries again
 	}
 }
 
-// RemoveBundled removes inventories that are about to be deleted from the bundle.
+// RemoveBundled takes inventories out of the bundle, before they are deleted.
 func RemoveBundled(ctx context.Context, st *Store, gone ...*Inventory) error {
 	left, has := st.bundle.counting(), false
 	for _, inv := range gone {

@@ -173,7 +173,7 @@ func TestDamagedBundle(t *testing.T) {
 	}
 	srv := httptest.NewServer(at)
 	defer srv.Close()
-	if got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL}); err != nil || len(got) != 2 || got[1].Damaged == "" {
+	if got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL}); err != nil || len(got) != 2 || got[0].Placement != "" || !strings.Contains(got[0].Damaged, "bundle") {
 		t.Errorf("holdings: %+v, %v", got, err)
 	}
 	saveTogether(t, again, several("a")...)

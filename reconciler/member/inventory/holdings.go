@@ -17,7 +17,8 @@ import (
 
 // A Holding is the content of an inventory on a cluster.
 type Holding struct {
-	Fleet     string
+	Fleet string
+	// Placement is empty for a damaged bundle of several placements.
 	Placement string
 	// Objects are sorted by ID. A damaged inventory has none.
 	Objects []Item
@@ -88,7 +89,7 @@ func addBundledHoldings(all []Holding, o *unstructured.Unstructured, serials map
 	fleet := o.GetLabels()[api.ManagedByLabel]
 	list, err := listIn(o, left)
 	if err != nil {
-		return append(all, Holding{Fleet: fleet, Placement: "several placements", Damaged: err.Error()})
+		return append(all, Holding{Fleet: fleet, Damaged: "bundle of several placements: " + err.Error()})
 	}
 	for _, inv := range list {
 		name := nameOf(fleet, inv.Placement)
