@@ -22,11 +22,11 @@ import (
 type occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
-	// rollout is what has become of the rollout of the placement; empty if nothing has. A finished one took so long.
+	// rollout is what has happened to the rollout of the placement; empty if nothing has. took is the duration of a finished one.
 	rollout rolloutStep
 	took    time.Duration
 	// stage is the stage that the content assigned to the cluster has reached at Time, or, if the event is Failed, could not
-	// reach; empty if it is none of both. since is the end of the stage before, and detected when the content was detected, or
+	// reach; empty if neither. since is the end of the stage before, and detected when the content was detected, or
 	// the cluster was selected if that was later; zero if it is not known.
 	stage           string
 	since, detected time.Time
@@ -112,7 +112,7 @@ func rolloutOccurrences(pl *plan.Placement, record *ledger.Placement) (all []occ
 		all = append(all, occurrence{Entry: of, rollout: rolloutFinished, took: max(0, is.RolloutFinished.Sub(is.RolloutStarted))})
 	}
 	if len(is.Stops) > 0 && len(was.Stops) == 0 {
-		of.Cluster = clustersOf(is.Stops)
+		of.Cluster, of.Message = clustersOf(is.Stops), failedOf(is.Stops)
 		all = append(all, occurrence{Entry: of, rollout: rolloutStopped})
 	}
 	return all

@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// publish makes known what has happened: to the metrics, the traces, the history and the log. What the ledger has to have first is
-// published once that is saved.
+// publish adds occurrences to the metrics, the traces, the history and the log. Occurrences that follow from a change of the ledger
+// must be published only after it is saved.
 func publish(cfg *Config, all ...occurrence) {
 	cfg.Metrics.count(all)
 	traceProgress(cfg.Traces, all)
@@ -45,7 +45,7 @@ func actionText(event history.Event) string {
 	case history.Ended:
 		return "suspension ended"
 	case history.Proceeded:
-		return "user lets it continue"
+		return "resumed by a user"
 	case history.Approved, history.Rejected:
 		return "stage of an update run " + string(event)
 	case history.Evicted:

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // What becomes of rollouts and what users do is logged, each with a line; what happens to objects and clusters is logged by agents.
@@ -30,5 +32,17 @@ func TestOccurrencesAreLogged(t *testing.T) {
 		if logOccurrence(log, &o); strings.TrimSpace(logged.String()) != want {
 			t.Errorf("got  %s\nwant %s", logged.String(), want)
 		}
+	}
+}
+
+// A rollout that stops says on which clusters which updates have failed.
+func TestStoppedRolloutSaysWhy(t *testing.T) {
+	pl := &plan.Placement{RecordChanged: true}
+	for _, stop := range [][2]string{{"east", "c1"}, {"west", "c1"}, {"north", "c2"}} {
+		pl.Record.Stops = append(pl.Record.Stops, placement.Stop{Cluster: stop[0], Failed: placement.Revision{Commit: stop[1]}})
+	}
+	all := rolloutOccurrences(pl, nil)
+	if len(all) != 1 || all[0].Cluster != "east, west, north" || all[0].Message != "the update to c1, c2 has failed" || len(entriesOf(all)) > 0 {
+		t.Errorf("got %+v", all)
 	}
 }

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,6 +150,17 @@ func clustersOf(stops []placement.Stop) string {
 		names[i] = s.Cluster
 	}
 	return strings.Join(names, ", ")
+}
+
+// failedOf returns the commits of the updates that have failed, each once.
+func failedOf(stops []placement.Stop) string {
+	var commits []string
+	for _, s := range stops {
+		if !slices.Contains(commits, s.Failed.Commit) {
+			commits = append(commits, s.Failed.Commit)
+		}
+	}
+	return "the update to " + strings.Join(commits, ", ") + " has failed"
 }
 
 // resumeScheduling makes a placement schedule without counting the clusters that have not answered since the ledger was

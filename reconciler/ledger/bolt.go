@@ -28,8 +28,8 @@ var bucket, sumBucket, schemaKey, sumKey = []byte("ledger"), []byte("sums"), []b
 // A boltStore stores each record under its own key, so that a save writes only what has
 // changed. It also stores a checksum of all records, since the library verifies only its own
 // structures, and not all can be rebuilt from Git and the members: suspensions, frozen content, stopped
-// rollouts and approvals are nowhere else. The checksum has a bucket of its own, which is so small that it is part of the root page:
-// among the records it would have a path of pages that every save writes.
+// rollouts and approvals are nowhere else. The checksum has a bucket of its own. It is small enough to be stored inline
+// in the root page; among the records, every save would rewrite another path of pages.
 type boltStore struct {
 	path string
 	db   *bbolt.DB

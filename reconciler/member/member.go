@@ -7,8 +7,8 @@
 //   - It observes. Packages watch, probe, discovery and pods read the cluster, and observed keeps what matters of objects. The
 //     observer takes what watches have reported (recordChanges), and notes objects whose values have to be compared.
 //   - It decides. For each object facts (task.go) gathers what is known, and decide.Apply says what is done, or why nothing is.
-//     Whether it has drifted says drift.Of; what is done about drift says the driftRecorder (drift.go). For an object that nobody
-//     wants any more decide.Delete decides (prune.go), after the brake has looked at all deletions together (brake.go).
+//     drift.Of says whether it has drifted, and the driftRecorder (drift.go) what is done about that. decide.Delete decides about
+//     an object that is no longer wanted (prune.go), after the brake has looked at all deletions together (brake.go).
 //   - It acts. An executor (executor.go) carries out the task of one object with as few requests as possible, and returns an
 //     outcome. It changes no state, so that several run at a time. The pruner deletes (a removal), and recreate.go replaces (a
 //     recreation).

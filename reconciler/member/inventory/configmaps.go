@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// label numbers the parts of an inventory from 0.
+	// label is the number of the part of an inventory, from 0, or the kind of any other ConfigMap: claim, announcement or bundle.
 	label     = "gitfleet.dev/inventory"
 	dataKey   = "inventory"
 	digestKey = "gitfleet.dev/inventory-digest"
