@@ -109,6 +109,14 @@ func (v Variable) Value(c Cluster) (string, error) {
 	return "", &Missing{c.Name, fmt.Sprintf("has no %s; %s, or write a default such as %s:-TEXT}", v.What(), fix, strings.TrimSuffix(v.Text, "}"))}
 }
 
+// MostGrowth limits the values of all variables in one object, in bytes: a variable of ten bytes may stand for many thousand.
+const MostGrowth = 1 << 20
+
+// TooLarge returns the error about an object that exceeds MostGrowth; where, such as " for cluster paris", may be empty.
+func TooLarge(where string) error {
+	return fmt.Errorf("variables make it larger by more than %d KiB%s, and it would exceed what an API server accepts; use shorter values, or fewer", MostGrowth>>10, where)
+}
+
 // starts begin the variables in a text; whatever else looks like a variable is text.
 var starts = []string{"${cluster.", "${vars."}
 

@@ -219,13 +219,13 @@ func (s *substitution) apply(v *variant, c placement.Cluster) {
 
 // manifest returns a manifest with the values for a cluster; the same one if it has no variables.
 func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest, []error) {
-	r := &replacement{values: values, numbers: m.Numbers, room: mostGrowth}
+	r := &replacement{values: values, numbers: m.Numbers, room: variable.MostGrowth}
 	content, _ := r.value(m.Object.Content.Object, nil).(map[string]any)
 	if m.HashKey != nil && (r.errs != nil || r.changed) { // neither a value nor the path to one may get into a message or past a mask
 		return nil, []error{errors.New("variables are not replaced in an object with encrypted values; take them out, or move them to an object without such values")}
 	}
 	if r.room < 0 {
-		return nil, []error{fmt.Errorf("variables make it larger by more than %d KiB for cluster %s, and it would exceed what an API server accepts; use shorter values, or fewer", mostGrowth>>10, values.Name)}
+		return nil, []error{variable.TooLarge(" for cluster " + values.Name)}
 	}
 	if r.errs != nil {
 		return nil, r.errs
@@ -258,9 +258,6 @@ type replacement struct {
 	// room is how much larger the object may still become.
 	room int
 }
-
-// mostGrowth limits the values of all variables in one object: a variable of ten bytes may stand for many thousand.
-const mostGrowth = 1 << 20
 
 // mostErrors limits the errors of one object.
 const mostErrors = 20

@@ -18,6 +18,8 @@ import (
 	node "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
 // Annotation is the annotation or label of objects in which Flux replaces nothing if its value is disabled.
@@ -101,11 +103,8 @@ func collectParts(parts []part, names, required map[string]bool) {
 	}
 }
 
-// mostGrowth limits how much larger the values make one object, and mostErrors how many errors it has.
-const (
-	mostGrowth = 1 << 20
-	mostErrors = 20
-)
+// mostErrors limits the errors of one object.
+const mostErrors = 20
 
 // An Error is what is wrong at a field of an object.
 type Error struct {
@@ -133,10 +132,10 @@ func Key(path []string) string { return strings.Join(path, "\x00") }
 // Replace returns a copy of an object with the values of variables. texts are the keys of the fields that stay texts. The errors about a
 // Secret have no part of its texts.
 func Replace(object map[string]any, values map[string]string, texts map[string]bool) (map[string]any, []Error) {
-	r := &replacement{values: values, texts: texts, room: mostGrowth, secret: object["kind"] == "Secret"}
+	r := &replacement{values: values, texts: texts, room: variable.MostGrowth, secret: object["kind"] == "Secret"}
 	out, _ := r.value(object, nil).(map[string]any)
 	if r.room < 0 {
-		return nil, []Error{{nil, fmt.Errorf("variables make it larger by more than %d KiB, and it would exceed what an API server accepts; use shorter values, or fewer", mostGrowth>>10)}}
+		return nil, []Error{{nil, variable.TooLarge("")}}
 	}
 	return out, r.errs
 }
