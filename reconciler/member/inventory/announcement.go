@@ -3,9 +3,7 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -35,8 +33,7 @@ const announcementPart = "announcement"
 
 // announcementID returns the ID of the announcement of a fleet name.
 func announcementID(fleet string) api.ID {
-	sum := sha256.Sum256([]byte(fleet))
-	return configMapID("announcement-" + hex.EncodeToString(sum[:8]))
+	return fleetConfigMap("announcement-", fleet)
 }
 
 // Announce writes an announcement of items that are to be added to inventories. It reports false if there is an

@@ -3,8 +3,6 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,8 +46,7 @@ const (
 
 // bundleID returns the ID of the bundle of a fleet name.
 func bundleID(fleet string) api.ID {
-	sum := sha256.Sum256([]byte(fleet))
-	return configMapID("inventories-" + hex.EncodeToString(sum[:8]))
+	return fleetConfigMap("inventories-", fleet)
 }
 
 // SaveTogether writes inventories into the bundle with one request. It returns those that the caller has to write one by one

@@ -2,8 +2,6 @@ package inventory
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +40,7 @@ var errHeld = errors.New("another fleet of the same name, or another member, hol
 
 // claimID returns the ID of the claim of a fleet name.
 func claimID(fleet string) api.ID {
-	sum := sha256.Sum256([]byte(fleet))
-	return configMapID("claim-" + hex.EncodeToString(sum[:8]))
+	return fleetConfigMap("claim-", fleet)
 }
 
 // ensureClaim makes sure that this fleet has the claim before an inventory is written. It

@@ -56,6 +56,12 @@ func partName(name string, part int) string {
 	return name + "." + strconv.Itoa(part)
 }
 
+// fleetConfigMap returns the ID of a ConfigMap of which each fleet name has one.
+func fleetConfigMap(prefix, fleet string) api.ID {
+	sum := sha256.Sum256([]byte(fleet))
+	return configMapID(prefix + hex.EncodeToString(sum[:8]))
+}
+
 func configMapID(name string) api.ID {
 	return api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: name}
 }
