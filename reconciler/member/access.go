@@ -68,7 +68,10 @@ func (s *session) review(ctx context.Context) {
 
 // permissionBasis returns the state that the result of needs is derived from.
 func (s *session) permissionBasis() permission.Basis {
-	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Jobs: strings.Join(slices.Sorted(maps.Keys(s.Jobs.Namespaces())), ","), Leaving: s.leaving}
+	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Leaving: s.leaving}
+	if jobs := s.Jobs.Namespaces(); len(jobs) > 0 {
+		b.Jobs = strings.Join(slices.Sorted(maps.Keys(jobs)), ",")
+	}
 	if b.Count > 0 {
 		b.Works = weak.Make(&s.last[0])
 	}

@@ -297,3 +297,13 @@ func TestRecentReviewComputesNoPermissions(t *testing.T) {
 		t.Error("it was reviewed")
 	}
 }
+
+// The permissions are derived anew if Jobs run in another namespace than before, also if there are as many.
+func TestNamespacesOfJobsArePartOfThePermissionBasis(t *testing.T) {
+	s, other := sessionAt(t, apiserver.NewConfigMaps()), sessionAt(t, apiserver.NewConfigMaps())
+	s.Jobs.Need("checks")
+	other.Jobs.Need("smoke")
+	if s.permissionBasis() == other.permissionBasis() {
+		t.Error("the basis is the same")
+	}
+}
