@@ -26,7 +26,7 @@ type RunProgress struct {
 	// content and have not; both sorted. Failed are those of the stage whose turn it is on which the update has failed, so that the stage waits.
 	Updated, Updating, Failed []string
 	// NotAwaited are the clusters of that stage that neither it nor its gates wait for, within the limits of the strategy: unreachable ones, and
-	// those on which the update has failed.
+	// those on which the update has failed. Unreachable ones of finished stages that do not have the content are among them.
 	NotAwaited []string
 	// FailedGates are the gates of that stage that have failed, with their answers.
 	FailedGates []string
@@ -192,6 +192,7 @@ func (w *stageWalk) updateAll(s *placement.RunStage) {
 		w.may[b.Cluster] = true
 		if w.isLost(b) && !slices.Contains(s.Failed, b.Cluster) {
 			w.lost++
+			w.plan.Progress.NotAwaited = append(w.plan.Progress.NotAwaited, b.Cluster)
 		}
 	}
 }
@@ -299,7 +300,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	}
 	noneAnswers := lost > 0 && lost == len(members)
 	if noneAnswers {
-		progress.NotAwaited = nil
+		progress.NotAwaited = progress.NotAwaited[:len(progress.NotAwaited)-lost]
 		w.current += ", which waits for one of its clusters to answer"
 	}
 	stuck := ""

@@ -422,6 +422,11 @@ func TestUnreachableClustersOfAStage(t *testing.T) {
 			if f.bindings[c].Assigned.Hash != "old" {
 				t.Errorf("%s: %s has the content", name, c)
 			}
+		}
+		if got := f.next().Progress.NotAwaited; test.want == "one two run" && !slices.Equal(got, test.unreachable) {
+			t.Errorf("%s: %v are not waited for", name, got)
+		}
+		for _, c := range test.unreachable {
 			f.bindings[c].Unreachable = false
 		}
 		if got := finished(); got != "one two run" {

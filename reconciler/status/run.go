@@ -68,11 +68,13 @@ func (u *UpdateRun) Where(placement string) string {
 
 // An UpdateStage is a stage of a run.
 type UpdateStage struct {
-	Name     string    `json:"name"`
-	Clusters int       `json:"clusters"` // without those that have left the placement
-	Updated  int       `json:"updated"`  // of them, those that have been available with the content
-	Finished time.Time `json:"finished,omitzero"`
-	Waits    []string  `json:"waits,omitempty"` // what is missing of its tasks, if it is the turn of the stage
+	Name     string `json:"name"`
+	Clusters int    `json:"clusters"` // without those that have left the placement
+	Updated  int    `json:"updated"`  // of them, those that have been available with the content
+	// Unreachable is how many of them are unreachable and not waited for.
+	Unreachable int       `json:"unreachable,omitempty"`
+	Finished    time.Time `json:"finished,omitzero"`
+	Waits       []string  `json:"waits,omitempty"` // what is missing of its tasks, if it is the turn of the stage
 	// Gates are those that are asked now, or have been, if it is the turn of the stage.
 	Gates []UpdateGate `json:"gates,omitempty"`
 }
@@ -99,29 +101,13 @@ func gates(s *placement.RunStage) (out []UpdateGate) {
 // Text says how many clusters of the stage are updated, and what of its tasks is missing.
 func (s *UpdateStage) Text() string {
 	text := fmt.Sprintf("stage %s: %d of %d clusters updated", s.Name, s.Updated, s.Clusters)
+	if s.Unreachable > 0 {
+		text += fmt.Sprintf(", %d unreachable and not waited for", s.Unreachable)
+	}
 	if len(s.Waits) > 0 {
 		text += ", waits for " + strings.Join(s.Waits, " and for ")
 	}
 	return text
-}
-
-// A FailedContent is the content in force of a placement, if it has failed in an update run and was rolled back.
-type FailedContent struct {
-	Run    string    `json:"run"`
-	Commit string    `json:"commit"` // the newest that has brought it
-	Reason string    `json:"reason"` // names the clusters on which it has failed
-	At     time.Time `json:"at,omitzero"`
-	// Back is the last run that has finished, whose content is that of the commit BackCommit.
-	Back       string `json:"back"`
-	BackCommit string `json:"backCommit"`
-}
-
-func failedContent(p *plan.Placement) *FailedContent {
-	f := p.FailedContent
-	if f == nil {
-		return nil
-	}
-	return &FailedContent{Run: f.Run.Name, Commit: f.Commit, Reason: f.Run.RolledBack, At: f.Run.SupersededAt, Back: f.Back.Name, BackCommit: f.Back.Content.Commit}
 }
 
 // updateRun returns the update run of a placement that is in force, or else the newest; nil if there is none.
@@ -147,7 +133,10 @@ func updateRun(in Input, p *plan.Placement) *UpdateRun {
 				continue
 			}
 			stage.Clusters++
-			if !s.Finished.IsZero() && !slices.Contains(s.Failed, name) || v.updated[name] {
+			switch {
+			case v.unreachable(s, name):
+				stage.Unreachable++
+			case !s.Finished.IsZero() && !slices.Contains(s.Failed, name) || v.updated[name]:
 				stage.Updated++
 			}
 		}
@@ -223,6 +212,8 @@ type runView struct {
 	// failed are the clusters for which the run in force waits in vain, and updating and updated those with its content.
 	failed            []string
 	updating, updated map[string]bool
+	// notAwaited are the clusters that the run in force does not wait for.
+	notAwaited []string
 	// now is the time of the plan, and generation that of the spec of the run.
 	now        time.Time
 	generation int64
@@ -234,6 +225,7 @@ func newRunView(p *plan.Placement, run *placement.Run, now time.Time) *runView {
 	if inForce == nil || inForce.Name != run.Name || progress == nil {
 		return v
 	}
+	v.notAwaited = progress.NotAwaited
 	v.failed, v.updating, v.updated = progress.Failed, map[string]bool{}, map[string]bool{}
 	for _, name := range progress.Updating {
 		v.updating[name] = true
@@ -242,6 +234,11 @@ func newRunView(p *plan.Placement, run *placement.Run, now time.Time) *runView {
 		v.updated[name] = true
 	}
 	return v
+}
+
+// unreachable reports whether a cluster of a stage does not have the content and is not waited for since it is unreachable.
+func (v *runView) unreachable(s *placement.RunStage, cluster string) bool {
+	return slices.Contains(v.notAwaited, cluster) && !slices.Contains(s.Failed, cluster)
 }
 
 // member reports whether the placement is still to be on a cluster.
@@ -407,6 +404,8 @@ func (v *runView) cluster(i int, s *placement.RunStage, name string) api.Cluster
 	case removal:
 	case v.run.Active() && s.Finished.IsZero() && !v.member(name):
 		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is no longer selected by the placement", cmp.Or(s.Started, v.run.Initialized))
+	case v.unreachable(s, name):
+		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is unreachable and is not waited for", cmp.Or(s.Started, v.run.Initialized))
 	case v.updated[name]:
 		started = latest(c.Binding.AssignedAt, s.Started)
 		done = latest(started, availableAt(c))

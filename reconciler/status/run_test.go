@@ -205,6 +205,25 @@ func TestFailedClustersOfRuns(t *testing.T) {
 	}
 }
 
+// An unreachable cluster that is not waited for does not count as updated, also once the stage is finished.
+func TestUnreachableClustersOfRuns(t *testing.T) {
+	for _, finished := range []bool{false, true} {
+		s := newRunScene()
+		if finished {
+			s.run.Stages[0].Updated, s.run.Stages[0].Finished = s.now, s.now
+		}
+		s.Rollout.Progress.Updating, s.Rollout.Progress.NotAwaited = nil, []string{"b"}
+		got := conditionText(newRunView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1].Conditions)
+		if want := "Started=False/ClusterUpdatingSkipped: The cluster is unreachable and is not waited for"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		text := updateRun(Input{Now: s.now}, s.Placement).Stages[0].Text()
+		if want := "stage canary: 1 of 2 clusters updated, 1 unreachable and not waited for"; text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+}
+
 // With rollout.approvals: git, the text says what to commit, and does not suggest a review.
 func TestApprovalsInGit(t *testing.T) {
 	s := newRunScene()

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // stagedKinds are the kinds of a run and of an approval request of a placement.
@@ -218,4 +219,23 @@ func newUnplaced(in Input, old unplacedObjects) unplacedObjects {
 		}
 	}
 	return out
+}
+
+// A FailedContent is the content in force of a placement, if it has failed in an update run and was rolled back.
+type FailedContent struct {
+	Run    string    `json:"run"`
+	Commit string    `json:"commit"` // the newest that has brought it
+	Reason string    `json:"reason"` // names the clusters on which it has failed
+	At     time.Time `json:"at,omitzero"`
+	// Back is the last run that has finished, whose content is that of the commit BackCommit.
+	Back       string `json:"back"`
+	BackCommit string `json:"backCommit"`
+}
+
+func failedContent(p *plan.Placement) *FailedContent {
+	f := p.FailedContent
+	if f == nil {
+		return nil
+	}
+	return &FailedContent{Run: f.Run.Name, Commit: f.Commit, Reason: f.Run.RolledBack, At: f.Run.SupersededAt, Back: f.Back.Name, BackCommit: f.Back.Content.Commit}
 }
