@@ -109,6 +109,9 @@ func (l *lists) add(e *placementEntry) {
 // set sets the lists of a report.
 func (l *lists) set(r *Report) {
 	r.Clusters, r.Details, r.entries = l.clusters.Slice(), l.details.Slice(), l.entries.List()
+	if r.Details == nil {
+		r.Details = []*Detail{} // a list in JSON
+	}
 }
 
 // Each yields the details of all placements one after the other, whole, with the status of the placement; nil for one that was

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
@@ -248,5 +249,12 @@ func TestHoldersOf(t *testing.T) {
 	}
 	if holders, unknown := (&Report{}).HoldersOf(one.ID); holders != nil || unknown != nil {
 		t.Errorf("without a plan: %v, %v", holders, unknown)
+	}
+}
+
+// The details of a fleet without placements are an empty list in JSON, not null.
+func TestDetailsWithoutPlacements(t *testing.T) {
+	if r := Build(Input{Ledger: ledger.New(), Plan: &plan.Plan{}}); r.Details == nil {
+		t.Error("the details are nil")
 	}
 }

@@ -154,7 +154,10 @@ func (f *Forge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (forg
 			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
 		}
 	}
-	number := int64(len(f.Pulls) + 1)
+	number := int64(1)
+	for _, pr := range f.Pulls {
+		number = max(number, pr.Number+1)
+	}
 	pr := forge.PullRequest{
 		Thread: forge.Thread{Number: number, URL: fmt.Sprint(URL, "/pulls/", number), Title: p.Title, Body: p.Body, Labels: sorted(p.Labels), State: forge.Open, Opened: f.Now},
 		Author: User, AuthorID: UserID, Base: p.Base, Branch: p.Branch, Head: f.Heads[p.Branch], HeadRef: HeadRef(number),
