@@ -68,7 +68,8 @@ func TestFailedClustersOfAStage(t *testing.T) {
 		"a share of the run":             {"", "50%", []string{"b", "d"}, "one two run", "[]"},
 		"both limits, the stage decides": {"0", "2", []string{"b"}, "", "[b]"},
 		"both limits, the run decides":   {"1", "1", []string{"b", "d"}, "one", "[d]"},
-		"everything fails":               {"100%", "", []string{"a", "b", "c", "d"}, "one two run", "[]"},
+		"everything fails":               {"100%", "", []string{"a", "b", "c", "d"}, "", "[a b]"},
+		"a whole stage fails":            {"100%", "", []string{"a", "c", "d"}, "one", "[c d]"},
 	} {
 		f := newStagedFleet(stageOf("one", 1, "", "a", "b"), stageOf("two", 1, "", "c", "d"))
 		f.run.FailedPerStage, f.run.FailedPerRun = test.perStage, test.perRun

@@ -269,8 +269,8 @@ func (w *stageWalk) approve(s *placement.RunStage, before bool, at *time.Time) b
 }
 
 // update lets clusters of the stage be updated, in order and not more at once than maxConcurrency, and reports whether
-// all of them have been available with the content of the run, apart from unreachable and failed ones that need not be waited for. It waits until one of
-// them answers if all are unreachable. More failed updates keep the others from being started.
+// all of them have been available with the content of the run, apart from unreachable and failed ones that need not be waited for. At least one of
+// them has to be, unless the run continues after failures. More failed updates keep the others from being started.
 func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	updating, limit, failed := 0, s.Concurrency(len(members)), []string(nil)
 	lost := 0
@@ -305,7 +305,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	}
 	stuck := ""
 	switch {
-	case len(failed) > maxFailed:
+	case len(failed) > maxFailed, len(failed) > 0 && len(failed)+lost == len(members) && !w.run.Continues():
 		s.Failed, progress.Failed = nil, failed
 		updating += len(failed)
 		stuck = placement.StuckMessage(s.Name, failed)
