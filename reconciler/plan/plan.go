@@ -239,11 +239,12 @@ type OnCluster struct {
 	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
 	// cannot be rendered, or if it is not known.
 	PreviousContent *work.Rendered
-	// unusual are circumstances that few clusters are in, with few placements; nil for all others. Circumstances returns them.
+	// unusual holds the state that most clusters do not have; nil if there is none.
 	unusual *circumstances
 }
 
-// circumstances are what is empty for most placements on most clusters, of which a fleet has very many. They are immutable.
+// circumstances are kept apart from OnCluster because they are empty for nearly all clusters, and a fleet has many of them. They are
+// immutable.
 type circumstances struct {
 	// provenContent is the assigned content if it is the proven one, or that of a staged update run: neither Latest nor
 	// PreviousContent.

@@ -94,7 +94,7 @@ func (e *Editor[T]) Set(i int, item T) {
 	e.list.pages[p][i%pageSize] = item
 }
 
-// List returns the list. The editor must not be used after that.
+// List returns the list. After that, the editor can still be read, but Set must not be called.
 func (e *Editor[T]) List() List[T] { return e.list }
 
 // A Collector collects the items of a slice. As long as they are those of an earlier slice, it takes no memory.

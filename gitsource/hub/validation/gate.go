@@ -53,10 +53,10 @@ func CheckGate(r *document.Report, id api.ID, spec *api.RolloutGateSpec) {
 	}
 	switch kinds {
 	case 0:
-		r.Rulef(r.Field("spec"), "says nothing that has to pass; write soak, prometheus, http, objects or job")
+		r.Rulef(r.Field("spec"), "no check is set; set one of soak, prometheus, http, objects or job")
 	case 1:
 	default:
-		r.Rulef(r.Field("spec"), "says several things that have to pass; write a gate for each, and a task for each gate")
+		r.Rulef(r.Field("spec"), "more than one check is set; write one RolloutGate for each, and list each as a task")
 	}
 }
 
