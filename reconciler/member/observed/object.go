@@ -128,7 +128,7 @@ func setEntry(e *metav1.ManagedFieldsEntry, item any) bool {
 			if err != nil {
 				return false
 			}
-			e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+			e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 			continue
 		}
 		text, isText := value.(string)
