@@ -220,7 +220,7 @@ func (s *substitution) apply(v *variant, c placement.Cluster) {
 // manifest returns a manifest with the values for a cluster; the same one if it has no variables.
 func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest, []error) {
 	r := &replacement{values: values, numbers: m.Numbers, room: variable.MostGrowth}
-	content, _ := r.value(m.Object.Content.Object, nil).(map[string]any)
+	content, _ := variable.Copy(m.Object.Content.Object, r).(map[string]any)
 	if m.HashKey != nil && (r.errs != nil || r.changed) { // neither a value nor the path to one may get into a message or past a mask
 		return nil, []error{errors.New("variables are not replaced in an object with encrypted values; take them out, or move them to an object without such values")}
 	}
@@ -262,40 +262,29 @@ type replacement struct {
 // mostErrors limits the errors of one object.
 const mostErrors = 20
 
-func (r *replacement) value(v any, at []string) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			name := r.text(key, at)
-			if _, twice := out[name]; twice {
-				r.fail(at, "two keys are %q for cluster %s", name, r.values.Name)
-			}
-			out[name] = r.value(v[key], append(at[:len(at):len(at)], key))
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = r.value(item, append(at[:len(at):len(at)], strconv.Itoa(i)))
-		}
-		return out
-	case string:
-		text := r.text(v, at)
-		i := slices.IndexFunc(r.numbers, func(n api.NumberField) bool { return slices.Equal(n.Path, at) })
-		if text == v || i < 0 {
-			return text
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil && r.numbers[i].OrText {
-			return text
-		}
-		if err != nil {
-			r.fail(at, "must be a whole number, and is none for cluster %s", r.values.Name)
-		}
-		return n
+// Key returns the key with the values of its variables.
+func (r *replacement) Key(key string, at []string) string { return r.text(key, at) }
+
+// SameKeys records that variables have made keys the same.
+func (r *replacement) SameKeys(key string, at []string) {
+	r.fail(at, "two keys are %q for cluster %s", key, r.values.Name)
+}
+
+// Text returns the text with the values of its variables, as a number where the field needs one.
+func (r *replacement) Text(v string, at []string) any {
+	text := r.text(v, at)
+	i := slices.IndexFunc(r.numbers, func(n api.NumberField) bool { return slices.Equal(n.Path, at) })
+	if text == v || i < 0 {
+		return text
 	}
-	return v
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && r.numbers[i].OrText {
+		return text
+	}
+	if err != nil {
+		r.fail(at, "must be a whole number, and is none for cluster %s", r.values.Name)
+	}
+	return n
 }
 
 func (r *replacement) text(text string, at []string) string {

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	node "go.yaml.in/yaml/v3"
@@ -133,7 +132,7 @@ func Key(path []string) string { return strings.Join(path, "\x00") }
 // Secret have no part of its texts.
 func Replace(object map[string]any, values map[string]string, texts map[string]bool) (map[string]any, []Error) {
 	r := &replacement{values: values, texts: texts, room: variable.MostGrowth, secret: object["kind"] == "Secret"}
-	out, _ := r.value(object, nil).(map[string]any)
+	out, _ := variable.Copy(object, r).(map[string]any)
 	if r.room < 0 {
 		return nil, []Error{{nil, variable.TooLarge("")}}
 	}
@@ -149,35 +148,21 @@ type replacement struct {
 	room int
 }
 
-func (r *replacement) value(v any, at []string) any {
-	if r.room < 0 { // nothing of the object is used
-		return v
+// Key returns the key with the values of its variables.
+func (r *replacement) Key(key string, at []string) string { return r.text(key, at) }
+
+// SameKeys records that variables have made keys the same.
+func (r *replacement) SameKeys(key string, at []string) {
+	r.fail(at, fmt.Errorf("two keys are %q", key), errSameKeys)
+}
+
+// Text returns the text with the values of its variables, or what that is as YAML.
+func (r *replacement) Text(v string, at []string) any {
+	text := r.text(v, at)
+	if text == v || r.texts[Key(at)] {
+		return text
 	}
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			name := r.text(key, at)
-			if _, twice := out[name]; twice {
-				r.fail(at, fmt.Errorf("two keys are %q", name), errSameKeys)
-			}
-			out[name] = r.value(v[key], append(at[:len(at):len(at)], key))
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = r.value(item, append(at[:len(at):len(at)], strconv.Itoa(i)))
-		}
-		return out
-	case string:
-		text := r.text(v, at)
-		if text == v || r.texts[Key(at)] {
-			return text
-		}
-		return r.typed(v, text)
-	}
-	return v
+	return r.typed(v, text)
 }
 
 // typed returns a text in which variables have been replaced as Flux has it, which writes what was there as YAML and reads the result:
@@ -216,7 +201,7 @@ func (r *replacement) typed(before, text string) any {
 	return value
 }
 
-// mostDepth limits the lists and mappings within each other in a value. nodeBytes is about what each of their items takes in memory.
+// mostDepth limits how deeply lists and mappings are nested in a value. nodeBytes is the approximate size of one of their items in memory.
 const (
 	mostDepth = 50
 	nodeBytes = 64
@@ -248,7 +233,7 @@ func (r *replacement) isValue(text string) bool {
 }
 
 func (r *replacement) text(text string, at []string) string {
-	if !isIn(text) {
+	if r.room < 0 || !isIn(text) { // without room, nothing of the object is used
 		return text
 	}
 	parts, err := parse(text)
