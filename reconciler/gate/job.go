@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
 // A jobFinding is how the Job of a gate is on one cluster.
@@ -19,8 +20,8 @@ type jobFinding struct {
 	text    string
 }
 
-// runJobs runs the Job of a gate on each cluster of the question on which none has completed, and says how they are. One that has failed
-// makes the answer bad, whatever cannot be told of others.
+// runJobs runs the Job of a gate on the clusters of the question where it has not completed yet, and returns their combined answer. It is
+// bad if any Job has failed, even if the state of other Jobs is unknown.
 func (a *Asker) runJobs(ctx context.Context, q placement.GateQuestion) placement.GateAnswer {
 	if len(q.Targets) == 0 {
 		return placement.GateAnswer{Verdict: placement.GateUnknown, Text: "the stage has no cluster with the placement"}
@@ -81,25 +82,16 @@ func (a *Asker) runJob(ctx context.Context, q placement.GateQuestion, t placemen
 // judgeJob says how a Job is, as its controller reports it.
 func judgeJob(job *unstructured.Unstructured) jobFinding {
 	name := "the Job " + job.GetNamespace() + "/" + job.GetName()
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	holds := func(typ string) map[string]any {
-		for _, c := range conditions {
-			if c, _ := c.(map[string]any); c["type"] == typ && c["status"] == "True" {
-				return c
-			}
-		}
-		return nil
-	}
 	started, _, _ := unstructured.NestedString(job.Object, "status", "startTime")
 	suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
-	switch failed := holds("Failed"); {
+	switch failed := health.TrueCondition(job, "Failed"); {
 	case job.GetDeletionTimestamp() != nil:
 		return jobFinding{placement.GateWaiting, name + " is being deleted, and is created again then"}
 	case failed != nil:
 		reason, _ := failed["reason"].(string)
 		message, _ := failed["message"].(string)
 		return jobFinding{placement.GateBad, strings.TrimRight(fmt.Sprintf("%s has failed: %s: %s", name, reason, message), ": ")}
-	case holds("Complete") != nil:
+	case health.TrueCondition(job, "Complete") != nil:
 		return jobFinding{placement.GateGood, name + " has completed"}
 	case suspended:
 		return jobFinding{placement.GateWaiting, name + " is suspended"}

@@ -92,3 +92,14 @@ func withoutDeletion(live *unstructured.Unstructured) *unstructured.Unstructured
 	live.SetDeletionTimestamp(nil)
 	return live
 }
+
+// TrueCondition returns the condition of a type in the status of an object, if that is True; otherwise nil.
+func TrueCondition(live *unstructured.Unstructured, typ string) map[string]any {
+	all, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range all {
+		if c, _ := c.(map[string]any); c["type"] == typ && c["status"] == "True" {
+			return c
+		}
+	}
+	return nil
+}

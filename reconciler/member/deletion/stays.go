@@ -2,12 +2,12 @@ package deletion
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -36,17 +36,13 @@ func Stays(ctx context.Context, conn *connection.Conn, res connection.Resource, 
 }
 
 func why(live *unstructured.Unstructured) string {
-	all, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	var texts []string
 	for _, typ := range obstacles[api.IDOf(live).GroupKind()] {
-		i := slices.IndexFunc(all, func(c any) bool {
-			cond, _ := c.(map[string]any)
-			return cond["type"] == typ && cond["status"] == "True"
-		})
-		if i < 0 {
+		condition := health.TrueCondition(live, typ)
+		if condition == nil {
 			continue
 		}
-		message, _ := all[i].(map[string]any)["message"].(string)
+		message, _ := condition["message"].(string)
 		texts = append(texts, strings.TrimSuffix(typ+": "+message, ": "))
 	}
 	return strings.Join(texts, "; ")

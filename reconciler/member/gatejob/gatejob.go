@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -42,7 +43,7 @@ func run(ctx context.Context, conn *connection.Conn, want *unstructured.Unstruct
 	if !isOurs(live, want) {
 		return nil, fmt.Errorf("the Job %s/%s is not gitfleet's; delete it there", id.Namespace, id.Name)
 	}
-	if !hasEnded(live) {
+	if !controllers.HasEnded(live) {
 		return live, nil
 	}
 	made, err := conn.DryRunNew(ctx, Jobs, id, body)
@@ -59,17 +60,6 @@ func run(ctx context.Context, conn *connection.Conn, want *unstructured.Unstruct
 func isOurs(live, want *unstructured.Unstructured) bool {
 	return live.GetLabels()[api.RolloutGateLabel] == want.GetLabels()[api.RolloutGateLabel] &&
 		live.GetAnnotations()[api.FleetIDAnnotation] == want.GetAnnotations()[api.FleetIDAnnotation]
-}
-
-// hasEnded reports whether a Job has completed or failed.
-func hasEnded(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, _ := c.(map[string]any); c["status"] == "True" && (c["type"] == "Complete" || c["type"] == "Failed") {
-			return true
-		}
-	}
-	return false
 }
 
 // compared returns the spec of a Job as far as it decides what the Job does. Left out is what differs between two Jobs of the same
