@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/gzipped"
-	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // An announcement is a ConfigMap that lists what is about to be applied for the first time for several
@@ -104,10 +102,10 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 	st.put(api.PlacementKey{}, o)
 	st.announced = map[api.PlacementKey]encoded{}
 	additions, err := listIn(o, left)
-	switch {
-	case connection.IsExceeded(err), left.ctx.Err() != nil:
-		return fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
-	case err != nil:
+	if stop := left.stops(err); stop != nil {
+		return stop
+	}
+	if err != nil {
 		st.cfg.Log.Error("announcement of new objects is damaged; what is new in it and was applied is found again once it is applied again",
 			"cluster", st.cfg.Cluster, "object", o.GetName(), "err", err)
 		return nil

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +43,7 @@ const (
 	maxBundledItems = 100
 )
 
-// bundleID returns the ID of the bundle of a fleet name.
+// bundleID returns the ID of the ConfigMap with the bundle of a fleet.
 func bundleID(fleet string) api.ID {
 	return fleetConfigMap("inventories-", fleet)
 }
@@ -179,10 +178,10 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 	}
 	st.put(api.PlacementKey{}, o)
 	list, err := listIn(o, left)
-	switch {
-	case connection.IsExceeded(err), left.ctx.Err() != nil:
-		return nil, fmt.Errorf("read inventories: %w", cmp.Or(left.ctx.Err(), err))
-	case err != nil:
+	if stop := left.stops(err); stop != nil {
+		return nil, stop
+	}
+	if err != nil {
 		logDamaged(st, o, err)
 		st.bundle.damaged = true
 		owner := st.ownerOf(o.GetAnnotations(), "")

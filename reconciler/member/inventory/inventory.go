@@ -189,6 +189,18 @@ func (u *unpacking) unpack(raw []byte) (inv *Inventory, err error) {
 	return inv, err
 }
 
+// stops returns the error with which reading inventories ends after err: a limit is exceeded, or the context is done. It is nil
+// if only the inventory that was read is damaged.
+func (u *unpacking) stops(err error) error {
+	switch {
+	case u.ctx.Err() != nil:
+		return fmt.Errorf("read inventories: %w", u.ctx.Err())
+	case connection.IsExceeded(err):
+		return fmt.Errorf("read inventories: %w", err)
+	}
+	return nil
+}
+
 // unpackList decodes the inventories of an announcement or a bundle, as unpack does.
 func (u *unpacking) unpackList(raw []byte) (list []*Inventory, err error) {
 	err = u.decompress(raw, func(in *json.Decoder, plain *unpackedReader) error {

@@ -127,11 +127,8 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 			continue
 		}
 		inv, err := join(first, chunks, left)
-		if connection.IsExceeded(err) {
-			return nil, fmt.Errorf("read inventories: %w", err)
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err() // which is no damage
+		if stop := left.stops(err); stop != nil {
+			return nil, stop
 		}
 		if err != nil {
 			logDamaged(st, first, err)
