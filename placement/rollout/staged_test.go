@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -404,16 +403,7 @@ func TestUnreachableClustersOfAStage(t *testing.T) {
 					}
 				}
 			}
-			var out []string
-			for _, s := range f.run.Stages {
-				if !s.Finished.IsZero() {
-					out = append(out, s.Name)
-				}
-			}
-			if !f.run.Finished.IsZero() {
-				out = append(out, "run")
-			}
-			return strings.Join(out, " ")
+			return f.finished()
 		}
 		if got := finished(); got != test.want {
 			t.Errorf("%s: finished %q, want %q", name, got, test.want)
