@@ -44,7 +44,7 @@ const (
 	GateStateFailed  GateState = "failed"
 )
 
-// State says where the gate is, once its stage is updated.
+// State returns the state of the gate. It is meaningful once the clusters of the stage are updated.
 func (g *RunGate) State() GateState {
 	switch {
 	case g.HasFailed():

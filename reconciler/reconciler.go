@@ -75,9 +75,9 @@ type Config struct {
 	// fetches none. They are called by several goroutines at the same time, and have to limit how many do something.
 	FetchBase  func(ctx context.Context, url, commit string) error
 	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
-	// LastChanges returns the commits that last changed files, by path, with their signers; nil if signatures are not asked for.
+	// LastChanges returns, by path, the commits that last changed some files, with their signers. It is nil if signatures are not required.
 	LastChanges func(ctx context.Context, head string, paths []string) (map[string]gitsource.Commit, error)
-	// Since returns the commits since which parts of files are what they are. It is called if the ledger was lost.
+	// Since returns the commits in which parts of files last changed. It is called only after the ledger was lost.
 	Since func(ctx context.Context, head string, parts []gitsource.FilePart, read func(path string, content []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error)
 	Store ledger.Store
 	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. It is
@@ -141,7 +141,7 @@ type Reconciler struct {
 	faults     map[api.PlacementKey]string
 	// deleted are the reported deletions without an event yet.
 	deleted []status.Deleted
-	// planned is what happens by plans that are not saved yet.
+	// planned are the occurrences that follow from plans, until the ledger is saved.
 	planned []occurrence
 	// answered are the orders whose answers wait for the end of the turn.
 	answered []queuedOrder

@@ -52,7 +52,7 @@ const (
 	shortValue = 256
 )
 
-// growsTooMuch reports whether the objects with their variables take much more memory than limits.commitSize counts.
+// growsTooMuch reports whether replacing the variables makes the objects much larger than limits.commitSize allows for.
 func (s *Snapshot) growsTooMuch() bool {
 	longest := map[string]int{}
 	long := func(values map[string]string, prefix string) {
@@ -118,7 +118,7 @@ type template struct {
 	object  map[string]any
 	// texts are the keys of the fields that stay texts.
 	texts map[string]bool
-	// encrypted says that it has values which are encrypted in the repository.
+	// encrypted reports whether the object has values that are encrypted in the repository.
 	encrypted bool
 }
 
@@ -232,7 +232,7 @@ func (p *postBuild) of(c overlay.Cluster) clusterValues {
 	return known
 }
 
-// only returns those of some variables, and what identifies them.
+// only returns the values of some variables, and a hash of them.
 func (v clusterValues) only(names []string) (out clusterValues, key string) {
 	out = clusterValues{map[string]string{}, map[string]error{}}
 	h := sha256.New()

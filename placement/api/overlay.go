@@ -52,7 +52,7 @@ type OverlaySpec struct {
 	PostBuild *PostBuild `json:"postBuild,omitempty"`
 }
 
-// A PostBuild has the values of variables that are replaced in what is built.
+// A PostBuild sets the variables that are replaced in the built objects, as postBuild of a Flux Kustomization does.
 type PostBuild struct {
 	// Substitute are values by the names of the variables. In a value ${cluster.name},
 	// ${cluster.labels.KEY}, ${cluster.properties.KEY} and ${vars.NAME} stand for those of the cluster.

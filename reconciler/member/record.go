@@ -264,7 +264,7 @@ func (r *recorder) begin() (touched map[api.PlacementKey]bool) {
 	return touched
 }
 
-// pruning records that the removal of some objects is being tried.
+// pruning records that stale objects of some placements are being removed.
 func (r *recorder) pruning(stales []stale) {
 	for _, st := range stales {
 		r.progress.pruned[st.inv.Placement] = true

@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Fleet identifies the fleet of this daemon on member clusters.
+// A Fleet is the identity with which this daemon marks what it owns on member clusters.
 type Fleet struct {
 	// Name is the value of the managed-by label on members. It never changes.
 	Name string `json:"name"`

@@ -212,7 +212,7 @@ type runView struct {
 	// failed are the clusters for which the run in force waits in vain, and updating and updated those with its content.
 	failed            []string
 	updating, updated map[string]bool
-	// notAwaited are the clusters that the run in force does not wait for.
+	// notAwaited are the unreachable and failed clusters that the current run does not wait for.
 	notAwaited []string
 	// now is the time of the plan, and generation that of the spec of the run.
 	now        time.Time

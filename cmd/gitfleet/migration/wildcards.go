@@ -26,8 +26,9 @@ type wildcards struct {
 	wanted map[string]map[string]bool
 }
 
-// add adds an overlay that builds many sites: directories of the same form share a path, in which * stands for the names that differ,
-// and paths with as many of them share a part of the overlay, which builds the first one for each of these names.
+// add adds an overlay for many sites. Directories whose paths differ only in some names share one path, with * in place of these names.
+// Paths with the same number of wildcards share a part of the overlay, which builds the first path that exists for each combination of
+// names.
 func (f *wildcards) add(all []site) {
 	var groups []*wildGroup
 	for _, p := range wildPaths(all) {

@@ -155,7 +155,7 @@ func TestErrorsQuoteNoSecrets(t *testing.T) {
 	}
 }
 
-// The stack does not grow with the defaults within each other.
+// Deeply nested defaults are refused, so that parsing them cannot overflow the stack.
 func TestNestedDefaults(t *testing.T) {
 	for n, want := range map[int]string{20: "<nil>", 21: "defaults are nested deeper than 20 levels; write fewer", 100_000: "defaults are nested deeper than 20 levels; write fewer"} {
 		_, err := parse(strings.Repeat("${a:=", n) + strings.Repeat("}", n) + strings.Repeat("${a:=}", 30))

@@ -332,7 +332,7 @@ func (g gateSpec) judge(answers []answered, since time.Time) (passed, failed boo
 	return passed, bad > g.tolerated
 }
 
-// longestOutage is how long no gate can be evaluated while the others are looked at.
+// longestOutage is how long checkGatesOut keeps all gates from being evaluated.
 const longestOutage = 10 * time.Minute
 
 // checkGatesOut brings new content while no gate can be evaluated, and checks that it comes to all clusters that wait for no gate.
