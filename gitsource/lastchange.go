@@ -21,14 +21,21 @@ const maxLastChangeCommits = 2000
 // change of a branch counts and not the merge, unless a file of the merge is that of none of its parents. A file that was last
 // changed before the newest maxLastChangeCommits commits, or that does not exist, is left out.
 func (r *Repo) LastChanges(ctx context.Context, head string, paths []string) (map[string]Commit, error) {
+	return readHistory(r, head, func(st *objects.Store, h plumbing.Hash) (map[string]Commit, error) {
+		l := lastChanges{repo: r, st: st, found: map[string]Commit{}}
+		return l.found, l.walk(ctx, h, paths)
+	})
+}
+
+// readHistory calls read with a commit, and returns its result unless it fails.
+func readHistory[K comparable](r *Repo, head string, read func(*objects.Store, plumbing.Hash) (map[K]Commit, error)) (found map[K]Commit, err error) {
 	h, err := objects.ParseHash(head)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]Commit{}
 	err = r.withStore(func(st *objects.Store) error {
-		l := lastChanges{repo: r, st: st, found: found}
-		return l.walk(ctx, h, paths)
+		found, err = read(st, h)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("history of commit %s: %w", h, err)
@@ -123,20 +130,10 @@ type FilePart struct{ Path, Name string }
 // none of which is empty. Only first parents are followed, so what came with a merge dates from the merge. Parts that do not exist, or
 // that are older than the newest maxLastChangeCommits commits, are left out.
 func (r *Repo) Since(ctx context.Context, head string, parts []FilePart, read func(path string, content []byte) map[string]string) (map[FilePart]Commit, error) {
-	h, err := objects.ParseHash(head)
-	if err != nil {
-		return nil, err
-	}
-	var found map[FilePart]Commit
-	err = r.withStore(func(st *objects.Store) error {
+	return readHistory(r, head, func(st *objects.Store, h plumbing.Hash) (map[FilePart]Commit, error) {
 		s := since{repo: r, st: st, readParts: read, files: map[string]fileParts{}}
-		found, err = s.walk(ctx, h, parts)
-		return err
+		return s.walk(ctx, h, parts)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("history of commit %s: %w", h, err)
-	}
-	return found, nil
 }
 
 type since struct {

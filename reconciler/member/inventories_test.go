@@ -204,10 +204,9 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// What several inventories are in is put back with one request, and logged once.
-func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
-	at := apiserver.NewConfigMaps()
-	s := memberOf(t, here, at)
+// saveFour saves the inventories of four new placements together, and returns the placements.
+func saveFour(t *testing.T, s *session) map[api.PlacementKey]bool {
+	t.Helper()
 	s.works = map[api.PlacementKey]*work.Work{}
 	touched := map[api.PlacementKey]bool{}
 	for n := range 4 {
@@ -216,6 +215,14 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 		s.inv[p].Placement = p
 	}
 	s.inventories.save(t.Context(), touched)
+	return touched
+}
+
+// What several inventories are in is put back with one request, and logged once.
+func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	s := memberOf(t, here, at)
+	saveFour(t, s)
 	var id api.ID
 	for _, name := range at.Names() {
 		if strings.HasPrefix(name, "inventories-") {
@@ -238,14 +245,7 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	srv := httptest.NewServer(apiserver.NewConfigMaps())
 	s := sessionOf(t, &rest.Config{Host: srv.URL})
-	s.works = map[api.PlacementKey]*work.Work{}
-	touched := map[api.PlacementKey]bool{}
-	for n := range 4 {
-		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.works[p], s.inv[p], touched[p] = &work.Work{Placement: p}, held(1), true
-		s.inv[p].Placement = p
-	}
-	s.inventories.save(t.Context(), touched)
+	touched := saveFour(t, s)
 	srv.Close()
 	for n := range 3 {
 		s.inv[api.PlacementKey{Name: fmt.Sprint("p", n)}].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
