@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/world"
 )
 
 // A source is a simulated repository.
@@ -92,22 +93,15 @@ func (s *source) Commit(_ context.Context, hash string) (gitsource.Commit, error
 	return c.Commit, err
 }
 
-// since returns the commits since which parts of files are what they are.
+// since returns the commits in which parts of files last changed.
 func (s *source) since(_ context.Context, head string, parts []gitsource.FilePart, read func(string, []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[gitsource.FilePart]gitsource.Commit{}
-	for _, part := range parts {
-		text := read(part.Path, s.commits[head].files[part.Path].Data)[part.Name]
-		for _, name := range slices.Backward(s.order[:slices.Index(s.order, head)+1]) {
-			file := s.commits[name].files[part.Path]
-			if file == nil || read(part.Path, file.Data)[part.Name] != text {
-				break
-			}
-			out[part] = s.commits[name].Commit
-		}
+	var history []world.Version
+	for _, hash := range s.order[:slices.Index(s.order, head)+1] {
+		history = append(history, world.Version{Commit: s.commits[hash].Commit, Files: s.commits[hash].files})
 	}
-	return out, nil
+	return world.Since(history, parts, read), nil
 }
 
 func (s *source) find(hash string) (commit, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/placement/api"
+	hubs "github.com/gitfleet/gitfleet/test/world"
 )
 
 // A source is a simulated repository, with the content of its commits.
@@ -104,22 +105,15 @@ func (s *source) Commit(ctx context.Context, hash string) (gitsource.Commit, err
 	return c.Commit, nil
 }
 
-// since returns the commits since which parts of files are what they are.
+// since returns the commits in which parts of files last changed.
 func (s *source) since(_ context.Context, head string, parts []gitsource.FilePart, read func(string, []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	out := map[gitsource.FilePart]gitsource.Commit{}
-	for _, part := range parts {
-		text := read(part.Path, s.commits[head].files[part.Path].Data)[part.Name]
-		for _, hash := range slices.Backward(s.order[:slices.Index(s.order, head)+1]) {
-			file := s.commits[hash].files[part.Path]
-			if file == nil || read(part.Path, file.Data)[part.Name] != text {
-				break
-			}
-			out[part] = s.commits[hash].Commit
-		}
+	var history []hubs.Version
+	for _, hash := range s.order[:slices.Index(s.order, head)+1] {
+		history = append(history, hubs.Version{Commit: s.commits[hash].Commit, Files: s.commits[hash].files})
 	}
-	return out, nil
+	return hubs.Since(history, parts, read), nil
 }
 
 func (s *source) find(hash string) (*commit, error) {
