@@ -105,12 +105,12 @@ type GateAnswers struct {
 	Jobs []GateJob `json:",omitempty"`
 }
 
-// A GateJob is how the Jobs of a gate on one cluster have ended.
+// A GateJob records the results of the Jobs of a gate on one cluster.
 type GateJob struct {
 	Cluster string
-	// Failed is how many have failed. Each is followed by another one, whose name depends on that number.
+	// Failed is the number of failed Jobs. The name of the next Job depends on it.
 	Failed int `json:",omitempty"`
-	// Completed says that one has completed, so that no other one is run.
+	// Completed reports whether a Job has completed. No other one is run after that.
 	Completed bool `json:",omitempty"`
 }
 
@@ -146,7 +146,7 @@ type GateTarget struct {
 	// Unknown is why nothing can be said of the cluster, such as that one of the objects has been changed there; empty if nothing speaks
 	// against it.
 	Unknown string
-	// Job is how the Jobs of the gate on the cluster have ended.
+	// Job has the results of the Jobs of the gate on the cluster.
 	Job GateJob
 }
 
@@ -191,7 +191,7 @@ type GateAnswer struct {
 	Verdict GateVerdict
 	Text    string
 	At      time.Time
-	// Jobs are how the Jobs have ended on the clusters of the question, if the gate runs any.
+	// Jobs are the results of the Jobs on the clusters of the question, if the gate runs any.
 	Jobs []GateJob
 }
 

@@ -113,7 +113,7 @@ type Binding struct {
 	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
 	// this is not known. The rollout sets and clears it.
 	WasAvailable bool
-	// Deferred says that a freeze or a closed window keeps newer content from the cluster.
+	// Deferred reports whether a freeze or a closed window keeps newer content from the cluster.
 	Deferred bool `json:"Held,omitempty"`
 }
 

@@ -77,7 +77,7 @@ func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.Obj
 	return out
 }
 
-// jobTargets are those of some clusters of a stage on which the Job of a gate is to run, in the order in which they are updated.
+// jobTargets returns the clusters of a stage on which the Job of a gate is to run, in the order in which they are updated.
 func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage, clusters []string, q *placement.GateQuestion) (out []placement.GateTarget) {
 	gate := &stage.Gates[slices.IndexFunc(stage.Gates, func(g placement.RunGate) bool { return g.Name == q.Gate })]
 	for _, name := range clusters {

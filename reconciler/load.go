@@ -32,7 +32,7 @@ type loaded struct {
 	// past says that it was loaded because clusters are assigned to it, resumed that it was in force before a restart,
 	// and reloaded that it is not loaded for the first time, so that there may be a newer commit.
 	past, resumed, reloaded bool
-	// history says that it is the commit in force, whose history was read again.
+	// history reports whether only the history of the commit in force was read again.
 	history bool
 	// waiting says that the commit waits until its needs are fetched, and refetched that an attempt has ended.
 	waiting, refetched bool

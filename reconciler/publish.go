@@ -39,7 +39,7 @@ func logOccurrence(log *slog.Logger, o *occurrence) {
 	}
 }
 
-// actionText is what the log says of an action of a user, or of its end.
+// actionText returns the log message for an action of a user, or for its end.
 func actionText(event history.Event) string {
 	switch event {
 	case history.Ended:

@@ -125,7 +125,7 @@ func (g *ObjectsGate) Has(id ID) bool {
 
 // A JobGate passes when a Job has completed on clusters of the stage.
 type JobGate struct {
-	// Namespace is that of the Job. It has to exist on the clusters.
+	// Namespace is the namespace of the Job. It must exist on the clusters.
 	Namespace string `json:"namespace"`
 	// Template is the template of the Job, with metadata and spec, as in a CronJob.
 	Template json.RawMessage `json:"template"`
@@ -136,7 +136,7 @@ type JobGate struct {
 	Timeout string `json:"timeout,omitempty"`
 	// Interval is how often the Job is checked, such as 1m; 10s by default.
 	Interval string `json:"interval,omitempty"`
-	// ToleratedFailures is how many Jobs may fail before the gate fails; 0 by default. Each is run again on its cluster.
+	// ToleratedFailures is the number of Jobs that may fail before the gate fails; 0 by default. A failed Job is run again on its cluster.
 	ToleratedFailures int `json:"toleratedFailures,omitempty"`
 }
 
@@ -146,7 +146,7 @@ const (
 	defaultJobTimeout  = "30m"
 )
 
-// Deadline is how long the Job may run on a cluster.
+// Deadline returns how long the Job may run on a cluster.
 func (g *JobGate) Deadline() time.Duration {
 	d, _ := time.ParseDuration(cmp.Or(g.Timeout, defaultJobTimeout)) // validated when it was loaded
 	return d

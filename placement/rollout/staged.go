@@ -203,7 +203,7 @@ func (w *stageWalk) isLost(b *Target) bool {
 	return b.Unreachable && !(b.has() && w.in.updated(b)) && !b.keepsPlace(w.in)
 }
 
-// limits are how many clusters of a stage are not waited for while they are unreachable, and on how many the update may fail.
+// limits returns how many unreachable clusters of a stage are not waited for, and on how many clusters the update may fail.
 func (w *stageWalk) limits(members []*Target) (maxLost, maxFailed int) {
 	all := 0
 	for i := range w.run.Stages {

@@ -13,7 +13,7 @@ import (
 // Values are those of some ClusterVars, for many clusters.
 type Values struct {
 	vars []*api.ClusterVars
-	// selectors are those of the rules.
+	// selectors are the parsed selectors of the rules.
 	selectors map[*metav1.LabelSelector]labels.Selector
 }
 

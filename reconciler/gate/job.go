@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// A jobFinding is how the Job of a gate is on one cluster.
+// A jobFinding is the state of the Job of a gate on one cluster.
 type jobFinding struct {
 	verdict placement.GateVerdict
 	text    string
@@ -79,7 +79,7 @@ func (a *Asker) runJob(ctx context.Context, q placement.GateQuestion, t placemen
 	return judgeJob(job)
 }
 
-// judgeJob says how a Job is, as its controller reports it.
+// judgeJob returns the verdict on a Job according to the status that its controller has set.
 func judgeJob(job *unstructured.Unstructured) jobFinding {
 	name := "the Job " + job.GetNamespace() + "/" + job.GetName()
 	started, _, _ := unstructured.NestedString(job.Object, "status", "startTime")

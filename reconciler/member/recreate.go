@@ -121,13 +121,13 @@ type recreation struct {
 	task
 	// held is why the deletion is held; empty if it is not.
 	held string
-	// err is why the object was not deleted, and refused says that the API server has refused that.
+	// err is why the object was not deleted, and refused reports whether the API server refused that.
 	err     error
 	refused bool
 	// result says whether the object is gone, and deleted whether it was deleted just now.
 	result  connection.DeleteResult
 	deleted bool
-	// finalizers are those of an object that is not gone yet.
+	// finalizers are the finalizers of an object that still exists.
 	finalizers []string
 }
 

@@ -417,7 +417,7 @@ func bodyOf(x *executor, t task, saw snapshot, commit string) (raw []byte, ofVer
 	return raw, ofVersion, err
 }
 
-// An encodingKey is what the encoding of a manifest depends on.
+// An encodingKey identifies the encoding of a manifest: it has everything that the encoding depends on.
 type encodingKey struct {
 	id                 api.ID
 	hash, path, commit string

@@ -239,7 +239,7 @@ func hashesOf(r *hub.StagedRun) (out []string) {
 	return out
 }
 
-// historyOf is what is known of the history of a run; nil if the history was not read.
+// historyOf returns the history of a run; nil if it was not read.
 func historyOf(s *hub.Snapshot, r *hub.StagedRun) []any {
 	if s.RunHistory == nil && s.RunHistoryErr == nil || r.Manifest == nil {
 		return nil

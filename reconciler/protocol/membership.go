@@ -69,7 +69,7 @@ func (m Membership) Equal(o Membership) bool {
 	return m.Fleet == o.Fleet && slices.Equal(m.Adopted, o.Adopted) && m.UID == o.UID && m.SameAs == o.SameAs && m.Formerly == o.Formerly
 }
 
-// A MemberRecord is what the ledger has recorded of a member that its agent starts with.
+// A MemberRecord is what the agent of a member reads from the ledger when it starts.
 type MemberRecord struct {
 	Drifts map[api.PlacementKey][]Drift
 	// UID is the UID of the cluster, and Version the resource version at which it was last observed;

@@ -55,7 +55,7 @@ func (l List[T]) Values() iter.Seq[T] {
 	}
 }
 
-// Edit returns an editor of a list with so many items, which are those of l as far as it has them, and zero values beyond.
+// Edit returns an editor for a list with the given number of items: the items of l, cut off or followed by zero values.
 func (l List[T]) Edit(items int) *Editor[T] {
 	e := &Editor[T]{list: List[T]{make([][]T, (items+pageSize-1)/pageSize), items}}
 	e.owned = make([]bool, len(e.list.pages))

@@ -71,7 +71,7 @@ type UpdateStage struct {
 	Name     string `json:"name"`
 	Clusters int    `json:"clusters"` // without those that have left the placement
 	Updated  int    `json:"updated"`  // of them, those that have been available with the content
-	// Unreachable is how many of them are unreachable and not waited for.
+	// Unreachable is the number of unreachable clusters that are not waited for.
 	Unreachable int       `json:"unreachable,omitempty"`
 	Finished    time.Time `json:"finished,omitzero"`
 	Waits       []string  `json:"waits,omitempty"` // what is missing of its tasks, if it is the turn of the stage

@@ -38,13 +38,13 @@ type Forge struct {
 	Lines map[int64][]forge.LineComment
 	// Statuses are all that were set, the oldest first.
 	Statuses []forge.Status
-	// Labels are those of the repository, in the order in which they were created.
+	// Labels are the labels of the repository, in the order in which they were created.
 	Labels []forge.Label
 	// Members are the users besides the one of the token who may write, and Readers those who may only read.
 	Members, Readers []string
 	// Reviewers are those whose reviews were requested, by pull request.
 	Reviewers map[int64][]string
-	// NoIssues says that the repository has no issues.
+	// NoIssues disables the issues of the repository.
 	NoIssues bool
 	Now      time.Time
 }

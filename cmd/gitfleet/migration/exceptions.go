@@ -201,7 +201,7 @@ func (n *nesting) add(cluster string, keys []string) {
 	}
 }
 
-// A sharing says how many objects of a directory another one has.
+// A sharing tells whether a directory shares none, some or all of its objects with another one.
 type sharing int
 
 const (

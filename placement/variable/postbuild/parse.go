@@ -24,7 +24,7 @@ func parse(text string) ([]part, error) {
 	return p.parts(false)
 }
 
-// mostNested limits the defaults within each other, for each of which the stack grows.
+// mostNested limits how deeply defaults are nested, since each level takes space on the stack.
 const mostNested = 20
 
 var errNested = fmt.Errorf("defaults are nested deeper than %d levels; write fewer", mostNested)

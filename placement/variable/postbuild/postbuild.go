@@ -105,7 +105,7 @@ func collectParts(parts []part, names, required map[string]bool) {
 // mostErrors limits the errors of one object.
 const mostErrors = 20
 
-// An Error is what is wrong at a field of an object.
+// An Error is an error at a field of an object.
 type Error struct {
 	Field []string
 	Err   error
@@ -114,7 +114,7 @@ type Error struct {
 // An Undefined is a variable that has neither a value nor a default.
 type Undefined struct {
 	Name string
-	// Secret says that it is in a Secret. The name may then be part of a password, and is not in the message.
+	// Secret reports whether the variable is in a Secret. Its name may then be part of a password, and the message does not have it.
 	Secret bool
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// Jobs is how clusters serve Jobs.
+// Jobs is the resource of Jobs.
 var Jobs = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Namespaced: true}
 
 // run returns a Job as it is on the cluster, and creates it if it does not exist. If another Job has its name, the error says so.

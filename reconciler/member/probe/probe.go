@@ -56,7 +56,7 @@ type Prober struct {
 	next      time.Time        // time of the next probe; credentials are checked more often
 	observeAt time.Time        // from then on, a probe observes the cluster too
 	demand    demand
-	// unread says that a namespace was created, and that the namespaces were not read since.
+	// unread reports whether a namespace was created since the namespaces were last read.
 	unread bool
 
 	mu      sync.Mutex

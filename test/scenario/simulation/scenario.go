@@ -26,7 +26,7 @@ type Scenario struct {
 	Removals bool
 	// Staged says that placements are rolled out by staged update runs; see NewStagedScenario.
 	Staged bool
-	// Gates says that stages have gates.
+	// Gates reports whether stages have gates.
 	Gates bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string

@@ -24,7 +24,7 @@ const (
 	invariantOnlyStage = "a gate that cannot be evaluated blocks nothing before its stage, and no other placement"
 )
 
-// gatesShare is how many scenarios with staged update runs there are for each one with gates.
+// Every gatesShare-th scenario with staged update runs has gates.
 const gatesShare = 3
 
 // gateStreams is the first of the random streams of gates in commits.
