@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -36,9 +38,14 @@ func ContentOf(objects []Placed) Content {
 		c.made = append(c.made, Made(o.Content)...)
 	}
 	var there map[api.ID]bool // nil until it is needed: most objects refer to nothing
+	known := namespacesOf(objects)
 	for _, o := range objects {
 		if o.Ignored {
 			continue
+		}
+		if name := o.ID.Namespace; name != "" && !known[name] && name != metav1.NamespaceDefault && !api.ReservedNamespace(name) {
+			known[name] = true // one object of each Namespace that is missing will do
+			c.needs = append(c.needs, Need{Reference{To: api.ID{Kind: namespaces.Kind, Name: name}, Field: "metadata.namespace"}, o.Object})
 		}
 		for _, r := range Of(o.Content) {
 			if there == nil {
@@ -53,6 +60,17 @@ func ContentOf(objects []Placed) Content {
 		}
 	}
 	return c
+}
+
+// namespacesOf returns the names of the Namespaces among some objects.
+func namespacesOf(objects []Placed) map[string]bool {
+	names := map[string]bool{}
+	for _, o := range objects {
+		if o.ID.GroupKind() == namespaces {
+			names[o.ID.Name] = true
+		}
+	}
+	return names
 }
 
 // Equal reports whether two contents need the same for the same objects, and have the same.
@@ -115,13 +133,20 @@ func Missing(hub []*api.Object, all []OnClusters) []*Finding {
 	var out []*Finding
 	for _, c := range all {
 		for _, n := range c.needs {
-			// What clusters usually have by themselves is missing only if the repository has it.
 			by, inHub := origins[n.To]
-			if !inHub && (n.To.Namespace == "" || n.IsDefinition()) {
-				continue
+			switch {
+			case n.IsNamespace():
+				if c.Placement.Namespace != "" { // it selects no cluster that lacks its Namespace
+					continue
+				}
+			case !inHub && (n.To.Namespace == "" || n.IsDefinition()):
+				continue // what clusters usually have by themselves is missing only if the repository has it
 			}
 			has, hasAnywhere := on[n.To], on[anywhere(n.To)]
 			key := findingKey{n.From.ID, n.To, c.Placement}
+			if n.IsNamespace() {
+				key.from = api.ID{} // one warning, whichever of its objects the clusters get
+			}
 			for cluster := range c.Clusters {
 				if has[cluster] || hasAnywhere[cluster] {
 					continue
@@ -199,6 +224,9 @@ func (f *Finding) Name() string {
 
 // Fix says what adds it to the clusters.
 func (f *Finding) Fix() string {
+	if f.IsNamespace() {
+		return f.namespaceFix()
+	}
 	if !f.InHub {
 		fix := "the commit has no such object, and nothing known makes it; add it"
 		if f.Optional {
@@ -219,4 +247,15 @@ func (f *Finding) Fix() string {
 		group = `""`
 	}
 	return "select it in " + f.Placement.String() + ": {group: " + group + ", version: v1, kind: " + kind + ", name: " + name + "}"
+}
+
+// namespaceFix says what adds a Namespace to the clusters.
+func (f *Finding) namespaceFix() string {
+	switch {
+	case !f.InHub:
+		return "the commit has no such object; add it, or write " + api.MissingReferencesAnnotation + ": " + api.MissingReferencesIgnore + " on " + f.Placement.String() + " if these clusters have it"
+	case f.by.within != "":
+		return f.by.within + " has it; place that on these clusters as well"
+	}
+	return "select it in " + f.Placement.String() + `: {group: "", version: v1, kind: Namespace, name: ` + f.To.Name + ", selectionScope: NamespaceOnly}"
 }

@@ -29,6 +29,12 @@ var definitions = api.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomReso
 // IsDefinition reports whether the reference is the kind of the object.
 func (r Reference) IsDefinition() bool { return r.To.GroupKind() == definitions }
 
+// IsNamespace reports whether the reference is the Namespace of the object.
+func (r Reference) IsNamespace() bool { return r.To.GroupKind() == namespaces }
+
+// namespaces are the kind of Namespaces.
+var namespaces = api.GroupKind{Kind: "Namespace"}
+
 // definitionOf identifies the definition of a kind.
 func definitionOf(kind api.GroupKind) api.ID {
 	return api.ID{Group: definitions.Group, Kind: definitions.Kind, Namespace: kind.Group, Name: kind.Kind}

@@ -96,12 +96,19 @@ func TestMissing(t *testing.T) {
 		key     api.PlacementKey
 		objects []Placed
 	}
-	place := func(key api.PlacementKey, objects ...*api.Object) []placed {
+	namespace := object(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+	inOverlay := object(t, "apiVersion: gitfleet.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {name: base}\n")
+	inOverlay.Overlay = &api.BuiltOverlay{Builds: map[string]*api.OverlayBuild{"base": {Objects: []*api.Object{namespace}}}}
+	inDefault := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n")
+	alone := func(key api.PlacementKey, objects ...*api.Object) []placed {
 		var all []Placed
 		for _, o := range objects {
 			all = append(all, Placed{Object: o})
 		}
 		return []placed{{key, all}}
+	}
+	place := func(key api.PlacementKey, objects ...*api.Object) []placed {
+		return alone(key, append(objects, namespace)...)
 	}
 	crp, rp := api.PlacementKey{Name: "shop"}, api.PlacementKey{Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
@@ -130,6 +137,16 @@ func TestMissing(t *testing.T) {
 		"not selected by a ClusterResourcePlacement": {[]*api.Object{account, external}, map[string][]placed{"a": place(crp, web, account)}, []string{
 			`Secret/shop/s on a: select it in crp/shop: {group: "", version: v1, kind: Namespace, name: shop}`,
 		}},
+		"a Namespace that nothing has": {nil, map[string][]placed{"a": alone(crp, account, inDefault), "b": alone(crp, external, account)}, []string{
+			"Namespace/shop on a b: the commit has no such object; add it, or write gitfleet.dev/missing-references: ignore on crp/shop if these clusters have it",
+		}},
+		"a Namespace that is not selected": {[]*api.Object{namespace}, map[string][]placed{"a": alone(crp, account)}, []string{
+			`Namespace/shop on a: select it in crp/shop: {group: "", version: v1, kind: Namespace, name: shop, selectionScope: NamespaceOnly}`,
+		}},
+		"a Namespace that an overlay has": {[]*api.Object{inOverlay}, map[string][]placed{"a": alone(crp, account)}, []string{
+			"Namespace/shop on a: ClusterOverlay.gitfleet.dev/base has it; place that on these clusters as well",
+		}},
+		"the Namespace of a ResourcePlacement": {[]*api.Object{namespace}, map[string][]placed{"a": alone(rp, account)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []OnClusters

@@ -24,7 +24,10 @@ func missingReferences(s *hub.Snapshot, p *plan.Plan, known facts) problem.List 
 			continue
 		}
 		message := fmt.Sprintf("%s refers to %s, which %s would not get: %s", f.From.ID, f.Name(), FewOf(f.Clusters), f.Fix())
-		if f.IsDefinition() {
+		switch {
+		case f.IsNamespace():
+			message = fmt.Sprintf("%s is in %s, which %s would not get: %s", f.From.ID, f.Name(), FewOf(f.Clusters), f.Fix())
+		case f.IsDefinition():
 			message = fmt.Sprintf("%s needs %s, which %s would not get: %s", f.From.ID, f.Name(), FewOf(f.Clusters), f.Fix())
 		}
 		out = append(out, problem.Problem{Origin: f.From.Origin, Field: f.Field, Severity: problem.Warning, Message: message})

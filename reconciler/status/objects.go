@@ -156,18 +156,23 @@ func (b *builder) cause(on *plan.OnCluster) string {
 }
 
 // causeOf returns the cause of objects that are not applied or not available. Of several that are not applied it has the
-// number. Without the name of a pod, which is another one on each cluster, equal causes can be counted together.
+// number, and names one that waits for a hook only if all do: usually the hook itself is another one of them. Without the name
+// of a pod, which is another one on each cluster, equal causes can be counted together.
 func causeOf(all []failedObject) string {
 	var first *failedObject
-	refused := 0
+	refused, firstRank := 0, 0
 	for i := range all {
 		f := &all[i]
-		isRefused := f.Condition.Type == api.Applied
-		if isRefused {
+		rank := 1
+		if f.Condition.Type == api.Applied {
 			refused++
+			rank = 3
+			if f.Condition.Reason == api.HookPending {
+				rank = 2
+			}
 		}
-		if first == nil || isRefused && refused == 1 {
-			first = f
+		if rank > firstRank {
+			first, firstRank = f, rank
 		}
 	}
 	if first == nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
@@ -299,5 +301,28 @@ func TestDriftEvents(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// An object that waits for a hook is the cause of a cluster only if nothing else is refused: usually the hook is.
+func TestTheCauseIsNotWhatWaitsForIt(t *testing.T) {
+	object := func(name, conditionType, reason string) failedObject {
+		return failedObject{api.FailedResourcePlacement{ResourceIdentifier: api.ResourceIdentifier{Kind: "ConfigMap", Name: name},
+			Condition: metav1.Condition{Type: conditionType, Reason: reason}}, "why", ""}
+	}
+	waits, hook, absent := object("a", api.Applied, api.HookPending), object("job", api.Applied, api.ManifestApplyFailed), object("c", api.Available, "")
+	for name, test := range map[string]struct {
+		failed []failedObject
+		want   string
+	}{
+		"none":              {nil, ""},
+		"hook is refused":   {[]failedObject{waits, hook, waits}, "ConfigMap/job: why (and 2 more)"},
+		"all wait":          {[]failedObject{absent, waits, waits}, "ConfigMap/a: why (and 1 more)"},
+		"one is not ready":  {[]failedObject{absent}, "ConfigMap/c: why"},
+		"the first of many": {[]failedObject{hook, object("other", api.Applied, "")}, "ConfigMap/job: why (and 1 more)"},
+	} {
+		if got := causeOf(test.failed); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
