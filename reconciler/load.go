@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -443,15 +442,13 @@ func (r *Reconciler) requestPast(ctx context.Context, hash string, now time.Time
 
 // setNewest records the newest commit, and why it could not be loaded.
 func (r *Reconciler) setNewest(l loaded) {
-	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
+	r.source.Newest, r.source.Problems, r.source.LoadError, r.source.Fetches = l.commit, nil, "", nil
 	var bad *hub.LoadError
 	switch {
 	case l.waiting:
-		var names []string
 		for _, n := range l.needs {
-			names = append(names, n.name)
+			r.source.Fetches = append(r.source.Fetches, n.name)
 		}
-		r.source.LoadError = "the commit waits until its remote bases and charts are fetched: " + strings.Join(names, ", ")
 	case errors.As(l.err, &bad):
 		r.source.Problems = bad.Problems.ErrorsFirst()
 	case l.err != nil:

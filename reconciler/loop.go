@@ -324,7 +324,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	r.newestFatal = errors.Is(l.err, errFatalCommit)
 	r.setNewest(l)
 	if l.waiting {
-		r.cfg.Log.Info("commit waits for its remote bases and charts", "commit", l.commit.Hash, "reason", r.source.LoadError)
+		r.cfg.Log.Info("commit waits for its remote bases and charts", "commit", l.commit.Hash, "fetches", r.source.Fetches)
 		return
 	}
 	err := l.err

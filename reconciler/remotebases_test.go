@@ -96,8 +96,11 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 				state := func() string {
 					for _, l := range c.inbox.drain().commits {
 						c.commitLoaded(l, time.Now())
-						if waits := strings.Contains(c.source.LoadError, "waits until its remote bases and charts are fetched: "+test.waits); waits != l.waiting {
-							t.Errorf("waiting is %t: %s", l.waiting, c.source.LoadError)
+						if waits := strings.Contains(strings.Join(c.source.Fetches, ", "), test.waits); waits != l.waiting {
+							t.Errorf("waiting is %t: %s", l.waiting, c.source.Fetches)
+						}
+						if c.source.LoadError != "" {
+							t.Errorf("a commit that waits is refused: %s", c.source.LoadError)
 						}
 					}
 					switch {

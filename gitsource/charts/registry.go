@@ -12,6 +12,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 )
@@ -47,6 +48,9 @@ func (r *ociRegistry) ask(ctx context.Context, name string, do func(context.Cont
 		err = do(ctx, s, repository)
 		if errors.Is(err, auth.ErrBasicCredentialNotFound) {
 			return errors.New("401 Unauthorized: the registry asks for a user name and a password; set them for its host in hosts of the configuration")
+		}
+		if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok && s.header != "" && answer.StatusCode == http.StatusUnauthorized {
+			return errors.New("401 Unauthorized: the registry refuses the credentials that hosts of the configuration has for its host")
 		}
 		return err
 	})

@@ -3,6 +3,7 @@ package charts
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -50,6 +51,9 @@ func (c Config) ask(ctx context.Context, host string, do func(context.Context, *
 		}
 		if errors.Is(err, http.ErrSchemeMismatch) {
 			err = fmt.Errorf("%w; if the server does not use TLS, set hosts[].plainHTTP for it", err)
+		}
+		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+			err = fmt.Errorf("%w; if the server has a CA of its own, set hosts[].caBundle for it", err)
 		}
 		return s.mask(err)
 	})

@@ -63,7 +63,9 @@ type Source struct {
 	// nothing.
 	Problems  problem.List
 	LoadError string
-	Warnings  problem.List
+	// Fetches are the remote bases and charts that are fetched before Newest is loaded; empty if it does not wait for any.
+	Fetches  []string `json:",omitempty"`
+	Warnings problem.List
 }
 
 // A Report is the state of the fleet at one moment. It is immutable. If an object is equal in

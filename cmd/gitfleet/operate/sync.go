@@ -173,6 +173,10 @@ func progressOf(r *status.Report, placements []string, commit string) (v outcome
 		}
 		return impossible, lines, ""
 	}
+	if len(s.Fetches) > 0 {
+		waits := overview.RefusedText(s)
+		return pending, []string{waits}, waits
+	}
 	var missing fulfilment.Tally
 	more := 0
 	w := newRemainder(r, status.ToBeAvailable)

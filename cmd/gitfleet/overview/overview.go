@@ -83,10 +83,11 @@ type Commit struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// A Refused is a commit that is not in force, with the reasons, which begin with file:line.
+// A Refused is a commit that is not in force, with the reasons, which begin with file:line. Without any it is being read.
 type Refused struct {
 	Commit
 	Problems []string `json:"problems"`
+	Fetches  []string `json:"fetches,omitempty"` // the remote bases and charts that it waits for
 }
 
 // A Placement is the state of one placement.
@@ -228,7 +229,7 @@ func commitOverview(c hub.Commit) Commit {
 
 // NewRefused describes the newest commit and why it is refused.
 func NewRefused(s status.Source) *Refused {
-	out := &Refused{Commit: commitOverview(s.Newest), Problems: []string{}}
+	out := &Refused{Commit: commitOverview(s.Newest), Problems: []string{}, Fetches: s.Fetches}
 	for _, p := range s.Problems {
 		out.Problems = append(out.Problems, p.Marked())
 	}

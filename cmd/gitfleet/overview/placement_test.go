@@ -208,6 +208,7 @@ func TestCommitsInTheSummary(t *testing.T) {
 		"in force":      {status.Source{InForce: first, Newest: first, Since: now.Add(-2 * time.Minute)}, false, []string{"in force a1a1a1a1 Ada Lovelace, 60m ago, in force for 2m Bring the web"}, "ada@example.com"},
 		"with warnings": {status.Source{InForce: first, Newest: first, Warnings: problems(1)}, false, []string{"warning: a.yaml:1: bad"}, "refused"},
 		"being read":    {status.Source{InForce: first, Newest: second}, false, []string{"newest b2b2b2b2 unknown author, 60s ago, being read Break it"}, "refused"},
+		"fetched":       {status.Source{InForce: first, Newest: second, Fetches: []string{"oci://charts/web:^1"}}, false, []string{"being read Break it it waits until its remote bases and charts are fetched: oci://charts/web:^1"}, "refused"},
 		"refused":       {status.Source{InForce: first, Newest: second, Problems: problems(1)}, false, []string{"refused b2b2b2b2 unknown author, 60s ago Break it a.yaml:1: bad"}, "being read"},
 		"not readable":  {status.Source{InForce: first, Newest: second, LoadError: "no such path"}, false, []string{"refused b2b2b2b2", "no such path"}, "being read"},
 		"many problems": {status.Source{InForce: first, Newest: second, Problems: problems(7)}, false, []string{"a.yaml:5: bad and 2 more problems; see gitfleet status --all"}, "a.yaml:6"},

@@ -122,6 +122,9 @@ func (t *textWriter) commits(o *Overview) {
 	}
 	if len(r.Problems) == 0 {
 		t.commit(output.Cyan, "newest   ", &r.Commit, "being read")
+		if len(r.Fetches) > 0 {
+			t.indented(output.Cyan, "", "it "+fetchesText(r.Fetches))
+		}
 		return
 	}
 	t.commit(output.Red, "refused  ", &r.Commit, "")
@@ -368,12 +371,21 @@ func (t *textWriter) proposals(all []Drift) {
 	}
 }
 
-// RefusedText says that the newest commit is refused, and which one is in force.
+// RefusedText says that the newest commit is refused, or waits for what is fetched, and which one is in force.
 func RefusedText(s status.Source) string {
-	if s.InForce.Hash == "" {
-		return fmt.Sprintf("commit %s is refused; no commit is in force yet", output.ShortHash(s.Newest.Hash))
+	why, inForce := "is refused", "no commit is in force yet"
+	if len(s.Fetches) > 0 {
+		why = fetchesText(s.Fetches)
 	}
-	return fmt.Sprintf("commit %s is refused; %s stays in force", output.ShortHash(s.Newest.Hash), output.ShortHash(s.InForce.Hash))
+	if s.InForce.Hash != "" {
+		inForce = output.ShortHash(s.InForce.Hash) + " stays in force"
+	}
+	return fmt.Sprintf("commit %s %s; %s", output.ShortHash(s.Newest.Hash), why, inForce)
+}
+
+// fetchesText says what a commit waits for.
+func fetchesText(names []string) string {
+	return "waits until its remote bases and charts are fetched: " + strings.Join(names, ", ")
 }
 
 // FailuresText says how often the repository could not be read, and since when.
