@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -83,13 +84,14 @@ func CiphertextIn(object map[string]any) *Ciphertext {
 	for _, field := range []string{"data", "stringData", "binaryData"} {
 		values, _ := object[field].(map[string]any)
 		encoded := field == "binaryData" || field == "data" && kind == "Secret"
+		if c := variablesOfSOPS(values, encoded); c != nil {
+			return c
+		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			text, _ := values[key].(string)
 			tool := EncryptedWith(text)
 			if tool == "" && encoded {
-				if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
-					tool = EncryptedWith(string(plain))
-				}
+				tool = EncryptedWith(decoded(text))
 			}
 			if tool != "" {
 				return &Ciphertext{Tool: tool, Path: []string{field, key}}
@@ -97,6 +99,41 @@ func CiphertextIn(object map[string]any) *Ciphertext {
 		}
 	}
 	return nil
+}
+
+// decoded returns what a text in base64 stands for; empty if it is none.
+func decoded(text string) string {
+	plain, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return ""
+	}
+	return string(plain)
+}
+
+// variablesOfSOPS returns what the entries of an object are encrypted with if a generator made them from a file of variables that
+// SOPS has encrypted: the metadata of SOPS are variables too. It returns nil if they are none.
+func variablesOfSOPS(values map[string]any, encoded bool) *Ciphertext {
+	value := func(key string) string {
+		text, _ := values[key].(string)
+		if encoded {
+			return decoded(text)
+		}
+		return text
+	}
+	if EncryptedWith(value("sops_mac")) == "" {
+		return nil
+	}
+	c := &Ciphertext{Tool: "SOPS"}
+	for _, name := range recipientNames {
+		for i := 0; ; i++ {
+			text := value(fmt.Sprintf("sops_%s__list_%d__map_%s", name[0], i, name[1]))
+			if text == "" {
+				break
+			}
+			c.Recipients = append(c.Recipients, name[0]+" "+text)
+		}
+	}
+	return c
 }
 
 // recipientNames are the fields that name a recipient in the metadata of SOPS, by the list that it is in.

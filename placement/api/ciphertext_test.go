@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 )
 
@@ -49,5 +50,22 @@ func TestCiphertextIn(t *testing.T) {
 				t.Errorf("encrypted with %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// The entries that a generator makes from a file of variables name the recipients of SOPS, as a manifest does.
+func TestVariablesOfSOPSNameTheirRecipients(t *testing.T) {
+	entries := map[string]any{}
+	for key, value := range map[string]string{
+		"TOKEN": "ENC[AES256_GCM,data:9mF0Zg==,iv:aXY=,tag:dGFn,type:str]", "sops_mac": "ENC[AES256_GCM,data:a,iv:b,tag:c,type:str]",
+		"sops_age__list_0__map_enc": "-----BEGIN AGE ENCRYPTED FILE-----\\nYWdl", "sops_age__list_0__map_recipient": "age1one",
+		"sops_age__list_1__map_recipient": "age1two", "sops_pgp__list_0__map_fp": "ABCD",
+	} {
+		entries[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	const want = "it is encrypted with SOPS for age age1one, age age1two, pgp ABCD, and it cannot be decrypted"
+	c := CiphertextIn(map[string]any{"apiVersion": "v1", "kind": "Secret", "data": entries})
+	if c == nil || !strings.HasPrefix(c.Message(), want) {
+		t.Errorf("got %+v, want %s", c, want)
 	}
 }
