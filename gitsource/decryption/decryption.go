@@ -232,6 +232,21 @@ func (k *Keys) Version() string {
 	return k.version
 }
 
+// Check returns why keys cannot be read or used, and which files of Paths are not there; nil if all is well.
+func (k *Keys) Check() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.read()
+	for _, p := range k.config.Paths {
+		for _, name := range p.Files {
+			if _, there := k.files[name]; !there {
+				err = errors.Join(err, fmt.Errorf("%s has no file %s, which has the keys for %s", k.config.File, name, p.Path))
+			}
+		}
+	}
+	return err
+}
+
 // DataKey returns the key of an encrypted file of the repository. It asks a key service for ten seconds at most, and has the keys of the
 // last call of Version, so that they are read once for all files of a commit.
 func (k *Keys) DataKey(file string, recipients []sops.Recipient) ([]byte, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
+	"github.com/gitfleet/gitfleet/gitsource/decryption"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -36,7 +37,16 @@ const (
 // certificates in them are valid.
 func checkFiles(c settings.Config) []check {
 	var all []check
+	const keys = "decryption.keyFile"
+	if k := decryption.New(c.DecryptionConfig()); k != nil {
+		if err := k.Check(); err != nil {
+			all = append(all, check{"config", keys, checkFail, strings.ReplaceAll(err.Error(), "\n", "; "), "give it files with age identities or OpenPGP private keys that the daemon's user can read"})
+		}
+	}
 	for _, named := range slices.Concat(c.Named("File"), c.Named("caBundle")) {
+		if named.Key == keys { // it may be a directory
+			continue
+		}
 		content, err := os.ReadFile(named.Name)
 		if err != nil {
 			all = append(all, check{"config", named.Key, checkFail, err.Error(), "create the file, or let the daemon's user read it"})

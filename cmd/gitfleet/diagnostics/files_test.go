@@ -201,6 +201,31 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// Keys for decryption may be in a directory. Those that cannot be used, and files for paths that are not there, are named.
+func TestDoctorChecksKeys(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"good.agekey": "# no key yet\n", "bad.agekey": "hunter2\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		config settings.DecryptionConfig
+		want   string
+	}{
+		"none":      {settings.DecryptionConfig{}, ""},
+		"one file":  {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "good.agekey")}, ""},
+		"no file":   {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "gone")}, "no such file or directory"},
+		"no key":    {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "bad.agekey")}, "line 1 is no age identity"},
+		"directory": {settings.DecryptionConfig{KeyFile: dir, Paths: []string{"prod=prod.agekey"}}, "bad.agekey: line 1 is no age identity (AGE-SECRET-KEY-1…); " + dir + " has no file prod.agekey, which has the keys for prod"},
+	} {
+		got := checkFiles(settings.Config{Decryption: test.config})
+		if len(got) > 1 || (len(got) == 1) != (test.want != "") || test.want != "" && !strings.Contains(got[0].Message, test.want) {
+			t.Errorf("%s: got %+v, want %q", name, got, test.want)
+		}
+	}
+}
+
 // The end of each certificate of a CA and of all credentials is shown, and is a warning once they are due for renewal.
 func TestDoctorSaysWhenCredentialsEnd(t *testing.T) {
 	for valid, want := range map[time.Duration]string{365 * 24 * time.Hour: checkOK, 2 * 24 * time.Hour: checkWarn, -time.Hour: checkFail} {
