@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,7 +61,7 @@ func TestTheCacheOfBasesIsBounded(t *testing.T) {
 		t.Errorf("although all are in use: %v", err)
 	}
 	idle := time.Now().Add(-2 * baseIdle)
-	for _, base := range b.used {
+	for _, base := range b.stores.used {
 		base.last.Store(idle.UnixNano())
 	}
 	if files, err := b.Files(server.URL, commits[17]); err != nil {
@@ -68,7 +69,7 @@ func TestTheCacheOfBasesIsBounded(t *testing.T) {
 	} else if _, err := fs.ReadFile(files, "a"); err != nil {
 		t.Error(err)
 	}
-	for h, base := range b.used {
+	for h, base := range b.stores.used {
 		if open := base.store != nil; open != (h.String() == commits[17]) {
 			t.Errorf("%s is open: %t", h, open)
 		}
@@ -78,6 +79,53 @@ func TestTheCacheOfBasesIsBounded(t *testing.T) {
 	}
 	if _, err := b.Files(server.URL, commits[17]); err != nil {
 		t.Errorf("one in use: %v", err)
+	}
+}
+
+// Few stores are open at a time, and their indexes take little memory, however many commits are read at once. All are read whole.
+func TestOpenBasesAreBounded(t *testing.T) {
+	g := gitrepo.New(t)
+	server := serveGit(t, g)
+	b := newBases(t.TempDir(), config(t, server.URL))
+	var all []fs.FS
+	for i := range 5 {
+		commit := g.Commit(fmt.Sprint(i), map[string]string{"a": fmt.Sprint(i)})
+		if err := b.Fetch(t.Context(), server.URL, commit); err != nil {
+			t.Fatal(err)
+		}
+		files, err := b.Files(server.URL, commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, files)
+	}
+	for _, most := range []struct {
+		open    int
+		indexes int64
+	}{{2, mib}, {5, 1}, {5, mib}} {
+		b.stores.maxOpen, b.stores.maxIndexes = most.open, most.indexes
+		if _, err := b.Files(server.URL, g.Head()); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 4 * len(all) {
+			wg.Go(func() {
+				i %= len(all)
+				if got, err := fs.ReadFile(all[i], "a"); err != nil || string(got) != fmt.Sprint(i) {
+					t.Errorf("%d: %q, %v", i, got, err)
+				}
+			})
+		}
+		wg.Wait()
+		open := 0
+		for _, base := range b.stores.used {
+			if base.store != nil {
+				open++
+			}
+		}
+		if want := map[int64]int{1: 1, mib: most.open}[most.indexes]; open != want {
+			t.Errorf("%+v: %d are open, not %d", most, open, want)
+		}
 	}
 }
 

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
 	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
@@ -30,30 +28,17 @@ type Bases struct {
 	hosts *hostlimit.Hosts
 
 	mu     sync.Mutex
-	used   map[plumbing.Hash]*usedBase
+	stores baseStores
 	failed map[string]error // the last attempts to fetch that have failed
 	trees  *objects.TreeCache
 }
-
-// A usedBase is a commit in the cache that this process has used.
-type usedBase struct {
-	store *objects.Store // nil while it is closed
-	last  atomic.Int64   // the time of the last use, in nanoseconds
-}
-
-// baseIdle is how long a commit counts as in use after something was read from it. A commit of the hub is loaded within it.
-const baseIdle = 10 * time.Minute
-
-func (u *usedBase) touch() { u.last.Store(time.Now().UnixNano()) }
-
-func (u *usedBase) idle(now time.Time) bool { return now.Sub(time.Unix(0, u.last.Load())) >= baseIdle }
 
 // NewBases returns the bases that are cached below a directory, which need not exist. Its repositories are accessed with the
 // limits, the CAs, the known hosts and the permissions of cfg, those on the host of cfg.URL with its credentials, and others
 // with those of cfg.Hosts. Of cfg.Hooks only Fetching is called. hosts limits what fetches from them take, and may be shared with what else is fetched from there.
 func NewBases(dir string, cfg Config, hosts *hostlimit.Hosts) *Bases {
 	cfg = cfg.withDefaults()
-	return &Bases{cfg: cfg, dir: dir, hosts: hosts, used: map[plumbing.Hash]*usedBase{}, failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
+	return &Bases{cfg: cfg, dir: dir, hosts: hosts, stores: newBaseStores(dir), failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
 }
 
 // errNotFetched is the reason why a commit is not in the cache if nothing is known about an attempt to fetch it.
@@ -67,72 +52,20 @@ func (b *Bases) Files(url, commit string) (fs.FS, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	base := b.use(h)
+	base := b.stores.open(h, time.Now())
 	if base == nil {
 		if failed := b.failed[url+"@"+commit]; failed != nil {
 			return nil, failed
 		}
 		return nil, errNotFetched
 	}
+	b.stores.closeOthers(base, time.Now())
 	c, err := readCommit(base.store, h)
 	if err != nil {
 		return nil, err
 	}
-	reader := storeReader{base, base.store, b.trees, b.cfg.Limits.FileBytes}
+	reader := baseReader{b, h}
 	return &files{ctx: context.Background(), objects: reader, root: c.Tree, time: c.Time, commit: commit}, nil
-}
-
-// use returns a commit in the cache, whose store is open; nil if it is not there. The caller holds the lock.
-func (b *Bases) use(h plumbing.Hash) *usedBase {
-	now := time.Now()
-	for _, other := range b.used {
-		if other.store != nil && other.idle(now) {
-			_ = other.store.Close() // nothing was written
-			other.store = nil
-		}
-	}
-	base := b.used[h]
-	if base == nil {
-		base = &usedBase{}
-	}
-	if base.store == nil {
-		st, err := objects.Load(b.path(h))
-		if err != nil {
-			return nil
-		}
-		base.store = st
-		b.used[h] = base
-		_ = os.Chtimes(b.path(h), now, now) // says that it is used; it is fetched again if it is removed
-	}
-	base.touch()
-	return base
-}
-
-func (b *Bases) path(h plumbing.Hash) string { return filepath.Join(b.dir, h.String()) }
-
-// A storeReader reads the objects of one store.
-type storeReader struct {
-	base  *usedBase
-	store *objects.Store
-	trees *objects.TreeCache
-	limit int64
-}
-
-func (r storeReader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
-	r.base.touch()
-	return r.store.Object(t, h, r.limit)
-}
-func (r storeReader) size(h plumbing.Hash) (int64, error) {
-	r.base.touch()
-	return r.store.Size(h)
-}
-func (r storeReader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
-	r.base.touch()
-	return r.trees.Read(h, r.store.Tree)
-}
-func (r storeReader) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
-	r.base.touch()
-	return r.trees.Find(dir, name, r.store.Tree)
 }
 
 // Fetch fetches a commit of a repository into the cache, unless it is there.
@@ -248,13 +181,13 @@ func (b *Bases) fetchShare(ctx context.Context, where remote.Location, find func
 	if commit, err = receive(ctx, s, dir, refs, want, limits); err != nil {
 		return commit, orCause(ctx, err)
 	}
-	if st, err := objects.Load(b.path(commit)); err == nil {
+	if st, err := objects.Load(b.stores.path(commit)); err == nil {
 		return commit, st.Close() // another process was faster
 	}
 	if err := b.makeRoom(dir); err != nil {
 		return commit, err
 	}
-	return commit, errors.Join(os.RemoveAll(b.path(commit)), os.Rename(dir, b.path(commit)))
+	return commit, errors.Join(os.RemoveAll(b.stores.path(commit)), os.Rename(dir, b.stores.path(commit)))
 }
 
 func (b *Bases) list(ctx context.Context, s remote.Session) (*packp.AdvRefs, error) {
@@ -346,7 +279,7 @@ func (b *Bases) prune(now time.Time) error {
 		}
 		h, _ := objects.ParseHash(e.Name()) // zero for what is incomplete
 		info, fault := e.Info()
-		if fault == nil && b.used[h] == nil && info.ModTime().Before(now.Add(-age)) {
+		if fault == nil && b.stores.used[h] == nil && info.ModTime().Before(now.Add(-age)) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(b.dir, e.Name())))
 		}
 	}
@@ -374,10 +307,10 @@ func (b *Bases) makeRoom(fetched string) error {
 		if err != nil {
 			continue
 		}
-		c := commit{hash: h, bytes: sizeOf(b.path(h))}
+		c := commit{hash: h, bytes: sizeOf(b.stores.path(h))}
 		sum += c.bytes
 		info, err := e.Info()
-		base := b.used[h]
+		base := b.stores.used[h]
 		if err != nil || base != nil && !base.idle(now) {
 			continue
 		}
@@ -392,7 +325,7 @@ func (b *Bases) makeRoom(fetched string) error {
 		if sum <= most {
 			return nil
 		}
-		if err := b.remove(c.hash); err != nil {
+		if err := b.stores.remove(c.hash); err != nil {
 			return err
 		}
 		sum -= c.bytes
@@ -401,15 +334,6 @@ func (b *Bases) makeRoom(fetched string) error {
 		return fmt.Errorf("%w: all remote bases in use take more than %d MiB (%d times limits.fetchBytes)", ErrTooLarge, most>>20, cacheFetches)
 	}
 	return nil
-}
-
-// remove removes a commit from the cache. The caller holds the lock.
-func (b *Bases) remove(h plumbing.Hash) error {
-	if base := b.used[h]; base != nil && base.store != nil {
-		_ = base.store.Close() // nothing was written
-	}
-	delete(b.used, h)
-	return os.RemoveAll(b.path(h))
 }
 
 // sizeOf returns the size of the files in a directory. What cannot be read counts nothing.

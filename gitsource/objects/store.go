@@ -64,12 +64,20 @@ func Create(dir string) (*Store, error) {
 	return Load(dir)
 }
 
+// DeltaBases is a cache of objects that deltas are applied to. It is safe for concurrent use.
+type DeltaBases struct {
+	cache *agingCache[baseKey, content]
+}
+
+// NewDeltaBases returns an empty cache of at most 32 MiB.
+func NewDeltaBases() *DeltaBases { return &DeltaBases{newAging[baseKey, content](baseBytes)} }
+
 // Load opens a store. An error about its content names the damaged pack.
-func Load(dir string) (*Store, error) {
-	s := &Store{
-		Dir:   dir,
-		bases: newAging[baseKey, content](baseBytes),
-	}
+func Load(dir string) (*Store, error) { return LoadSharing(dir, NewDeltaBases()) }
+
+// LoadSharing is Load for a store that shares a cache with others.
+func LoadSharing(dir string, bases *DeltaBases) (*Store, error) {
+	s := &Store{Dir: dir, bases: bases.cache}
 	names, err := listPacks(s.packDir())
 	if err != nil {
 		return nil, err
@@ -242,6 +250,16 @@ func (s *Store) WithPrefix(digits string) []plumbing.Hash {
 		all = append(all, p.index.withPrefix(digits)...)
 	}
 	return all
+}
+
+// IndexBytes returns how much memory the indexes of the packs take.
+func (s *Store) IndexBytes() (n int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.packs {
+		n += int64(len(p.index.names) + len(p.index.crcs) + len(p.index.offsets) + len(p.index.far))
+	}
+	return n
 }
 
 // DropBases frees the memory of the objects that deltas were applied to.

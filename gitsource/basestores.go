@@ -1,0 +1,150 @@
+package gitsource
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+)
+
+// baseStores are the stores of the commits in the cache of Bases that this process has used. Of those that are open, the number and
+// the memory of their indexes are limited: others are closed, those first that were not used for longest, and opened again when
+// something is read from them. Everything but usedBase.store is guarded by Bases.mu.
+type baseStores struct {
+	dir    string
+	used   map[plumbing.Hash]*usedBase
+	deltas *objects.DeltaBases
+	// maxOpen and maxIndexes limit the stores that are open, and the bytes of their indexes.
+	maxOpen    int
+	maxIndexes int64
+}
+
+// A usedBase is a commit in the cache that this process has used.
+type usedBase struct {
+	last atomic.Int64 // the time of the last use, in nanoseconds
+
+	// reading is held while the store is read, so that it is not closed meanwhile.
+	reading sync.RWMutex
+	store   *objects.Store // nil while it is closed
+}
+
+// baseIdle is how long a commit counts as in use after something was read from it. A commit of the hub is loaded within it.
+const baseIdle = 10 * time.Minute
+
+func newBaseStores(dir string) baseStores {
+	return baseStores{dir: dir, used: map[plumbing.Hash]*usedBase{}, deltas: objects.NewDeltaBases(), maxOpen: 64, maxIndexes: 64 * mib}
+}
+
+func (u *usedBase) idle(now time.Time) bool { return now.Sub(time.Unix(0, u.last.Load())) >= baseIdle }
+
+func (u *usedBase) close() {
+	if u.store != nil {
+		u.reading.Lock()
+		defer u.reading.Unlock()
+		_ = u.store.Close() // nothing was written
+		u.store = nil
+	}
+}
+
+func (s *baseStores) path(h plumbing.Hash) string { return filepath.Join(s.dir, h.String()) }
+
+// open returns a commit in the cache, whose store is open until the next call; nil if it is not there.
+func (s *baseStores) open(h plumbing.Hash, now time.Time) *usedBase {
+	base := s.used[h]
+	if base == nil {
+		base = &usedBase{}
+	}
+	base.last.Store(now.UnixNano())
+	if base.store == nil {
+		st, err := objects.LoadSharing(s.path(h), s.deltas)
+		if err != nil {
+			return nil
+		}
+		base.store = st
+		s.used[h] = base
+		_ = os.Chtimes(s.path(h), now, now) // says that it is used; it is fetched again if it is removed
+		s.closeOthers(base, now)
+	}
+	return base
+}
+
+// closeOthers closes stores that are idle, or more than may be open, except for one.
+func (s *baseStores) closeOthers(except *usedBase, now time.Time) {
+	open := slices.DeleteFunc(slices.Collect(maps.Values(s.used)), func(u *usedBase) bool { return u.store == nil || u == except })
+	slices.SortFunc(open, func(a, b *usedBase) int { return int(b.last.Load() - a.last.Load()) }) // the newest first
+	indexes := except.store.IndexBytes()
+	for i, u := range open {
+		if indexes += u.store.IndexBytes(); u.idle(now) || i+1 >= s.maxOpen || indexes > s.maxIndexes {
+			u.close()
+		}
+	}
+}
+
+// remove removes a commit from the cache.
+func (s *baseStores) remove(h plumbing.Hash) error {
+	if base := s.used[h]; base != nil {
+		base.close()
+	}
+	delete(s.used, h)
+	return os.RemoveAll(s.path(h))
+}
+
+// A baseReader reads the objects of one commit in the cache.
+type baseReader struct {
+	bases  *Bases
+	commit plumbing.Hash
+}
+
+// read calls f with the store, which is not closed meanwhile.
+func (r baseReader) read(f func(*objects.Store) error) error {
+	r.bases.mu.Lock()
+	base := r.bases.stores.open(r.commit, time.Now())
+	if base == nil {
+		r.bases.mu.Unlock()
+		return errNotFetched
+	}
+	base.reading.RLock()
+	defer base.reading.RUnlock()
+	r.bases.mu.Unlock()
+	return f(base.store)
+}
+
+func (r baseReader) object(t plumbing.ObjectType, h plumbing.Hash) (content []byte, err error) {
+	err = r.read(func(st *objects.Store) error {
+		content, err = st.Object(t, h, r.bases.cfg.Limits.FileBytes)
+		return err
+	})
+	return content, err
+}
+
+func (r baseReader) size(h plumbing.Hash) (n int64, err error) {
+	err = r.read(func(st *objects.Store) error {
+		n, err = st.Size(h)
+		return err
+	})
+	return n, err
+}
+
+func (r baseReader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	return r.bases.trees.Read(h, r.readTree)
+}
+
+func (r baseReader) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
+	return r.bases.trees.Find(dir, name, r.readTree)
+}
+
+func (r baseReader) readTree(h plumbing.Hash) (entries []object.TreeEntry, err error) {
+	err = r.read(func(st *objects.Store) error {
+		entries, err = st.Tree(h)
+		return err
+	})
+	return entries, err
+}
