@@ -98,15 +98,17 @@ type Repo struct {
 	trees   *objects.TreeCache
 	damage  atomic.Pointer[error] // about an object that is missing from the store
 	nudges  chan struct{}
+	retry   atomic.Bool // the next poll forgets what was refused before
 	backoff backoff
 	// branch is the store of FetchRef; nil if it has fetched nothing.
 	branch   *objects.Store
 	branchMu sync.Mutex
 
 	// The fields below belong to Run's goroutine.
-	last    lastPoll
-	refused refusal
-	clones  cloneHistory
+	last     lastPoll
+	refused  refusal
+	exceeded exceeded
+	clones   cloneHistory
 
 	steps  steps
 	mu     sync.Mutex
@@ -207,6 +209,12 @@ func (r *Repo) Nudge() {
 	case r.nudges <- struct{}{}:
 	default:
 	}
+}
+
+// Retry is Nudge, and that poll also fetches and checks what was refused before.
+func (r *Repo) Retry() {
+	r.retry.Store(true)
+	r.Nudge()
 }
 
 // withStore reads from the store, and reads again if the store was replaced meanwhile. It

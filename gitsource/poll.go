@@ -22,6 +22,9 @@ type lastPoll struct{ object, commit plumbing.Hash }
 // poll polls the remote once. It returns the new commit, or nil if there is none. A failed poll
 // does not change what was accepted before.
 func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
+	if r.retry.Swap(false) {
+		r.refused, r.exceeded = refusal{}, exceeded{}
+	}
 	st := r.stored.Load()
 	damage := r.damage.Load()
 	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.Has(h) {
@@ -43,8 +46,9 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 		return r.reclone(ctx, s, want, *damage)
 	}
 	if want.object != r.last.object && !st.Has(want.object) {
-		if err := r.fetch(ctx, s, st, want); err != nil {
-			return nil, fmt.Errorf("fetch: %w", orCause(ctx, err))
+		err := unlessExceeded(ctx, r, want.object, func() error { return r.fetch(ctx, s, st, want) })
+		if err != nil {
+			return nil, fmt.Errorf("fetch: %w", err)
 		}
 	}
 	return r.acceptHead(ctx, st, want.object)
@@ -64,7 +68,11 @@ func (r *Repo) acceptHead(ctx context.Context, st *objects.Store, want plumbing.
 		return nil, nil
 	}
 	base, _ := st.AcceptedRef(r.key())
-	c, err := acceptUnlessRefused(ctx, r, st, want, base)
+	var c *objects.Commit
+	err := unlessExceeded(ctx, r, want, func() (err error) {
+		c, err = acceptUnlessRefused(ctx, r, st, want, base)
+		return err
+	})
 	if err != nil {
 		if objects.IsDamage(err) {
 			r.damaged(err) // the store lacks objects that a have has announced to the remote

@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
@@ -52,4 +53,47 @@ func acceptUnlessRefused(ctx context.Context, r *Repo, st *objects.Store, want, 
 		r.refused = found
 	}
 	return c, err
+}
+
+// exceeded is an object whose fetch or check has exceeded a limit, and how often in a row. That can take minutes of computing, and a
+// poll finds the same object again and again. It is tried ever more rarely, after a minute first and then up to refusalLasts: the
+// remote may send it in another way, or faster.
+type exceeded struct {
+	object plumbing.Hash
+	times  int
+	until  time.Time // it is not tried before
+	err    error
+}
+
+// An exceededError is the reason why an object is not tried again before a time. The remote works, and another commit is fetched.
+type exceededError struct{ exceeded }
+
+// Error returns the reason, and what can be done.
+func (e *exceededError) Error() string {
+	return fmt.Sprintf("%s; %s is not tried again before %s; push another commit, or run gitfleet sync to retry it",
+		e.err, e.object, e.until.UTC().Format(time.RFC3339))
+}
+
+// Unwrap returns the limit.
+func (e *exceededError) Unwrap() error { return e.err }
+
+// unlessExceeded fetches or checks an object, unless that has exceeded a limit a short time ago.
+func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func() error) error {
+	if r.exceeded.object != object {
+		r.exceeded = exceeded{}
+	}
+	if time.Now().Before(r.exceeded.until) {
+		return &exceededError{r.exceeded}
+	}
+	err := try()
+	if err == nil {
+		return nil
+	}
+	err = orCause(ctx, err)
+	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	times := r.exceeded.times + 1
+	r.exceeded = exceeded{object, times, time.Now().Add(retryafter.Failures(times, time.Minute, refusalLasts)), err}
+	return &exceededError{r.exceeded}
 }

@@ -2,10 +2,13 @@ package gitsource
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // A commit that is refused is checked once, and again when the keys of signers have changed.
@@ -51,6 +54,57 @@ func TestARefusedCommitIsCheckedOnce(t *testing.T) {
 	r.wantHead(good)
 	if r.Status().Refused {
 		t.Error("the status of a commit that is accepted says that it is refused")
+	}
+}
+
+// What exceeds a limit is tried again ever more rarely, at once when somebody asks for it, and another commit as usual.
+func TestWhatExceedsALimitIsTriedRarely(t *testing.T) {
+	for name, test := range map[string]struct {
+		tooMuch bool
+		says    string
+	}{
+		"fetched": {true, "limits.unpackedBytes"},
+		"checked": {false, "limits.fetchTime"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gitrepo.New(t)
+			large := g.Commit("large", map[string]string{"a": gitrepo.Noise(20_000)})
+			cfg := config(t, g.Dir)
+			if test.tooMuch {
+				cfg.Limits.UnpackedBytes = 10_000
+			}
+			tries := map[string]int{}
+			cfg.Hooks.Fetching = func(object string) (func(), error) {
+				if tries[object]++; object == large && !test.tooMuch && tries[object] > 1 {
+					return nil, fmt.Errorf("%w: limits.fetchTime", ErrTooLarge)
+				}
+				return func() {}, nil
+			}
+			r := start(t, cfg)
+			first := r.poll()
+			wantError(t, first, test.says, large, "gitfleet sync")
+			before := tries[large]
+			for range 3 {
+				if err := r.again(); err == nil || err.Error() != first.Error() {
+					t.Errorf("another time: %v", err)
+				}
+			}
+			if tries[large] != before || r.Status().Refused {
+				t.Errorf("it was tried %d times more; refused: %t", tries[large]-before, r.Status().Refused)
+			}
+			r.Retry()
+			if wantError(t, r.poll(), test.says); tries[large] != before+1 {
+				t.Errorf("somebody has asked, and it was tried %d times", tries[large]-before)
+			}
+			g.Git("checkout", "-q", "--orphan", "small")
+			g.Git("rm", "-q", "-r", "--cached", ".")
+			small := g.Commit("small", map[string]string{"a": "1"})
+			g.Git("branch", "-q", "-f", "main", small)
+			if err := r.again(); err != nil {
+				t.Fatal(err)
+			}
+			r.wantHead(small)
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // returns nil when ctx is done, after everything it started has ended.
 func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	if c := r.restore(ctx); c != nil {
-		r.hand(ctx, c, head)
+		handOver(ctx, r, c, head)
 	}
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -29,7 +29,7 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 		took := time.Since(start)
 		r.recordPoll(time.Now(), err)
 		if c != nil {
-			r.hand(ctx, c, head)
+			handOver(ctx, r, c, head)
 		}
 		if r.cfg.Hooks.Polled != nil {
 			r.cfg.Hooks.Polled(took, err)
@@ -39,7 +39,8 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	return nil
 }
 
-func (r *Repo) hand(ctx context.Context, c *objects.Commit, head func(Commit)) {
+// handOver calls head with a commit.
+func handOver(ctx context.Context, r *Repo, c *objects.Commit, head func(Commit)) {
 	public := r.cfg.Signatures.publicCommit(c)
 	r.recordHead(ctx, public)
 	r.steps.set(pollStep, "loading commit "+public.Hash)

@@ -79,7 +79,8 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	s := &r.status
 	s.LastPoll = now
 	_, s.Refused = errors.AsType[*CommitError](err)
-	if err == nil || s.Refused {
+	_, tooMuch := errors.AsType[*exceededError](err)
+	if err == nil || s.Refused || tooMuch {
 		r.remoteFailures = 0 // the remote works, so that no backoff is needed
 	} else {
 		r.remoteFailures++

@@ -180,7 +180,7 @@ func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	p.mu.Unlock()
 	p.guard.Reset()
 	p.bases.Reset()
-	p.repo.Nudge()
+	p.repo.Retry()
 	late := time.NewTimer(longestPoll)
 	defer late.Stop()
 	select {
