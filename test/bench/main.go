@@ -17,6 +17,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -70,8 +71,9 @@ func parse(args []string, help io.Writer) (options, error) {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
-	if len(args) == 3 && args[0] == bareCrowd {
-		return beBare(ctx, args[1], args[2])
+	if len(args) == 4 && args[0] == bareCrowd {
+		took, err := beBare(ctx, args[1], args[2], args[3])
+		return errors.Join(err, json.NewEncoder(out).Encode(took))
 	}
 	o, err := parse(args, progress)
 	if err != nil {

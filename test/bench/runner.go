@@ -43,7 +43,8 @@ var scenes = []scene{
 	{"memory", memory},
 	{"update-run", updateRun},
 	{"scale", scale(crowd{members: 300, placements: 100})},
-	{"scale-large", scale(crowd{members: 1000, placements: 100})},
+	{"scale-large", scale(crowd{members: 1000, placements: 100, changes: 5})},
+	{"settled-huge", settledHuge},
 }
 
 // measure runs the scenes and benchmarks that some goals need. It continues after a failure.

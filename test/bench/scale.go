@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,7 +20,11 @@ import (
 )
 
 // A crowd is a fleet on which every placement is on every member, with two objects: a Namespace and a ConfigMap.
-type crowd struct{ members, placements int }
+type crowd struct {
+	members, placements int
+	// changes is how many commits are measured at the end that change one object on every member; the median counts.
+	changes int
+}
 
 const crowdObjects = 2
 
@@ -32,21 +38,26 @@ const crowdTime = 4 * time.Minute
 func scale(c crowd) func(context.Context, *runner) (map[string]float64, error) {
 	return func(ctx context.Context, b *runner) (map[string]float64, error) {
 		out := map[string]float64{}
-		if err := c.onMembers(func(dir string, _ *simulated.Fleet) error { return c.bare(ctx, dir, out) }); err != nil {
+		if err := c.onMembers(simulated.Options{}, func(dir string, _ *simulated.Fleet) error { return c.bare(ctx, dir, out) }); err != nil {
 			return nil, fmt.Errorf("bare client: %w", err)
 		}
-		return out, c.onMembers(func(dir string, f *simulated.Fleet) error { return c.daemon(ctx, b, dir, f, out) })
+		var last lastWrite
+		return out, c.onMembers(simulated.Options{Wrote: last.wrote}, func(dir string, f *simulated.Fleet) error {
+			return c.onDaemon(ctx, b, dir, func(d *daemon) error {
+				return errors.Join(c.fill(ctx, b, d, f, out), c.change(ctx, d, &last, out))
+			})
+		})
 	}
 }
 
 // onMembers runs something on new members, with their kubeconfigs in a directory.
-func (c crowd) onMembers(do func(dir string, f *simulated.Fleet) error) (err error) {
+func (c crowd) onMembers(o simulated.Options, do func(dir string, f *simulated.Fleet) error) (err error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	f := simulated.New(simulated.Options{})
+	f := simulated.New(o)
 	for _, name := range c.names() {
 		f.Cluster(name)
 	}
@@ -81,9 +92,15 @@ func (c crowd) files() map[string]string {
 	return out
 }
 
-// bareCrowd is the argument with which this program is a bare client; the directory of the kubeconfigs and the number
-// of placements follow.
+// bareCrowd is the argument with which this program is a bare client; the directory of the kubeconfigs, the number of placements and
+// that of changes follow.
 const bareCrowd = "bare-crowd"
+
+// bareTimes is what a bare client prints when it is done, in seconds and milliseconds.
+type bareTimes struct {
+	Seconds, CPU float64
+	Changes      []float64
+}
 
 // bare runs this program as a bare client, since its CPU time counts.
 func (c crowd) bare(ctx context.Context, dir string, out map[string]float64) error {
@@ -91,37 +108,73 @@ func (c crowd) bare(ctx context.Context, dir string, out map[string]float64) err
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, self, bareCrowd, dir, strconv.Itoa(c.placements))
+	command := exec.CommandContext(ctx, self, bareCrowd, dir, strconv.Itoa(c.placements), strconv.Itoa(c.changes))
 	command.Stderr = os.Stderr
-	began := time.Now()
-	if err := command.Run(); err != nil {
+	text, err := command.Output()
+	if err != nil {
 		return err
 	}
-	out["bare s"] = time.Since(began).Seconds()
-	out["bare CPU s"] = (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
+	var took bareTimes
+	if err := json.Unmarshal(text, &took); err != nil {
+		return err
+	}
+	out["bare s"], out["bare CPU s"] = took.Seconds, took.CPU
+	if c.changes > 0 {
+		out["bare change ms"] = median(took.Changes)
+	}
 	return nil
 }
 
-// beBare applies the objects of all placements on all members, as many at a time on each as gitfleet does.
-func beBare(ctx context.Context, dir, placements string) error {
+// beBare applies the objects of all placements on all members, as many at a time on each as gitfleet does, and then some changes of one
+// ConfigMap.
+func beBare(ctx context.Context, dir, placements, changes string) (took bareTimes, err error) {
+	began := time.Now()
 	n, err := strconv.Atoi(placements)
 	if err != nil {
-		return err
+		return took, err
 	}
-	var lists [][]object
-	for i := range n {
-		name := crowd{}.placement(i)
-		lists = append(lists, marked(mix(name, crowdObjects), name))
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*.kubeconfig"))
+	more, err := strconv.Atoi(changes)
 	if err != nil {
-		return err
+		return took, err
 	}
 	var namespaces, rest []object
-	for _, list := range lists {
+	for i := range n {
+		name := crowd{}.placement(i)
+		list := marked(mix(name, crowdObjects), name)
 		namespaces, rest = append(namespaces, list[0]), append(rest, list[1:]...)
 	}
-	// All connections are opened first, a few at a time: with thousands of handshakes at once some would time out.
+	all, err := connectAll(ctx, dir, namespaces[0])
+	if err != nil {
+		return took, err
+	}
+	err = each(all, func(client *bare) error {
+		return errors.Join(client.applyMany(ctx, namespaces[1:]), client.applyMany(ctx, rest))
+	})
+	took.Seconds = time.Since(began).Seconds()
+	var used syscall.Rusage
+	if err := errors.Join(err, syscall.Getrusage(syscall.RUSAGE_SELF, &used)); err != nil {
+		return took, err
+	}
+	took.CPU = time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+	for i := range more {
+		name := crowd{}.placement(0)
+		changed := marked([]object{crowdChange(i)}, name)[0]
+		began := time.Now()
+		if err := each(all, func(client *bare) error { return client.apply(ctx, changed) }); err != nil {
+			return took, err
+		}
+		took.Changes = append(took.Changes, milliseconds(time.Since(began)))
+	}
+	return took, nil
+}
+
+// connectAll opens a connection to each member by applying an object, a few at a time: with thousands of handshakes at once some would
+// time out.
+func connectAll(ctx context.Context, dir string, first object) ([]*bare, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
 	connecting := make(chan struct{}, 2*bareConcurrency)
 	clients := make(chan *bare, len(paths))
 	err = each(paths, func(path string) error {
@@ -136,26 +189,28 @@ func beBare(ctx context.Context, dir, placements string) error {
 			return err
 		}
 		clients <- client
-		return client.apply(ctx, namespaces[0])
+		return client.apply(ctx, first)
 	})
-	if close(clients); err != nil {
-		return err
-	}
+	close(clients)
 	var all []*bare
 	for client := range clients {
 		all = append(all, client)
 	}
-	return each(all, func(client *bare) error {
-		return errors.Join(client.applyMany(ctx, namespaces[1:]), client.applyMany(ctx, rest))
-	})
+	return all, err
 }
 
-func (c crowd) daemon(ctx context.Context, b *runner, kubeconfigs string, members *simulated.Fleet, out map[string]float64) (err error) {
+// onDaemon runs something with the built binary, which is not started yet.
+func (c crowd) onDaemon(ctx context.Context, b *runner, kubeconfigs string, do func(d *daemon) error) (err error) {
 	d, err := b.newDaemon(ctx, kubeconfigs, "scale", c.files())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
+	return do(d)
+}
+
+// fill starts the daemon, and measures it while it applies everything.
+func (c crowd) fill(ctx context.Context, b *runner, d *daemon, members *simulated.Fleet, out map[string]float64) error {
 	began := time.Now()
 	if err := d.start(); err != nil {
 		return err

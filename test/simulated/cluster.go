@@ -184,6 +184,9 @@ func (c *Cluster) put(before, after *object) {
 	}
 	c.define(o.kind, o.name, after)
 	c.wakeWatches()
+	if wrote := c.fleet.options.Wrote; wrote != nil && after != nil {
+		wrote(c.name, after.namespace, after.name)
+	}
 }
 
 // wakeWatches wakes all watches. The lock must be held.

@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A place is the listener of a cluster.
+// A place is the listener of a cluster, or of all.
 type place struct {
 	server  *http.Server
 	address string
@@ -31,29 +31,59 @@ type place struct {
 }
 
 // Listen serves the cluster over HTTPS at its own port and with its own certificate, so that
-// clients never share a connection between clusters. It returns the configuration of a client.
-// Fleet.Close ends it.
+// clients never share a connection between clusters, unless all are served at one port. It returns the configuration of a
+// client. Fleet.Close ends it.
 func (c *Cluster) Listen() (*rest.Config, error) {
+	if c.fleet.options.OnePort {
+		return c.fleet.listen(c.name)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.place == nil {
-		certificate, ca, err := selfSigned(c.name)
-		if err != nil {
+		var err error
+		if c.place, err = newPlace(c.name, c); err != nil {
 			return nil, err
 		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		secured := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}})
-		c.place = &place{
-			server: &http.Server{Handler: c, ErrorLog: log.New(io.Discard, "", 0)}, address: listener.Addr().String(), ca: ca,
-		}
-		go c.place.server.Serve(secured) //nolint:errcheck // it ends with Close
 	}
+	return c.place.config(""), nil
+}
+
+// listen serves all clusters at one port. It returns the configuration of a client of one of them.
+func (f *Fleet) listen(cluster string) (*rest.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.place == nil {
+		var err error
+		if f.place, err = newPlace("fleet", f); err != nil {
+			return nil, err
+		}
+	}
+	return f.place.config("/clusters/" + cluster), nil
+}
+
+// newPlace serves a handler at a new port.
+func newPlace(name string, handler http.Handler) (*place, error) {
+	certificate, ca, err := selfSigned(name)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	secured := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}})
+	p := &place{
+		server: &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}, address: listener.Addr().String(), ca: ca,
+	}
+	go p.server.Serve(secured) //nolint:errcheck // it ends with Close
+	return p, nil
+}
+
+// config returns the configuration of a client of what is served below a path.
+func (p *place) config(path string) *rest.Config {
 	return &rest.Config{
-		Host: "https://" + c.place.address, BearerToken: "simulated", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.place.ca},
-	}, nil
+		Host: "https://" + p.address + path, BearerToken: "simulated", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.ca},
+	}
 }
 
 // Close closes everything that Listen has opened.
@@ -64,11 +94,21 @@ func (f *Fleet) Close() error {
 		p := c.place
 		c.place = nil
 		c.mu.Unlock()
-		if p != nil {
-			errs = append(errs, p.server.Close())
-		}
+		errs = append(errs, p.close())
 	}
-	return errors.Join(errs...)
+	f.mu.Lock()
+	p := f.place
+	f.place = nil
+	f.mu.Unlock()
+	return errors.Join(append(errs, p.close())...)
+}
+
+// close ends the server; a nil place is closed.
+func (p *place) close() error {
+	if p == nil {
+		return nil
+	}
+	return p.server.Close()
 }
 
 // WriteKubeconfigs calls Listen for every cluster, and writes a file NAME.kubeconfig for each.

@@ -38,6 +38,11 @@ type Options struct {
 	Version string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
+	// Wrote is called for every object that is written, and for none if nil. The cluster is locked meanwhile.
+	Wrote func(cluster, namespace, name string)
+	// OnePort serves all clusters at one address, each below a path of its own and with the same certificate. With thousands of
+	// clusters a process may open fewer files than two for each. Clients still have connections of their own.
+	OnePort bool
 }
 
 // A Fleet is a set of clusters that share memory where they are equal.
@@ -47,6 +52,7 @@ type Fleet struct {
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
+	place    *place // where all clusters listen; nil unless they share it
 }
 
 // New returns a fleet without clusters.
