@@ -94,9 +94,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	p := &scrape{report: r, now: c.now(), ch: ch}
 	p.git()
 	p.source()
-	p.placements()
+	sums := p.placements()
 	p.outstanding()
-	p.members()
+	p.members(sums)
 	for of, n := range suspended(r.Suspensions) {
 		p.gauge(suspensions, float64(n), of)
 	}
@@ -155,22 +155,26 @@ func (p *scrape) source() {
 	p.gauge(commitProblems, float64(len(s.Warnings)), "warning")
 }
 
+// states are the states that have a series: the first ones always, and the others, which are rare, if something is in them.
+var states = [...]status.State{
+	status.StateAvailable, status.StateProgressing, status.StateWaiting, status.StateFailed,
+	status.StateRolling, status.StateUnreachable, status.StateForbidden, status.StateForeign, status.StateRemoving, status.StateHeld,
+}
+
+const alwaysShown = 4
+
 // A summary is over all clusters of one placement, or all placements on one cluster. It has the
-// number in each state, and the greatest lag.
+// number in each of states, and the greatest lag.
 type summary struct {
-	states  map[string]int
+	counts  [len(states)]int
 	commits int
 	since   time.Time
 }
 
-// newSummary has all states with zero, so that each has a series, except removing, which is
-// rare.
-func newSummary() *summary {
-	return &summary{states: map[string]int{"available": 0, "progressing": 0, "waiting": 0, "failed": 0}}
-}
-
-func (s *summary) add(c status.Summary) {
-	s.states[string(c.State)]++
+func (s *summary) add(c *status.Summary) {
+	if i := slices.Index(states[:], c.State); i >= 0 {
+		s.counts[i]++
+	}
 	s.commits = max(s.commits, c.Behind)
 	waitsInTime := c.Deferred && !c.Overdue
 	if !waitsInTime && !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
@@ -179,9 +183,11 @@ func (s *summary) add(c status.Summary) {
 }
 
 // summary exports the states and the lag of one placement, or of one cluster.
-func (p *scrape) summary(s *summary, states, commits, seconds *prometheus.Desc, name string) {
-	for state, n := range s.states {
-		p.gauge(states, float64(n), name, state)
+func (p *scrape) summary(s *summary, state, commits, seconds *prometheus.Desc, name string) {
+	for i, n := range s.counts {
+		if i < alwaysShown || n > 0 {
+			p.gauge(state, float64(n), name, string(states[i]))
+		}
 	}
 	p.gauge(commits, float64(s.commits), name)
 	behind := 0.0
@@ -191,12 +197,21 @@ func (p *scrape) summary(s *summary, states, commits, seconds *prometheus.Desc, 
 	p.gauge(seconds, behind, name)
 }
 
-func (p *scrape) placements() {
+// placements exports all placements. It returns a summary for each cluster of the fleet, so that the entries, of which there may be
+// a hundred thousand, are read once.
+func (p *scrape) placements() (members map[string]*summary) {
+	members = make(map[string]*summary, len(p.report.Clusters))
+	for _, m := range p.report.Clusters {
+		members[m.Name] = &summary{}
+	}
 	differ := countDrifts(p.report.Drifts)
 	for i, d := range p.report.Details {
-		sum, failed, held, overdue, stoppedAt := newSummary(), 0, 0, 0, ""
+		sum, failed, held, overdue, stoppedAt := &summary{}, 0, 0, 0, ""
 		for c := range p.report.Summaries(i) {
-			sum.add(c)
+			sum.add(&c)
+			if on := members[c.Cluster]; on != nil { // the cluster may have left the fleet
+				on.add(&c)
+			}
 			failed += c.FailedObjects
 			held += c.Braked
 			if c.Overdue {
@@ -218,6 +233,7 @@ func (p *scrape) placements() {
 		}
 		p.rollout(d, stoppedAt)
 	}
+	return members
 }
 
 // rollout exports the rollout of a placement. stoppedAt is the commit of the content of the cluster that stops it.
@@ -272,18 +288,7 @@ func (p *scrape) outstanding() {
 	}
 }
 
-func (p *scrape) members() {
-	sums := make(map[string]*summary, len(p.report.Clusters))
-	for _, m := range p.report.Clusters {
-		sums[m.Name] = newSummary()
-	}
-	for i := range p.report.Details {
-		for c := range p.report.Summaries(i) {
-			if sum := sums[c.Cluster]; sum != nil { // the cluster may have left the fleet
-				sum.add(c)
-			}
-		}
-	}
+func (p *scrape) members(sums map[string]*summary) {
 	for _, m := range p.report.Clusters {
 		up := 0.0
 		if status.IsHealthy(m) && !status.IsHeldByOthers(m) {
