@@ -14,14 +14,15 @@ const mostRecords = 1000
 // wait for a later save, cluster by cluster: nothing is sent to a cluster before all of its entries are saved, so that after a
 // crash it is as if the placements had not got there yet. Observations alone may be saved in any order.
 func (c *changes) batch(most int) []string {
-	if len(c.dirty) <= most {
-		return slices.Collect(maps.Keys(c.dirty))
+	if len(c.dirty)+len(c.added) <= most {
+		return c.unsavedKeys()
 	}
 	keys := make([]string, 0, most)
 	for key := range c.dirty {
-		if _, added := c.added[key]; !added && (c.urgent || len(keys) < most) {
-			keys = append(keys, key)
+		if !c.urgent && len(keys) == most {
+			break
 		}
+		keys = append(keys, key)
 	}
 	c.sortAdded()
 	last := ""
@@ -52,11 +53,17 @@ func (c *changes) sortAdded() {
 	})
 }
 
-// add marks an entry that was added.
+// unsavedKeys returns the keys of all records to save.
+func (c *changes) unsavedKeys() []string {
+	return slices.AppendSeq(slices.Collect(maps.Keys(c.dirty)), maps.Keys(c.added))
+}
+
+// add marks an entry that was added as unsaved.
 func (c *changes) add(key, cluster string) {
 	if c.added == nil {
 		c.added, c.addedOn = map[string]string{}, map[string]int{}
 	}
+	delete(c.dirty, key) // that it was removed need not be saved any more
 	if _, known := c.added[key]; !known {
 		c.added[key] = cluster
 		c.addedOn[cluster]++
@@ -75,7 +82,7 @@ func (c *changes) drop(key string) {
 func (c *changes) Waits(cluster string) bool { return c.addedOn[cluster] > 0 }
 
 // UnsavedBesides reports whether anything has to be saved besides entries that may wait for a later save.
-func (c *changes) UnsavedBesides() bool { return len(c.dirty) > len(c.added) }
+func (c *changes) UnsavedBesides() bool { return len(c.dirty) > 0 }
 
 // saved marks records as saved.
 func (c *changes) saved(keys []string) {
@@ -85,9 +92,12 @@ func (c *changes) saved(keys []string) {
 	}
 	c.urgent = c.urgent && len(c.added) > 0
 	if len(c.dirty) == 0 {
-		c.dirty, c.added, c.waiting, c.addedOn = map[string]struct{}{}, nil, nil, nil // a large map keeps its memory
+		c.dirty = map[string]struct{}{} // a large map keeps its memory
+	}
+	if len(c.added) == 0 {
+		c.added, c.waiting, c.addedOn = nil, nil, nil
 	}
 }
 
 // allSaved marks everything as saved.
-func (c *changes) allSaved() { c.saved(slices.Collect(maps.Keys(c.dirty))) }
+func (c *changes) allSaved() { c.saved(c.unsavedKeys()) }

@@ -22,7 +22,7 @@ func filled(b *testing.B, placements int) (*Ledger, Store) {
 			l.Bind(key, placement.Binding{Cluster: fmt.Sprintf("c%04d", c), Assigned: placement.Revision{Commit: "c1", Hash: "h1"}})
 		}
 	}
-	for saved := false; !saved; saved = len(l.changes.dirty) == 0 { // each save takes a part of so many new entries
+	for saved := false; !saved; saved = !l.Unsaved() { // each save takes a part of so many new entries
 		if err := store.Save(l); err != nil {
 			b.Fatal(err)
 		}

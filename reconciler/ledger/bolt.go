@@ -193,6 +193,7 @@ func (s *boltStore) load() (*Ledger, error) {
 	if err != nil {
 		return nil, damaged("%v", err)
 	}
+	s.unmap()
 	return l, nil
 }
 
@@ -257,7 +258,17 @@ func (s *boltStore) Save(l *Ledger) error {
 		return fmt.Errorf("save ledger: %w", err)
 	}
 	l.saved(keys)
+	s.unmap()
 	return nil
+}
+
+// unmap removes the pages of the file from the memory of the process, where the library maps all that it reads: they would count as
+// resident from then on. The page cache of the system keeps them, and they are mapped again when they are read.
+func (s *boltStore) unmap() {
+	_ = s.db.View(func(tx *bbolt.Tx) error {
+		releasePages(s.db.Info().Data, uintptr(tx.Size()))
+		return nil
+	})
 }
 
 // write writes records, and deletes those without a value.

@@ -455,9 +455,9 @@ func (l *Ledger) Checkpoint() (undo func()) {
 
 // changes are the changes of a ledger since it was saved.
 type changes struct {
-	dirty  map[string]struct{} // keys of the records to save
+	dirty  map[string]struct{} // keys of the records to save, except those in added
 	urgent bool                // decisions are among them
-	// added are the clusters of entries that were added since the last save, by key; waiting are the keys of those that a
+	// added are the clusters of entries that were added and not saved yet, by key; waiting are the keys of those that a
 	// batch has left to the next one, by cluster.
 	added   map[string]string
 	addedOn map[string]int // their number by cluster
@@ -472,7 +472,7 @@ func (c *changes) next() uint64 {
 }
 
 // Unsaved reports whether anything has to be saved.
-func (c *changes) Unsaved() bool { return len(c.dirty) > 0 }
+func (c *changes) Unsaved() bool { return len(c.dirty)+len(c.added) > 0 }
 
 // Urgent reports whether decisions or drift are not saved yet. They are saved in the turn that
 // records them. Observations and the times of conditions alone may be saved later, but before works
@@ -485,4 +485,8 @@ func (c *changes) markUrgent(key string) {
 	c.markUnsaved(key)
 }
 
-func (c *changes) markUnsaved(key string) { c.dirty[key] = struct{}{} }
+func (c *changes) markUnsaved(key string) {
+	if _, added := c.added[key]; !added {
+		c.dirty[key] = struct{}{}
+	}
+}

@@ -179,7 +179,7 @@ func (s *Shared) save(l *Ledger) error {
 		kept = 0
 		markAll(l)
 	}
-	records, err := encode(l, slices.Collect(maps.Keys(l.dirty)))
+	records, err := encode(l, l.unsavedKeys())
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -40,7 +38,7 @@ type memoryStore struct{ records map[string][]byte }
 func (s *memoryStore) Load() (*Ledger, error) { return decode(s.records) }
 
 func (s *memoryStore) Save(l *Ledger) error {
-	records, err := encode(l, slices.Collect(maps.Keys(l.dirty)))
+	records, err := encode(l, l.unsavedKeys())
 	if err != nil {
 		return err
 	}
