@@ -196,7 +196,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	}
 	for _, s := range r.ledger.ExpiredSuspensions(now) {
 		r.ledger.Resume(s.Subject, now)
-		r.planned = append(r.planned, userAction(history.Ended, s.Subject, s.By, "it was "+s.String()))
+		r.planned = append(r.planned, []occurrence{userAction(history.Ended, s.Subject, s.By, "it was "+s.String())})
 	}
 	start := r.cfg.Now()
 	p := r.makePlan(now)
@@ -208,7 +208,9 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	r.runsRecorded(r.ledger)
 	saved := !r.ledger.Urgent() || r.save()
 	if saved {
-		publish(r.cfg, r.planned...)
+		for _, of := range r.planned {
+			publish(r.cfg, of...)
+		}
 		r.planned = nil
 		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
 	}

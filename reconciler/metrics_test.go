@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -23,7 +24,7 @@ func TestStoppedRolloutsAreCounted(t *testing.T) {
 			record.Stops = append(record.Stops, placement.Stop{Cluster: c})
 		}
 		p := &plan.Plan{Placements: sharedlist.Of(&plan.Placement{Key: key, Record: record, RecordChanged: true})}
-		m.count(planOccurrences(p, l, hub.Commit{}))
+		m.count(slices.Concat(planOccurrences(p, l, hub.Commit{})...))
 		p.UpdateLedger(l)
 	}
 	for _, step := range []struct {

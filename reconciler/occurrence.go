@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -44,10 +45,10 @@ const (
 
 // entriesOf returns what the history has of occurrences.
 func entriesOf(all []occurrence) []history.Entry {
-	var entries []history.Entry
-	for _, o := range all {
-		if o.Event != "" {
-			entries = append(entries, o.Entry)
+	entries := make([]history.Entry, 0, len(all))
+	for i := range all {
+		if all[i].Event != "" {
+			entries = append(entries, all[i].Entry)
 		}
 	}
 	return entries
@@ -57,37 +58,58 @@ func commitEntry(event history.Event, c hub.Commit, message string) history.Entr
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Message: message}
 }
 
-// planOccurrences returns what happens by a plan that is not yet in the ledger.
-func planOccurrences(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []occurrence {
-	var all []occurrence
+// planOccurrences returns what happens by a plan that is not yet in the ledger, in one list for each placement. The first plan of a
+// large fleet assigns a hundred thousand revisions, which a single list would copy several times while it grows.
+func planOccurrences(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) (all [][]occurrence) {
 	for _, r := range p.Renames {
 		e := commitEntry(history.Renamed, inForce, "")
 		e.Kind, e.From, e.To = history.Placement, r.From.String(), r.To.String()
 		was, is := e, e
 		was.Placement, was.Message = e.From, "it is "+e.To+" from now on"
 		is.Placement, is.Message = e.To, "it was "+e.From+" until now"
-		all = append(all, occurrence{Entry: was}, occurrence{Entry: is})
+		all = append(all, []occurrence{{Entry: was}, {Entry: is}})
 	}
 	if len(p.Renames) > 0 {
 		l = l.Renamed(p.Renames) // the rollout of a renamed placement continues
 	}
 	for pl := range p.Placements.Values() {
-		record := l.Placement(pl.Key)
-		all = append(all, rolloutOccurrences(pl, record)...)
-		if pl.Record.Into != (api.PlacementKey{}) {
-			continue // a renamed placement, whose members only hand over its objects
+		if of := placementOccurrences(pl, l.Placement(pl.Key), inForce); len(of) > 0 {
+			all = append(all, of)
 		}
-		if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
-			continue
-		}
-		entries := append(approvalEntries(pl, record), assignmentEntries(pl, record)...)
-		if e := placementEntry(pl, record, inForce); e.Event != "" {
-			entries = append([]history.Entry{e}, entries...)
-		}
-		for _, e := range append(entries, runEntries(pl, record)...) {
-			e.Placement = pl.Key.String()
-			all = append(all, occurrence{Entry: e})
-		}
+	}
+	return all
+}
+
+// placementOccurrences returns what happens to a placement by a plan. The record is nil if the placement is new.
+func placementOccurrences(pl *plan.Placement, record *ledger.Placement, inForce hub.Commit) []occurrence {
+	all := rolloutOccurrences(pl, record)
+	if pl.Record.Into != (api.PlacementKey{}) {
+		return all // a renamed placement, whose members only hand over its objects
+	}
+	if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
+		return all
+	}
+	name := pl.Key.String()
+	add := func(e history.Entry) {
+		e.Placement = name
+		all = append(all, occurrence{Entry: e})
+	}
+	if e := placementEntry(pl, record, inForce); e.Event != "" {
+		add(e)
+	}
+	for _, e := range approvalEntries(pl, record) {
+		add(e)
+	}
+	n := 0
+	for range assignmentEntries(pl, record) {
+		n++
+	}
+	all = slices.Grow(all, n)
+	for e := range assignmentEntries(pl, record) {
+		add(e)
+	}
+	for _, e := range runEntries(pl, record) {
+		add(e)
 	}
 	return all
 }
@@ -162,30 +184,35 @@ func approvalEntries(pl *plan.Placement, record *ledger.Placement) (all []histor
 	return all
 }
 
-// assignmentEntries returns the clusters whose assignments change.
-func assignmentEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Entry) {
-	for _, b := range pl.Changed {
-		var was placement.Binding
-		if record != nil {
-			if before := record.Entry(b.Cluster); before != nil {
-				was = before.Binding
+// assignmentEntries yields the clusters whose assignments change.
+func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq[history.Entry] {
+	return func(yield func(history.Entry) bool) {
+		for i := range pl.Changed {
+			b, was := &pl.Changed[i], &placement.Binding{}
+			if record != nil {
+				if before := record.Entry(b.Cluster); before != nil {
+					was = &before.Binding
+				}
+			}
+			e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit}
+			switch {
+			case b.Removing && !was.Removing:
+				e.Event = history.Removing
+			case b.HasRevision() && !b.Removing && was.Assigned.Hash != b.Assigned.Hash:
+				e.Event, e.Revision = history.Assigned, contentIndex(pl.Record)
+			default:
+				continue
+			}
+			if !yield(e) {
+				return
 			}
 		}
-		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit}
-		switch {
-		case b.Removing && !was.Removing:
-			e.Event = history.Removing
-		case b.HasRevision() && !b.Removing && was.Assigned.Hash != b.Assigned.Hash:
-			e.Event, e.Revision = history.Assigned, contentIndex(pl.Record)
-		default:
-			continue
+		for _, cluster := range pl.Unbind {
+			if !yield(history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster}) {
+				return
+			}
 		}
-		all = append(all, e)
 	}
-	for _, cluster := range pl.Unbind {
-		all = append(all, history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
-	}
-	return all
 }
 
 // runEntries returns what becomes of the staged update runs of a placement.

@@ -98,7 +98,7 @@ func (c *chronicle) commit(hash, text string) {
 func (c *chronicle) turn() {
 	c.now = c.now.Add(time.Second)
 	c.last = plan.Resolve(plan.Input{InForce: c.inForce, Past: c.past.snapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
-	c.record(entriesOf(planOccurrences(c.last, c.ledger, c.inForce.Commit))...)
+	c.record(entriesOf(slices.Concat(planOccurrences(c.last, c.ledger, c.inForce.Commit)...))...)
 	c.last.UpdateLedger(c.ledger)
 }
 

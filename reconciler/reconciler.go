@@ -142,7 +142,7 @@ type Reconciler struct {
 	// deleted are the reported deletions without an event yet.
 	deleted []status.Deleted
 	// planned are the occurrences that follow from plans, until the ledger is saved.
-	planned []occurrence
+	planned [][]occurrence
 	// answered are the orders whose answers wait for the end of the turn.
 	answered []queuedOrder
 	// last is the time of the last turn, due the latest time of the next one, and saveBy the time at which observations
