@@ -24,6 +24,10 @@ type readFile struct {
 // load reads a kubeconfig unless its file is unchanged, and resolves the paths in it. A nil
 // receiver always reads.
 func (k *cache) load(path string) (*clientcmdapi.Config, error) {
+	if k != nil { // before the file is opened, since thousands of members load theirs at once
+		k.mu.Lock()
+		defer k.mu.Unlock()
+	}
 	f, err := os.Open(path) // Stat alone succeeds without the permission to read
 	if err != nil {
 		return nil, err
@@ -34,8 +38,6 @@ func (k *cache) load(path string) (*clientcmdapi.Config, error) {
 		return nil, err
 	}
 	if k != nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
 		was, known := k.read[path]
 		if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
 			return was.config, nil
