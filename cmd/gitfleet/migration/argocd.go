@@ -46,7 +46,41 @@ func (f *finder) findArgo() error {
 			f.application(d, at(d.value, "spec"), d.text("metadata", "name"), nil, known)
 		}
 	}
+	f.addDeployed()
 	return nil
+}
+
+// A deployed directory is one that Argo CD deploys on a cluster, with the namespace of objects without one.
+type deployed struct{ name, cluster, dir, namespace string }
+
+// addDeployed adds the directories that were found. Those of one name become one overlay, unless they have different namespaces or
+// one cluster gets several of them.
+func (f *finder) addDeployed() {
+	namespaces := map[string]map[string]bool{}
+	for _, d := range f.deployed {
+		if namespaces[d.name] == nil {
+			namespaces[d.name] = map[string]bool{}
+		}
+		namespaces[d.name][d.namespace] = true
+	}
+	for _, d := range f.deployed {
+		alone := len(namespaces[d.name]) > 1 || strings.Contains(d.namespace, d.cluster)
+		if alone {
+			d.name = nameOf(d.name + "-" + d.cluster)
+		}
+		for _, end := range []string{path.Base(d.dir), d.dir} {
+			if u := f.units[d.name]; u != nil && u.dirs[d.cluster] != "" && u.dirs[d.cluster] != d.dir {
+				d.name = nameOf(d.name + "-" + end)
+			}
+		}
+		f.add(d.name, d.cluster, d.dir)
+		if u := f.units[d.name]; u != nil {
+			u.namespace = d.namespace
+			if alone { // its namespace is for this cluster only
+				u.path = d.dir
+			}
+		}
+	}
 }
 
 // A parameterSet has the parameters of one Application of an ApplicationSet.
@@ -58,7 +92,8 @@ type parameterSet struct {
 
 // with returns the set with the parameters of another one in addition, which replace its own.
 func (s parameterSet) with(o parameterSet) parameterSet {
-	values := maps.Clone(s.values)
+	values := map[string]string{}
+	maps.Copy(values, s.values)
 	maps.Copy(values, o.values)
 	return parameterSet{values, s.app + o.app}
 }
@@ -66,7 +101,7 @@ func (s parameterSet) with(o parameterSet) parameterSet {
 // generate adds the Applications of one generator.
 func (f *finder) generate(d document, generator any, known map[string]string, declared []string) {
 	name, template := d.text("metadata", "name"), at(d.value, "spec", "template", "spec")
-	sets, ok := f.parameters(generator, declared)
+	sets, ok := f.parameters(generator, declared, nil)
 	if !ok {
 		f.leave("ApplicationSet %s (%s): a generator that is none of list, clusters, git directories, merge and matrix; write the MemberClusters and their labels", name, d.file)
 	}
@@ -75,8 +110,9 @@ func (f *finder) generate(d document, generator any, known map[string]string, de
 	}
 }
 
-// parameters returns the sets of a generator, and reports whether it is one that is understood.
-func (f *finder) parameters(generator any, declared []string) ([]parameterSet, bool) {
+// parameters returns the sets of a generator, and reports whether it is one that is understood. outer are the parameters of the
+// generators before it in a matrix.
+func (f *finder) parameters(generator any, declared []string, outer map[string]string) ([]parameterSet, bool) {
 	elements, isList := at(generator, "list", "elements").([]any)
 	directories, isGit := at(generator, "git", "directories").([]any)
 	switch {
@@ -89,13 +125,13 @@ func (f *finder) parameters(generator any, declared []string) ([]parameterSet, b
 		}
 		return all, true
 	case isGit:
-		return f.directories(directories), true
+		return f.directories(directories, outer), true
 	case at(generator, "clusters") != nil:
-		return f.declared(at(generator, "clusters"), declared), true
+		return f.declared(at(generator, "clusters"), declared, outer), true
 	case at(generator, "merge") != nil:
-		return f.combined(at(generator, "merge"), declared, merged)
+		return f.merge(at(generator, "merge"), declared)
 	case at(generator, "matrix") != nil:
-		return f.combined(at(generator, "matrix"), declared, product)
+		return f.matrix(at(generator, "matrix"), declared)
 	}
 	return nil, false
 }
@@ -116,7 +152,7 @@ func addValues(values map[string]string, key string, value any) {
 const standIn = "in-cluster"
 
 // declared are the sets of the generator clusters.
-func (f *finder) declared(generator any, declared []string) (all []parameterSet) {
+func (f *finder) declared(generator any, declared []string, outer map[string]string) (all []parameterSet) {
 	wanted, _ := at(generator, "selector", "matchLabels").(map[string]any)
 	if len(declared) == 0 {
 		f.leave("the clusters of ApplicationSets are in Secrets that the repository does not have: write a MemberCluster for each, with its labels, in place of %s", standIn)
@@ -132,7 +168,8 @@ func (f *finder) declared(generator any, declared []string) (all []parameterSet)
 			}
 		}
 		for key, value := range wanted {
-			fits = fits && (values["metadata.labels."+key] == fmt.Sprint(value) || strings.Contains(key, "argocd.argoproj.io/"))
+			text, _ := filled(fmt.Sprint(value), outer)
+			fits = fits && (values["metadata.labels."+key] == text || strings.Contains(key, "argocd.argoproj.io/"))
 		}
 		if fits {
 			all = append(all, parameterSet{values: values})
@@ -142,53 +179,99 @@ func (f *finder) declared(generator any, declared []string) (all []parameterSet)
 }
 
 // directories are the sets of the generator of directories.
-func (f *finder) directories(entries []any) (all []parameterSet) {
+func (f *finder) directories(entries []any, outer map[string]string) (all []parameterSet) {
+	excluded := map[string]bool{}
+	for _, entry := range entries {
+		if exclude, _ := at(entry, "exclude").(bool); exclude {
+			_, found := f.matching(entry, outer)
+			for _, dir := range found {
+				excluded[dir] = true
+			}
+		}
+	}
 	for _, entry := range entries {
 		if exclude, _ := at(entry, "exclude").(bool); exclude {
 			continue
 		}
-		found, _ := fs.Glob(f.files, textAt(entry, "path"))
+		pattern, found := f.matching(entry, outer)
 		for _, dir := range found {
-			s := parameterSet{values: map[string]string{"path": dir, "path.path": dir, "path.basename": path.Base(dir)}}
+			if excluded[dir] {
+				continue
+			}
+			s := parameterSet{values: map[string]string{"path": dir, "path.path": dir, "path.basename": path.Base(dir), "path.basenameNormalized": nameOf(path.Base(dir))}}
 			for i, segment := range strings.Split(dir, "/") {
 				s.values[fmt.Sprintf("path[%d]", i)] = segment
 			}
-			if variableSegment(strings.Split(dir, "/")) < 0 { // each directory is another app
-				s.app = "-" + path.Base(dir)
-			}
+			s.app = appOf(pattern, dir)
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// combined returns the sets that a generator of generators makes of theirs.
-func (f *finder) combined(generator any, declared []string, combine func(x, y []parameterSet, keys []any) []parameterSet) ([]parameterSet, bool) {
+// matching returns the pattern of an entry of the generator of directories, and the directories that match it.
+func (f *finder) matching(entry any, outer map[string]string) (pattern string, found []string) {
+	pattern, _ = filled(textAt(entry, "path"), outer)
+	found, _ = fs.Glob(f.files, pattern)
+	return pattern, found
+}
+
+// appOf ends the name of what a directory deploys if the pattern that it matches is for several apps: the names in place of its
+// wildcards, without that of a cluster or an environment.
+func appOf(pattern, dir string) string {
+	segments, app := strings.Split(dir, "/"), ""
+	variable := variableSegment(segments)
+	for i, part := range strings.Split(pattern, "/") {
+		if strings.ContainsAny(part, "*?[") && i != variable {
+			app += "-" + segments[i]
+		}
+	}
+	if app == "" && variable < 0 {
+		app = "-" + path.Base(dir)
+	}
+	return app
+}
+
+// matrix returns all pairs of the sets of two generators, of which the second may have parameters of the first.
+func (f *finder) matrix(generator any, declared []string) ([]parameterSet, bool) {
+	generators, _ := at(generator, "generators").([]any)
+	if len(generators) == 0 {
+		return nil, false
+	}
+	all := []parameterSet{{}}
+	for _, g := range generators {
+		var pairs []parameterSet
+		for _, s := range all {
+			sets, ok := f.parameters(g, declared, s.values)
+			if !ok {
+				return nil, false
+			}
+			for _, o := range sets {
+				pairs = append(pairs, s.with(o))
+			}
+		}
+		all = pairs
+	}
+	return all, true
+}
+
+// merge returns the sets of the first generator with the parameters of the others.
+func (f *finder) merge(generator any, declared []string) ([]parameterSet, bool) {
 	generators, _ := at(generator, "generators").([]any)
 	keys, _ := at(generator, "mergeKeys").([]any)
 	var all []parameterSet
 	for i, g := range generators {
-		sets, ok := f.parameters(g, declared)
+		sets, ok := f.parameters(g, declared, nil)
 		if !ok {
 			return nil, false
 		}
 		if i == 0 {
 			all = sets
 		} else {
-			all = combine(all, sets, keys)
+			all = merged(all, sets, keys)
 		}
 	}
 	return all, true
-}
-
-// product are all pairs of sets.
-func product(x, y []parameterSet, _ []any) (all []parameterSet) {
-	for _, a := range x {
-		for _, b := range y {
-			all = append(all, a.with(b))
-		}
-	}
-	return all
 }
 
 // merged are the sets of x, with the parameters of those of y that have the same keys. Those of y that have the keys of none name
@@ -220,6 +303,7 @@ func merged(x, y []parameterSet, keys []any) (all []parameterSet) {
 var (
 	parameter   = regexp.MustCompile(`\{\{-?\s*\.?([^{}]*?)\s*-?\}\}`)
 	pathSegment = regexp.MustCompile(`^index \.path\.segments (\d+)$`)
+	fieldOf     = regexp.MustCompile(`^index \.([\w.]+) "([^"]+)"$`)
 )
 
 // filled returns a template with the values of its parameters, and reports whether all of them have one.
@@ -229,6 +313,9 @@ func filled(text string, values map[string]string) (string, bool) {
 		key := parameter.FindStringSubmatch(found)[1]
 		if index := pathSegment.FindStringSubmatch(key); index != nil {
 			key = "path[" + index[1] + "]"
+		}
+		if field := fieldOf.FindStringSubmatch(key); field != nil {
+			key = field[1] + "." + field[2]
 		}
 		value, is := values[key]
 		known = known && is
@@ -246,7 +333,11 @@ func (f *finder) application(d document, spec any, name string, values, known ma
 	}
 	release := cmp.Or(d.text("spec", "template", "metadata", "name"), d.text("metadata", "name"))
 	release, _ = filled(release, values)
-	namespace, _ := filled(textAt(spec, "destination", "namespace"), values)
+	namespace, ok := filled(textAt(spec, "destination", "namespace"), values)
+	if !ok {
+		f.leave("%s (%s): its namespace %q has parameters that are not known here", name, d.file, textAt(spec, "destination", "namespace"))
+		namespace = ""
+	}
 	for _, source := range sources {
 		if textAt(source, "ref") != "" && textAt(source, "path") == "" && textAt(source, "chart") == "" {
 			continue // it is only referred to, for values
@@ -263,10 +354,7 @@ func (f *finder) application(d document, spec any, name string, values, known ma
 			f.addChart(nameOf(name), chartSource{source, values, namespace, nameOf(release), cluster})
 			continue
 		}
-		f.add(nameOf(name), cluster, dir)
-		if u := f.units[nameOf(name)]; u != nil && !strings.Contains(textAt(spec, "destination", "namespace"), "{{") {
-			u.namespace = namespace
-		}
+		f.deployed = append(f.deployed, deployed{nameOf(name), cluster, dir, namespace})
 	}
 }
 
