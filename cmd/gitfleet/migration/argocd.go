@@ -64,6 +64,10 @@ func (f *finder) addDeployed() {
 		namespaces[d.name][d.namespace] = true
 	}
 	for _, d := range f.deployed {
+		if f.configuresArgo(d.dir) {
+			f.leave("%s: %s has what configures Argo CD only; what its Applications deploy is taken", d.name, d.dir)
+			continue
+		}
 		alone := len(namespaces[d.name]) > 1 || strings.Contains(d.namespace, d.cluster)
 		if alone {
 			d.name = nameOf(d.name + "-" + d.cluster)
@@ -81,6 +85,21 @@ func (f *finder) addDeployed() {
 			}
 		}
 	}
+}
+
+// configuresArgo reports whether all objects below a directory are Applications and the like.
+func (f *finder) configuresArgo(dir string) bool {
+	found := false
+	for _, d := range f.documents {
+		if !strings.HasPrefix(d.file, dir+"/") {
+			continue
+		}
+		if !d.is(argo, "Application") && !d.is(argo, "ApplicationSet") && !d.is(argo, "AppProject") {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 // A parameterSet has the parameters of one Application of an ApplicationSet.
