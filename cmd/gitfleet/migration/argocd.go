@@ -13,41 +13,49 @@ import (
 
 const argo = "argoproj.io"
 
+// An argoFinder finds what Argo CD deploys.
+type argoFinder struct {
+	finder *finder
+	// names are those of clusters by their servers, and declared the names of the clusters that Secrets declare.
+	names    map[string]string
+	declared []string
+	deployed []deployed // in the order in which it was found
+}
+
 // findArgo finds the ApplicationSets and Applications of Argo CD, and the clusters in their generators and in Secrets.
 func (f *finder) findArgo() error {
-	known := map[string]string{} // names of clusters by their servers
-	var declared []string
+	a := &argoFinder{finder: f, names: map[string]string{}}
 	for _, d := range f.documents {
-		if d.text("kind") != "Secret" || textAt(d.value, "metadata", "labels", "argocd.argoproj.io/secret-type") != "cluster" {
-			continue
+		if d.text("kind") == "Secret" && textAt(d.value, "metadata", "labels", "argocd.argoproj.io/secret-type") == "cluster" {
+			a.declare(d)
 		}
-		name := d.text("stringData", "name")
-		if name == "" {
-			name = d.text("metadata", "name")
-		}
-		c := f.cluster(nameOf(name))
-		labels, _ := at(d.value, "metadata", "labels").(map[string]any)
-		for key, value := range labels {
-			if text, is := value.(string); is && !strings.Contains(key, "argocd.argoproj.io/") {
-				c.labels[key] = text
-			}
-		}
-		known[d.text("stringData", "server")] = c.name
-		declared = append(declared, c.name)
 	}
 	for _, d := range f.documents {
 		switch {
 		case d.is(argo, "ApplicationSet"):
 			generators, _ := at(d.value, "spec", "generators").([]any)
 			for _, g := range generators {
-				f.generate(d, g, known, declared)
+				a.generate(d, g)
 			}
 		case d.is(argo, "Application"):
-			f.application(d, at(d.value, "spec"), d.text("metadata", "name"), nil, known)
+			a.application(d, at(d.value, "spec"), d.text("metadata", "name"), nil)
 		}
 	}
-	f.addDeployed()
+	a.addDeployed()
 	return nil
+}
+
+// declare adds the cluster of a Secret.
+func (f *argoFinder) declare(d document) {
+	c := f.finder.cluster(nameOf(cmp.Or(d.text("stringData", "name"), d.text("metadata", "name"))))
+	labels, _ := at(d.value, "metadata", "labels").(map[string]any)
+	for key, value := range labels {
+		if text, is := value.(string); is && !strings.Contains(key, "argocd.argoproj.io/") {
+			c.labels[key] = text
+		}
+	}
+	f.names[d.text("stringData", "server")] = c.name
+	f.declared = append(f.declared, c.name)
 }
 
 // A deployed directory is one that Argo CD deploys on a cluster, with the namespace of objects without one.
@@ -55,7 +63,7 @@ type deployed struct{ name, cluster, dir, namespace string }
 
 // addDeployed adds the directories that were found. Those of one name become one overlay, unless they have different namespaces or
 // one cluster gets several of them.
-func (f *finder) addDeployed() {
+func (f *argoFinder) addDeployed() {
 	namespaces := map[string]map[string]bool{}
 	for _, d := range f.deployed {
 		if namespaces[d.name] == nil {
@@ -65,7 +73,7 @@ func (f *finder) addDeployed() {
 	}
 	for _, d := range f.deployed {
 		if f.configuresArgo(d.dir) {
-			f.leave("%s: %s has what configures Argo CD only; what its Applications deploy is taken", d.name, d.dir)
+			f.finder.leave("%s: %s has what configures Argo CD only; what its Applications deploy is taken", d.name, d.dir)
 			continue
 		}
 		alone := len(namespaces[d.name]) > 1 || strings.Contains(d.namespace, d.cluster)
@@ -73,12 +81,12 @@ func (f *finder) addDeployed() {
 			d.name = nameOf(d.name + "-" + d.cluster)
 		}
 		for _, end := range []string{path.Base(d.dir), d.dir} {
-			if u := f.units[d.name]; u != nil && u.dirs[d.cluster] != "" && u.dirs[d.cluster] != d.dir {
+			if u := f.finder.units[d.name]; u != nil && u.dirs[d.cluster] != "" && u.dirs[d.cluster] != d.dir {
 				d.name = nameOf(d.name + "-" + end)
 			}
 		}
-		f.add(d.name, d.cluster, d.dir)
-		if u := f.units[d.name]; u != nil {
+		f.finder.add(d.name, d.cluster, d.dir)
+		if u := f.finder.units[d.name]; u != nil {
 			u.namespace = d.namespace
 			if alone { // its namespace is for this cluster only
 				u.path = d.dir
@@ -88,9 +96,9 @@ func (f *finder) addDeployed() {
 }
 
 // configuresArgo reports whether all objects below a directory are Applications and the like.
-func (f *finder) configuresArgo(dir string) bool {
+func (f *argoFinder) configuresArgo(dir string) bool {
 	found := false
-	for _, d := range f.documents {
+	for _, d := range f.finder.documents {
 		if !strings.HasPrefix(d.file, dir+"/") {
 			continue
 		}
@@ -118,20 +126,20 @@ func (s parameterSet) with(o parameterSet) parameterSet {
 }
 
 // generate adds the Applications of one generator.
-func (f *finder) generate(d document, generator any, known map[string]string, declared []string) {
+func (f *argoFinder) generate(d document, generator any) {
 	name, template := d.text("metadata", "name"), at(d.value, "spec", "template", "spec")
-	sets, ok := f.parameters(generator, declared, nil)
+	sets, ok := f.parameters(generator, nil)
 	if !ok {
-		f.leave("ApplicationSet %s (%s): a generator that is none of list, clusters, git directories, merge and matrix; write the MemberClusters and their labels", name, d.file)
+		f.finder.leave("ApplicationSet %s (%s): a generator that is none of list, clusters, git directories, merge and matrix; write the MemberClusters and their labels", name, d.file)
 	}
 	for _, s := range sets {
-		f.application(d, template, name+s.app, s.values, known)
+		f.application(d, template, name+s.app, s.values)
 	}
 }
 
 // parameters returns the sets of a generator, and reports whether it is one that is understood. outer are the parameters of the
 // generators before it in a matrix.
-func (f *finder) parameters(generator any, declared []string, outer map[string]string) ([]parameterSet, bool) {
+func (f *argoFinder) parameters(generator any, outer map[string]string) ([]parameterSet, bool) {
 	elements, isList := at(generator, "list", "elements").([]any)
 	directories, isGit := at(generator, "git", "directories").([]any)
 	switch {
@@ -146,11 +154,11 @@ func (f *finder) parameters(generator any, declared []string, outer map[string]s
 	case isGit:
 		return f.directories(directories, outer), true
 	case at(generator, "clusters") != nil:
-		return f.declared(at(generator, "clusters"), declared, outer), true
+		return f.clusterSets(at(generator, "clusters"), outer), true
 	case at(generator, "merge") != nil:
-		return f.merge(at(generator, "merge"), declared)
+		return f.merge(at(generator, "merge"))
 	case at(generator, "matrix") != nil:
-		return f.matrix(at(generator, "matrix"), declared)
+		return f.matrix(at(generator, "matrix"))
 	}
 	return nil, false
 }
@@ -170,18 +178,19 @@ func addValues(values map[string]string, key string, value any) {
 // standIn is the cluster in place of those that the repository does not say.
 const standIn = "in-cluster"
 
-// declared are the sets of the generator clusters.
-func (f *finder) declared(generator any, declared []string, outer map[string]string) (all []parameterSet) {
+// clusterSets are the sets of the generator clusters.
+func (f *argoFinder) clusterSets(generator any, outer map[string]string) (all []parameterSet) {
+	declared := f.declared
 	wanted, _ := at(generator, "selector", "matchLabels").(map[string]any)
 	if len(declared) == 0 {
-		f.leave("the clusters of ApplicationSets are in Secrets that the repository does not have: write a MemberCluster for each, with its labels, in place of %s", standIn)
+		f.finder.leave("the clusters of ApplicationSets are in Secrets that the repository does not have: write a MemberCluster for each, with its labels, in place of %s", standIn)
 		declared, wanted = []string{standIn}, nil
 	}
 	for _, c := range declared {
 		values := map[string]string{"name": c, "nameNormalized": c, "server": c}
 		addValues(values, "values", at(generator, "values"))
 		fits := true
-		if known := f.clusters[c]; known != nil {
+		if known := f.finder.clusters[c]; known != nil {
 			for key, value := range known.labels {
 				values["metadata.labels."+key] = value
 			}
@@ -198,7 +207,7 @@ func (f *finder) declared(generator any, declared []string, outer map[string]str
 }
 
 // directories are the sets of the generator of directories.
-func (f *finder) directories(entries []any, outer map[string]string) (all []parameterSet) {
+func (f *argoFinder) directories(entries []any, outer map[string]string) (all []parameterSet) {
 	excluded := map[string]bool{}
 	for _, entry := range entries {
 		if exclude, _ := at(entry, "exclude").(bool); exclude {
@@ -229,9 +238,9 @@ func (f *finder) directories(entries []any, outer map[string]string) (all []para
 }
 
 // matching returns the pattern of an entry of the generator of directories, and the directories that match it.
-func (f *finder) matching(entry any, outer map[string]string) (pattern string, found []string) {
+func (f *argoFinder) matching(entry any, outer map[string]string) (pattern string, found []string) {
 	pattern, _ = filled(textAt(entry, "path"), outer)
-	found, _ = fs.Glob(f.files, pattern)
+	found, _ = fs.Glob(f.finder.files, pattern)
 	return pattern, found
 }
 
@@ -252,7 +261,7 @@ func appOf(pattern, dir string) string {
 }
 
 // matrix returns all pairs of the sets of two generators, of which the second may have parameters of the first.
-func (f *finder) matrix(generator any, declared []string) ([]parameterSet, bool) {
+func (f *argoFinder) matrix(generator any) ([]parameterSet, bool) {
 	generators, _ := at(generator, "generators").([]any)
 	if len(generators) == 0 {
 		return nil, false
@@ -261,7 +270,7 @@ func (f *finder) matrix(generator any, declared []string) ([]parameterSet, bool)
 	for _, g := range generators {
 		var pairs []parameterSet
 		for _, s := range all {
-			sets, ok := f.parameters(g, declared, s.values)
+			sets, ok := f.parameters(g, s.values)
 			if !ok {
 				return nil, false
 			}
@@ -275,12 +284,12 @@ func (f *finder) matrix(generator any, declared []string) ([]parameterSet, bool)
 }
 
 // merge returns the sets of the first generator with the parameters of the others.
-func (f *finder) merge(generator any, declared []string) ([]parameterSet, bool) {
+func (f *argoFinder) merge(generator any) ([]parameterSet, bool) {
 	generators, _ := at(generator, "generators").([]any)
 	keys, _ := at(generator, "mergeKeys").([]any)
 	var all []parameterSet
 	for i, g := range generators {
-		sets, ok := f.parameters(g, declared, nil)
+		sets, ok := f.parameters(g, nil)
 		if !ok {
 			return nil, false
 		}
@@ -345,7 +354,7 @@ func filled(text string, values map[string]string) (string, bool) {
 
 // application adds what an Application deploys. Its cluster is the destination, or else what its parameters or its directory
 // are named after.
-func (f *finder) application(d document, spec any, name string, values, known map[string]string) {
+func (f *argoFinder) application(d document, spec any, name string, values map[string]string) {
 	sources, _ := at(spec, "sources").([]any)
 	if source := at(spec, "source"); source != nil {
 		sources = append(sources, source)
@@ -354,7 +363,7 @@ func (f *finder) application(d document, spec any, name string, values, known ma
 	release, _ = filled(release, values)
 	namespace, ok := filled(textAt(spec, "destination", "namespace"), values)
 	if !ok {
-		f.leave("%s (%s): its namespace %q has parameters that are not known here", name, d.file, textAt(spec, "destination", "namespace"))
+		f.finder.leave("%s (%s): its namespace %q has parameters that are not known here", name, d.file, textAt(spec, "destination", "namespace"))
 		namespace = ""
 	}
 	for _, source := range sources {
@@ -364,13 +373,13 @@ func (f *finder) application(d document, spec any, name string, values, known ma
 		dir, ok := filled(textAt(source, "path"), values)
 		isChart := textAt(source, "chart") != "" || at(source, "helm") != nil
 		if !isChart && (dir == "" || !ok) {
-			f.leave("%s (%s): its path %q has parameters that are not known here", name, d.file, textAt(source, "path"))
+			f.finder.leave("%s (%s): its path %q has parameters that are not known here", name, d.file, textAt(source, "path"))
 			continue
 		}
 		dir = f.patched(path.Clean(strings.TrimPrefix(dir, "/")), textAt(source, "path"), values)
-		cluster := f.destination(spec, dir, values, known)
-		if isChart || f.hasChart(dir) {
-			f.addChart(nameOf(name), chartSource{source, values, namespace, nameOf(release), cluster})
+		cluster := f.destination(spec, dir, values)
+		if isChart || f.finder.hasChart(dir) {
+			f.finder.addChart(nameOf(name), chartSource{source, values, namespace, nameOf(release), cluster})
 			continue
 		}
 		f.deployed = append(f.deployed, deployed{nameOf(name), cluster, dir, namespace})
@@ -379,8 +388,8 @@ func (f *finder) application(d document, spec any, name string, values, known ma
 
 // patched returns the only directory that there is with another value of a parameter, if there is none with the values of an
 // ApplicationSet: those are often replaced by patches, such as one for each environment.
-func (f *finder) patched(dir, template string, values map[string]string) string {
-	if f.has(dir) {
+func (f *argoFinder) patched(dir, template string, values map[string]string) string {
+	if f.finder.has(dir) {
 		return dir
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -390,7 +399,7 @@ func (f *finder) patched(dir, template string, values map[string]string) string 
 		others := maps.Clone(values)
 		others[key] = "*"
 		pattern, _ := filled(template, others)
-		if found, _ := fs.Glob(f.files, path.Clean(strings.TrimPrefix(pattern, "/"))); len(found) == 1 && f.has(found[0]) {
+		if found, _ := fs.Glob(f.finder.files, path.Clean(strings.TrimPrefix(pattern, "/"))); len(found) == 1 && f.finder.has(found[0]) {
 			return found[0]
 		}
 	}
@@ -400,10 +409,10 @@ func (f *finder) patched(dir, template string, values map[string]string) string 
 // local are the destinations that mean the cluster in which Argo CD runs.
 var local = []string{standIn, "https://kubernetes.default.svc", ""}
 
-func (f *finder) destination(spec any, dir string, values, known map[string]string) string {
+func (f *argoFinder) destination(spec any, dir string, values map[string]string) string {
 	for _, key := range []string{"name", "server"} {
 		text, ok := filled(textAt(spec, "destination", key), values)
-		if c := known[text]; c != "" {
+		if c := f.names[text]; c != "" {
 			return c
 		}
 		if ok && !slices.Contains(local, text) && !strings.Contains(text, "://") {

@@ -110,7 +110,6 @@ type finder struct {
 	namespaces []string
 	clusters   map[string]*cluster
 	units      map[string]*unit
-	deployed   []deployed // what Argo CD deploys, in the order in which it was found
 	left       []string
 	// charts has the clusters that get a chart, by the name of the chart and its spec as YAML.
 	charts map[string]map[string]map[string]bool
