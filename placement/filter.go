@@ -48,7 +48,10 @@ func (r *rules) lacksNamespace(m *Cluster) string {
 		return ""
 	case m.NamespacesUnknown:
 		return "cluster has no namespace information available"
-	case m.Namespaces == nil || m.Namespaces[r.namespace]:
+	case m.Namespaces == nil:
+		return ""
+	}
+	if _, found := slices.BinarySearch(m.Namespaces, r.namespace); found {
 		return ""
 	}
 	return "target namespace does not exist on cluster"

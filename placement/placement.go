@@ -23,9 +23,9 @@ type Cluster struct {
 	// Malformed are properties whose value is not a quantity. Scheduling treats them as
 	// missing, and messages name them.
 	Malformed map[string]string
-	// Namespaces are the namespaces that exist on the cluster; nil means that they have not
+	// Namespaces are the namespaces that exist on the cluster, sorted; nil means that they have not
 	// been read.
-	Namespaces map[string]bool
+	Namespaces []string
 	// NamespacesUnknown says that the namespaces could not be read. A ResourcePlacement then
 	// treats the cluster as one without its namespace.
 	NamespacesUnknown bool

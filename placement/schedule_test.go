@@ -299,9 +299,9 @@ func TestPickNSpreads(t *testing.T) {
 func TestNamespaceOfAResourcePlacementMustExist(t *testing.T) {
 	f := theFleet()
 	for _, name := range []string{"m1", "m2", "m3"} {
-		f.get(name).Namespaces = map[string]bool{"ns": true}
+		f.get(name).Namespaces = []string{"ns"}
 	}
-	f.get("m4").Namespaces = map[string]bool{"other": true}
+	f.get("m4").Namespaces = []string{"other"}
 	f.get("m5").NamespacesUnknown = true
 	rp := api.PlacementKey{Namespace: "ns", Name: "web"}
 

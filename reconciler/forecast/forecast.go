@@ -8,6 +8,7 @@ package forecast
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -162,9 +163,11 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 	in.Observed, in.Memo = map[string]placement.Cluster{}, plan.NewMemo()
 	for _, c := range o.Snapshot.Clusters {
 		known := plan.Cluster(c, nil)
-		known.Namespaces = map[string]bool{}
-		for namespace := range asked {
-			known.Namespaces[namespace] = placed[namespace] == nil || placed[namespace][c.Name]
+		known.Namespaces = []string{}
+		for _, namespace := range slices.Sorted(maps.Keys(asked)) {
+			if placed[namespace] == nil || placed[namespace][c.Name] {
+				known.Namespaces = append(known.Namespaces, namespace)
+			}
 		}
 		in.Observed[c.Name] = known
 	}

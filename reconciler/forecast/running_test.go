@@ -165,7 +165,7 @@ func TestClustersOfARunningFleet(t *testing.T) {
 	if want := map[string]string{"nodes": "5", "tier": "2"}; !maps.Equal(values, want) {
 		t.Errorf("properties %v, want %v", values, want)
 	}
-	if a.Ineligible != seen.Ineligible || !a.Namespaces["web"] || a.Labels["region"] != "eu" {
+	if a.Ineligible != seen.Ineligible || !slices.Contains(a.Namespaces, "web") || a.Labels["region"] != "eu" {
 		t.Errorf("cluster %+v", a)
 	}
 	if r.Member("a") != before || r.Member("new") != nil {

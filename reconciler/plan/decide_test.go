@@ -82,6 +82,22 @@ func TestRevisionsAndBindingsKeepTheirOrigin(t *testing.T) {
 	}
 }
 
+// The namespaces of clusters matter only to ResourcePlacements.
+func TestNamespacesOfClusters(t *testing.T) {
+	crp, rp := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "shop", Name: "web"}
+	head := &hub.Snapshot{Placements: []*hub.Placement{{Key: crp}, {Key: rp}}}
+	pl := newPlanner(Input{InForce: head, Ledger: ledger.New(), Memo: NewMemo(), Now: noon})
+	of := func(key api.PlacementKey) resultKey { return pl.keyOf(key, nil, nil) }
+	was := map[api.PlacementKey]resultKey{crp: of(crp), rp: of(rp)}
+	pl.memo.fleet.namespacesVersion++
+	if of(crp) != was[crp] {
+		t.Error("a ClusterResourcePlacement is planned again")
+	}
+	if of(rp) == was[rp] || of(rp).scheduling() == was[rp].scheduling() {
+		t.Error("a ResourcePlacement is not scheduled again")
+	}
+}
+
 // Observed properties matter only to placements whose policies use them, as a requirement or an
 // order.
 func TestPropertiesInPolicies(t *testing.T) {

@@ -22,8 +22,8 @@ type fleet struct {
 	sources []clusterSource     // in the same order
 	index   map[string]int
 	// version counts the changes that affect every placement. propertiesVersion counts changes of properties, which
-	// affect only placements whose policies use them.
-	version, propertiesVersion uint64
+	// affect only placements whose policies use them, and namespacesVersion those of namespaces, which affect only ResourcePlacements.
+	version, propertiesVersion, namespacesVersion uint64
 	// changed are the clusters whose condition has changed in this call.
 	changed []string
 }
@@ -51,7 +51,7 @@ func (f *fleet) update(in Input) time.Time {
 	same := slices.EqualFunc(in.InForce.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
 	if !same {
 		n := len(in.InForce.Clusters)
-		*f = fleet{list: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), version: f.version + 1, propertiesVersion: f.propertiesVersion}
+		*f = fleet{list: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), version: f.version + 1, propertiesVersion: f.propertiesVersion, namespacesVersion: f.namespacesVersion}
 		for i, c := range in.InForce.Clusters {
 			f.index[c.Name] = i
 		}
@@ -70,19 +70,22 @@ func (f *fleet) update(in Input) time.Time {
 			continue
 		}
 		now := clusterOf(in, c, seen, source)
-		other, properties := diffClusters(&f.list[i], &now)
-		if !other && !properties {
+		differs := diffClusters(&f.list[i], &now)
+		if differs == (clusterDifference{}) {
 			continue
 		}
 		if shared {
 			f.list, shared = slices.Clone(f.list), false
 		}
 		f.list[i] = now
-		if other {
+		if differs.other {
 			f.version++
 		}
-		if properties {
+		if differs.properties {
 			f.propertiesVersion++
+		}
+		if differs.namespaces {
+			f.namespacesVersion++
 		}
 	}
 	return wake
@@ -114,14 +117,16 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, source clusterSou
 	return out
 }
 
-// diffClusters compares two states of a cluster. properties reports changes of properties, and other changes of
-// anything else.
-func diffClusters(a, b *placement.Cluster) (other, properties bool) {
-	other = a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
-		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces) || a.NamespacesUnknown != b.NamespacesUnknown
-	properties = !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
-		!maps.Equal(a.Malformed, b.Malformed)
-	return other, properties
+// A clusterDifference says whether the properties, the namespaces, or something else of a cluster has changed.
+type clusterDifference struct{ properties, namespaces, other bool }
+
+// diffClusters compares two states of a cluster.
+func diffClusters(a, b *placement.Cluster) clusterDifference {
+	return clusterDifference{
+		properties: !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) || !maps.Equal(a.Malformed, b.Malformed),
+		namespaces: (a.Namespaces == nil) != (b.Namespaces == nil) || !slices.Equal(a.Namespaces, b.Namespaces) || a.NamespacesUnknown != b.NamespacesUnknown,
+		other:      a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints),
+	}
 }
 
 // cluster returns a cluster of the fleet; declared is false if it is not a member.
@@ -193,11 +198,8 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 		for name, value := range seen.Properties {
 			out.SetProperty(name, value)
 		}
-		if seen.Namespaces != nil {
-			out.Namespaces = make(map[string]bool, len(seen.Namespaces))
-			for _, n := range seen.Namespaces {
-				out.Namespaces[n] = true
-			}
+		if out.Namespaces = seen.Namespaces; !slices.IsSorted(out.Namespaces) {
+			out.Namespaces = slices.Sorted(slices.Values(out.Namespaces))
 		}
 	}
 	// Declared properties override observed ones.

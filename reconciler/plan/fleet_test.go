@@ -2,6 +2,7 @@ package plan
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,7 @@ func TestStaleProperties(t *testing.T) {
 			if nodes.String() != test.nodes || price.String() != "3" || size.String() != "9" {
 				t.Errorf("properties: %v", c.Properties)
 			}
-			if (c.Namespaces == nil) != test.stale || !test.stale && !c.Namespaces["web"] {
+			if (c.Namespaces == nil) != test.stale || !test.stale && !slices.Contains(c.Namespaces, "web") {
 				t.Errorf("namespaces: %v", c.Namespaces)
 			}
 			if len(seen.Properties) != 2 || len(seen.Namespaces) != 1 {
@@ -111,8 +112,8 @@ func TestBoundTo(t *testing.T) {
 	}
 }
 
-// A change of a cluster affects all placements, those whose policies use properties, or only those
-// that hold the cluster.
+// A change of a cluster affects all placements, those whose policies use properties, ResourcePlacements, or only those that hold
+// the cluster.
 func TestFleetUpdate(t *testing.T) {
 	seen := func(name string, change func(*protocol.ClusterSeen)) protocol.ClusterSeen {
 		o := protocol.ClusterSeen{Cluster: name, At: noon.Add(time.Minute), Healthy: true, Properties: map[string]string{"size": "1"}, Namespaces: []string{"web"}}
@@ -121,26 +122,26 @@ func TestFleetUpdate(t *testing.T) {
 	}
 	const base = "clusters east west\nnamespace web\nplace web\n"
 	for name, test := range map[string]struct {
-		text          string
-		seen          func(*protocol.ClusterSeen) // of east; nil for no probe
-		after         time.Duration
-		shape, values bool
-		changed       string
+		text     string
+		seen     func(*protocol.ClusterSeen) // of east; nil for no probe
+		after    time.Duration
+		versions string // those that change
+		changed  string
 	}{
-		"nothing":              {base, nil, time.Minute, false, false, ""},
-		"the same probe":       {base, func(*protocol.ClusterSeen) {}, time.Minute, false, false, ""},
-		"a property":           {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, false, true, ""},
-		"a property's form":    {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, false, false, ""},
-		"a malformed property": {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, false, true, ""},
-		"a namespace":          {base, func(o *protocol.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, true, false, ""},
-		"an outage":            {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, false, false, "east"},
-		"a long outage":        {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, true, true, "east"},
-		"a label":              {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, true, false, ""},
-		"a taint":              {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, true, false, ""},
-		"an unrelated commit":  {base + "namespace other\n", nil, time.Minute, false, false, ""},
-		"a new cluster":        {strings.Replace(base, "west", "north west", 1), nil, time.Minute, true, true, "east west"},
-		"a removed cluster":    {strings.Replace(base, " west", "", 1), nil, time.Minute, true, true, "east"},
-		"stale properties":     {base, nil, time.Hour, true, true, ""},
+		"nothing":              {base, nil, time.Minute, "", ""},
+		"the same probe":       {base, func(*protocol.ClusterSeen) {}, time.Minute, "", ""},
+		"a property":           {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, "properties", ""},
+		"a property's form":    {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, "", ""},
+		"a malformed property": {base, func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, "properties", ""},
+		"a namespace":          {base, func(o *protocol.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, "namespaces", ""},
+		"an outage":            {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, "", "east"},
+		"a long outage":        {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, "other properties namespaces", "east"},
+		"a label":              {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, "other", ""},
+		"a taint":              {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, "other", ""},
+		"an unrelated commit":  {base + "namespace other\n", nil, time.Minute, "", ""},
+		"a new cluster":        {strings.Replace(base, "west", "north west", 1), nil, time.Minute, "other properties namespaces", "east west"},
+		"a removed cluster":    {strings.Replace(base, " west", "", 1), nil, time.Minute, "other properties namespaces", "east"},
+		"stale properties":     {base, nil, time.Hour, "properties namespaces", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
@@ -151,47 +152,52 @@ func TestFleetUpdate(t *testing.T) {
 			}
 			var f fleet
 			f.update(Input{InForce: snapshot(t, base), Ledger: l, Now: noon})
-			version, properties, list := f.version, f.propertiesVersion, f.list
+			was := f
 			if test.seen != nil {
 				l.Fold(seen("east", test.seen))
 			}
 			f.update(Input{InForce: snapshot(t, test.text), Ledger: l, Now: noon.Add(test.after)})
-			if shape := f.version != version; shape != test.shape {
-				t.Errorf("the version changes: %t, want %t", shape, test.shape)
+			var versions []string
+			for _, v := range []struct {
+				of       string
+				was, now uint64
+			}{{"other", was.version, f.version}, {"properties", was.propertiesVersion, f.propertiesVersion}, {"namespaces", was.namespacesVersion, f.namespacesVersion}} {
+				if v.was != v.now {
+					versions = append(versions, v.of)
+				}
 			}
-			if values := f.propertiesVersion != properties; values != test.values {
-				t.Errorf("the version of properties changes: %t, want %t", values, test.values)
+			if got := strings.Join(versions, " "); got != test.versions {
+				t.Errorf("the versions %q change, want %q", got, test.versions)
 			}
 			if got := strings.Join(f.changed, " "); got != test.changed {
 				t.Errorf("the clusters %q have changed, want %q", got, test.changed)
 			}
-			if same := ledger.Identical(f.list, list); same != (!test.shape && !test.values) {
+			if same := ledger.Identical(f.list, was.list); same != (test.versions == "") {
 				t.Errorf("the list is the same: %t", same)
 			}
-			if len(list) != 2 || list[0].Properties["size"] != resource.MustParse("1") {
-				t.Errorf("the earlier list has become %v", list)
+			if len(was.list) != 2 || was.list[0].Properties["size"] != resource.MustParse("1") {
+				t.Errorf("the earlier list has become %v", was.list)
 			}
 		})
 	}
 }
 
-// Every field of a cluster that the scheduler uses is compared. Properties are compared apart from
-// the others.
+// Every field of a cluster that the scheduler uses is compared, properties and namespaces apart from the others.
 func TestDiffClusters(t *testing.T) {
 	changes := map[string]struct {
-		change            func(*placement.Cluster)
-		other, properties bool
+		change func(*placement.Cluster)
+		want   clusterDifference
 	}{
-		"Name":   {func(c *placement.Cluster) { c.Name = "west" }, true, false},
-		"Labels": {func(c *placement.Cluster) { c.Labels = map[string]string{"region": "eu"} }, true, false},
-		"Taints": {func(c *placement.Cluster) { c.Taints = []api.Taint{{Key: "gpu"}} }, true, false},
+		"Name":   {func(c *placement.Cluster) { c.Name = "west" }, clusterDifference{other: true}},
+		"Labels": {func(c *placement.Cluster) { c.Labels = map[string]string{"region": "eu"} }, clusterDifference{other: true}},
+		"Taints": {func(c *placement.Cluster) { c.Taints = []api.Taint{{Key: "gpu"}} }, clusterDifference{other: true}},
 		"Properties": {func(c *placement.Cluster) {
 			c.Properties = map[string]resource.Quantity{"size": resource.MustParse("1")}
-		}, false, true},
-		"Malformed":         {func(c *placement.Cluster) { c.Malformed = map[string]string{"size": "large"} }, false, true},
-		"Namespaces":        {func(c *placement.Cluster) { c.Namespaces = map[string]bool{} }, true, false},
-		"NamespacesUnknown": {func(c *placement.Cluster) { c.NamespacesUnknown = true }, true, false},
-		"Ineligible":        {func(c *placement.Cluster) { c.Ineligible = "no recent heartbeat" }, true, false},
+		}, clusterDifference{properties: true}},
+		"Malformed":         {func(c *placement.Cluster) { c.Malformed = map[string]string{"size": "large"} }, clusterDifference{properties: true}},
+		"Namespaces":        {func(c *placement.Cluster) { c.Namespaces = []string{} }, clusterDifference{namespaces: true}},
+		"NamespacesUnknown": {func(c *placement.Cluster) { c.NamespacesUnknown = true }, clusterDifference{namespaces: true}},
+		"Ineligible":        {func(c *placement.Cluster) { c.Ineligible = "no recent heartbeat" }, clusterDifference{other: true}},
 	}
 	for i := range reflect.TypeFor[placement.Cluster]().NumField() {
 		name := reflect.TypeFor[placement.Cluster]().Field(i).Name
@@ -202,10 +208,10 @@ func TestDiffClusters(t *testing.T) {
 		}
 		var a, b placement.Cluster
 		test.change(&a)
-		if other, properties := diffClusters(&a, &b); other != test.other || properties != test.properties {
-			t.Errorf("%s: other %t, properties %t", name, other, properties)
+		if got := diffClusters(&a, &b); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
-		if other, properties := diffClusters(&a, &a); other || properties {
+		if diffClusters(&a, &a) != (clusterDifference{}) {
 			t.Errorf("%s differs from itself", name)
 		}
 	}

@@ -60,6 +60,7 @@ type resultKey struct {
 	recordVersion      uint64 // of the record in the ledger
 	fleetVersion       uint64 // of the fleet
 	propertiesVersion  uint64 // of the cluster properties; zero if the policy uses none
+	namespacesVersion  uint64 // of the namespaces of clusters; zero for ClusterResourcePlacements
 	suspensionsVersion uint64 // of the suspensions
 	deleteAllowed      bool   // the commit allows deletions
 	unclearRename      string // why it is uncertain whether the placement was renamed
@@ -76,7 +77,7 @@ type resultKey struct {
 // scheduling returns the part of the key that the decisions of the scheduler depend on, apart from the policy and the
 // bindings of the request.
 func (k resultKey) scheduling() resultKey {
-	return resultKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, others: k.others}
+	return resultKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, namespacesVersion: k.namespacesVersion, others: k.others}
 }
 
 // A commitCache has what was computed from one commit.

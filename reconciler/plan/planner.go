@@ -66,12 +66,12 @@ func newPlanner(in Input) *planner {
 
 // common is what the keys of all results depend on.
 type common struct {
-	inForce                        *commitCache
-	fleet, properties, suspensions uint64 // versions
+	inForce                                    *commitCache
+	fleet, properties, namespaces, suspensions uint64 // versions
 }
 
 func (m *Memo) common() common {
-	return common{m.inForce, m.fleet.version, m.fleet.propertiesVersion, m.suspensions.version}
+	return common{m.inForce, m.fleet.version, m.fleet.propertiesVersion, m.fleet.namespacesVersion, m.suspensions.version}
 }
 
 // updateResults makes the results of this call those that the next call compares with, and returns the changed ones. If a result that
@@ -197,6 +197,9 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement, old *re
 	}
 	if len(placement.ReferencedProperties(in.spec.Spec.Policy)) > 0 {
 		in.propertiesVersion = pl.memo.fleet.propertiesVersion
+	}
+	if key.Namespace != "" {
+		in.namespacesVersion = pl.memo.fleet.namespacesVersion
 	}
 	in.windows = pl.windowsOf(in.spec.Labels)
 	in.prepared = pl.memo.prepare(pl.InForce, key)
