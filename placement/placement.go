@@ -71,6 +71,9 @@ type Binding struct {
 	// Order is its position among the clusters in the order they were chosen, from 1; it orders
 	// the decisions of a PickN placement.
 	Order int
+
+	// The flags stand together, so that they take less memory.
+
 	// Unscheduled says that the cluster is no longer selected and waits for removal.
 	Unscheduled bool
 	// Removing says that the rollout has started to remove the content of an Unscheduled
@@ -81,15 +84,23 @@ type Binding struct {
 	// under its name, a removal releases the objects instead of deleting them.
 	Inherited bool `json:",omitempty"`
 
-	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if
-	// neither happened or it was not recorded.
-	RemovedBy string `json:",omitempty"`
-
 	// Evicted says that the removal is an eviction: the cluster is not selected again before it is over.
 	Evicted bool `json:",omitempty"`
 
 	// AllowDelete says that the commit of Assigned allows the deletions it causes.
 	AllowDelete bool
+	// Risked says that the cluster was available when Assigned last changed, and has not been
+	// since. The rollout sets and clears it.
+	Risked bool
+	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
+	// this is not known. The rollout sets and clears it.
+	WasAvailable bool
+	// Deferred reports whether a freeze or a closed window keeps newer content from the cluster.
+	Deferred bool `json:"Held,omitempty"`
+
+	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if
+	// neither happened or it was not recorded.
+	RemovedBy string `json:",omitempty"`
 
 	// Assigned is the revision the cluster should have; zero until the rollout releases one.
 	Assigned Revision
@@ -107,14 +118,6 @@ type Binding struct {
 	FreeAt time.Time `json:",omitzero"`
 	// BoundAt is when the cluster was selected; zero if it was not recorded.
 	BoundAt time.Time `json:",omitzero"`
-	// Risked says that the cluster was available when Assigned last changed, and has not been
-	// since. The rollout sets and clears it.
-	Risked bool
-	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
-	// this is not known. The rollout sets and clears it.
-	WasAvailable bool
-	// Deferred reports whether a freeze or a closed window keeps newer content from the cluster.
-	Deferred bool `json:"Held,omitempty"`
 }
 
 // HasRevision reports whether the rollout has assigned a revision.
@@ -122,14 +125,14 @@ func (b Binding) HasRevision() bool { return b.Assigned != Revision{} }
 
 // A Decision is the scheduling result for one cluster and one placement.
 type Decision struct {
-	Cluster  string
-	Selected bool
+	Cluster string
 	// Score is nil for a cluster that was not scored. Like KubeFleet, PickAll gives the clusters that
 	// it selects a score of zero.
 	Score *Score
 	// Reason is a sentence, never empty. Picked says that it is only that the policy has picked the cluster, followed by Note:
 	// properties that could not be read.
 	Reason string
-	Picked bool
 	Note   string
+
+	Selected, Picked bool
 }

@@ -87,10 +87,10 @@ func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage,
 		}
 		target := placement.GateTarget{Cluster: name, Job: gate.JobOn(name)}
 		switch on, seen := pl.Clusters[i], l.Cluster(name); {
-		case on.Foreign != "":
-			target.Unknown = on.Foreign
-		case on.Suspended != "":
-			target.Unknown = "it is " + on.Suspended
+		case on.Unusual().Foreign != "":
+			target.Unknown = on.Unusual().Foreign
+		case on.Unusual().Suspended != "":
+			target.Unknown = "it is " + on.Unusual().Suspended
 		case seen == nil || !seen.Healthy:
 			target.Unknown = "it is not reachable"
 		}

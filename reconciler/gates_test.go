@@ -138,7 +138,7 @@ func TestGatesRunJobsOnTheirClusters(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			pl.Clusters = append(pl.Clusters, &plan.OnCluster{Binding: &placement.Binding{Cluster: name, Unscheduled: name == "c"}})
 		}
-		pl.Clusters[1].Suspended = "suspended by sam"
+		pl.Clusters[1].Circumstances = &plan.Circumstances{Suspended: "suspended by sam"}
 		var got []string
 		for _, q := range gateQuestions(l, &plan.Plan{Placements: sharedlist.Of(pl)}) {
 			for _, t := range q.Targets {

@@ -187,8 +187,8 @@ func approvalEntries(pl *plan.Placement, record *ledger.Placement) (all []histor
 // assignmentEntries yields the clusters whose assignments change.
 func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq[history.Entry] {
 	return func(yield func(history.Entry) bool) {
-		for i := range pl.Changed {
-			b, was := &pl.Changed[i], &placement.Binding{}
+		for _, i := range pl.Changed {
+			b, was := pl.Clusters[i].Binding, &placement.Binding{}
 			if record != nil {
 				if before := record.Entry(b.Cluster); before != nil {
 					was = &before.Binding

@@ -205,7 +205,7 @@ func rendered(p *plan.Placement, c *plan.OnCluster) bool { return p.Request != n
 
 // sharesContent reports whether two clusters have the same objects of a placement, because they share one content.
 func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
-	return rendered(p, a) && rendered(p, b) && len(a.Yielded)+len(b.Yielded) == 0 && sharesManifests(a, b)
+	return rendered(p, a) && rendered(p, b) && len(a.Unusual().Yielded)+len(b.Unusual().Yielded) == 0 && sharesManifests(a, b)
 }
 
 // contents returns the objects of a placement that a cluster has in the end. Without content for the cluster, these are
@@ -235,7 +235,7 @@ func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.P
 // keeps reports whether an object belongs to another placement permanently, and not only until the rollout reaches the
 // cluster.
 func keeps(c *plan.OnCluster, id api.ID) bool {
-	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
+	return slices.ContainsFunc(c.Unusual().Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
 }
 
 // keptByGone reports whether an object belongs to another placement that is gone but keeps its objects.

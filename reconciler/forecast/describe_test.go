@@ -211,7 +211,9 @@ func TestWorksAfterTheRollouts(t *testing.T) {
 		}
 		return p
 	}
-	foreign := func(_ *plan.Placement, c *plan.OnCluster) { c.Foreign = "another fleet holds it" }
+	foreign := func(_ *plan.Placement, c *plan.OnCluster) {
+		c.Circumstances = &plan.Circumstances{Foreign: "another fleet holds it"}
+	}
 	o := &Forecast{Plan: &plan.Plan{Placements: sharedlist.Of(
 		on("api", nil),
 		on("deleted", func(p *plan.Placement, _ *plan.OnCluster) { p.Spec = nil }),

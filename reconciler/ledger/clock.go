@@ -71,11 +71,16 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 		l.placements[key] = &p
 		for i, old := range p.entries.list {
 			e := *old
-			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt, &e.AvailableSince, &e.UnavailableSince, &e.AppliedAt, &e.AvailableAt, &e.DisturbedAt, &e.reportedSince}
+			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt, &e.AvailableSince, &e.AppliedAt, &e.AvailableAt, &e.reportedSince}
 			if e.Seen != nil {
 				seen := *e.Seen
 				e.Seen = &seen
 				times = append(times, &seen.At)
+			}
+			if e.Circumstances != nil {
+				in := *e.Circumstances
+				e.Circumstances = &in
+				times = append(times, &in.UnavailableSince, &in.DisturbedAt)
 			}
 			for _, t := range times {
 				move(entryKey(key, e.Binding.Cluster), t)

@@ -164,6 +164,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 	l.Bind(key, placement.Binding{Cluster: "east"})
 	l.Fold(protocol.ClusterSeen{Cluster: "east", At: ten})
 	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: ten})
+	l.Placement(key).Entry("east").Circumstances = &Circumstances{}
 	until := Suspension{Subject: Subject{Cluster: "east"}, Since: ten, Until: ten.Add(time.Hour)}
 	l.Suspend(until)
 	l.SetEvents([]Event{{Kind: "Repository", Name: "hub", First: ten, Last: ten, Count: 1}})

@@ -163,7 +163,7 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
-	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && sameWork(*next.Seen, e.Seen) {
+	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Unusual().Writing == e.Unusual().Writing && sameWork(*next.Seen, e.Seen) {
 		p.entries.put(&next) // a repeated report without a visible change
 		return false
 	}
@@ -182,14 +182,15 @@ func healthSince(l *Ledger, cluster string) time.Time {
 // recordProgress records when the assigned revision was first observed to be applied, to be
 // available, and not to be available, and whether a write may be why it is not available.
 func (e *Entry) recordProgress(o protocol.WorkSeen) {
-	judged := o.WithoutSuspended()
+	judged, in := o.WithoutSuspended(), *e.Unusual()
 	switch {
 	case judged.Available():
-		e.UnavailableSince, e.Writing = time.Time{}, false
-	case o.Done && e.UnavailableSince.IsZero():
-		e.UnavailableSince = o.At
+		in.UnavailableSince, in.Writing = time.Time{}, false
+	case o.Done && in.UnavailableSince.IsZero():
+		in.UnavailableSince = o.At
 	}
-	e.Writing = e.Writing || o.Wrote && !judged.Available()
+	in.Writing = in.Writing || o.Wrote && !judged.Available()
+	e.setCircumstances(in)
 	if e.AppliedAt.IsZero() && judged.Applied() {
 		e.AppliedAt = o.At
 	}

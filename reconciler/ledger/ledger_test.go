@@ -151,7 +151,7 @@ func TestUnavailableSince(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		if got := l.Placement(web).Entry("east").UnavailableSince; !got.Equal(s.want) {
+		if got := l.Placement(web).Entry("east").Unusual().UnavailableSince; !got.Equal(s.want) {
 			t.Errorf("%s: unavailable since %s, want %s", s.what, got, s.want)
 		}
 	}
@@ -206,7 +206,7 @@ func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
 	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
 	e := l.Placement(web).Entry("east")
-	if !e.Deviation.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
+	if !e.Unusual().Deviation.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
 		t.Errorf("after an assignment: %+v", e)
 	}
 	l.SetDeviation(web, "nowhere", claims, at(1)) // has no effect

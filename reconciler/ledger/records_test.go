@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -195,5 +196,32 @@ func TestRenamedIsACopyForReading(t *testing.T) {
 	left := copied.Placement(web).Entry("west")
 	if want := (placement.Binding{Cluster: "west", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}); left.Binding != want || left.Seen != nil {
 		t.Errorf("under the old key %+v, want %+v", left.Binding, want)
+	}
+}
+
+// The circumstances of an entry are stored among its other fields, as they always were. An entry without any has none in memory.
+func TestStoredCircumstances(t *testing.T) {
+	const plain = `{"Binding":{"Cluster":"east"},"Seen":null,"AvailableSince":"0001-01-01T00:00:00Z"`
+	for name, test := range map[string]struct {
+		fields string
+		want   Circumstances
+	}{
+		"none":        {"", Circumstances{}},
+		"unavailable": {`,"UnavailableSince":"2025-03-04T10:00:00Z","Writing":true`, Circumstances{UnavailableSince: ten, Writing: true}},
+		"disturbed":   {`,"DisturbedAt":"2025-03-04T10:00:00Z"`, Circumstances{DisturbedAt: ten}},
+		"early":       {`,"Early":[{"Kind":"Namespace","Name":"web"}]`, Circumstances{Deviation: Deviation{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}}},
+	} {
+		var e Entry
+		if err := json.Unmarshal([]byte(plain+test.fields+"}"), &e); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(*e.Unusual(), test.want) || (e.Circumstances == nil) != (name == "none") {
+			t.Errorf("%s: %+v", name, e.Unusual())
+		}
+		stored, err := json.Marshal(&e)
+		var again Entry
+		if err := errors.Join(err, json.Unmarshal(stored, &again)); err != nil || !reflect.DeepEqual(again, e) {
+			t.Errorf("%s: stored as %s: %v", name, stored, err)
+		}
 	}
 }

@@ -46,13 +46,13 @@ func (l *Ledger) Rename(r Rename) {
 		}
 		was := next.entries.of(e.Binding.Cluster)
 		if was != nil && !e.Binding.HasRevision() && !was.Removed() {
-			next.entries.put(was.withEarly(e.Early))
+			next.entries.put(was.withEarly(e.Unusual().Early))
 		} else {
 			moved := e.copyFor(r.To)
 			moved.Binding.Leftover = leftover(was, e)
 			next.entries.put(moved)
 		}
-		if e.Binding.HasRevision() || len(e.Early) > 0 {
+		if e.Binding.HasRevision() || len(e.Unusual().Early) > 0 {
 			going := &Entry{Binding: e.Binding}
 			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
 			left.entries.put(going)
@@ -88,10 +88,11 @@ func leftover(was, moved *Entry) *placement.Revision {
 
 // withEarly returns a copy of the entry with objects that were assigned early besides its own.
 func (e *Entry) withEarly(ids []api.ID) *Entry {
-	next := *e
-	next.Early = slices.Concat(e.Early, ids)
-	slices.SortFunc(next.Early, api.ID.Compare)
-	next.Early = slices.Compact(next.Early)
+	next, in := *e, *e.Unusual()
+	in.Early = slices.Concat(in.Early, ids)
+	slices.SortFunc(in.Early, api.ID.Compare)
+	in.Early = slices.Compact(in.Early)
+	next.setCircumstances(in)
 	return &next
 }
 

@@ -109,8 +109,8 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	if p.Deleted {
 		t.Error("the placement is still being deleted")
 	}
-	if !p.Entry("waiting").Deviation.Equal(early) {
-		t.Errorf("of the objects that the cluster has early, the placement keeps %v", p.Entry("waiting").Early)
+	if !p.Entry("waiting").Unusual().Deviation.Equal(early) {
+		t.Errorf("of the objects that the cluster has early, the placement keeps %v", p.Entry("waiting").Unusual().Early)
 	}
 	if e := l.Placement(old).Entry("waiting"); e == nil || !e.Binding.Removing {
 		t.Errorf("under the old key, the objects that the cluster has early are not handed over: %+v", e)

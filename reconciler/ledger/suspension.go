@@ -133,8 +133,9 @@ func disturb(l *Ledger, s Subject, at time.Time) {
 		for _, e := range p.entries.list {
 			cluster := e.Binding.Cluster
 			if s.Cluster == "" || s.Cluster == cluster {
-				next := *e
-				next.DisturbedAt = at
+				next, in := *e, *e.Unusual()
+				in.DisturbedAt = at
+				next.setCircumstances(in)
 				l.setEntry(p, cluster, &next)
 				l.markUnsaved(entryKey(key, cluster))
 			}

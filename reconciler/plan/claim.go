@@ -44,7 +44,7 @@ func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim 
 	if c.PreviousContent != nil && (w == nil || w.Remove || cl.reassigned()) {
 		cl.held = r.sharedObjects(c.PreviousContent.Manifests)
 	}
-	if left := c.circumstances().leftover; left != nil && c.Binding.Leftover == nil {
+	if left := c.Unusual().leftover; left != nil && c.Binding.Leftover == nil {
 		cl.leftover = r.sharedObjects(left.Manifests)
 	}
 	if !c.Binding.Unscheduled && !c.Binding.Removing {
@@ -68,7 +68,7 @@ func (r *resolver) addUpcoming(cl *claim) {
 		cl.contentUnknown = true
 	case !c.UpToDate() || !c.Binding.HasRevision():
 		cl.upcoming = r.sharedObjects(c.Content.Manifests)
-		for _, id := range c.Deviation.Early {
+		for _, id := range c.Unusual().Deviation.Early {
 			if m := cl.upcoming[id]; m != nil && cl.assigned[id] == nil {
 				cl.early[id] = m
 			}
@@ -89,7 +89,7 @@ func (cl *claim) guessHeld(others []*claim) {
 		cl.maybeRemoved = guess
 	}
 	for _, o := range others {
-		for _, y := range o.on.Deviation.Yields {
+		for _, y := range o.on.Unusual().Deviation.Yields {
 			if y.To == cl.key {
 				guess[y.ID] = true
 			}
@@ -124,7 +124,7 @@ func (cl *claim) reassigned() bool {
 func (cl *claim) wasRemoving() bool { return cl.on.Entry != nil && cl.on.Entry.Binding.Removing }
 
 // yields reports whether an object was left to another placement until now.
-func (cl *claim) yields(id api.ID) bool { return yields(cl.on.Deviation, id) }
+func (cl *claim) yields(id api.ID) bool { return yields(cl.on.Unusual().Deviation, id) }
 
 // yields reports whether claims leave an object to another placement. Yields are sorted by ID.
 func yields(c ledger.Deviation, id api.ID) bool {
@@ -150,6 +150,6 @@ func (cl *claim) wants(id api.ID) bool {
 
 // gaveUp reports whether the placement had the object until now and no longer wants it.
 func (cl *claim) gaveUp(id api.ID) bool {
-	had := cl.held[id] != nil && !cl.yields(id) || cl.leftover[id] != nil || cl.maybeRemoved[id] || slices.Contains(cl.on.Deviation.Early, id)
+	had := cl.held[id] != nil && !cl.yields(id) || cl.leftover[id] != nil || cl.maybeRemoved[id] || slices.Contains(cl.on.Unusual().Deviation.Early, id)
 	return had && !cl.reportOnly && !cl.asks(id)
 }

@@ -70,14 +70,14 @@ func TestClaim(t *testing.T) {
 			want: "held a"},
 		"not released": {c: OnCluster{Binding: &placement.Binding{Cluster: "east"}, Latest: revisionTwo, Content: content("2", "b")},
 			want: "upcoming b"},
-		"assigned early": {c: OnCluster{Binding: &assigned, Latest: revisionTwo, Content: content("2", "b"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}, Deviation: ledger.Deviation{Early: []api.ID{configMap("a"), configMap("b")}}},
+		"assigned early": {c: OnCluster{Binding: &assigned, Latest: revisionTwo, Content: content("2", "b"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}, Circumstances: &Circumstances{Deviation: ledger.Deviation{Early: []api.ID{configMap("a"), configMap("b")}}}},
 			want: "assigned a, upcoming b, early b"},
 		"not rendered": {c: OnCluster{Binding: &assigned, Latest: revisionTwo, Err: errors.New("bad patch"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
 			want: "assigned a, content unknown"},
 		"assigned content is not known": {c: OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}},
 			want: "maybe held a b"},
 		"it is not known, and one object is left to another placement": {
-			c:    OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}, Deviation: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("b"), To: shop}}}},
+			c:    OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}, Circumstances: &Circumstances{Deviation: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("b"), To: shop}}}}},
 			want: "maybe held a"},
 		"ReportDiff": {spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{Type: api.ReportDiff}}}},
 			c: OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}}, want: "assigned a, reports only"},
@@ -108,7 +108,7 @@ func TestClaim(t *testing.T) {
 func TestGuessHeld(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	other := func(to string) *claim {
-		return &claim{on: &OnCluster{Deviation: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("a"), To: api.PlacementKey{Name: to}}}}}}
+		return &claim{on: &OnCluster{Circumstances: &Circumstances{Deviation: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("a"), To: api.PlacementKey{Name: to}}}}}}}
 	}
 	for name, test := range map[string]struct {
 		maybeHeld     map[api.ID]bool

@@ -36,11 +36,11 @@ func findOverlap(results map[api.PlacementKey]*result) overlap {
 			o.shared[id], claimants[key], claimants[owners[id]] = true, true, true // without an owner, it is the zero key
 		}
 		for _, c := range r.placement.Clusters {
-			for _, y := range c.Deviation.Yields {
+			for _, y := range c.Unusual().Deviation.Yields {
 				claimed(y.ID)
 				claimants[y.To] = true
 			}
-			for _, id := range c.Deviation.Early {
+			for _, id := range c.Unusual().Deviation.Early {
 				claimed(id)
 			}
 		}
@@ -54,7 +54,7 @@ func findOverlap(results map[api.PlacementKey]*result) overlap {
 // placements is the same. o may be nil.
 func (r *result) sameObjects(o *result) bool {
 	return o != nil && slices.Equal(r.contentsInUse, o.contentsInUse) &&
-		slices.EqualFunc(r.placement.Clusters, o.placement.Clusters, func(a, b *OnCluster) bool { return a == b || a.Deviation.Equal(b.Deviation) })
+		slices.EqualFunc(r.placement.Clusters, o.placement.Clusters, func(a, b *OnCluster) bool { return a == b || a.Unusual().Deviation.Equal(b.Unusual().Deviation) })
 }
 
 // A conflict exists if two placements of the commit in force select the same objects: one owns them, and the other one

@@ -25,7 +25,7 @@ func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	c.notRenderable = known && c.PreviousContent == nil
 	if left := c.Entry.Binding.Leftover; left != nil {
 		content, _ := pl.loadContent(c, *left)
-		c.setCircumstances(func(s *circumstances) { s.leftover = content })
+		c.change(func(s *Circumstances) { s.leftover = content })
 	}
 }
 
@@ -38,7 +38,7 @@ func (pl *placementPlanner) loadContent(c *OnCluster, r placement.Revision) (con
 		return content, true
 	}
 	if pl.stateOf(r.Commit) == commitLoading {
-		c.setCircumstances(func(s *circumstances) { s.loading = r.Commit })
+		c.change(func(s *Circumstances) { s.loading = r.Commit })
 	}
 	pl.recordMissing(r.Commit)
 	return nil, false
@@ -166,7 +166,7 @@ func (pl *planner) clustersLoading() map[string]string {
 			continue
 		}
 		for _, c := range r.placement.Clusters {
-			known, loading := out[c.Binding.Cluster], c.circumstances().loading
+			known, loading := out[c.Binding.Cluster], c.Unusual().loading
 			if loading != "" && (known == "" || loading < known) {
 				out[c.Binding.Cluster] = loading
 			}

@@ -101,10 +101,10 @@ func evictable(pl *placementPlanner, p *Placement, b placement.Binding, record *
 	switch health := on.Seen.Health; {
 	case pl.paused[b.Cluster] != "":
 		return e, false
-	case c.Foreign != "":
-		e.Blocked = c.Foreign
-	case c.Suspended != "":
-		e.Blocked = "it is " + c.Suspended
+	case c.Unusual().Foreign != "":
+		e.Blocked = c.Unusual().Foreign
+	case c.Unusual().Suspended != "":
+		e.Blocked = "it is " + c.Unusual().Suspended
 	case on.Unreachable:
 	case e.Released && !c.Entry.Reported():
 		return e, false

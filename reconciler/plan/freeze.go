@@ -75,7 +75,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 			continue
 		}
 		c.Deferred = true
-		c.setCircumstances(func(s *circumstances) { s.deferredUntil = deferral.Until })
+		c.change(func(s *Circumstances) { s.deferredUntil = deferral.Until })
 		if since := p.Lag(c).Since; deferral.MaxAge > 0 && !since.IsZero() {
 			due := since.Add(deferral.MaxAge)
 			if c.Overdue = !due.After(pl.Now); c.Overdue {

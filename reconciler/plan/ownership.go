@@ -25,16 +25,16 @@ func (r *resolver) assignOwners(claims []*claim) {
 				ids[id] = true
 			}
 		}
-		for _, id := range cl.on.Deviation.Early {
+		for _, id := range cl.on.Unusual().Deviation.Early {
 			ids[id] = true
 		}
-		for _, y := range cl.on.Deviation.Yields {
+		for _, y := range cl.on.Unusual().Deviation.Yields {
 			if cl.keepsYield(y.ID) {
 				ids[y.ID] = true
 			}
 		}
 		if cl.contentUnknown {
-			cl.outcome.Early = cl.on.Deviation.Early
+			cl.outcome.Early = cl.on.Unusual().Deviation.Early
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
@@ -58,7 +58,7 @@ func (r *resolver) assignOwners(claims []*claim) {
 // keepOwners does not change the ownership of any object on a cluster.
 func (r *resolver) keepOwners(claims []*claim) {
 	for _, cl := range claims {
-		cl.outcome = cl.on.Deviation
+		cl.outcome = cl.on.Unusual().Deviation
 		for _, y := range cl.outcome.Yields {
 			if m := cl.assigned[y.ID]; m != nil {
 				cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
@@ -90,7 +90,7 @@ func handOver(claims []*claim, id api.ID) {
 func keepDropped(claims []*claim, id api.ID) {
 	for _, cl := range claims {
 		b := cl.on.Binding
-		if !cl.contentUnknown && !b.HasRevision() && !b.Unscheduled && !b.Removing && slices.Contains(cl.on.Deviation.Early, id) {
+		if !cl.contentUnknown && !b.HasRevision() && !b.Unscheduled && !b.Removing && slices.Contains(cl.on.Unusual().Deviation.Early, id) {
 			cl.outcome.Early = append(cl.outcome.Early, id)
 		}
 	}
@@ -124,7 +124,7 @@ func (cl *claim) rank(id api.ID) int {
 		return possibleHolder
 	case cl.yields(id):
 		return yielder
-	case !cl.reassigned() || cl.held[id] != nil && !cl.wasRemoving() || slices.Contains(cl.on.Deviation.Early, id):
+	case !cl.reassigned() || cl.held[id] != nil && !cl.wasRemoving() || slices.Contains(cl.on.Unusual().Deviation.Early, id):
 		return holder
 	}
 	return newcomer

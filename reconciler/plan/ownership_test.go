@@ -38,7 +38,10 @@ func TestAssignOwners(t *testing.T) {
 	givesNothing := func(cl *claim) { gives(cl); cl.reportOnly = true }
 	selectedAgain := func(cl *claim) { cl.assigned, cl.held, cl.on.Entry.Binding.Removing = object, object, true }
 	yielding := func(cl *claim) {
-		cl.assigned, cl.on.Deviation.Yields = object, []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
+		cl.assigned = object
+		cl.on.change(func(in *Circumstances) {
+			in.Deviation.Yields = []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
+		})
 	}
 	leavesUnknown := func(cl *claim) {
 		yielding(cl)
@@ -112,7 +115,7 @@ func TestPausedClustersKeepTheirOwners(t *testing.T) {
 	kept := ledger.Deviation{Early: []api.ID{configMap("a")}, Yields: []ledger.Yield{
 		{ID: configMap("b"), To: api.PlacementKey{Name: "other"}}, {ID: configMap("c"), To: api.PlacementKey{Name: "other"}, Passing: true},
 	}}
-	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Binding: &placement.Binding{}, Deviation: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
+	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Binding: &placement.Binding{}, Circumstances: &Circumstances{Deviation: kept}}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
 	r := newResolver()
 	r.keepOwners([]*claim{cl})
 	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(r.conflicts) != 1 {
@@ -134,7 +137,7 @@ func TestFindOverlap(t *testing.T) {
 		r := &result{placement: &Placement{Key: key}, contentsInUse: contents(objects+"place "+name+" of "+namespaces+"\n", key)}
 		for _, to := range claimed {
 			claims := ledger.Deviation{Yields: []ledger.Yield{{ID: api.ID{Kind: "Namespace", Name: "green"}, To: api.PlacementKey{Name: to}}}}
-			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Binding: &placement.Binding{}, Deviation: claims})
+			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Binding: &placement.Binding{}, Circumstances: &Circumstances{Deviation: claims}})
 		}
 		return r
 	}

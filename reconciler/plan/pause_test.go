@@ -17,7 +17,7 @@ func TestClustersLoading(t *testing.T) {
 		c := &OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}}
 		r := &result{placement: &Placement{Key: api.PlacementKey{Name: name}, Clusters: []*OnCluster{c}}}
 		if loading {
-			c.unusual = &circumstances{loading: commit}
+			c.Circumstances = &Circumstances{loading: commit}
 			r.missing = map[string]commitState{commit: commitLoading}
 		}
 		return r

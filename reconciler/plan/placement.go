@@ -296,18 +296,18 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	suspended := pl.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
-	c := pl.memo.newCluster(OnCluster{Binding: pl.memo.newBinding(b), Content: noContent, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why})
-	if objects, rule := pl.memo.suspensions.objectsOn(b.Cluster), pl.memo.fleet.driftRule(b.Cluster); suspended.why != "" || len(objects) > 0 || rule != "" {
-		c.setCircumstances(func(s *circumstances) {
-			s.suspendedSince, s.suspendedObjects, s.driftRule = suspended.since, objects, rule
-		})
+	in := Circumstances{
+		Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since,
+		suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster),
 	}
+	c := pl.memo.newCluster(OnCluster{Binding: pl.memo.newBinding(b), Content: noContent})
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}
 	if c.Entry != nil {
-		c.Deviation = c.Entry.Deviation
+		in.Deviation = c.Entry.Unusual().Deviation
 	}
+	c.setCircumstances(&in)
 	pl.loadPreviousContent(c)
 	if pl.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept
 		c.Binding.Leftover = nil
@@ -352,9 +352,9 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 
 // listChanges lists the changes that the ledger does not have yet.
 func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) {
-	for _, c := range p.Clusters {
+	for i, c := range p.Clusters {
 		if c.Entry == nil || !sameBinding(c.Entry.Binding, *c.Binding) {
-			p.Changed = append(p.Changed, *c.Binding)
+			p.Changed = append(p.Changed, i)
 		}
 	}
 	if record == nil {
@@ -399,7 +399,7 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 	for _, b := range before {
 		c := pl.recordedCluster(b, record)
 		c.Binding.Unscheduled = true
-		c.Binding.Removing = b.Removing || pl.paused[b.Cluster] == "" && c.Suspended == ""
+		c.Binding.Removing = b.Removing || pl.paused[b.Cluster] == "" && c.Unusual().Suspended == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || recordAllowed
 		if !record.Deleted || b.RemovedBy == "" {
 			c.Binding.RemovedBy = pl.InForce.Commit.Hash

@@ -138,9 +138,9 @@ type Placement struct {
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record        ledger.Placement
 	RecordChanged bool
-	// Changed are the bindings that are new or different, Deviating the clusters with another deviation, and Unbind the
-	// clusters whose bindings are to be deleted. Forget says that the whole record is to be deleted.
-	Changed   []placement.Binding
+	// Changed are the positions of the clusters whose bindings are new or different, Deviating the clusters with another
+	// deviation, and Unbind the clusters whose bindings are to be deleted. Forget says that the whole record is to be deleted.
+	Changed   []int
 	Deviating []*OnCluster
 	Unbind    []string
 	Forget    bool
@@ -220,6 +220,18 @@ type OnCluster struct {
 	// Deferred says that it waits for the end of a freeze or the opening of a window. Overdue says that it has waited for longer than
 	// the window allows.
 	Deferred, Overdue bool
+	// work is the work of the cluster for the placement; nil if there is none yet.
+	work *work.Work
+	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
+	// cannot be rendered, or if it is not known.
+	PreviousContent *work.Rendered
+	// Circumstances is nil if there are none; it is read with Unusual.
+	Circumstances *Circumstances
+}
+
+// Circumstances are kept apart from OnCluster because they are empty for nearly all clusters, and a fleet has many of them. They are
+// immutable.
+type Circumstances struct {
 	// Failure is the reason why the assigned content will not become available by itself; empty if it is available,
 	// progressing or not judged.
 	Failure string
@@ -228,24 +240,11 @@ type OnCluster struct {
 	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet or another
 	// member holds the cluster.
 	Foreign string
-	// work is the work of the cluster for the placement; nil if there is none yet.
-	work *work.Work
 	// Deviation has the differences between the assigned content and the objects that the cluster is sent, because other
 	// placements select the same objects.
 	Deviation ledger.Deviation
 	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
-
-	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
-	// cannot be rendered, or if it is not known.
-	PreviousContent *work.Rendered
-	// unusual holds the state that most clusters do not have; nil if there is none.
-	unusual *circumstances
-}
-
-// circumstances are kept apart from OnCluster because they are empty for nearly all clusters, and a fleet has many of them. They are
-// immutable.
-type circumstances struct {
 	// provenContent is the assigned content if it is the proven one, or that of a staged update run: neither Latest nor
 	// PreviousContent.
 	provenContent *work.Rendered
@@ -264,38 +263,45 @@ type circumstances struct {
 }
 
 // empty reports whether a cluster is in no circumstances.
-func (s *circumstances) empty() bool {
-	return s.provenContent == nil && s.deferredUntil.IsZero() && s.suspendedSince.IsZero() && len(s.suspendedObjects) == 0 && s.driftRule == "" && s.leftover == nil && s.loading == ""
+func (s *Circumstances) empty() bool {
+	return s.Failure == "" && s.Suspended == "" && s.Foreign == "" && s.Deviation.Empty() && len(s.Yielded) == 0 &&
+		s.provenContent == nil && s.deferredUntil.IsZero() && s.suspendedSince.IsZero() && len(s.suspendedObjects) == 0 && s.driftRule == "" && s.leftover == nil && s.loading == ""
 }
 
 // equals reports whether circumstances are the same in memory.
-func (s *circumstances) equals(o *circumstances) bool {
-	return s == o || s.provenContent == o.provenContent && s.deferredUntil == o.deferredUntil && s.suspendedSince == o.suspendedSince &&
+func (s *Circumstances) equals(o *Circumstances) bool {
+	return s == o || s.Failure == o.Failure && s.Suspended == o.Suspended && s.Foreign == o.Foreign && s.Deviation.Identical(o.Deviation) &&
+		ledger.Identical(s.Yielded, o.Yielded) && s.provenContent == o.provenContent && s.deferredUntil == o.deferredUntil && s.suspendedSince == o.suspendedSince &&
 		ledger.Identical(s.suspendedObjects, o.suspendedObjects) && s.driftRule == o.driftRule && s.leftover == o.leftover && s.loading == o.loading
 }
 
-var ordinary circumstances
+var ordinary Circumstances
 
-// circumstances returns those of the cluster, which may be empty.
-func (c *OnCluster) circumstances() *circumstances {
-	if c.unusual == nil {
+// Unusual returns the circumstances of the cluster, which may be empty.
+func (c *OnCluster) Unusual() *Circumstances {
+	if c.Circumstances == nil {
 		return &ordinary
 	}
-	return c.unusual
+	return c.Circumstances
 }
 
-// setCircumstances changes the circumstances of the cluster.
-func (c *OnCluster) setCircumstances(change func(*circumstances)) {
-	next := *c.circumstances()
-	if change(&next); next.empty() {
-		c.unusual = nil
-	} else {
-		c.unusual = &next
+// change replaces the circumstances of the cluster by a changed copy.
+func (c *OnCluster) change(change func(*Circumstances)) {
+	next := *c.Unusual()
+	change(&next)
+	c.setCircumstances(&next)
+}
+
+// setCircumstances replaces the circumstances of the cluster by a copy of these, which may be empty.
+func (c *OnCluster) setCircumstances(next *Circumstances) {
+	if c.Circumstances = nil; !next.empty() {
+		own := *next
+		c.Circumstances = &own
 	}
 }
 
 // DeferredUntil returns the end of a freeze or the opening of a window that the cluster waits for; zero if that is not known.
-func (c *OnCluster) DeferredUntil() time.Time { return c.circumstances().deferredUntil }
+func (c *OnCluster) DeferredUntil() time.Time { return c.Unusual().deferredUntil }
 
 // Yielded is an object that two placements select on a cluster and that the other one owns.
 type Yielded struct {
@@ -322,7 +328,7 @@ func (c *OnCluster) Unbuilt() bool {
 
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {
-	return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == id })
+	return slices.ContainsFunc(c.Unusual().Yielded, func(y Yielded) bool { return y.ID == id })
 }
 
 // HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit has allowed them since.
@@ -423,14 +429,14 @@ func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 		if pl.RecordChanged {
 			l.SetPlacement(pl.Key, pl.Record)
 		}
-		for _, b := range pl.Changed {
-			l.Bind(pl.Key, b)
+		for _, i := range pl.Changed {
+			l.Bind(pl.Key, *pl.Clusters[i].Binding)
 		}
 		for _, cluster := range pl.Unbind {
 			l.Unbind(pl.Key, cluster)
 		}
 		for _, c := range pl.Deviating {
-			l.SetDeviation(pl.Key, c.Binding.Cluster, c.Deviation, p.at)
+			l.SetDeviation(pl.Key, c.Binding.Cluster, c.Unusual().Deviation, p.at)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestPlanWork(t *testing.T) {
 		"waiting, same objects":               {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("1", "a", "b") }, want: "has a b"},
 		"waiting, not known":                  {change: waits, want: "keeps, awaits a b"},
 		"waiting, other content is known":     {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("0", "c") }, want: "keeps, awaits a b"},
-		"waiting at proven content":           {change: func(c *OnCluster) { waits(c); c.unusual = &circumstances{provenContent: contentOf("1", "c")} }, want: "has c, awaits a b"},
+		"waiting at proven content":           {change: func(c *OnCluster) { waits(c); c.Circumstances = &Circumstances{provenContent: contentOf("1", "c")} }, want: "has c, awaits a b"},
 		"waiting, latest is not rendered":     {change: func(c *OnCluster) { waits(c); c.Err = errors.New("bad patch") }, want: "keeps"},
 		"waiting, ReportDiff":                 {p: reportDiff, change: waits, want: "keeps, abandons"},
 		"not released":                        {change: func(c *OnCluster) { c.Binding.Assigned = placement.Revision{} }, want: "keeps, awaits a b"},
@@ -53,7 +53,7 @@ func TestPlanWork(t *testing.T) {
 		"removed with an abandoning strategy": {p: func(p *Placement) { p.Record.Abandon = true }, change: removing, want: "removes"},
 		"deleted":                             {p: deleted, change: removing, want: "removes"},
 		"deleted, and abandons":               {p: func(p *Placement) { deleted(p); p.Record.Abandon = true }, change: removing, want: "removes, abandons"},
-		"suspended":                           {change: func(c *OnCluster) { c.Suspended = "suspended by alice" }, want: "has a b, suspended by alice"},
+		"suspended":                           {change: func(c *OnCluster) { c.Circumstances = &Circumstances{Suspended: "suspended by alice"} }, want: "has a b, suspended by alice"},
 		"deletions are allowed":               {change: func(c *OnCluster) { c.Binding.AllowDelete = true }, want: "has a b, may delete"},
 		"deletions of the latest content are": {p: func(p *Placement) { p.Record.AllowedContent = "x" }, want: "has a b, may delete"},
 		"but not of earlier content":          {p: func(p *Placement) { p.Record.AllowedContent = "x" }, change: waits, want: "keeps, awaits a b"},
@@ -266,8 +266,8 @@ func TestFailedResult(t *testing.T) {
 		if w := c.work; released && (!w.Keep || w.Remove || !w.Abandon || w.Revision != c.Binding.Assigned || w.Strategy.WhenToApply != api.ApplyIfNotDrifted || w.Drift != "report") {
 			t.Errorf("%s has the work %+v", c.Binding.Cluster, w)
 		}
-		if len(c.Deviation.Yields) != 1 {
-			t.Errorf("%s claims %+v", c.Binding.Cluster, c.Deviation)
+		if len(c.Unusual().Deviation.Yields) != 1 {
+			t.Errorf("%s claims %+v", c.Binding.Cluster, c.Unusual().Deviation)
 		}
 	}
 	if p := failedResult(key, spec, nil, "no").placement; p.Record.Index != -1 || len(p.Clusters) > 0 {

@@ -49,7 +49,7 @@ func (pl *placementPlanner) assignProven(p *Placement, targets []rollout.Target)
 			continue
 		}
 		b.Proven = placement.Revision{Commit: p.Record.Proven.Commit, Hash: content.Hash, Labels: proven.renderer.Labels(cluster)}
-		p.On(b.Cluster).setCircumstances(func(s *circumstances) { s.provenContent = content })
+		p.On(b.Cluster).change(func(s *Circumstances) { s.provenContent = content })
 		pl.markInUse(proven)
 		assigned = true
 	}

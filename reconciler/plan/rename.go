@@ -257,7 +257,7 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 		c := pl.recordedCluster(b, record)
 		c.Latest, c.Waits = b.Assigned, why
 		p.Clusters = append(p.Clusters, c)
-		c.work = &work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, SuspendedObjects: c.circumstances().suspendedObjects}
+		c.work = &work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Unusual().Suspended, SuspendedObjects: c.Unusual().suspendedObjects}
 		if c.PreviousContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing
 			c.work.Awaited = c.PreviousContent.Manifests // objects left to others
 		}

@@ -3,7 +3,6 @@ package plan
 import (
 	"slices"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -54,13 +53,12 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 	for i, cl := range claims {
 		now := r.resolvedCluster(cl)
 		out.Clusters[i] = now
-		if now.Deviation.Equal(cl.on.Deviation) {
+		if now.Unusual().Deviation.Equal(cl.on.Unusual().Deviation) {
 			continue
 		}
 		out.Deviating = append(out.Deviating, now)
-		if *now.Binding != *cl.on.Binding {
-			out.Changed = slices.DeleteFunc(out.Changed, func(b placement.Binding) bool { return b.Cluster == now.Binding.Cluster })
-			out.Changed = append(out.Changed, *now.Binding)
+		if *now.Binding != *cl.on.Binding && !slices.Contains(out.Changed, i) {
+			out.Changed = append(out.Changed, i)
 		}
 	}
 	return &out
@@ -68,15 +66,15 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 
 // resolvedCluster returns the claim's cluster with the outcome of the claim.
 func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
-	if cl.outcome.Empty() && cl.on.Deviation.Empty() && len(cl.yielded) == 0 {
+	if cl.outcome.Empty() && cl.on.Unusual().Deviation.Empty() && len(cl.yielded) == 0 {
 		return cl.on
 	}
 	out := *cl.on
-	out.Deviation, out.Yielded = cl.outcome, cl.yielded
+	out.change(func(in *Circumstances) { in.Deviation, in.Yielded = cl.outcome, cl.yielded })
 	if !cl.outcome.Empty() {
 		out.work = cl.finalWork(r.paused[out.Binding.Cluster] != "")
 	}
-	if !sameContent(cl.outcome, cl.on.Deviation) && !cl.reassigned() {
+	if !sameContent(cl.outcome, cl.on.Unusual().Deviation) && !cl.reassigned() {
 		// The work changes, so that reports about the old work do not count.
 		b := *out.Binding
 		b.AssignedAt = r.Now

@@ -23,7 +23,7 @@ func TestAReportReplacesNoWorksOfClaimants(t *testing.T) {
 	s.in.Ledger.Fold(o)
 	now := s.resolve()
 	one, two := now.Placements.At(0), now.Placements.At(1)
-	if len(two.Warnings) != 1 || len(two.On("west").Yielded) == 0 {
+	if len(two.Warnings) != 1 || len(two.On("west").Unusual().Yielded) == 0 {
 		t.Fatalf("the placements have no conflict:\n%s", describe(now))
 	}
 	if one == before.Placements.At(0) {

@@ -88,11 +88,11 @@ type partialPlanner struct {
 // cluster plans the cluster at a position again, after a report. It returns false if that may change more than this cluster.
 func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 	was, b := p.Clusters[i], e.Binding
-	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Deferred || !sameBinding(*was.Binding, b) || !was.Deviation.Identical(e.Deviation) {
+	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Deferred || !sameBinding(*was.Binding, b) || !was.Unusual().Deviation.Identical(e.Unusual().Deviation) {
 		return false
 	}
 	c := f.pl.planCluster(b, f.record)
-	if c.Err != nil || c.notRenderable || c.circumstances().loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
+	if c.Err != nil || c.notRenderable || c.Unusual().loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
 		return false
 	}
 	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutTarget(p, was), f.pl.rolloutTarget(p, c))
@@ -111,7 +111,7 @@ func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 	}
 	c.work, p.Clusters[i] = was.work, c
 	if c.keepBinding(); c.Binding != &e.Binding {
-		p.Changed = append(p.Changed, *c.Binding)
+		p.Changed = append(p.Changed, i)
 	}
 	return true
 }
@@ -176,12 +176,11 @@ func (m *Memo) newCluster(c OnCluster) *OnCluster {
 // never the same.
 func (c *OnCluster) equals(o *OnCluster) bool {
 	rare := func(c *OnCluster) bool {
-		return c.Entry == nil || c.work == nil || c.Err != nil || c.circumstances().provenContent != nil || c.circumstances().leftover != nil || len(c.Yielded) > 0
+		return c.Entry == nil || c.work == nil || c.Err != nil || c.Unusual().provenContent != nil || c.Unusual().leftover != nil || len(c.Unusual().Yielded) > 0
 	}
 	return c.Entry == o.Entry && !rare(c) && !rare(o) && *c.Binding == *o.Binding && c.Latest == o.Latest && sameRendered(c.Content, o.Content) &&
-		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.circumstances().equals(o.circumstances()) &&
-		c.Foreign == o.Foreign && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) &&
-		c.Deviation.Identical(o.Deviation) && sameRendered(c.PreviousContent, o.PreviousContent) &&
+		c.Waits == o.Waits && c.TimedOut == o.TimedOut && c.Unusual().equals(o.Unusual()) && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) &&
+		sameRendered(c.PreviousContent, o.PreviousContent) &&
 		c.notRenderable == o.notRenderable && c.Deferred == o.Deferred && c.Overdue == o.Overdue
 }
 

@@ -16,7 +16,6 @@ import (
 
 // A plan for a cluster is reused only if every field is the same: each is changed here.
 func TestPlansThatDifferAreNotTheSame(t *testing.T) {
-	id := api.ID{Kind: "Namespace", Name: "web"}
 	changes := map[string]func(*OnCluster){
 		"Binding":         func(c *OnCluster) { c.Binding = &placement.Binding{Cluster: "east", WasAvailable: true} },
 		"Entry":           func(c *OnCluster) { c.Entry = &ledger.Entry{} },
@@ -26,17 +25,12 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 		"Waits":           func(c *OnCluster) { c.Waits = "x" },
 		"Deferred":        func(c *OnCluster) { c.Deferred = true },
 		"Overdue":         func(c *OnCluster) { c.Overdue = true },
-		"Failure":         func(c *OnCluster) { c.Failure = "x" },
 		"TimedOut":        func(c *OnCluster) { c.TimedOut = true },
-		"Suspended":       func(c *OnCluster) { c.Suspended = "x" },
-		"Foreign":         func(c *OnCluster) { c.Foreign = "x" },
 		"DeleteAllowed":   func(c *OnCluster) { c.DeleteAllowed = true },
 		"work":            func(c *OnCluster) { c.work = &work.Work{Keep: true} },
-		"Deviation":       func(c *OnCluster) { c.Deviation.Early = []api.ID{id} },
-		"Yielded":         func(c *OnCluster) { c.Yielded = []Yielded{{}} },
 		"PreviousContent": func(c *OnCluster) { c.PreviousContent = &work.Rendered{Hash: "old"} },
+		"Circumstances":   func(c *OnCluster) { c.Circumstances = &Circumstances{driftRule: "report"} },
 		"notRenderable":   func(c *OnCluster) { c.notRenderable = true },
-		"unusual":         func(c *OnCluster) { c.unusual = &circumstances{driftRule: "report"} },
 	}
 	entry := &ledger.Entry{}
 	fresh := func() *OnCluster {
@@ -60,26 +54,31 @@ func TestPlansThatDifferAreNotTheSame(t *testing.T) {
 
 // Circumstances are the same only if every field is: each is changed here. One that has a value is not empty.
 func TestCircumstancesThatDifferAreNotTheSame(t *testing.T) {
-	changes := map[string]func(*circumstances){
-		"provenContent":    func(s *circumstances) { s.provenContent = &work.Rendered{} },
-		"deferredUntil":    func(s *circumstances) { s.deferredUntil = noon },
-		"suspendedSince":   func(s *circumstances) { s.suspendedSince = noon },
-		"suspendedObjects": func(s *circumstances) { s.suspendedObjects = []work.SuspendedObject{{}} },
-		"driftRule":        func(s *circumstances) { s.driftRule = "report" },
-		"leftover":         func(s *circumstances) { s.leftover = &work.Rendered{} },
-		"loading":          func(s *circumstances) { s.loading = "c1" },
+	changes := map[string]func(*Circumstances){
+		"Failure":          func(s *Circumstances) { s.Failure = "x" },
+		"Suspended":        func(s *Circumstances) { s.Suspended = "x" },
+		"Foreign":          func(s *Circumstances) { s.Foreign = "x" },
+		"Deviation":        func(s *Circumstances) { s.Deviation.Early = []api.ID{{Kind: "Namespace", Name: "web"}} },
+		"Yielded":          func(s *Circumstances) { s.Yielded = []Yielded{{}} },
+		"provenContent":    func(s *Circumstances) { s.provenContent = &work.Rendered{} },
+		"deferredUntil":    func(s *Circumstances) { s.deferredUntil = noon },
+		"suspendedSince":   func(s *Circumstances) { s.suspendedSince = noon },
+		"suspendedObjects": func(s *Circumstances) { s.suspendedObjects = []work.SuspendedObject{{}} },
+		"driftRule":        func(s *Circumstances) { s.driftRule = "report" },
+		"leftover":         func(s *Circumstances) { s.leftover = &work.Rendered{} },
+		"loading":          func(s *Circumstances) { s.loading = "c1" },
 	}
-	for field := range reflect.TypeFor[circumstances]().Fields() {
+	for field := range reflect.TypeFor[Circumstances]().Fields() {
 		change := changes[field.Name]
 		if change == nil {
 			t.Errorf("the field %s is not compared here, and maybe not in equals", field.Name)
 			continue
 		}
 		c, other := &OnCluster{}, &OnCluster{}
-		if c.setCircumstances(change); c.circumstances().equals(other.circumstances()) || c.circumstances().empty() || c.unusual == nil {
+		if c.change(change); c.Unusual().equals(other.Unusual()) || c.Unusual().empty() || c.Circumstances == nil {
 			t.Errorf("circumstances with another %s are the same", field.Name)
 		}
-		if c.setCircumstances(func(s *circumstances) { *s = circumstances{} }); c.unusual != nil {
+		if c.change(func(s *Circumstances) { *s = Circumstances{} }); c.Circumstances != nil {
 			t.Errorf("circumstances without %s are kept", field.Name)
 		}
 	}

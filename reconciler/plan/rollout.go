@@ -68,11 +68,11 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	}
 	for _, c := range p.Clusters {
 		if c.Unbuilt() && (in.Run == nil || in.Run.Content.Hash == pl.current.prepared.fingerprintOf()) {
-			c.Failure = c.renderError()
+			c.change(func(in *Circumstances) { in.Failure = c.renderError() })
 		}
 		switch {
-		case c.Waits != "" && c.Foreign != "":
-			c.Waits = c.Foreign
+		case c.Waits != "" && c.Unusual().Foreign != "":
+			c.Waits = c.Unusual().Foreign
 		case c.Waits != "" && pl.missingPermissions(c) != "":
 			c.Waits = pl.missingPermissions(c)
 		case c.Waits != "":
@@ -138,7 +138,7 @@ func (pl *placementPlanner) stops(p *Placement) []rollout.EarlierStop {
 
 // notRepairedReason returns the reason why changes by others on a waiting cluster are not reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
-	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.PreviousContent != nil || c.notRenderable || c.circumstances().loading != "" || c.UpToDate() {
+	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.PreviousContent != nil || c.notRenderable || c.Unusual().loading != "" || c.UpToDate() {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit
@@ -152,35 +152,38 @@ func (pl *planner) notRepairedReason(c *OnCluster) string {
 // setFailure records that the assigned content has failed. After a timeout the message names what the cluster was
 // waiting for.
 func (c *OnCluster) setFailure(f rollout.Failure) {
-	c.Failure, c.TimedOut = f.Reason, f.TimedOut
-	if !f.TimedOut {
-		return
+	why := f.Reason
+	if c.TimedOut = f.TimedOut; f.TimedOut {
+		why += c.awaited()
 	}
+	c.change(func(in *Circumstances) { in.Failure = why })
+}
+
+// awaited names the first object that is not applied or not available, after a colon; empty if none is.
+func (c *OnCluster) awaited() string {
 	for _, o := range c.Seen().WithoutSuspended().Exceptions {
 		switch {
 		case !o.Applied.OK:
-			c.Failure += ": " + o.ID.String() + ": " + o.Applied.Cause
+			return ": " + o.ID.String() + ": " + o.Applied.Cause
 		case !o.Available.OK:
-			c.Failure += ": " + o.ID.String() + ": " + o.Available.Cause
-		default:
-			continue
+			return ": " + o.ID.String() + ": " + o.Available.Cause
 		}
-		return
 	}
+	return ""
 }
 
 func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Target {
 	seen := pl.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Target{
 		Binding: *c.Binding, Latest: c.Latest,
-		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
-		Seen: pl.rolloutStatus(p, c), BlockedSince: c.circumstances().suspendedSince,
+		Unreachable: seen == nil || !seen.Healthy || c.Unusual().Foreign != "", Suspended: c.Unusual().Suspended,
+		Seen: pl.rolloutStatus(p, c), BlockedSince: c.Unusual().suspendedSince,
 	}
 	if seen != nil && !seen.Healthy {
 		b.BlockedSince = earliest(b.BlockedSince, seen.Since)
 	}
 	switch {
-	case c.Foreign != "":
+	case c.Unusual().Foreign != "":
 		b.UnusableWhy = "another fleet holds it"
 		if pl.Ledger.SameAs(c.Binding.Cluster) != "" {
 			b.UnusableWhy = "another member holds it"
@@ -209,11 +212,11 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	switch {
 	case !w.Done, w.Compared && !reportsOnly, w != all && !c.isSuspended(all):
 		out.Health = rollout.Unknown
-	case reportsOnly && w.Applied() && len(c.Deviation.Yields) == 0:
+	case reportsOnly && w.Applied() && len(c.Unusual().Deviation.Yields) == 0:
 		out.Health = rollout.DiffReported
 	case reportsOnly:
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
-	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || c.Deviation.LeavesObjects():
+	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || c.Unusual().Deviation.LeavesObjects():
 		out.Health, out.Failure = rollout.Failed, c.failure(w)
 	// An object that passes to this placement with another one's rollout exists, with the other one's content. It must
 	// not delay this rollout, since two rollouts could wait for each other forever.
@@ -231,7 +234,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.UpSince = pl.upSince(c)
 	}
 	if out.Health == rollout.Unavailable || out.Health == rollout.Failed {
-		out.Writing, out.DownSince = c.Entry.Writing, pl.downSince(c)
+		out.Writing, out.DownSince = c.Entry.Unusual().Writing, pl.downSince(c)
 	}
 	return out
 }
@@ -239,9 +242,9 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 // isSuspended reports whether all objects that a report leaves out as suspended still are. Otherwise the member has to
 // report again: what is not known of them is not available.
 func (c *OnCluster) isSuspended(w *protocol.WorkSeen) bool {
-	return c.Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o protocol.ObjectState) bool {
+	return c.Unusual().Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o protocol.ObjectState) bool {
 		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
-		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.circumstances().suspendedObjects, now)
+		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.Unusual().suspendedObjects, now)
 	})
 }
 
@@ -274,7 +277,7 @@ func (pl *planner) downSince(c *OnCluster) time.Time {
 		return time.Time{}
 	}
 	e := c.Entry
-	return slices.MaxFunc([]time.Time{c.Binding.AssignedAt, e.UnavailableSince, e.ReportedSince(), e.DisturbedAt, reachable}, time.Time.Compare)
+	return slices.MaxFunc([]time.Time{c.Binding.AssignedAt, e.Unusual().UnavailableSince, e.ReportedSince(), e.Unusual().DisturbedAt, reachable}, time.Time.Compare)
 }
 
 // unavailableSince returns the beginning of the availability timeout. It begins again when the cluster becomes
@@ -284,7 +287,7 @@ func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 	if !c.Entry.Reported() {
 		return pl.Now
 	}
-	since := c.Entry.UnavailableSince
+	since := c.Entry.Unusual().UnavailableSince
 	if seen := pl.Ledger.Cluster(c.Binding.Cluster); seen != nil && seen.Since.After(since) {
 		return seen.Since
 	}
@@ -299,7 +302,7 @@ func (c *OnCluster) failure(w *protocol.WorkSeen) string {
 	if c.UpToDate() && len(c.Content.Refused) > 0 {
 		return c.Content.Refused[0].ID.String() + ": " + c.Content.Refused[0].Cause
 	}
-	for _, y := range c.Deviation.Yields {
+	for _, y := range c.Unusual().Deviation.Yields {
 		if !y.Passing {
 			return y.ID.String() + ": the placement " + y.To.String() + " has it on this cluster"
 		}

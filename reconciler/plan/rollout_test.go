@@ -59,7 +59,9 @@ func TestRolloutHealth(t *testing.T) {
 	compared := func(o *protocol.WorkSeen) { o.Compared = true }
 	yields := func(passing bool) func(*OnCluster) {
 		return func(c *OnCluster) {
-			c.Deviation.Yields = []ledger.Yield{{ID: configMap("d"), To: api.PlacementKey{Name: "shop"}, Passing: passing}}
+			c.change(func(in *Circumstances) {
+				in.Deviation.Yields = []ledger.Yield{{ID: configMap("d"), To: api.PlacementKey{Name: "shop"}, Passing: passing}}
+			})
 		}
 	}
 	refused := func(c *OnCluster) {
@@ -82,10 +84,10 @@ func TestRolloutHealth(t *testing.T) {
 		"it will not become available":        {report: seen(notReady, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
 		"an object is refused":                {report: seen(applyFailed, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/a: forbidden"}},
 		"suspended objects do not count": {report: seen(suspended), change: func(c *OnCluster) {
-			c.unusual = &circumstances{suspendedObjects: []work.SuspendedObject{{ID: suspended.ID}}}
+			c.Circumstances = &Circumstances{suspendedObjects: []work.SuspendedObject{{ID: suspended.ID}}}
 		}, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, Partial: true}},
 		"their suspension has ended":                      {report: seen(suspended), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported, Partial: true}},
-		"the whole placement is suspended":                {report: seen(suspended), change: func(c *OnCluster) { c.Suspended = "suspended by alice" }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, Partial: true}},
+		"the whole placement is suspended":                {report: seen(suspended), change: func(c *OnCluster) { c.Circumstances = &Circumstances{Suspended: "suspended by alice"} }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, Partial: true}},
 		"left to another placement":                       {report: seen(), change: yields(false), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/d: the placement crp/shop has it on this cluster"}},
 		"passing from another placement":                  {report: seen(), change: yields(true), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
 		"an object that no cluster can apply":             {report: seen(), change: refused, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/x: generateName is not supported"}},
@@ -266,8 +268,8 @@ func TestTimeoutNamesTheObject(t *testing.T) {
 		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, protocol.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Exceptions: test.states})
 		c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}
 		c.setFailure(rollout.Failure{Cluster: "east", Reason: "not available after 10m", TimedOut: test.timedOut})
-		if c.Failure != test.want || c.TimedOut != test.timedOut {
-			t.Errorf("%s: %q, timed out: %t, want %q", name, c.Failure, c.TimedOut, test.want)
+		if c.Unusual().Failure != test.want || c.TimedOut != test.timedOut {
+			t.Errorf("%s: %q, timed out: %t, want %q", name, c.Unusual().Failure, c.TimedOut, test.want)
 		}
 	}
 }
@@ -287,7 +289,7 @@ func TestNotRepairedReason(t *testing.T) {
 		"the commit was loaded since":  {func(*OnCluster) {}, Input{Lost: lost, Past: map[string]*hub.Snapshot{"v1": {}}}, prefix + "renders to other content now"},
 		"the content is known":         {func(c *OnCluster) { c.PreviousContent = &work.Rendered{} }, Input{Lost: lost}, ""},
 		"the content is not rendered":  {func(c *OnCluster) { c.notRenderable = true }, Input{Lost: lost}, ""},
-		"the commit is being loaded":   {func(c *OnCluster) { c.unusual = &circumstances{loading: "v1"} }, Input{}, ""},
+		"the commit is being loaded":   {func(c *OnCluster) { c.Circumstances = &Circumstances{loading: "v1"} }, Input{}, ""},
 		"it has the latest content":    {func(c *OnCluster) { c.Latest = c.Binding.Assigned }, Input{Lost: lost}, ""},
 		"a new binding":                {func(c *OnCluster) { c.Entry = nil }, Input{Lost: lost}, ""},
 		"nothing was assigned":         {func(c *OnCluster) { c.Entry = &ledger.Entry{} }, Input{Lost: lost}, ""},
@@ -327,14 +329,14 @@ func TestRolloutBinding(t *testing.T) {
 			l.Fold(*test.seen)
 		}
 		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
-		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Foreign: test.foreign, Suspended: "suspended by alice"}
+		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Circumstances: &Circumstances{Foreign: test.foreign, Suspended: "suspended by alice"}}
 		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
 		want := revisionTwo
 		if test.paused {
 			pl.paused, want = map[string]string{"east": "v1"}, placement.Revision{}
 		}
 		got := pl.rolloutTarget(&Placement{Spec: &hub.Placement{}}, c)
-		if got.Unreachable != test.unreachable || got.UnusableWhy != test.why || got.Latest != want || got.Suspended != c.Suspended {
+		if got.Unreachable != test.unreachable || got.UnusableWhy != test.why || got.Latest != want || got.Suspended != c.Unusual().Suspended {
 			t.Errorf("%s: unreachable: %t because %q, latest %v", name, got.Unreachable, got.UnusableWhy, got.Latest)
 		}
 	}

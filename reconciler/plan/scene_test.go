@@ -424,8 +424,8 @@ func describe(p *Plan) string {
 			if c.Waits != "" {
 				fmt.Fprintf(&b, "%s waits on %s: %s\n", pl.Key, c.Binding.Cluster, c.Waits)
 			}
-			if c.Failure != "" {
-				fmt.Fprintf(&b, "%s failed on %s: %s\n", pl.Key, c.Binding.Cluster, c.Failure)
+			if c.Unusual().Failure != "" {
+				fmt.Fprintf(&b, "%s failed on %s: %s\n", pl.Key, c.Binding.Cluster, c.Unusual().Failure)
 			}
 		}
 		if pl.Selection.Invalid != "" {
@@ -474,14 +474,14 @@ func describeWork(w *work.Work, c *OnCluster) string {
 	var names []string
 	for _, m := range w.Manifests {
 		name := title(m)
-		if c != nil && slices.Contains(c.Deviation.Early, m.ID) {
+		if c != nil && slices.Contains(c.Unusual().Deviation.Early, m.ID) {
 			name += " (early)"
 		}
 		names = append(names, name)
 	}
 	text := strings.Join(out, " ") + ": " + strings.Join(names, ", ")
 	if c != nil {
-		for _, y := range c.Yielded {
+		for _, y := range c.Unusual().Yielded {
 			text += fmt.Sprintf("\n    leaves %s to %s", title(y.Manifest), y.To)
 			if y.Passing {
 				text += " for now"

@@ -391,7 +391,7 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, targets []r
 		if b.Assigned.Hash == rendered.Hash {
 			b.Latest = b.Assigned
 		}
-		c.setCircumstances(func(s *circumstances) { s.provenContent = rendered })
+		c.change(func(s *Circumstances) { s.provenContent = rendered })
 		pl.markInUse(content)
 	}
 }

@@ -68,8 +68,8 @@ func TestSuspendedClustersAreNotUpdated(t *testing.T) {
 				if got := c.Waits; updates != (got == "") || !updates && got != "suspended by alice: INC-1" {
 					t.Errorf("%s is held: %q", cluster, got)
 				}
-				if whole := w.Suspended != ""; whole == updates || whole != (c.Suspended != "") {
-					t.Errorf("the work of %s has the suspension %q, and the plan %q", cluster, w.Suspended, c.Suspended)
+				if whole := w.Suspended != ""; whole == updates || whole != (c.Unusual().Suspended != "") {
+					t.Errorf("the work of %s has the suspension %q, and the plan %q", cluster, w.Suspended, c.Unusual().Suspended)
 				}
 				suspended := test.s.Object != (api.ID{}) && (test.s.Cluster == "" || test.s.Cluster == cluster)
 				if got := w.SuspendedReason(settings()) != ""; got != (suspended || !updates) {

@@ -46,7 +46,7 @@ func (ws *sharedWorks) shared(w *work.Work) *work.Work {
 // placements. The placement has a spec and the content is known.
 func (p *Placement) FinalWork(c *OnCluster) *work.Work {
 	w := &work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
-	if len(c.Yielded) > 0 {
+	if len(c.Unusual().Yielded) > 0 {
 		w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return c.Leaves(m.ID) })
 	}
 	return w
@@ -58,7 +58,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 	w.AllowDelete = c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster)
 	w.Cause = deleteCause(p, c.Binding)
 	c.DeleteAllowed = w.AllowDelete
-	paused, proven := pl.paused[c.Binding.Cluster] != "", c.circumstances().provenContent
+	paused, proven := pl.paused[c.Binding.Cluster] != "", c.Unusual().provenContent
 	switch {
 	case (paused || pl.heldBySuccessor(p, c)) && c.Binding.Removing:
 		w.Keep = true
@@ -97,7 +97,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 // newWork returns a work of a cluster without objects.
 func newWork(p *Placement, c *OnCluster) work.Work {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		Suspended: c.Suspended, SuspendedObjects: c.circumstances().suspendedObjects, ClusterDrift: c.circumstances().driftRule}
+		Suspended: c.Unusual().Suspended, SuspendedObjects: c.Unusual().suspendedObjects, ClusterDrift: c.Unusual().driftRule}
 	if p.Spec != nil {
 		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
 	}

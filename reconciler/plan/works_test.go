@@ -97,7 +97,7 @@ func TestFinalWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &OnCluster{Binding: &placement.Binding{}, Latest: latest, Content: &work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
 			for _, m := range manifestsOf(test.yielded...) {
-				c.Yielded = append(c.Yielded, Yielded{Manifest: m})
+				c.change(func(in *Circumstances) { in.Yielded = append(in.Yielded, Yielded{Manifest: m}) })
 			}
 			w := p.FinalWork(c)
 			if w.Placement != p.Key || w.Revision != latest || w.Strategy != *strategy || namesOf(w.Manifests) != test.want {

@@ -96,8 +96,8 @@ func (s *clusterChange) problemEvents() []Event {
 	if !s.newRevision && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
 		add(api.Applied, api.Available)
 	}
-	if s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Failure == "" || s.newRevision) {
-		out = append(out, warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Failure))
+	if s.held != nil && s.held.Unusual().Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Unusual().Failure == "" || s.newRevision) {
+		out = append(out, warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Unusual().Failure))
 	}
 	return out
 }

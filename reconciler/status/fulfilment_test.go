@@ -107,7 +107,7 @@ func TestCauseOfACluster(t *testing.T) {
 		}
 	}
 	crashed := change(assigned("east", done(starting("web-5b9f9b86c4-sh6z6"))), func(c *plan.OnCluster) {
-		c.Failure = "ConfigMap/web/web: pod web-5b9f9b86c4-sh6z6, container web: ImagePullBackOff"
+		c.Circumstances = &plan.Circumstances{Failure: "ConfigMap/web/web: pod web-5b9f9b86c4-sh6z6, container web: ImagePullBackOff"}
 	})
 	if got := newBuilder(crashed).clusterDetail(crashed).Failure; got != "ConfigMap/web/web: a pod, container web: ImagePullBackOff" {
 		t.Errorf("the failure is %q", got)

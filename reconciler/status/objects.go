@@ -49,7 +49,7 @@ func (c clusterBuilder) failed() []failedObject {
 	for _, refused := range c.Content.Refused {
 		all = append(all, c.neverApplied(refused.Manifest, refused.Reason, api.SaysNotApplied, refused.Cause))
 	}
-	for _, y := range c.Yielded {
+	for _, y := range c.Unusual().Yielded {
 		all = append(all, c.neverApplied(y.Manifest, api.FailedToTakeOver, api.SaysOwned, yieldedCause(y)))
 	}
 	seen := c.Seen()

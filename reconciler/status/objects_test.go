@@ -106,7 +106,7 @@ func TestYieldedObjectsNameTheOwner(t *testing.T) {
 		"crp/api (api.yaml:3) has it on this cluster until its rollout gets here)": {To: to, Origin: api.Origin{Path: "api.yaml", Line: 3}, Passing: true},
 	} {
 		y.Manifest = configMap("one")
-		c := change(assigned("east", done()), func(c *plan.OnCluster) { c.Yielded = []plan.Yielded{y} })
+		c := change(assigned("east", done()), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Yielded: []plan.Yielded{y}} })
 		var s api.PerClusterPlacementStatus
 		clusterBuilder{newBuilder(c), c}.objects(&s)
 		if len(s.FailedPlacements) != 1 || s.FailedPlacements[0].Name != "one" || textOf(&s.FailedPlacements[0].Condition) != "False FailedToTakeOver: "+prefix+want ||
@@ -150,14 +150,14 @@ func TestClusterDetails(t *testing.T) {
 		"available":          {change(assigned("east", done()), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 1},
 		"being applied":      {assigned("east", &protocol.WorkSeen{Total: 3}), nil, ClusterDetail{Commit: "v2", Objects: 3, Behind: 1}, 0},
 		"becoming available": {change(assigned("east", done(objectState("one", yes, notReady))), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Objects: 3, Cause: "ConfigMap/web/one: 1 of 2 replicas", Progressing: true}, 1},
-		"failed": {change(change(assigned("east", done(objectState("one", refused, protocol.Verdict{}), change1(objectState("two", yes, notReady), func(o *protocol.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Failure = "ConfigMap/web/one: denied" }), nil,
+		"failed": {change(change(assigned("east", done(objectState("one", refused, protocol.Verdict{}), change1(objectState("two", yes, notReady), func(o *protocol.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Failure: "ConfigMap/web/one: denied"} }), nil,
 			ClusterDetail{Commit: "v2", Objects: 3, FailedObjects: 2, Cause: "ConfigMap/web/one: admission webhook denied", Failure: "ConfigMap/web/one: denied"}, 1},
 		"nothing is reported":   {assigned("east", nil), nil, ClusterDetail{Commit: "v2", Behind: 1}, 0},
-		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Foreign = "held by b" }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
+		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Foreign: "held by b"} }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
 		"waiting with old content": {change(assigned("east", nil), func(c *plan.OnCluster) {
 			c.Binding.Assigned, c.Binding.Index, c.Binding.BoundAt, c.Waits = oldContent, 1, bound, "maxUnavailable 1 reached"
 		}), nil, ClusterDetail{Commit: "v1", Behind: 2, BehindSince: bound, Waits: "maxUnavailable 1 reached"}, 0},
-		"suspended":                  {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Suspended = "suspended by jo" }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Suspended: "suspended by jo"}, 1},
+		"suspended":                  {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Suspended: "suspended by jo"} }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Suspended: "suspended by jo"}, 1},
 		"being removed":              {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Removing = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Removing: true}, 0},
 		"unscheduled":                {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Unscheduled = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 0},
 		"deletions are held":         {change(assigned("east", braked(done())), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Braked: []string{"ConfigMap/web/old: too many"}}, 1},

@@ -110,7 +110,7 @@ func (c clusterBuilder) overridden() conditionValue {
 }
 
 func (c clusterBuilder) synchronized() conditionValue {
-	why := c.Foreign
+	why := c.Unusual().Foreign
 	if why == "" && c.Err != nil {
 		why = c.Err.Error()
 	}
@@ -141,7 +141,7 @@ func (c clusterBuilder) available() conditionValue {
 // allApplied reports whether every object is applied, including those that were never sent to
 // the member.
 func (c clusterBuilder) allApplied() bool {
-	return c.Seen().Applied() && len(c.Content.Refused)+len(c.Yielded) == 0
+	return c.Seen().Applied() && len(c.Content.Refused)+len(c.Unusual().Yielded) == 0
 }
 
 // failedWork is the name of the work of the first object that is not applied.
@@ -154,7 +154,7 @@ func (c clusterBuilder) failedWork() string {
 	if len(c.Content.Refused) > 0 {
 		return c.work(c.Content.Refused[0].Envelope)
 	}
-	return c.work(c.Yielded[0].Envelope)
+	return c.work(c.Unusual().Yielded[0].Envelope)
 }
 
 // work is the name of the work that KubeFleet creates for an envelope, or without one for the

@@ -112,7 +112,7 @@ func TestConditionsOnCluster(t *testing.T) {
 	}
 	yielded := func(envelope *api.EnvelopeIdentifier) *plan.OnCluster {
 		return change(assigned("east", done()), func(c *plan.OnCluster) {
-			c.Yielded = []plan.Yielded{{Manifest: &work.Manifest{Object: configMap("two").Object, Envelope: envelope}, To: api.PlacementKey{Name: "api"}}}
+			c.Circumstances = &plan.Circumstances{Yielded: []plan.Yielded{{Manifest: &work.Manifest{Object: configMap("two").Object, Envelope: envelope}, To: api.PlacementKey{Name: "api"}}}}
 		})
 	}
 	boxWork := clusterBuilder{builder: newBuilder()}.work(box)
@@ -137,8 +137,10 @@ func TestConditionsOnCluster(t *testing.T) {
 		"a ResourceOverride applies":         {change(assigned("east", done()), func(c *plan.OnCluster) { c.Content.Overrides = []api.NamespacedName{{Name: "x"}} }), nil, api.Overridden, "True OverriddenSucceeded: Successfully applied the override rules on the resources"},
 		"an override fails":                  {change(assigned("east", nil), func(c *plan.OnCluster) { c.Err = overrideError }), nil, api.Overridden, "False OverriddenFailed: Failed to apply the override rules on the resources: " + overrideError.Error()},
 		"an envelope is invalid":             {change(assigned("east", nil), func(c *plan.OnCluster) { c.Err = &work.EnvelopeError{Problems: []error{errors.New("box: not YAML")}} }), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: box: not YAML"},
-		"another fleet holds the cluster":    {change(assigned("east", done()), func(c *plan.OnCluster) { c.Foreign = "another fleet holds this cluster" }), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: another fleet holds this cluster"},
-		"the member has not reported":        {assigned("east", nil), nil, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
+		"another fleet holds the cluster": {change(assigned("east", done()), func(c *plan.OnCluster) {
+			c.Circumstances = &plan.Circumstances{Foreign: "another fleet holds this cluster"}
+		}), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: another fleet holds this cluster"},
+		"the member has not reported": {assigned("east", nil), nil, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member is unreachable": {assigned("east", nil), func(b *builder) {
 			b.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Error: "connection refused"})
 		}, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster; the cluster does not answer: connection refused"},

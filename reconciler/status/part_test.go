@@ -205,7 +205,7 @@ func TestStateOfAnObjectInTheTree(t *testing.T) {
 		"it will not be available":       {plan.OnCluster{}, done, &protocol.ObjectState{Applied: ok, Available: protocol.Verdict{Cause: "1 of 2"}, Failure: "no such image"}, ObjectFailed, "no such image"},
 		"available and mentioned":        {plan.OnCluster{}, done, &protocol.ObjectState{Applied: ok, Available: ok}, ObjectAvailable, ""},
 		"left to another": {
-			plan.OnCluster{Yielded: []plan.Yielded{{Manifest: one, To: api.PlacementKey{Name: "api"}}}}, done, &protocol.ObjectState{}, ObjectYielded, "the placement crp/api has it on this cluster",
+			plan.OnCluster{Circumstances: &plan.Circumstances{Yielded: []plan.Yielded{{Manifest: one, To: api.PlacementKey{Name: "api"}}}}}, done, &protocol.ObjectState{}, ObjectYielded, "the placement crp/api has it on this cluster",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,9 @@ func TestHoldersOf(t *testing.T) {
 			bound("without", func(c *plan.OnCluster) { c.Content.Manifests = []*work.Manifest{configMap("two")} }),
 			bound("failing", func(c *plan.OnCluster) { c.Err = errors.New("no") }),
 			bound("unknown", func(c *plan.OnCluster) { c.Content = &work.Rendered{} }),
-			bound("yields", func(c *plan.OnCluster) { c.Yielded = []plan.Yielded{{Manifest: one, To: free}} }),
+			bound("yields", func(c *plan.OnCluster) {
+				c.Circumstances = &plan.Circumstances{Yielded: []plan.Yielded{{Manifest: one, To: free}}}
+			}),
 		}},
 		&plan.Placement{Key: free, Clusters: []*plan.OnCluster{bound("yields", nil), bound("ams", nil)}},
 		&plan.Placement{Key: api.PlacementKey{Name: "other"}, Clusters: []*plan.OnCluster{bound("failing too", func(c *plan.OnCluster) { c.Err = errors.New("no") })}},

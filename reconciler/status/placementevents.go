@@ -174,8 +174,8 @@ func (h *eventBuilder) stopped() {
 		h.add(normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
 	default:
 		e := warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update, which failed")
-		if c := h.p.On(now); c != nil && c.Failure != "" {
-			e.Message += ": " + c.Failure
+		if c := h.p.On(now); c != nil && c.Unusual().Failure != "" {
+			e.Message += ": " + c.Unusual().Failure
 		}
 		e.Cluster = now
 		h.add(e)

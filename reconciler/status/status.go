@@ -295,7 +295,7 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []p
 	lag := p.Lag(c)
 	e = ClusterDetail{
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
-		Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing,
+		Failure: c.Unusual().Failure, Waits: c.Waits, Suspended: c.Unusual().Suspended, Removing: c.Binding.Removing,
 	}
 	if c.Deferred {
 		e.Hold = &Hold{c.DeferredUntil(), c.Overdue}
@@ -304,9 +304,9 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []p
 	if seen == nil {
 		return e, nil
 	}
-	ours := c.Foreign == ""
+	ours := c.Unusual().Foreign == ""
 	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
-	e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil
+	e.Progressing = ours && seen.Done && !e.Available && c.Unusual().Failure == "" && seen.Failed() == nil
 	e.FailedObjects = seen.FailedObjects()
 	held, pending := c.HeldDeletions()
 	if pending {
@@ -322,7 +322,7 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	if seen == nil {
 		return e
 	}
-	e.Cause, e.Failure = b.cause(c), failureText(c.Failure, seen)
+	e.Cause, e.Failure = b.cause(c), failureText(c.Unusual().Failure, seen)
 	for _, b := range held {
 		e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
 	}

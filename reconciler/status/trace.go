@@ -244,7 +244,7 @@ func (r *Report) PlacedDigest() string {
 		fmt.Fprintln(h, p.Key)
 		for _, c := range p.Clusters {
 			if scheduled(c) {
-				fmt.Fprintln(h, c.Binding.Cluster, c.Content.Hash, c.Err != nil, len(c.Yielded))
+				fmt.Fprintln(h, c.Binding.Cluster, c.Content.Hash, c.Err != nil, len(c.Unusual().Yielded))
 			}
 		}
 	}

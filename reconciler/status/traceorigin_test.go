@@ -137,9 +137,11 @@ func TestPlacedDigest(t *testing.T) {
 		"another assigned revision":    {func(p *plan.Placement) { p.Clusters[0].Binding.Assigned = oldContent }, true},
 		"another content":              {func(p *plan.Placement) { p.Clusters[0].Content.Hash = "h9" }, false},
 		"an error":                     {func(p *plan.Placement) { p.Clusters[0].Err = errors.New("x") }, false},
-		"a yielded object":             {func(p *plan.Placement) { p.Clusters[0].Yielded = []plan.Yielded{{}} }, false},
-		"a cluster that leaves":        {func(p *plan.Placement) { p.Clusters[0].Binding.Unscheduled = true }, false},
-		"another key":                  {func(p *plan.Placement) { p.Key.Name = "api" }, false},
+		"a yielded object": {func(p *plan.Placement) {
+			p.Clusters[0].Circumstances = &plan.Circumstances{Yielded: []plan.Yielded{{}}}
+		}, false},
+		"a cluster that leaves": {func(p *plan.Placement) { p.Clusters[0].Binding.Unscheduled = true }, false},
+		"another key":           {func(p *plan.Placement) { p.Key.Name = "api" }, false},
 	} {
 		if got := digest(test.change); (got == first) != test.same {
 			t.Errorf("%s: the same digest: %t", name, got == first)

@@ -139,10 +139,10 @@ func assignedContent(c *plan.OnCluster) *work.Rendered {
 // available.
 func treeObject(c *plan.OnCluster, m *work.Manifest, seen *protocol.WorkSeen, s *protocol.ObjectState) TreeObject {
 	out := TreeObject{ResourceIdentifier: m.Identifier(), State: ObjectAvailable}
-	i := slices.IndexFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == m.ID })
+	i := slices.IndexFunc(c.Unusual().Yielded, func(y plan.Yielded) bool { return y.ID == m.ID })
 	switch {
 	case i >= 0:
-		out.State, out.Message = ObjectYielded, "the placement "+c.Yielded[i].To.String()+" has it on this cluster"
+		out.State, out.Message = ObjectYielded, "the placement "+c.Unusual().Yielded[i].To.String()+" has it on this cluster"
 	case s != nil && !s.Applied.OK:
 		out.State, out.Message = ObjectProgressing, s.Applied.Message()
 		if s.HasFailed() || c.TimedOut {

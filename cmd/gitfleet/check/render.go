@@ -194,7 +194,7 @@ func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
 
 // holder returns the placement that an object belongs to instead.
 func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
-	for _, y := range c.Yielded {
+	for _, y := range c.Unusual().Yielded {
 		if y.ID == id {
 			return y.To
 		}

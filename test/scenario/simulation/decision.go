@@ -225,7 +225,7 @@ func (t *decision) leavesObjects(at bindingKey) bool {
 // yields returns the objects that the cluster leaves to other placements.
 func (t *decision) yields(at bindingKey) []ledger.Yield {
 	if e := t.before.entries[at.key][at.cluster]; e != nil {
-		return e.Yields
+		return e.Unusual().Yields
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func sameEntries(a, b *model) bool {
 func sameEntry(a, b *ledger.Entry) bool {
 	return a.Binding.Assigned == b.Binding.Assigned && a.Binding.AssignedAt.Equal(b.Binding.AssignedAt) &&
 		a.Binding.Unscheduled == b.Binding.Unscheduled && a.Binding.Removing == b.Binding.Removing &&
-		a.Binding.Risked == b.Binding.Risked && a.Deviation.Equal(b.Deviation) && seen(a) == seen(b)
+		a.Binding.Risked == b.Binding.Risked && a.Unusual().Deviation.Equal(b.Unusual().Deviation) && seen(a) == seen(b)
 }
 
 func seen(e *ledger.Entry) string {

@@ -69,17 +69,17 @@ func (w *world) checkContent(at bindingKey, sent *work.Work, e *ledger.Entry) {
 	if want == nil {
 		want = map[api.ID]string{}
 	}
-	for _, y := range e.Yields {
+	for _, y := range e.Unusual().Yields {
 		delete(want, y.ID)
 	}
 	head := w.source.commits[w.saved.head].content(at.key.Name, at.cluster)
-	for _, id := range e.Early {
+	for _, id := range e.Unusual().Early {
 		want[id] = head[id]
 	}
 	got := map[api.ID]string{}
 	for _, m := range sent.Manifests {
 		got[m.ID] = valueOf(m.Object.Content)
-		if _, ok := want[m.ID]; ok && !slices.Contains(e.Early, m.ID) && !w.commitHasValue(sent.Revision.Commit, at, m.ID, got[m.ID]) {
+		if _, ok := want[m.ID]; ok && !slices.Contains(e.Unusual().Early, m.ID) && !w.commitHasValue(sent.Revision.Commit, at, m.ID, got[m.ID]) {
 			w.violate(invariantGit, "%s is sent %s as %q, and %s has %q", at.cluster, title(m.ID), got[m.ID], sent.Revision.Commit, want[m.ID])
 		}
 	}

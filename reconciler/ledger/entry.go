@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
+)
+
+// An Entry is one placement on one cluster: the decision and the observation.
+type Entry struct {
+	Binding placement.Binding
+	Seen    *protocol.WorkSeen // nil until the member has reported
+	// AppliedAt is when all objects of the assigned revision were first observed to be applied,
+	// and AvailableAt when they were first observed to be available; zero until then. Later
+	// failures do not change them.
+	AppliedAt   time.Time `json:",omitzero"`
+	AvailableAt time.Time `json:",omitzero"`
+	// AvailableSince is when the assigned content became available; zero if it is not.
+	AvailableSince time.Time
+	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: unlike
+	// the other fields they change without a new entry, since a new one would keep two entries in memory.
+	Transitions map[string]Transition `json:",omitempty"`
+	// Circumstances is nil if there are none; it is read with Unusual.
+	*Circumstances
+
+	reportedSince time.Time
+}
+
+// Circumstances are kept apart from their entry because they are empty for nearly all entries whose content is available, and a
+// fleet has many. They are immutable.
+type Circumstances struct {
+	// UnavailableSince is when the assigned content was first observed to be applied and not
+	// available; zero if it is available or nothing was observed.
+	UnavailableSince time.Time `json:",omitzero"`
+	// Writing says that the member has written objects, or has tried to, since the assigned
+	// content was last available.
+	Writing bool `json:",omitempty"`
+	// DisturbedAt is the last time at which the content may have become unavailable or available
+	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer held by
+	// another fleet, or when objects were left to another placement or came back from it.
+	DisturbedAt time.Time `json:",omitzero"`
+	Deviation
+}
+
+var ordinary Circumstances
+
+// Unusual returns the circumstances of the entry, which may be empty.
+func (e *Entry) Unusual() *Circumstances {
+	if e.Circumstances == nil {
+		return &ordinary
+	}
+	return e.Circumstances
+}
+
+// setCircumstances replaces the circumstances of an entry that is not in the ledger yet.
+func (e *Entry) setCircumstances(next Circumstances) {
+	was := e.Unusual()
+	switch same := next.UnavailableSince.Equal(was.UnavailableSince) && next.Writing == was.Writing && next.DisturbedAt.Equal(was.DisturbedAt); {
+	case same && next.Deviation.Identical(was.Deviation):
+	case next.UnavailableSince.IsZero() && !next.Writing && next.DisturbedAt.IsZero() && next.Deviation.Empty():
+		e.Circumstances = nil
+	default:
+		own := next // the parameter is not moved to the heap
+		e.Circumstances = &own
+	}
+}
+
+// Removed reports whether the member has reported that nothing of the placement is left on a
+// cluster that it is being removed from.
+func (e *Entry) Removed() bool { return e.Binding.Removing && e.Seen != nil && e.Seen.Removed }
+
+// Reported reports whether the member has reported since the ledger was loaded. Before that,
+// the recorded state may be outdated.
+func (e *Entry) Reported() bool { return !e.reportedSince.IsZero() }
+
+// ReportedSince is the time of the member's first report since the ledger was loaded; zero if
+// there is none.
+func (e *Entry) ReportedSince() time.Time { return e.reportedSince }
+
+// A Deviation has the differences between the content assigned to a cluster and the objects that the
+// cluster was sent, which exist because other placements select the same objects. It is
+// immutable.
+type Deviation struct {
+	// Yields are objects of the content that another placement owns on the cluster, by ID.
+	Yields []Yield `json:",omitempty"`
+	// Early are objects of later content, by ID, that another placement gave up. They are sent
+	// early so that they are not deleted in between.
+	Early []api.ID `json:",omitempty"`
+}
+
+// A Yield is an object that is left to another placement.
+type Yield struct {
+	ID api.ID
+	To api.PlacementKey
+	// Passing says that the other placement gives the object up once its rollout reaches the
+	// cluster.
+	Passing bool `json:",omitempty"`
+}
+
+// LeavesObjects reports whether objects are left to placements that will keep them.
+func (c Deviation) LeavesObjects() bool {
+	return slices.ContainsFunc(c.Yields, func(y Yield) bool { return !y.Passing })
+}
+
+// Equal reports whether both are the same.
+func (c Deviation) Equal(o Deviation) bool {
+	return slices.Equal(c.Yields, o.Yields) && slices.Equal(c.Early, o.Early)
+}
+
+// Identical reports whether both share the same slices, which is faster than Equal.
+func (c Deviation) Identical(o Deviation) bool {
+	return Identical(c.Yields, o.Yields) && Identical(c.Early, o.Early)
+}
+
+// Identical reports whether two slices are the same slice, or both empty.
+func Identical[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// Empty reports whether the cluster was sent exactly the assigned content.
+func (c Deviation) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
