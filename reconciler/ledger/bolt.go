@@ -191,7 +191,7 @@ func (s *boltStore) load() (*Ledger, error) {
 	}
 	l, err := decode(records)
 	if err != nil {
-		return nil, damaged("%v", err)
+		return nil, undecodable(err, func(why string) error { return damaged("%s", why) })
 	}
 	s.unmap()
 	return l, nil

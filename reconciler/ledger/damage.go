@@ -40,10 +40,17 @@ func damagedShared(why string) error {
 
 // A SchemaError says that a ledger was written by a version of gitfleet whose records this one does
 // not read. Such a ledger is not damaged.
-type SchemaError struct{ have int }
+type SchemaError struct {
+	have int
+	// unknown says that the schema is known, but a record is not.
+	unknown bool
+}
 
 func (e *SchemaError) Error() string {
-	if e.have > schema {
+	switch {
+	case e.unknown:
+		return "it was written by a newer gitfleet, and this one does not know it: run that version"
+	case e.have > schema:
 		return fmt.Sprintf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version", e.have, schema)
 	}
 	return fmt.Sprintf("it was written by a gitfleet that was never released (schema %d, this one knows %d)", e.have, schema)
@@ -52,9 +59,18 @@ func (e *SchemaError) Error() string {
 // checkSchema returns a SchemaError for records of another version.
 func checkSchema(have int) error {
 	if have != schema {
-		return &SchemaError{have}
+		return &SchemaError{have: have}
 	}
 	return nil
+}
+
+// undecodable returns the error for records that are those that were written and cannot be decoded: fault makes it one of
+// damage, unless another version has written them.
+func undecodable(err error, fault func(why string) error) error {
+	if _, is := errors.AsType[*SchemaError](err); is {
+		return err
+	}
+	return fault(err.Error())
 }
 
 // ofFileSystem reports whether an error is one of the operating system, as on a full or read-only file

@@ -208,7 +208,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 	k, err := parseKey(key)
 	if err != nil {
-		return errors.New("not a record of this version")
+		return &SchemaError{unknown: true}
 	}
 	switch k.kind {
 	case headKey:

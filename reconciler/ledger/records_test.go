@@ -35,12 +35,12 @@ func TestKeysOfRecords(t *testing.T) {
 // with the name of the record.
 func TestRecordsThatAreNotKnown(t *testing.T) {
 	for key, test := range map[string]struct{ value, want string }{
-		"":                                      {`{}`, `read ledger record "": not a record of this version`},
-		"x":                                     {`{}`, `read ledger record "x": not a record of this version`},
-		"c":                                     {`{}`, `read ledger record "c": not a record of this version`},
-		"h\x00east":                             {`""`, `read ledger record "h/east": not a record of this version`},
-		"c\x00east\x00one":                      {`{}`, `read ledger record "c/east/one": not a record of this version`},
-		"p\x00web":                              {`{}`, `read ledger record "p/web": not a record of this version`},
+		"":                                      {`{}`, `read ledger record "": it was written by a newer gitfleet`},
+		"x":                                     {`{}`, `read ledger record "x": it was written by a newer gitfleet`},
+		"c":                                     {`{}`, `read ledger record "c": it was written by a newer gitfleet`},
+		"h\x00east":                             {`""`, `read ledger record "h/east": it was written by a newer gitfleet`},
+		"c\x00east\x00one":                      {`{}`, `read ledger record "c/east/one": it was written by a newer gitfleet`},
+		"p\x00web":                              {`{}`, `read ledger record "p/web": it was written by a newer gitfleet`},
 		entryKey(quay, "east"):                  {`{}`, `read ledger record "e/docks/quay/east": its placement is missing`},
 		headKey:                                 {`{}`, `read ledger record "h": json: cannot unmarshal object`},
 		fleetKey:                                {`[]`, `read ledger record "f": json: cannot unmarshal array`},

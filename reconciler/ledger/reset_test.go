@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -141,21 +142,49 @@ func TestReset(t *testing.T) {
 }
 
 // A ledger of a newer version is not damaged, and stays unless it is forced.
-func TestResetOfANewerSchema(t *testing.T) {
-	dir, _ := savedDir(t)
-	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, nil)
+func TestResetOfANewerVersion(t *testing.T) {
+	for name, change := range map[string]func(tx *bbolt.Tx) error{
+		"schema": func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("99")) },
+		"kind of record": func(tx *bbolt.Tx) error {
+			return write(tx, map[string][]byte{"y\x00east": []byte("{}")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := savedDir(t)
+			db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(db.Update(change), db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Reset(dir, false, asideAt); err == nil || !strings.HasPrefix(err.Error(), "the ledger is not damaged: ") || !strings.Contains(err.Error(), "newer gitfleet") {
+				t.Errorf("without force: %v", err)
+			}
+			if _, err := Reset(dir, true, asideAt); err != nil {
+				t.Errorf("with force: %v", err)
+			}
+		})
+	}
+}
+
+// The shared ledger of a newer version is not damaged, also if its index has another form or its records are of an unknown kind.
+func TestSharedLedgerOfANewerVersionIsNotDamaged(t *testing.T) {
+	seg, parts, err := pack(segmentID{1, 1}, map[string][]byte{"y\x00east": []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("99")) })
-	if err = errors.Join(err, db.Close()); err != nil {
+	known, err := json.Marshal(index{Schema: schema, Segments: []segment{seg}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Reset(dir, false, asideAt); err == nil || !strings.HasPrefix(err.Error(), "the ledger is not damaged: ") || !strings.Contains(err.Error(), "newer gitfleet") {
-		t.Errorf("without force: %v", err)
-	}
-	if _, err := Reset(dir, true, asideAt); err != nil {
-		t.Errorf("with force: %v", err)
+	for _, text := range []string{string(known), `{"schema":99}`, `{"segments":{"first":1},"schema":99}`} {
+		objects := newFakeObjects()
+		objects.values[indexName], objects.values[seg.part(0)] = []byte(text), parts[0]
+		_, err := OpenShared(objects, "one", nil).Load()
+		if _, other := errors.AsType[*SchemaError](err); !other || IsDamaged(err) || !strings.Contains(err.Error(), "newer gitfleet") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

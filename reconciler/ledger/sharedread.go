@@ -57,7 +57,8 @@ func (s *Shared) readIndex() (index, string, error) {
 		return index{}, "", fmt.Errorf("read ledger: %w", err)
 	}
 	var x index
-	if err := json.Unmarshal(raw, &x); err != nil {
+	err = json.Unmarshal(raw, &x)
+	if err != nil && x.Schema <= schema { // the index of a newer version may have another form
 		return x, "", damagedShared("its index cannot be read: " + err.Error())
 	}
 	if err := checkSchema(x.Schema); err != nil {
@@ -76,7 +77,7 @@ type reading struct {
 func (all reading) ledger() (*Ledger, error) {
 	l, err := decode(all.records)
 	if err != nil {
-		return nil, damagedShared(err.Error())
+		return nil, undecodable(err, damagedShared)
 	}
 	return l, nil
 }
