@@ -21,12 +21,12 @@ import (
 func logLibraries(log *slog.Logger) {
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler(), &repeated{seen: map[string]time.Time{}}}), klog.ContextualLogger(true))
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(&handshakes{next: output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()), now: time.Now})
+	stdlog.SetOutput(&fewLines{next: output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()), now: time.Now})
 }
 
-// handshakes writes lines of package log, and of those about TLS handshakes that fail only the first ones of each minute: anybody
-// who reaches the server can cause them.
-type handshakes struct {
+// fewLines writes the first lines of package log of each minute, and how many more there were: whoever reaches the server can
+// cause any number, by TLS handshakes that fail and by HTTP/2 frames that are not valid. Panics are always written.
+type fewLines struct {
 	next io.Writer
 	now  func() time.Time
 
@@ -35,28 +35,28 @@ type handshakes struct {
 	logged, dropped int
 }
 
-// mostHandshakes is how many lines about TLS handshakes are written each minute.
-const mostHandshakes = 10
+// mostLines is how many lines of package log are written each minute.
+const mostLines = 10
 
 // Write implements io.Writer for one line.
-func (h *handshakes) Write(line []byte) (int, error) {
-	if !bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
-		return h.next.Write(line)
+func (f *fewLines) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte("http: panic ")) || bytes.HasPrefix(line, []byte("http2: panic ")) {
+		return f.next.Write(line)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now := h.now(); now.Sub(h.since) >= time.Minute {
-		if h.dropped > 0 {
-			fmt.Fprintf(h.next, "http: %d more TLS handshakes have failed since %s\n", h.dropped, h.since.UTC().Format(time.RFC3339))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.now(); now.Sub(f.since) >= time.Minute {
+		if f.dropped > 0 {
+			fmt.Fprintf(f.next, "%d more lines of HTTP servers and clients since %s\n", f.dropped, f.since.UTC().Format(time.RFC3339))
 		}
-		h.since, h.logged, h.dropped = now, 0, 0
+		f.since, f.logged, f.dropped = now, 0, 0
 	}
-	if h.logged >= mostHandshakes {
-		h.dropped++
+	if f.logged >= mostLines {
+		f.dropped++
 		return len(line), nil
 	}
-	h.logged++
-	return h.next.Write(line)
+	f.logged++
+	return f.next.Write(line)
 }
 
 // A klogHandler handles the logs of the Kubernetes libraries, which are useful only for developers:

@@ -91,20 +91,29 @@ func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
 	}
 }
 
-// However many TLS handshakes fail, few lines are logged, and how many there were. Other lines are all there.
-func TestFailedHandshakesAreCounted(t *testing.T) {
-	var out strings.Builder
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l := stdlog.New(&handshakes{next: &out, now: func() time.Time { return at }}, "", 0)
-	for range 10_000 {
-		l.Print("http: TLS handshake error from 10.0.0.5:40123: EOF")
-	}
-	l.Print("http: panic serving 10.0.0.5:40124: oh")
-	at = at.Add(time.Minute)
-	l.Print("http: TLS handshake error from 10.0.0.5:40125: EOF")
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != mostHandshakes+3 || !strings.Contains(out.String(), "panic serving") || !strings.Contains(out.String(), "http: 9990 more TLS handshakes have failed since 2026-03-01T12:00:00Z\n") {
-		t.Errorf("%d lines:\n%s", len(lines), &out)
+// However many TLS handshakes fail, or connections send frames that are not valid, few lines are logged, and how many there were.
+// Panics are all there.
+func TestFailedConnectionsAreCounted(t *testing.T) {
+	for _, text := range []string{
+		"http: TLS handshake error from 10.0.0.5:40123: EOF",
+		"http2: server connection error from 10.0.0.5:40123: connection error: PROTOCOL_ERROR",
+		"http2: server: error reading preface from client 10.0.0.5:40123: bogus greeting \"http: panic serving\"",
+		"http2: received GOAWAY [FrameHeader GOAWAY len=8], starting graceful shutdown",
+		"timeout waiting for SETTINGS frames from 10.0.0.5:40123",
+	} {
+		var out strings.Builder
+		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		l := stdlog.New(&fewLines{next: &out, now: func() time.Time { return at }}, "", 0)
+		for range 10_000 {
+			l.Print(text)
+		}
+		l.Print("http: panic serving 10.0.0.5:40124: oh")
+		at = at.Add(time.Minute)
+		l.Print(text)
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != mostLines+3 || !strings.Contains(out.String(), "40124: oh\n") || !strings.Contains(out.String(), "9990 more lines of HTTP servers and clients since 2026-03-01T12:00:00Z\n") {
+			t.Errorf("%d lines:\n%s", len(lines), &out)
+		}
 	}
 }
 
