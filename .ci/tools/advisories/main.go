@@ -74,7 +74,7 @@ func download() (string, error) {
 	raw, err := c.Output()
 	var m struct{ Dir, Sum, Error string }
 	if decodeErr := json.Unmarshal(raw, &m); decodeErr != nil || m.Error != "" {
-		return "", fmt.Errorf("download %s: %s", database, cmp.Or(m.Error, fmt.Sprint(errors.Join(err, decodeErr))))
+		return "", fmt.Errorf("the vulnerability database is not in the module cache, and go mod download does not get it: %s; without a network, copy %s there from another machine", cmp.Or(m.Error, fmt.Sprint(errors.Join(err, decodeErr))), database)
 	}
 	if m.Sum != databaseSum {
 		return "", fmt.Errorf("%s has the checksum %s, not %s", database, m.Sum, databaseSum)
