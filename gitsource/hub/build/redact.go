@@ -19,6 +19,8 @@ var internals = []struct {
 	{regexp.MustCompile(` &\{[^{}]*\}`), ""},
 	{regexp.MustCompile(`\b0x[0-9a-f]{6,}\b`), "…"},
 	{regexp.MustCompile(`\s+`), " "},
+	{regexp.MustCompile(`accumulating resources: accumulation err='accumulating resources from '[^']*': missing Resource metadata': must build at directory: '([^']*)': file is not directory`),
+		"$1 is not a Kubernetes object; leave it out of the resources (a directory without a kustomization.yaml has all its files as resources: write one)"},
 }
 
 // maxMessage limits the length of kustomize's error messages: some contain whole manifests.
