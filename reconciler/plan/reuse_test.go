@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -81,6 +82,14 @@ func TestCircumstancesThatDifferAreNotTheSame(t *testing.T) {
 		if c.change(func(s *Circumstances) { *s = Circumstances{} }); c.Circumstances != nil {
 			t.Errorf("circumstances without %s are kept", field.Name)
 		}
+	}
+}
+
+// There are as many plans for clusters as entries in the ledger. A field that is empty for nearly all of them belongs to their
+// Circumstances.
+func TestSizeOfPlans(t *testing.T) {
+	if size := unsafe.Sizeof(OnCluster{}); size > 144 {
+		t.Errorf("the plan for a cluster takes %d bytes", size)
 	}
 }
 
