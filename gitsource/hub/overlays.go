@@ -31,6 +31,9 @@ type overlays struct {
 	charts              []*chartUse
 	chartDirs, valuesOf map[string]bool
 	remotes             build.Remotes
+	// by is the first overlay or chart that refers to each of these directories and files, also one that is in such a directory itself
+	// and therefore no part of the hub either.
+	by map[string]*item
 	// rendered are the charts of kustomizations by their directories, which are no part of the hub.
 	rendered map[string]build.ChartUse
 	// misplaced are the configuration of the fleet in such directories.
@@ -63,7 +66,7 @@ type sharedDirs struct {
 
 // newOverlays returns what nothing refers to.
 func newOverlays(hub string, remotes build.Remotes) *overlays {
-	return &overlays{hub: hub, remotes: remotes, dirs: map[string]bool{}, chartDirs: map[string]bool{}, valuesOf: map[string]bool{}}
+	return &overlays{hub: hub, remotes: remotes, dirs: map[string]bool{}, chartDirs: map[string]bool{}, valuesOf: map[string]bool{}, by: map[string]*item{}}
 }
 
 // size is the number of directories and files that are referred to.
@@ -106,14 +109,14 @@ func (o *overlays) problems(all problem.List) problem.List {
 func (a *assembly) exclude(w *walk, o *overlays) {
 	a.excluded = append(a.excluded, w.excluded...)
 	for _, dir := range slices.Sorted(maps.Keys(o.dirs)) {
-		by := o.builderOf(dir)
+		by := o.by[dir]
 		a.excluded = append(a.excluded, Exclusion{dir, by.id.String() + " (" + positionText(by.origin) + ") builds it for clusters"})
 		if !o.dirs[dir] {
 			a.unusedOverlays = append(a.unusedOverlays, dir)
 		}
 	}
 	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.chartDirs)), slices.Sorted(maps.Keys(o.valuesOf))) {
-		by := o.builderOf(name)
+		by := o.by[name]
 		a.excluded = append(a.excluded, Exclusion{name, by.id.String() + " (" + positionText(by.origin) + ") renders it for clusters"})
 	}
 	for _, dir := range slices.Sorted(maps.Keys(o.rendered)) {
@@ -168,6 +171,7 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 	}
 	maps.Copy(o.dirs, dirs) // the graph has the same map
 	if o.size() > known {
+		o.recordBuilders()
 		o.checkMisplaced(a)
 	}
 	return o.size() > known, nil
@@ -324,23 +328,30 @@ func (o *overlays) checkMisplaced(a *assembly) {
 		if dir == "" {
 			continue
 		}
-		by := o.builderOf(dir)
+		by := o.by[dir]
 		o.misplaced = append(o.misplaced, problem.Problem{Origin: it.origin, Severity: problem.Error,
 			Message: it.id.String() + " is in " + dir + ", which " + by.id.String() + " (" + positionText(by.origin) + ") builds for clusters, so that it would be no part of the hub; move it to another directory"})
 	}
 }
 
-// builderOf is the first overlay or chart that refers to a directory or file.
-func (o *overlays) builderOf(name string) *item {
+// recordBuilders records which overlay or chart refers to what has none so far.
+func (o *overlays) recordBuilders() {
+	record := func(name string, it *item) {
+		if o.by[name] == nil {
+			o.by[name] = it
+		}
+	}
 	for _, u := range o.uses {
-		if u.existing[name] {
-			return u.it
+		for dir, built := range u.existing {
+			if built {
+				record(dir, u.it)
+			}
 		}
 	}
 	for _, u := range o.charts {
-		if u.dir == name || u.files[name] {
-			return u.it
+		record(u.dir, u.it)
+		for name := range u.files {
+			record(name, u.it)
 		}
 	}
-	return o.uses[0].it
 }
