@@ -32,7 +32,7 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 	tests["a placement"] = `{"placement":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`
 	named := `{"placement":{"name":"` + strings.Repeat("x", 1<<19) + `"}}`
 	lists := map[string]string{
-		"inventories": "[{}" + strings.Repeat(",{}", connection.MaxKeptItems) + "]",
+		"inventories": "[{}" + strings.Repeat(",{}", connection.MaxPlacements) + "]",
 		"placements":  "[" + named + strings.Repeat(","+named, connection.MaxKeptText>>19) + "]",
 	}
 	maps.Copy(tests, lists)

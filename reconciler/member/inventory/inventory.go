@@ -165,8 +165,8 @@ func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
 // An unpacking is what the inventories of a cluster may still decompress to. It ends with its context, since
 // that may take a while.
 type unpacking struct {
-	ctx                context.Context
-	bytes, items, text int
+	ctx                            context.Context
+	bytes, items, text, placements int
 	kinds              map[schema.GroupVersionKind]bool
 	// memory is the share for which what is kept counts, and counted that in bytes; nil for none.
 	memory  *memory.Share
@@ -175,7 +175,8 @@ type unpacking struct {
 
 func newUnpacking(ctx context.Context) *unpacking {
 	return &unpacking{
-		ctx: ctx, bytes: connection.MaxUnpacked, items: connection.MaxKeptItems, text: connection.MaxKeptText, kinds: map[schema.GroupVersionKind]bool{},
+		ctx: ctx, bytes: connection.MaxUnpacked, items: connection.MaxKeptItems, text: connection.MaxKeptText,
+		placements: connection.MaxPlacements, kinds: map[schema.GroupVersionKind]bool{},
 	}
 }
 
@@ -293,6 +294,9 @@ func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory,
 	}
 	if _, err := in.Token(); err != nil {
 		return nil, err
+	}
+	if u.placements--; u.placements < 0 {
+		return nil, connection.Exceeded(connection.MaxPlacements, "placements in its inventories")
 	}
 	return inv, u.keepText(inv.text())
 }
