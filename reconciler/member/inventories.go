@@ -136,14 +136,22 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	i.removeAll(ctx, gone)
 }
 
-// removeAll removes empty inventories. All but the last are taken out of the bundle with one request; the last one is removed after
-// the claim if nothing else is left.
+// removeAll removes empty inventories. All but the last are taken out of the announcement and the bundle together; the last one is
+// removed after the claim if nothing else is left. A cluster can have very many, so that it ends with its context.
 func (i *inventories) removeAll(ctx context.Context, gone []*inventory.Inventory) {
+	var failed error
 	if len(gone) > 1 {
-		inventory.RemoveBundled(ctx, i.store, gone[:len(gone)-1]...) //nolint:errcheck // removing each of them tries again
+		failed = inventory.RemoveTogether(ctx, i.store, gone[:len(gone)-1]...)
 	}
 	for _, inv := range gone {
-		i.written(ctx, inv, i.remove(ctx, inv))
+		if ctx.Err() != nil {
+			return
+		}
+		err := failed
+		if failed == nil || !inventory.IsTogether(i.store, inv.Placement) {
+			err = i.remove(ctx, inv)
+		}
+		i.written(ctx, inv, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -321,4 +322,11 @@ func (slowServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(time.Second)
 	body := `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"` + path.Base(r.URL.Path) + `","namespace":"` + api.Namespace + `","uid":"u","resourceVersion":"1"}}`
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// A cluster can have very many inventories that are removed. It ends with its context, and asks nothing of the store, which is missing here.
+func TestRemovingInventoriesEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	(&inventories{}).removeAll(ctx, []*inventory.Inventory{{}})
 }

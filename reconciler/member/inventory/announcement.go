@@ -55,7 +55,7 @@ func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
 	if writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw) != nil {
 		return false
 	}
-	st.announced = all
+	st.announced, st.inAnnouncement = all, keysOf(all)
 	return true
 }
 
@@ -100,7 +100,7 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 		return nil
 	}
 	st.put(api.PlacementKey{}, o)
-	st.announced = map[api.PlacementKey]encoded{}
+	st.announced, st.inAnnouncement = map[api.PlacementKey]encoded{}, map[api.PlacementKey]bool{}
 	additions, err := listIn(o, left)
 	if stop := left.stops(err); stop != nil {
 		return stop
@@ -112,6 +112,7 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 	}
 	owner := unique.Make(st.ownerOf(o.GetAnnotations(), ""))
 	for _, a := range additions {
+		st.inAnnouncement[a.Placement] = true
 		if st.present[a.Placement] >= a.serial {
 			continue
 		}
@@ -144,20 +145,37 @@ func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
 	}
 }
 
-// forgetAnnounced removes a placement from the announcement, before its inventory is deleted.
-func forgetAnnounced(ctx context.Context, st *Store, p api.PlacementKey) error {
-	if st.announced == nil {
+// forgetAnnounced removes placements from the announcement with one request, before their inventories are deleted.
+func forgetAnnounced(ctx context.Context, st *Store, gone ...*Inventory) error {
+	has := slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.inAnnouncement[inv.Placement] })
+	if st.announced == nil || len(st.announced) > 0 && !has {
 		return nil
 	}
-	delete(st.announced, p)
-	if len(st.announced) == 0 {
+	left := maps.Clone(st.announced)
+	for _, inv := range gone {
+		delete(left, inv.Placement)
+	}
+	if len(left) == 0 {
 		return deleteAnnouncement(ctx, st)
 	}
-	raw, err := packAdditions(st.announced)
+	raw, err := packAdditions(left)
 	if err != nil {
 		return err
 	}
-	return writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw)
+	if err := writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw); err != nil {
+		return err
+	}
+	st.announced, st.inAnnouncement = left, keysOf(left)
+	return nil
+}
+
+// keysOf returns the placements of an announcement.
+func keysOf(additions map[api.PlacementKey]encoded) map[api.PlacementKey]bool {
+	keys := make(map[api.PlacementKey]bool, len(additions))
+	for p := range additions {
+		keys[p] = true
+	}
+	return keys
 }
 
 func deleteAnnouncement(ctx context.Context, st *Store) error {
@@ -165,7 +183,7 @@ func deleteAnnouncement(ctx context.Context, st *Store) error {
 	if _, err := st.conn.Delete(ctx, ConfigMaps, id, "", metav1.DeletePropagationBackground); err != nil {
 		return err
 	}
-	st.announced = nil
+	st.announced, st.inAnnouncement = nil, nil
 	st.drop(id)
 	return nil
 }

@@ -124,6 +124,41 @@ func TestDeletedInventoryIsAnnouncedNoLonger(t *testing.T) {
 	}
 }
 
+// Many inventories are taken out of the announcement with one request, also those that it still has although they are written.
+func TestAnnouncedInventoriesAreRemovedTogether(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	st, id := storeAt(t, at), announcementID("prod")
+	all := several("a", "b", "c", "d")
+	additions := make([]Inventory, len(all))
+	for i, inv := range all {
+		additions[i] = *inv
+	}
+	if !Announce(t.Context(), st, additions) {
+		t.Fatal("not announced")
+	}
+	save(t, st, all[0])
+	intact := at.Intact
+	at.Writes, at.Intact = nil, 0
+	if err := RemoveTogether(t.Context(), st, all[:3]...); err == nil || !IsTogether(st, all[0].Placement) {
+		t.Errorf("the server fails: %v", err)
+	}
+	at.Writes, at.Intact = nil, intact
+	if err := RemoveTogether(t.Context(), st, all[:3]...); err != nil {
+		t.Fatal(err)
+	}
+	for _, inv := range all[:3] {
+		if err := st.Delete(t.Context(), inv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(at.Writes), func(w string) bool { return !strings.HasSuffix(w, id.Name) })); n != 1 || IsTogether(st, all[0].Placement) {
+		t.Errorf("writes: %q", at.Writes)
+	}
+	if got := load(t, storeAt(t, at)); len(got) != 1 || got[all[3].Placement] == nil {
+		t.Errorf("%d inventories are left", len(got))
+	}
+}
+
 // One that does not fit in a ConfigMap, or cannot be written, leaves it to the inventories.
 func TestAnnouncementIsRefused(t *testing.T) {
 	smallParts(t)

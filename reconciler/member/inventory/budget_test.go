@@ -22,6 +22,10 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 	for n := range connection.MaxKinds {
 		fmt.Fprintf(&kinds, `,{"k":"Kind%d"}`, n)
 	}
+	many := strings.Builder{}
+	for n := range connection.MaxPlacements {
+		fmt.Fprintf(&many, `,{"placement":{"name":"p%d"}}`, n)
+	}
 	tests := map[string]string{
 		"spaces":   `{"items":[` + strings.Repeat(" ", 80<<20) + "]}",
 		"one item": `{"items":[{"n":"` + strings.Repeat("x", 2<<20) + `"}]}`,
@@ -32,8 +36,9 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 	tests["a placement"] = `{"placement":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`
 	named := `{"placement":{"name":"` + strings.Repeat("x", 1<<19) + `"}}`
 	lists := map[string]string{
-		"inventories": "[{}" + strings.Repeat(",{}", connection.MaxPlacements) + "]",
-		"placements":  "[" + named + strings.Repeat(","+named, connection.MaxKeptText>>19) + "]",
+		"inventories": "[{}" + strings.Repeat(",{}", connection.MaxKeptItems) + "]",
+		"placements":  "[{}" + many.String() + "]",
+		"their names": "[" + named + strings.Repeat(","+named, connection.MaxKeptText>>19) + "]",
 	}
 	maps.Copy(tests, lists)
 	for name, text := range tests {

@@ -223,21 +223,28 @@ func leaveBundle(ctx context.Context, st *Store, p api.PlacementKey) {
 	}
 }
 
-// RemoveBundled takes inventories out of the bundle, before they are deleted.
-func RemoveBundled(ctx context.Context, st *Store, gone ...*Inventory) error {
-	left, has := st.bundle.counting(), false
+// RemoveTogether takes inventories out of the announcement and the bundle, with one request for each, before they are deleted.
+func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
+	if err := forgetAnnounced(ctx, st, gone...); err != nil {
+		return fmt.Errorf("remove the announcement: %w", err)
+	}
+	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { _, in := st.bundle.inventories[inv.Placement]; return in }) {
+		return nil
+	}
+	left := st.bundle.counting()
 	for _, inv := range gone {
-		_, in := st.bundle.inventories[inv.Placement]
-		has = has || in
 		delete(left, inv.Placement)
 	}
-	switch {
-	case !has:
-		return nil
-	case len(left) == 0:
+	if len(left) == 0 {
 		return deleteBundle(ctx, st)
 	}
 	return writeBundle(ctx, st, left)
+}
+
+// IsTogether reports whether the announcement or the bundle on the cluster has, or may have, the inventory of a placement.
+func IsTogether(st *Store, p api.PlacementKey) bool {
+	_, in := st.bundle.inventories[p]
+	return in || st.inAnnouncement[p]
 }
 
 func deleteBundle(ctx context.Context, st *Store) error {

@@ -237,7 +237,7 @@ func TestRewrittenBundleAdoptsAndAnnouncesNothing(t *testing.T) {
 	if !Announce(t.Context(), st, []Inventory{addition(b.Placement, "new")}) {
 		t.Fatal("not announced")
 	}
-	if err := RemoveBundled(t.Context(), st, got[api.PlacementKey{Name: "a"}]); err != nil {
+	if err := RemoveTogether(t.Context(), st, got[api.PlacementKey{Name: "a"}]); err != nil {
 		t.Fatal(err)
 	}
 	if !b.Adopted || len(st.announced) > 0 || at.Stored[announcementID("prod").Name] != nil {

@@ -165,9 +165,10 @@ func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
 // An unpacking is what the inventories of a cluster may still decompress to. It ends with its context, since
 // that may take a while.
 type unpacking struct {
-	ctx                            context.Context
-	bytes, items, text, placements int
+	ctx                context.Context
+	bytes, items, text int
 	kinds              map[schema.GroupVersionKind]bool
+	placements         map[api.PlacementKey]bool
 	// memory is the share for which what is kept counts, and counted that in bytes; nil for none.
 	memory  *memory.Share
 	counted int
@@ -176,7 +177,7 @@ type unpacking struct {
 func newUnpacking(ctx context.Context) *unpacking {
 	return &unpacking{
 		ctx: ctx, bytes: connection.MaxUnpacked, items: connection.MaxKeptItems, text: connection.MaxKeptText,
-		placements: connection.MaxPlacements, kinds: map[schema.GroupVersionKind]bool{},
+		kinds: map[schema.GroupVersionKind]bool{}, placements: map[api.PlacementKey]bool{},
 	}
 }
 
@@ -295,7 +296,7 @@ func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory,
 	if _, err := in.Token(); err != nil {
 		return nil, err
 	}
-	if u.placements--; u.placements < 0 {
+	if u.placements[inv.Placement] = true; len(u.placements) > connection.MaxPlacements {
 		return nil, connection.Exceeded(connection.MaxPlacements, "placements in its inventories")
 	}
 	return inv, u.keepText(inv.text())

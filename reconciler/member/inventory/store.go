@@ -81,6 +81,8 @@ type Store struct {
 	alone map[string]uint64
 	// announced is the announcement on the cluster, as far as it counts; nil if there is none.
 	announced map[api.PlacementKey]encoded
+	// inAnnouncement are the placements that it has, also those for which it does not count.
+	inAnnouncement map[api.PlacementKey]bool
 	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
 	counted int
 	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
@@ -295,10 +297,7 @@ func (st *Store) deletePart(ctx context.Context, name string) error {
 
 // Delete removes an empty inventory from the cluster.
 func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
-	if err := forgetAnnounced(ctx, st, inv.Placement); err != nil {
-		return fmt.Errorf("remove the announcement of %s: %w", inv.Placement, err)
-	}
-	if err := RemoveBundled(ctx, st, inv); err != nil {
+	if err := RemoveTogether(ctx, st, inv); err != nil {
 		return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
 	}
 	name := nameOf(st.cfg.Fleet, inv.Placement)
