@@ -259,3 +259,13 @@ type Override struct {
 	Origin api.Origin
 	Hashes
 }
+
+// panicked returns the error for a commit whose loading panicked. It is refused, so that nobody who can push ends the daemon that
+// way. The cache is emptied, because the load may have left it incomplete.
+func (l *Loader) panicked(fault any) *LoadError {
+	l.cache, l.overlays = map[cacheKey]*parsed{}, map[*item]*knownOverlay{}
+	broken := &LoadError{Problems: problem.List{{Severity: problem.Error,
+		Message: fmt.Sprintf("gitfleet fails on this commit by a mistake of its own (%v); report that, and revert the commit meanwhile", fault)}}}
+	l.plain.mask(broken.Problems)
+	return broken
+}

@@ -138,9 +138,14 @@ func NewLoader(opts Options) *Loader {
 // Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
 // if it cannot be read. Objects, placements and everything else that has not changed since the
 // last loads keep their pointers.
-func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
+func (l *Loader) Load(commit Commit, fsys fs.FS) (s *Snapshot, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer func() {
+		if fault := recover(); fault != nil {
+			s, err = nil, fmt.Errorf("load commit %s: %w", commit.Hash, l.panicked(fault))
+		}
+	}()
 	l.schemas = &schema.Sharing{}
 	defer func() { l.schemas = nil }()
 	l.trimCache()
