@@ -154,7 +154,7 @@ type GateTarget struct {
 // derives the same name and no Job is run twice.
 func (q *GateQuestion) Job(t GateTarget) *unstructured.Unstructured {
 	g, o := q.Spec.Job, &unstructured.Unstructured{}
-	json.Unmarshal(g.Template, &o.Object) //nolint:errcheck // validated when it was loaded
+	_ = json.Unmarshal(g.Template, &o.Object) // validated when it was loaded
 	labels, annotations := map[string]string{}, map[string]string{}
 	maps.Copy(labels, o.GetLabels())
 	maps.Copy(annotations, o.GetAnnotations())
@@ -167,7 +167,7 @@ func (q *GateQuestion) Job(t GateTarget) *unstructured.Unstructured {
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
 	for field, d := range map[string]time.Duration{"activeDeadlineSeconds": g.Deadline(), "ttlSecondsAfterFinished": jobKept} {
-		unstructured.SetNestedField(o.Object, int64(d/time.Second), "spec", field) //nolint:errcheck // validated when it was loaded
+		_ = unstructured.SetNestedField(o.Object, int64(d/time.Second), "spec", field) // validated when it was loaded
 	}
 	return o
 }

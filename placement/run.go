@@ -101,6 +101,9 @@ type RunStage struct {
 	Reopened time.Time `json:",omitzero"`
 	// Failed are the clusters without which the run goes on, since the update has failed there, until they have been available with the content.
 	Failed []string `json:",omitempty"`
+	// Unreachable are the clusters that the stage does not wait for since they are unreachable, until they have been available with
+	// the content.
+	Unreachable []string `json:",omitempty"`
 	// Gates are those after the stage, as they were when the run was initialised, in the order of its tasks.
 	Gates []RunGate `json:",omitempty"`
 }
@@ -121,6 +124,7 @@ func (r Run) Clone() Run {
 		r.Stages[i].Clusters = slices.Clone(r.Stages[i].Clusters)
 		r.Stages[i].Gates = slices.Clone(r.Stages[i].Gates)
 		r.Stages[i].Failed = slices.Clone(r.Stages[i].Failed)
+		r.Stages[i].Unreachable = slices.Clone(r.Stages[i].Unreachable)
 	}
 	r.Deletion.Clusters = slices.Clone(r.Deletion.Clusters)
 	return r
@@ -267,6 +271,11 @@ func (r *Run) Join(s *RunStage, cluster string, now time.Time) {
 
 // Skipped reports whether the stage was skipped, together with its tasks, since it had no clusters.
 func (s *RunStage) Skipped() bool { return !s.Finished.IsZero() && len(s.Clusters) == 0 }
+
+// FinishedSince reports whether the stage with an index has updated its clusters since an earlier state of the run.
+func (s *RunStage) FinishedSince(before *Run, index int) bool {
+	return !s.Finished.IsZero() && !s.Skipped() && (index >= len(before.Stages) || before.Stages[index].Finished.IsZero())
+}
 
 // Concurrency is how many clusters of the stage are updated at once, if it has a number of them.
 func (s *RunStage) Concurrency(clusters int) int {

@@ -58,7 +58,7 @@ func (in *Input) budget() Budget {
 	return b
 }
 
-// skipped returns for each binding whether the rollout skips the cluster: suspended clusters, and
+// skipped returns for each target whether the rollout skips the cluster: suspended clusters, and
 // unreachable ones up to MaxUnreachable, count neither as unavailable nor as available. Those that
 // keep their place in the budget count as unavailable.
 func (in *Input) skipped() []bool {

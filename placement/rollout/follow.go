@@ -8,11 +8,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Follow returns the plan that Next would make after one binding has changed from was to is, and the assignment of that
-// cluster, without reading the other bindings. p is the plan for was. If more than a step of this one cluster has to be decided,
+// Follow returns the plan that Next would make after one target has changed from was to is, and the assignment of that
+// cluster, without reading the other targets. p is the plan for was. If more than a step of this one cluster has to be decided,
 // ok is false, and Next has to be called.
 //
-// The input is that of Next without bindings. It is the input of p apart from the time, which is before p.Wake. The
+// The input is that of Next without targets. It is the input of p apart from the time, which is before p.Wake. The
 // assignments of p that do not change a revision may be missing. The new plan has none, and its Wake may be earlier than
 // that of Next.
 func (p Plan) Follow(in Input, was, is Target) (next Plan, a Assignment, ok bool) {

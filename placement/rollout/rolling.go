@@ -108,7 +108,7 @@ func (in *Input) step(p *Plan, b *Target, left *allowance) {
 	case p.Stopped != "":
 		in.stepStopped(p, b, m, left)
 	case b.Deferral.Why != "":
-		in.stepHeld(p, b, m, left)
+		in.stepDeferred(p, b, m, left)
 	case m == repair:
 		in.assign(p, b, b.Latest)
 	case m == update && left.updates > 0:
@@ -143,8 +143,8 @@ func (in *Input) stepStopped(p *Plan, b *Target, m move, left *allowance) {
 	}
 }
 
-// stepHeld keeps new content from a cluster. A cluster that joins gets the proven content.
-func (in *Input) stepHeld(p *Plan, b *Target, m move, left *allowance) {
+// stepDeferred keeps new content from a cluster. A cluster that joins gets the proven content.
+func (in *Input) stepDeferred(p *Plan, b *Target, m move, left *allowance) {
 	if !in.addProven(p, b, m, left) {
 		p.addWaiting(b, waitsDeferral, b.Deferral.Why)
 		in.keepAssigned(p, b)

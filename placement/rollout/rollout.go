@@ -135,10 +135,10 @@ type Failure struct {
 	TimedOut bool
 }
 
-// Next plans the next step of the rollout of one placement. The order of the bindings does not
+// Next plans the next step of the rollout of one placement. The order of the targets does not
 // matter. A cluster whose content is the latest keeps its commit.
 //
-// Two bindings for one cluster are a programming error and panic.
+// Two targets for one cluster are a programming error and panic.
 func Next(in Input) Plan {
 	in.Targets = byCluster(in.Targets)
 	switch {
@@ -150,19 +150,19 @@ func Next(in Input) Plan {
 	return in.roll()
 }
 
-// byCluster returns the bindings in the order of their clusters; a copy if that is another order.
-func byCluster(bindings []Target) []Target {
+// byCluster returns the targets in the order of their clusters; a copy if that is another order.
+func byCluster(targets []Target) []Target {
 	compare := func(a, b Target) int { return strings.Compare(a.Cluster, b.Cluster) }
-	if !slices.IsSortedFunc(bindings, compare) {
-		bindings = slices.Clone(bindings)
-		slices.SortFunc(bindings, compare)
+	if !slices.IsSortedFunc(targets, compare) {
+		targets = slices.Clone(targets)
+		slices.SortFunc(targets, compare)
 	}
-	for i := 1; i < len(bindings); i++ {
-		if bindings[i].Cluster == bindings[i-1].Cluster {
-			panic("rollout: cluster " + bindings[i].Cluster + " is bound twice")
+	for i := 1; i < len(targets); i++ {
+		if targets[i].Cluster == targets[i-1].Cluster {
+			panic("rollout: cluster " + targets[i].Cluster + " is bound twice")
 		}
 	}
-	return bindings
+	return targets
 }
 
 // planExternal keeps all assignments: only a staged update run changes them.

@@ -11,7 +11,7 @@ import (
 )
 
 // A StagedRun is a staged update run of a placement with the strategy External, at one time. The Latest revisions of the
-// bindings are then those of its content.
+// targets are then those of its content.
 type StagedRun struct {
 	placement.Run
 	// Approved are the names of the approval requests that are approved.
@@ -116,7 +116,7 @@ func (in *Input) keepRun(p *Plan) {
 func (w *stageWalk) recordProgress() {
 	out := w.plan.Progress
 	for _, a := range w.plan.Assign {
-		switch b := w.in.binding(a.Cluster); {
+		switch b := w.in.target(a.Cluster); {
 		case !b.selected() || a.Hash != b.Latest.Hash || b.Latest == placement.Revision{}:
 		case a.WasAvailable:
 			out.Updated = append(out.Updated, a.Cluster)
@@ -164,11 +164,11 @@ type stageWalk struct {
 	why map[string]string
 }
 
-// members are the bindings of a stage that are still selected, in order.
+// members are the targets of a stage that are still selected, in order.
 func (w *stageWalk) members(s *placement.RunStage) []*Target {
 	var out []*Target
 	for _, name := range s.Clusters {
-		if b := w.in.binding(name); b != nil && b.selected() {
+		if b := w.in.target(name); b != nil && b.selected() {
 			out = append(out, b)
 		}
 	}
@@ -184,14 +184,16 @@ func (w *stageWalk) wait(s *placement.RunStage, why string) {
 // updateAll lets all clusters of a finished stage have the content, such as those that joined since.
 func (w *stageWalk) updateAll(s *placement.RunStage) {
 	s.Failed = slices.DeleteFunc(s.Failed, func(name string) bool {
-		b := w.in.binding(name)
+		b := w.in.target(name)
 		return b == nil || !b.selected() || b.has() && w.in.updated(b)
 	})
 	w.failed += len(s.Failed)
+	s.Unreachable = nil
 	for _, b := range w.members(s) {
 		w.may[b.Cluster] = true
 		if w.isLost(b) && !slices.Contains(s.Failed, b.Cluster) {
 			w.lost++
+			s.Unreachable = append(s.Unreachable, b.Cluster)
 			w.plan.Progress.NotAwaited = append(w.plan.Progress.NotAwaited, b.Cluster)
 		}
 	}
@@ -276,12 +278,13 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	lost := 0
 	maxLost, maxFailed := w.limits(members)
 	progress := w.plan.Progress
-	s.Failed = nil
+	s.Failed, s.Unreachable = nil, nil
 	var pending []*Target
 	for _, b := range members {
 		if w.isLost(b) && lost < maxLost && w.in.Run.Halted == "" {
 			lost++
 			w.may[b.Cluster] = true // once it answers
+			s.Unreachable = append(s.Unreachable, b.Cluster)
 			progress.NotAwaited = append(progress.NotAwaited, b.Cluster)
 			continue
 		}
@@ -300,7 +303,7 @@ func (w *stageWalk) update(s *placement.RunStage, members []*Target) bool {
 	}
 	noneAnswers := lost > 0 && lost == len(members)
 	if noneAnswers {
-		progress.NotAwaited = progress.NotAwaited[:len(progress.NotAwaited)-lost]
+		progress.NotAwaited, s.Unreachable = progress.NotAwaited[:len(progress.NotAwaited)-lost], nil
 		w.current += ", which waits for one of its clusters to answer"
 	}
 	stuck := ""

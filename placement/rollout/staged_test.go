@@ -416,11 +416,23 @@ func TestUnreachableClustersOfAStage(t *testing.T) {
 		if got := f.next().Progress.NotAwaited; test.want == "one two run" && !slices.Equal(got, test.unreachable) {
 			t.Errorf("%s: %v are not waited for", name, got)
 		}
+		recorded := func() (all []string) {
+			for _, s := range f.next().Run.Stages {
+				all = append(all, s.Unreachable...)
+			}
+			return all
+		}
+		if got := recorded(); test.want == "one two run" && !slices.Equal(got, test.unreachable) {
+			t.Errorf("%s: %v are recorded as unreachable", name, got)
+		}
 		for _, c := range test.unreachable {
 			f.bindings[c].Unreachable = false
 		}
 		if got := finished(); got != "one two run" {
 			t.Errorf("%s: finished %q after all have answered", name, got)
+		}
+		if got := recorded(); got != nil {
+			t.Errorf("%s: %v are recorded as unreachable after all have answered", name, got)
 		}
 		for c, b := range f.bindings {
 			if b.Assigned.Hash != "new" {

@@ -29,7 +29,7 @@ func (in *Input) stops() []placement.Stop {
 	var all []placement.Stop
 	for _, s := range in.Stops {
 		changed := s.Latest != "" && s.Latest != s.Failed.Hash
-		if b := in.binding(s.Cluster); !changed && (b == nil || !b.recovered(in, s.Failed)) {
+		if b := in.target(s.Cluster); !changed && (b == nil || !b.recovered(in, s.Failed)) {
 			all = append(all, s.Stop)
 		}
 	}
@@ -67,8 +67,8 @@ func (b *Target) fullyAvailable(in *Input) bool {
 	return b.ready(in) && b.health() != DiffReported && !b.Seen.Partial
 }
 
-// binding returns the binding of a cluster; nil if there is none.
-func (in *Input) binding(cluster string) *Target {
+// target returns the target for a cluster; nil if there is none.
+func (in *Input) target(cluster string) *Target {
 	i, found := slices.BinarySearchFunc(in.Targets, cluster, func(b Target, name string) int { return strings.Compare(b.Cluster, name) })
 	if !found {
 		return nil
@@ -79,7 +79,7 @@ func (in *Input) binding(cluster string) *Target {
 // stopMessage describes the first cluster that stops the rollout.
 func (in *Input) stopMessage(p *Plan) string {
 	text := "cluster " + p.Stopped + ", which was available before its update and is not now"
-	switch b := in.binding(p.Stopped); {
+	switch b := in.target(p.Stopped); {
 	case b == nil || b.Unscheduled:
 		return text + " (it is no longer selected)"
 	case b.Suspended != "":

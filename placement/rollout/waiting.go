@@ -56,7 +56,7 @@ func (in *Input) writeMessages(p *Plan) {
 			messages[w.reason] = in.message(w.reason, p)
 		}
 		w.Message = messages[w.reason]
-		if b := in.binding(w.Cluster); w.reason == waitsMaxUnavailable && b.knownUnavailable() {
+		if b := in.target(w.Cluster); w.reason == waitsMaxUnavailable && b.knownUnavailable() {
 			w.Message += in.unavailableHint(b)
 		}
 	}

@@ -45,10 +45,15 @@ func CommitApproval(placement api.PlacementKey, run, stage string, before bool) 
 	return fmt.Sprintf("commit the %s %s with parentStageRollout: %s and targetStage: %s", kind, api.ApprovalName(run, stage, before), run, stage)
 }
 
-// Where says where the run is. If it waits for an approval, that has the command that gives it, or what to commit.
+// Where says where the run is, and what gates answer. If it waits for an approval, that has the command that gives it, or what to commit.
 func (u *UpdateRun) Where(placement string) string {
+	return strings.Join(append([]string{u.WhereWithoutGates(placement)}, u.Gates...), "; ")
+}
+
+// WhereWithoutGates is like Where without the answers of gates, which are also in the texts of the stages.
+func (u *UpdateRun) WhereWithoutGates(placement string) string {
 	if u.Asks == "" {
-		return strings.Join(append([]string{u.Message}, u.Gates...), "; ")
+		return u.Message
 	}
 	when := "after"
 	if u.Before {
@@ -63,7 +68,7 @@ func (u *UpdateRun) Where(placement string) string {
 	if u.ByReview {
 		text += ", or an approving review of the pull request of commit " + u.Commit[:min(8, len(u.Commit))]
 	}
-	return strings.Join(append([]string{text}, u.Gates...), "; ")
+	return text
 }
 
 // An UpdateStage is a stage of a run.
@@ -134,7 +139,7 @@ func updateRun(in Input, p *plan.Placement) *UpdateRun {
 			}
 			stage.Clusters++
 			switch {
-			case v.unreachable(s, name):
+			case slices.Contains(s.Unreachable, name):
 				stage.Unreachable++
 			case !s.Finished.IsZero() && !slices.Contains(s.Failed, name) || v.updated[name]:
 				stage.Updated++
@@ -212,8 +217,6 @@ type runView struct {
 	// failed are the clusters for which the run in force waits in vain, and updating and updated those with its content.
 	failed            []string
 	updating, updated map[string]bool
-	// notAwaited are the unreachable and failed clusters that the current run does not wait for.
-	notAwaited []string
 	// now is the time of the plan, and generation that of the spec of the run.
 	now        time.Time
 	generation int64
@@ -225,7 +228,6 @@ func newRunView(p *plan.Placement, run *placement.Run, now time.Time) *runView {
 	if inForce == nil || inForce.Name != run.Name || progress == nil {
 		return v
 	}
-	v.notAwaited = progress.NotAwaited
 	v.failed, v.updating, v.updated = progress.Failed, map[string]bool{}, map[string]bool{}
 	for _, name := range progress.Updating {
 		v.updating[name] = true
@@ -234,11 +236,6 @@ func newRunView(p *plan.Placement, run *placement.Run, now time.Time) *runView {
 		v.updated[name] = true
 	}
 	return v
-}
-
-// unreachable reports whether a cluster of a stage does not have the content and is not waited for since it is unreachable.
-func (v *runView) unreachable(s *placement.RunStage, cluster string) bool {
-	return slices.Contains(v.notAwaited, cluster) && !slices.Contains(s.Failed, cluster)
 }
 
 // member reports whether the placement is still to be on a cluster.
@@ -366,7 +363,7 @@ func (v *runView) stageConditions(i int, s *placement.RunStage) []metav1.Conditi
 		return append(progressing(metav1.ConditionFalse, reason, message, s.Finished), v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, message, s.Finished))
 	case !s.Finished.IsZero():
 		const reason = "StageUpdatingSucceeded"
-		return append(progressing(metav1.ConditionFalse, reason, "All clusters in the stage are updated and after-stage tasks are completed", s.Finished),
+		return append(progressing(metav1.ConditionFalse, reason, "All clusters in the stage are updated"+exceptUnreachable(s)+" and after-stage tasks are completed", s.Finished),
 			v.condition(api.RunSucceeded, metav1.ConditionTrue, reason, "Stage update completed successfully"+withoutFailed(s.Failed), s.Finished))
 	case entered.IsZero() && s.Started.IsZero() || v.run.SupersededBy != "":
 		return nil
@@ -377,7 +374,7 @@ func (v *runView) stageConditions(i int, s *placement.RunStage) []metav1.Conditi
 	case s.NeedsApproval(true) && s.ApprovedBefore.IsZero():
 		return progressing(metav1.ConditionFalse, "StageUpdatingWaiting", "Not all before-stage tasks are completed, waiting for approval", entered)
 	case !s.Updated.IsZero():
-		return progressing(metav1.ConditionFalse, "StageUpdatingWaiting", "All clusters in the stage are updated, waiting for after-stage tasks to complete", s.Updated)
+		return progressing(metav1.ConditionFalse, "StageUpdatingWaiting", "All clusters in the stage are updated"+exceptUnreachable(s)+", waiting for after-stage tasks to complete", s.Updated)
 	case s.Started.IsZero():
 		return nil
 	}
@@ -404,7 +401,7 @@ func (v *runView) cluster(i int, s *placement.RunStage, name string) api.Cluster
 	case removal:
 	case v.run.Active() && s.Finished.IsZero() && !v.member(name):
 		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is no longer selected by the placement", cmp.Or(s.Started, v.run.Initialized))
-	case v.unreachable(s, name):
+	case slices.Contains(s.Unreachable, name):
 		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is unreachable and is not waited for", cmp.Or(s.Started, v.run.Initialized))
 	case v.updated[name]:
 		started = latest(c.Binding.AssignedAt, s.Started)
@@ -426,14 +423,6 @@ func (v *runView) cluster(i int, s *placement.RunStage, name string) api.Cluster
 		set(api.RunSucceeded, metav1.ConditionTrue, "ClusterUpdatingSucceeded", "Cluster update completed successfully", done)
 	}
 	return out
-}
-
-// withoutFailed names the clusters without which a run or a stage has succeeded; empty if there are none.
-func withoutFailed(clusters []string) string {
-	if len(clusters) == 0 {
-		return ""
-	}
-	return ", except on clusters on which the update has failed: " + strings.Join(clusters, ", ")
 }
 
 func latest(a, b time.Time) time.Time {

@@ -239,3 +239,19 @@ func failedContent(p *plan.Placement) *FailedContent {
 	}
 	return &FailedContent{Run: f.Run.Name, Commit: f.Commit, Reason: f.Run.RolledBack, At: f.Run.SupersededAt, Back: f.Back.Name, BackCommit: f.Back.Content.Commit}
 }
+
+// exceptUnreachable names the clusters of a stage that is updated without them since they are unreachable; empty if there are none.
+func exceptUnreachable(s *placement.RunStage) string {
+	if len(s.Unreachable) == 0 {
+		return ""
+	}
+	return " (except unreachable ones: " + strings.Join(s.Unreachable, ", ") + ")"
+}
+
+// withoutFailed names the clusters without which a run or a stage has succeeded; empty if there are none.
+func withoutFailed(clusters []string) string {
+	if len(clusters) == 0 {
+		return ""
+	}
+	return ", except on clusters on which the update has failed: " + strings.Join(clusters, ", ")
+}

@@ -122,7 +122,7 @@ func (s *description) updateRun(d *status.Detail) {
 	}
 	s.heading("Update run " + run.Name)
 	s.line(1, "brings commit "+output.ShortHash(run.Commit)+"; "+run.Reason)
-	s.text(2, run.Where(d.Placement))
+	s.text(2, run.WhereWithoutGates(d.Placement))
 	for _, st := range run.Stages {
 		text := st.Text()
 		if !st.Finished.IsZero() {

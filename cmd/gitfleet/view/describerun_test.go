@@ -33,6 +33,23 @@ func TestDescribeBreaksLongLines(t *testing.T) {
 	}
 }
 
+// What a gate answers is said once, of the stage that waits for it.
+func TestAnswersOfGatesAreSaidOnce(t *testing.T) {
+	const waits = "the gate errors: cannot be evaluated"
+	d := &status.Detail{Placement: "crp/web", UpdateRun: &status.UpdateRun{
+		Name: "web-1", Message: "it waits", Gates: []string{waits}, Stages: []status.UpdateStage{{Name: "canary", Waits: []string{waits}}},
+	}}
+	r := &status.Report{At: reports.Noon, Details: []*status.Detail{d}}
+	for command, got := range map[string]string{
+		"describe": described(func(s *description) { s.placement(r, "crp/web") }),
+		"tree":     treeText(&status.Tree{Placement: "crp/web", UpdateRun: d.UpdateRun}, r, output.Page{}),
+	} {
+		if strings.Count(got, waits) != 1 || !strings.Contains(got, "it waits") {
+			t.Errorf("%s says\n%s", command, got)
+		}
+	}
+}
+
 // A run is described with its stages, and these with their tasks and clusters.
 func TestDescribeARun(t *testing.T) {
 	is := func(typ string, status metav1.ConditionStatus, reason, message string) []metav1.Condition {

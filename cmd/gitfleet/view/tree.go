@@ -127,7 +127,7 @@ func updateRunNode(root *node, tree *status.Tree, p output.Page) {
 	if run == nil || !run.Finished.IsZero() {
 		return
 	}
-	of := root.add(p.Paint(output.Bold, "run "+run.Name) + "  " + run.Reason + "  " + output.ShortHash(run.Commit) + "  " + output.Sanitize(run.Where(tree.Placement)))
+	of := root.add(p.Paint(output.Bold, "run "+run.Name) + "  " + run.Reason + "  " + output.ShortHash(run.Commit) + "  " + output.Sanitize(run.WhereWithoutGates(tree.Placement)))
 	for _, s := range run.Stages {
 		of.add(output.Sanitize(s.Text()))
 	}
