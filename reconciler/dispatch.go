@@ -178,10 +178,9 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 		if r.cfg.Now().Before(m.deadline) {
 			return
 		}
-		r.cfg.Log.Warn("cluster left the fleet without being cleaned up: it did not answer", "cluster", name)
 		unanswered = "it did not answer, so that labels, annotations and inventories of gitfleet stay there"
 	}
 	r.stop(name, m)
 	r.ledger.ForgetCluster(name)
-	publish(r.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}})
+	publish(r.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}, unanswered: unanswered != ""})
 }

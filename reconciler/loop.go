@@ -355,24 +355,25 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		}
 	}
 	if err != nil {
-		r.refused(l, now, cmp.Or(r.source.LoadError, r.source.Problems.Summary()))
-		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", err)
+		refused := occurrence{Entry: commitEntry(history.Refused, l.commit, cmp.Or(r.source.LoadError, r.source.Problems.Summary())), took: l.took, inForce: r.inForce, err: err}
+		refused.Time = now
+		publish(r.cfg, refused)
 		return
 	}
 	r.inForce, r.inForceSeenAt = l.snapshot, l.seen
 	if l.seen.After(now) { // the clock was set back
 		r.inForceSeenAt = now
 	}
+	comes := occurrence{took: l.took, inForce: l.snapshot}
 	if r.ledger.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
-		publish(r.cfg, occurrence{Entry: commitEntry(history.InForce, l.commit, "")})
+		comes.Entry = commitEntry(history.InForce, l.commit, "")
 		r.untraced = now
 	}
+	publish(r.cfg, comes)
 	r.ledger.SetInForce(l.commit.Hash)
 	r.ledger.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))
 	r.source.InForce, r.source.Since = l.commit, now
 	r.past.snapshots[l.commit.Hash] = l.snapshot
-	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,
-		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
 }
 
 // saveAll saves everything, with several saves if it is very much.

@@ -23,9 +23,16 @@ import (
 type occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
-	// rollout is what has happened to the rollout of the placement; empty if nothing has. took is the duration of a finished one.
+	// rollout is what has happened to the rollout of the placement; empty if nothing has. took is how long a rollout that is
+	// finished took, or loading a commit.
 	rollout rolloutStep
 	took    time.Duration
+	// inForce is the commit that has come into force, or that stays in force because another one is refused; nil otherwise. After a
+	// restart, a commit comes into force again, which the history does not have. err is why a commit is refused, in full.
+	inForce *hub.Snapshot
+	err     error
+	// unanswered says that a cluster that has left the fleet did not answer, so that it was not cleaned up.
+	unanswered bool
 	// stage is the stage that the content assigned to the cluster has reached at Time, or, if the event is Failed, could not
 	// reach; empty if neither. since is the end of the stage before, and detected when the content was detected, or
 	// the cluster was selected if that was later; zero if it is not known.
@@ -240,7 +247,7 @@ func runEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Ent
 			for _, g := range is.Stages[j].FailedSince(was, j) {
 				add(history.GateFailed, ", stage "+is.Stages[j].Name+": "+g.Text())
 			}
-			if s := &is.Stages[j]; len(s.Clusters) > 0 && !s.Finished.IsZero() && (j >= len(was.Stages) || was.Stages[j].Finished.IsZero()) {
+			if s := &is.Stages[j]; s.FinishedSince(was, j) {
 				add(history.StageFinished, ", stage "+s.Name)
 			}
 		}
@@ -337,38 +344,49 @@ func stagesOf(e *ledger.Entry) reachedStages {
 	return p
 }
 
-// clusterOccurrences returns the changes of a member cluster, from its records before and after a probe.
-func clusterOccurrences(name string, was, is *ledger.Cluster) (out []occurrence) {
-	denied := is.Denied()
-	if is != nil && !is.Restored.At.IsZero() && (was == nil || !was.Restored.Equal(is.Restored)) {
-		out = append(out, occurrence{Entry: history.Entry{Time: is.Restored.At, Kind: history.Member, Event: history.Restored, Cluster: name, Message: is.Restored.Why}})
+// memberEvents are the events of the history for what happens to a member cluster. It has none of credentials.
+var memberEvents = map[ledger.MemberChange]history.Event{
+	ledger.MemberUnanswered: history.Unreachable, ledger.MemberJoined: history.Joined, ledger.MemberReady: history.Ready,
+	ledger.MemberUnhealthy: history.Unreachable, ledger.MemberForbidden: history.Forbidden, ledger.MemberPermitted: history.Ready,
+	ledger.MemberRestored: history.Restored, ledger.MemberRefused: history.Foreign, ledger.MemberAccepted: history.Ready,
+}
+
+// memberOccurrences returns the changes of a member cluster by a probe. That it has not answered yet is recorded once, whatever
+// the reasons are.
+func memberOccurrences(name string, was, is ledger.MemberState) (out []occurrence) {
+	for _, change := range is.Since(was) {
+		e := history.Entry{Time: is.Seen.At, Kind: history.Member, Event: memberEvents[change], Cluster: name}
+		switch change {
+		case ledger.MemberUnanswered:
+			if was.Seen != nil {
+				continue
+			}
+			e.Message = is.Seen.Error
+		case ledger.MemberUnhealthy:
+			e.Message = is.Seen.Error
+		case ledger.MemberForbidden:
+			e.Message = is.Seen.Denied()
+		case ledger.MemberRestored:
+			e.Time, e.Message = is.Seen.Restored.At, is.Seen.Restored.Why
+		case ledger.MemberRefused:
+			e.Message = is.Refusal
+		case ledger.MemberAccepted:
+			e.Message = "no other fleet or member holds the cluster any more"
+		}
+		ready := func(o occurrence) bool { return o.Event == history.Ready && o.Message == "" }
+		if o := (occurrence{Entry: e}); e.Event != "" && !(ready(o) && slices.ContainsFunc(out, ready)) {
+			out = append(out, o)
+		}
 	}
-	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
-		return out
-	}
-	e := history.Entry{Time: is.At, Kind: history.Member, Cluster: name, Message: is.Error}
-	switch {
-	case denied != "":
-		e.Event, e.Message = history.Forbidden, denied
-	case !is.Healthy:
-		e.Event = history.Unreachable
-	case was == nil || was.Joined.IsZero():
-		e.Event = history.Joined
-	default:
-		e.Event = history.Ready
-	}
-	return append(out, occurrence{Entry: e})
+	return out
 }
 
 // foldAndRecord folds one observation, and records the changes in the history.
 func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
-		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
+		was := ledger.MemberStateOf(r.ledger, s.cluster)
 		news := r.ledger.Fold(o)
-		if why := r.ledger.Refusal(s.cluster); why != "" && why != refusal {
-			publish(r.cfg, occurrence{Entry: history.Entry{Time: r.ledger.Cluster(s.cluster).At, Kind: history.Member, Event: history.Foreign, Cluster: s.cluster, Message: why}})
-		}
-		publish(r.cfg, clusterOccurrences(s.cluster, was, r.ledger.Cluster(s.cluster))...)
+		publish(r.cfg, memberOccurrences(s.cluster, was, ledger.MemberStateOf(r.ledger, s.cluster))...)
 		return news
 	}
 	record := r.ledger.Placement(s.placement)

@@ -359,7 +359,7 @@ func TestRestoresAreRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := []history.Event{}
-			for _, e := range clusterOccurrences("east", test.was, test.is) {
+			for _, e := range memberOccurrences("east", ledger.MemberState{Seen: test.was}, ledger.MemberState{Seen: test.is}) {
 				events = append(events, e.Event)
 			}
 			if got := fmt.Sprint(events); got != test.want {

@@ -17,8 +17,13 @@ func publish(cfg *Config, all ...occurrence) {
 	}
 }
 
-// logOccurrence logs what becomes of a rollout, what users did and what has ended. Agents log what happens on their cluster.
+// logOccurrence logs what becomes of a commit and of a rollout, which clusters have left the fleet, what users did and what has
+// ended. Agents log what happens on their cluster.
 func logOccurrence(log *slog.Logger, o *occurrence) {
+	if o.Event == history.Refused || o.inForce != nil {
+		logCommit(log, o)
+		return
+	}
 	var attrs []any
 	for _, a := range []struct{ key, value string }{
 		{"placement", o.Placement}, {"cluster", o.Cluster}, {"object", o.Object}, {"commit", o.Commit}, {"by", o.By}, {"reason", o.Message},
@@ -36,7 +41,26 @@ func logOccurrence(log *slog.Logger, o *occurrence) {
 		log.Info("rollout "+string(o.rollout), attrs...)
 	case o.Kind == history.Action:
 		log.Info(actionText(o.Event), attrs...)
+	case o.unanswered:
+		log.Warn("cluster left the fleet", attrs...)
+	case o.Event == history.Left:
+		log.Info("cluster left the fleet", attrs...)
 	}
+}
+
+// logCommit logs that a commit is in force or refused.
+func logCommit(log *slog.Logger, o *occurrence) {
+	if o.Event == history.Refused {
+		stays := ""
+		if o.inForce != nil {
+			stays = o.inForce.Commit.Hash
+		}
+		log.Error("commit refused", "commit", o.Commit, "inForce", stays, "err", o.err)
+		return
+	}
+	commit := o.inForce.Commit
+	log.Info("commit in force", "commit", commit.Hash, "subject", commit.Subject,
+		"objects", len(o.inForce.Objects), "placements", len(o.inForce.Placements), "clusters", len(o.inForce.Clusters), "took", o.took)
 }
 
 // actionText returns the log message for an action of a user, or for its end.

@@ -95,7 +95,6 @@ func (a *agents) rename(l *ledger.Ledger, from, to string) (ended bool) {
 		}
 	}
 	l.RenameCluster(from, to)
-	a.cfg.Log.Info("member was renamed: it is the same cluster", "cluster", to, "formerly", from)
 	publish(a.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: from, Message: "it was renamed to " + to}})
 	return true
 }

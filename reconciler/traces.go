@@ -18,14 +18,6 @@ const (
 	spanAvailable = "available"
 )
 
-func (r *Reconciler) refused(l loaded, now time.Time, why string) {
-	publish(r.cfg, occurrence{Entry: commitEntry(history.Refused, l.commit, why)})
-	s := tracing.Span{Name: spanLoad, Start: now.Add(-l.took), End: now, Err: why}
-	r.cfg.Traces.Step(l.commit.Hash, s)
-	s.Name = spanCommit
-	r.cfg.Traces.Commit(l.commit.Hash, s)
-}
-
 // traceCommit sends the trace of the commit in force, once its first plan is made; start is when planning began.
 func (r *Reconciler) traceCommit(start time.Time) {
 	if r.untraced.IsZero() {
@@ -46,12 +38,18 @@ func (r *Reconciler) traceCommit(start time.Time) {
 // spans are the spans of the stages of a commit on a cluster.
 var spans = map[string]string{stageApplied: spanApply, stageAvailable: spanAvailable}
 
-// traceProgress sends the stages that a placement has reached on a cluster, or could not reach.
+// traceProgress sends the stages that a placement has reached on a cluster, or could not reach, and the commits that are refused.
 func traceProgress(traces *tracing.Tracer, all []occurrence) {
 	if traces == nil {
 		return
 	}
 	for _, o := range all {
+		if o.Event == history.Refused {
+			s := tracing.Span{Name: spanLoad, Start: o.Time.Add(-o.took), End: o.Time, Err: o.Message}
+			traces.Step(o.Commit, s)
+			s.Name = spanCommit
+			traces.Commit(o.Commit, s)
+		}
 		if o.stage == "" {
 			continue
 		}

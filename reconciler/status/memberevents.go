@@ -12,55 +12,50 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
+// memberEvents are the events for what happens to a member cluster.
+var memberEvents = map[ledger.MemberChange]func(clusterInput) Event{
+	ledger.MemberUnanswered: func(in clusterInput) Event { return warning(api.MemberClusterUnknown, never(in.seen)) },
+	ledger.MemberJoined: func(clusterInput) Event {
+		return normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet")
+	},
+	ledger.MemberReady:     func(clusterInput) Event { return normal(api.MemberClusterHealthy, "the API server is ready again") },
+	ledger.MemberUnhealthy: func(in clusterInput) Event { return warning(api.MemberClusterUnhealthy, healthy(in.seen).Message) },
+	ledger.MemberForbidden: func(in clusterInput) Event { return warning(api.PermissionsMissing, in.seen.Denied()) },
+	ledger.MemberPermitted: func(clusterInput) Event {
+		return normal(api.PermissionsGranted, "no permission is missing any more")
+	},
+	ledger.MemberRestored: func(in clusterInput) Event {
+		return warning(api.MemberClusterRestored, in.seen.Restored.Why+"; everything there is read again, and what differs is repaired")
+	},
+	ledger.CredentialsUnusable: func(in clusterInput) Event { return warning(api.CredentialsUnusable, in.seen.Outdated()) },
+	ledger.CredentialsRenewed: func(clusterInput) Event {
+		return normal(api.CredentialsRenewed, "the current credentials are in use")
+	},
+	ledger.MemberRefused: func(in clusterInput) Event { return warning(in.foreignReason(), in.foreign) },
+	ledger.MemberAccepted: func(clusterInput) Event {
+		return normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more")
+	},
+}
+
 // events returns events about the changes of a member cluster. Its state before a restart is
 // not known, so that its first state is not a change.
 func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
-	seen, foreign := in.seen, in.foreign
-	if seen == nil || old == nil && !seen.Joined.IsZero() {
+	if in.seen == nil || old == nil && !in.seen.Joined.IsZero() {
 		return nil
 	}
-	was, wasForeign := &ledger.Cluster{}, ""
+	var was ledger.MemberState
 	if old != nil {
-		was, wasForeign = cmp.Or(old.seen, was), old.foreign
+		was = old.state()
 	}
 	var out []Event
-	denied, joins := seen.Denied(), was.Joined.IsZero()
-	switch {
-	case seen.Joined.IsZero():
-		if seen.Error != was.Error && denied == "" {
-			out = append(out, warning(api.MemberClusterUnknown, never(seen)))
-		}
-	case joins:
-		out = append(out, normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet"))
-	case !was.Healthy && seen.Healthy:
-		out = append(out, normal(api.MemberClusterHealthy, "the API server is ready again"))
-	}
-	if !seen.Joined.IsZero() && (joins || was.Healthy) && !seen.Healthy && denied == "" {
-		out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
-	}
-	switch {
-	case denied != "" && denied != was.Denied():
-		out = append(out, warning(api.PermissionsMissing, denied))
-	case denied == "" && was.Denied() != "" && seen.Healthy:
-		out = append(out, normal(api.PermissionsGranted, "no permission is missing any more"))
-	}
-	if !seen.Restored.Equal(was.Restored) {
-		out = append(out, warning(api.MemberClusterRestored, seen.Restored.Why+"; everything there is read again, and what differs is repaired"))
-	}
-	switch outdated := seen.Outdated(); {
-	case outdated != "" && was.Unrenewed == "":
-		out = append(out, warning(api.CredentialsUnusable, outdated))
-	case outdated == "" && was.Unrenewed != "" && seen.Healthy:
-		out = append(out, normal(api.CredentialsRenewed, "the current credentials are in use"))
-	}
-	switch {
-	case foreign == wasForeign:
-	case foreign != "":
-		out = append(out, warning(in.foreignReason(), foreign))
-	default:
-		out = append(out, normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more"))
+	for _, change := range in.state().Since(was) {
+		out = append(out, memberEvents[change](in))
 	}
 	return aboutCluster(in.declared.Name, clusterUID(in.declared.Name, in.known), now, out)
+}
+
+func (in clusterInput) state() ledger.MemberState {
+	return ledger.MemberState{Seen: in.seen, Refusal: in.foreign}
 }
 
 // memberLeftEvents returns the event that a cluster is no longer declared.

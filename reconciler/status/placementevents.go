@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -84,8 +85,9 @@ func (h *eventBuilder) runEvents() {
 	}
 	was := h.old.detail.UpdateRun
 	if was != nil && was.Name == run.Name {
-		for i, s := range run.Stages {
-			if i < len(was.Stages) && was.Stages[i].Finished.IsZero() && !s.Finished.IsZero() && s.Clusters > 0 {
+		before := recordedRun(h.old.of, run.Name)
+		for i, s := range recordedRun(h.p, run.Name).Stages {
+			if s.FinishedSince(before, i) {
 				e := normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully")
 				e.Commit = run.Commit
 				h.add(e)
@@ -103,6 +105,16 @@ func (h *eventBuilder) runEvents() {
 	e := event(run.Reason, "run "+run.Name+": "+run.Where(h.p.Key.String()))
 	e.Commit = run.Commit
 	h.add(e)
+}
+
+// recordedRun returns the newest run of a placement with a name.
+func recordedRun(p *plan.Placement, name string) *placement.Run {
+	for i := range slices.Backward(p.Record.Runs) {
+		if p.Record.Runs[i].Name == name {
+			return &p.Record.Runs[i]
+		}
+	}
+	return &placement.Run{}
 }
 
 // add adds an event; one without a commit gets the commit in force.

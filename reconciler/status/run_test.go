@@ -103,6 +103,11 @@ func TestConditionsOfRuns(t *testing.T) {
 		"a timed wait": {func(s *runScene) { s.run.Stages[0].AfterStageTasks, s.run.Stages[0].Updated = wait, s.now },
 			initialized + " Progressing=False/UpdateRunWaiting: The updateRun is waiting for after-stage tasks in stage canary to complete",
 			"Progressing=False/StageUpdatingWaiting: All clusters in the stage are updated, waiting for after-stage tasks to complete", ""},
+		"a wait without an unreachable cluster": {func(s *runScene) {
+			s.run.Stages[0].AfterStageTasks, s.run.Stages[0].Updated, s.run.Stages[0].Unreachable = wait, s.now, []string{"b"}
+		},
+			initialized + " Progressing=False/UpdateRunWaiting: The updateRun is waiting for after-stage tasks in stage canary to complete",
+			"Progressing=False/StageUpdatingWaiting: All clusters in the stage are updated (except unreachable ones: b), waiting for after-stage tasks to complete", ""},
 		"it has finished": {func(s *runScene) {
 			s.run.Finished, s.run.Stages[0].Updated, s.run.Stages[0].Finished = s.now, s.now, s.now
 		},
@@ -205,15 +210,20 @@ func TestFailedClustersOfRuns(t *testing.T) {
 	}
 }
 
-// An unreachable cluster that is not waited for does not count as updated, also once the stage is finished.
+// An unreachable cluster that is not waited for does not count as updated, also once the stage is finished, and once another run has
+// taken the place of the run.
 func TestUnreachableClustersOfRuns(t *testing.T) {
-	for _, finished := range []bool{false, true} {
+	for _, state := range []string{"current", "finished", "superseded"} {
 		s := newRunScene()
-		if finished {
+		if state != "current" {
 			s.run.Stages[0].Updated, s.run.Stages[0].Finished = s.now, s.now
 		}
-		s.Rollout.Progress.Updating, s.Rollout.Progress.NotAwaited = nil, []string{"b"}
-		got := conditionText(newRunView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1].Conditions)
+		if state == "superseded" {
+			s.run.SupersededBy, s.Rollout.Run = "web-2", nil
+		}
+		s.Rollout.Progress.Updating, s.run.Stages[0].Unreachable = nil, []string{"b"}
+		stage := newRunView(s.Placement, s.run, s.now).status().StagesStatus[0]
+		got := conditionText(stage.Clusters[1].Conditions)
 		if want := "Started=False/ClusterUpdatingSkipped: The cluster is unreachable and is not waited for"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -323,7 +333,9 @@ func TestEventsOfRuns(t *testing.T) {
 	s := newRunScene()
 	h := &eventBuilder{builder: &builder{Input: Input{Now: s.now, InForce: &hub.Snapshot{}}, p: s.Placement}}
 	at := func(change func()) string {
-		h.old, h.events = &placementEntry{detail: &Detail{UpdateRun: updateRun(Input{Now: s.now}, s.Placement)}}, nil
+		before := *s.Placement
+		before.Record.Runs = []placement.Run{s.run.Clone()}
+		h.old, h.events = &placementEntry{of: &before, detail: &Detail{UpdateRun: updateRun(Input{Now: s.now}, s.Placement)}}, nil
 		change()
 		h.runEvents()
 		var out []string
@@ -341,6 +353,7 @@ func TestEventsOfRuns(t *testing.T) {
 		{func() {
 			s.run.Stages[0].AfterStageTasks, s.run.Stages[0].Updated = []api.StageTask{{Type: api.ApprovalTask}}, s.now
 		}, "Normal UpdateRunWaiting: run web-1: an approval after stage canary is missing: gitfleet approve crp/web --stage canary --run web-1"},
+		{func() { s.run.Stages[0].Finished, s.Rollout.Progress.Failed = s.now, nil }, "Normal StageUpdatingSucceeded: run web-1, stage canary: Stage update completed successfully\nNormal UpdateRunProgressing: run web-1: The update run is making progress"},
 		{func() { s.run.Finished = s.now }, "Normal UpdateRunSucceeded: run web-1: All stages are completed successfully"},
 	} {
 		s.Key = api.PlacementKey{Name: "web"}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,12 +16,13 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
 // A replica that leads after another one has, with a state directory of its own, has the revisions with their authors and
-// clusters, and the actions of users from before.
+// clusters, the actions of users and the events from before.
 func TestTheHistorySurvivesAFailover(t *testing.T) {
 	clusters := simulated.New(simulated.Options{})
 	clusters.Cluster("management")
@@ -86,6 +88,10 @@ func TestTheHistorySurvivesAFailover(t *testing.T) {
 	revision := []string{`"event":"revised"`, `"subject":"Bring the web"`, `"event":"available","commit":`, `"cluster":"east"`}
 	first, stopFirst := start()
 	has(first, revision...)
+	joined := eventsAbout(t, first, "MemberClusterJoined")
+	if len(joined) != 1 {
+		t.Fatalf("the events that a cluster has joined: %+v", joined)
+	}
 	order, err := json.Marshal(reconciler.Order{Subject: "cluster/east", Reason: "INC-1", By: "ada"})
 	if err != nil {
 		t.Fatal(err)
@@ -101,4 +107,22 @@ func TestTheHistorySurvivesAFailover(t *testing.T) {
 	second, _ := start()
 	stopFirst()
 	has(second, append(revision, `"event":"suspended"`, `"by":"ada"`, "INC-1")...)
+	if got := eventsAbout(t, second, "MemberClusterJoined"); !slices.Equal(got, joined) {
+		t.Errorf("the events that a cluster has joined are %+v after the failover, and were %+v", got, joined)
+	}
+}
+
+// eventsAbout returns the events with a reason in the report of a daemon.
+func eventsAbout(t *testing.T, address, reason string) []status.Event {
+	t.Helper()
+	resp, err := http.Get(address + "/report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var report struct{ Events []status.Event }
+	if err := json.NewDecoder(resp.Body).Decode(&report); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(report.Events, func(e status.Event) bool { return e.Reason != reason })
 }
