@@ -30,6 +30,10 @@ func TestAsking(t *testing.T) {
 	_, empty := listening(t, &status.Report{At: reports.Noon})
 	_, away := listening(t, reports.Away(t, true).Report)
 	_, denied := listening(t, reports.Away(t, false).Report)
+	books := map[string]*golden.Book{}
+	for _, command := range []string{"tree", "describe", "events", "wait"} {
+		books[command] = golden.Open(t, "testdata/"+command+".txt")
+	}
 	for name, test := range map[string]struct{ args, address string }{
 		"tree/web":             {"tree crp/web", settled},
 		"tree/web-troubled":    {"tree crp/web", troubled},
@@ -39,25 +43,20 @@ func TestAsking(t *testing.T) {
 		"tree/unknown-cluster": {"tree crp/web --cluster moon", settled},
 		"tree/short-name":      {"tree web --cluster ams", settled},
 		"tree/no-placement":    {"tree deployment/web", settled},
-		"tree/output":          {"tree crp/web -o xml", settled},
 
-		"describe/web":             {"describe crp web", settled},
-		"describe/web-troubled":    {"describe crp/web", troubled},
-		"describe/tools":           {"describe clusterresourceplacement tools", troubled},
-		"describe/spare":           {"describe crp spare", troubled},
-		"describe/cluster":         {"describe cluster ams", troubled},
-		"describe/cluster-down":    {"describe membercluster/dal", troubled},
-		"describe/unknown":         {"describe crp wbe", settled},
-		"describe/unknown-cluster": {"describe cluster moon", settled},
-		"describe/nonsense":        {"describe pods web", settled},
-		"describe/unknown-name":    {"describe tolos", settled},
+		"describe/web":          {"describe crp web", settled},
+		"describe/web-troubled": {"describe crp/web", troubled},
+		"describe/tools":        {"describe clusterresourceplacement tools", troubled},
+		"describe/spare":        {"describe crp spare", troubled},
+		"describe/cluster":      {"describe cluster ams", troubled},
+		"describe/cluster-down": {"describe membercluster/dal", troubled},
+		"describe/nonsense":     {"describe pods web", settled},
+		"describe/unknown-name": {"describe tolos", settled},
 
 		"events/all":     {"events", troubled},
 		"events/web":     {"events crp/web", troubled},
 		"events/json":    {"events crp/spare -o json", troubled},
 		"events/none":    {"events", empty},
-		"events/unknown": {"events crp/wbe", troubled},
-		"events/output":  {"events -o xml", troubled},
 		"events/newest":  {"events --newest 2", troubled},
 		"events/bare":    {"events crp/web --no-headers --newest 1", troubled},
 		"events/cluster": {"events dal", troubled},
@@ -80,7 +79,8 @@ func TestAsking(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, append(strings.Fields(test.args), "--server", test.address)...)
-			golden.File(t, "testdata/"+name+".txt", got.String())
+			command, what, _ := strings.Cut(name, "/")
+			books[command].Compare(t, what, got.String())
 		})
 	}
 }
@@ -135,16 +135,17 @@ func years() []history.Entry {
 // The output of history for a record.
 func TestHistoryOfAPlacement(t *testing.T) {
 	address := remembering(t, years()...)
+	book := golden.Open(t, "testdata/history.txt")
 	for name, args := range map[string]string{
 		"revisions": "crp/web", "revisions-wide": "crp/web -o wide", "revisions-json": "crp/web -o json", "revisions-none": "crp/tools",
 		"lines": "", "lines-newest": "--newest 2", "lines-cluster": "crp/web --cluster ber", "lines-object": "--object configmap", "lines-json": "--kind action -o json",
-		"since": "--since 2026-03-01T13:00:00Z", "since-wrong": "--since yesterday", "newest-wrong": "--newest -1", "output": "-o xml", "no-placement": "web",
+		"since": "--since 2026-03-01T13:00:00Z", "no-placement": "web",
 		"export": "--export --kind cluster --cluster ams", "export-all": "--export",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, append(append([]string{"history"}, strings.Fields(args)...), "--server", address)...)
-			golden.File(t, "testdata/history/"+name+".txt", got.String())
+			book.Compare(t, name, got.String())
 		})
 	}
 	_, none := listening(t, &status.Report{At: reports.Noon})

@@ -65,11 +65,12 @@ func TestDrift(t *testing.T) {
 		"list-calm":       {"drift", "list", "--server", calm},
 		"list-calm-json":  {"drift", "list", "--server", calm, "-o", "json"},
 	}
+	book := golden.Open(t, "testdata/drift.txt")
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, append([]string{args[0], args[1], "--server", address}, args[2:]...)...)
-			golden.File(t, "testdata/drift/"+name+".txt", out.String())
+			book.Compare(t, name, out.String())
 		})
 	}
 }

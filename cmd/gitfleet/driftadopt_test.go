@@ -34,6 +34,7 @@ func TestDriftAdopt(t *testing.T) {
 		"no-cluster":    {"cm/two", "-n", "web"},
 		"unknown":       {"cm/twoo", "-n", "web", "--cluster", "ams"},
 	}
+	book := golden.Open(t, "testdata/driftadopt.txt")
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {
 			checkout, before := t.TempDir(), world.Files(t, reports.WithValue(reports.Manifests, "1"))
@@ -62,7 +63,7 @@ func TestDriftAdopt(t *testing.T) {
 				}
 				out.WriteString("\n" + filepath.Base(path) + "\n" + string(text))
 			}
-			golden.File(t, "testdata/driftadopt/"+name+".txt", out.String())
+			book.Compare(t, name, out.String())
 		})
 	}
 }

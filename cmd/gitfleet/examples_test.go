@@ -64,10 +64,7 @@ func given(example string) []string {
 
 // The output of plan and explain for every example is compared with the recorded one.
 func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
-	answers, err := filepath.Abs("testdata/examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := golden.Open(t, "testdata/examples.txt")
 	checkout(t)
 	for _, example := range examples(t) {
 		t.Run(filepath.Base(example), func(t *testing.T) {
@@ -82,7 +79,7 @@ func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
 				say(append([]string{"explain", p.Key(), "--path", example}, options...)...)
 			}
 			say(append([]string{"plan", example, "-o", "json"}, options...)...)
-			golden.File(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.String())
+			book.Compare(t, filepath.Base(example), got.String())
 		})
 	}
 }

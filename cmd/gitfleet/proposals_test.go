@@ -101,6 +101,7 @@ func TestProposals(t *testing.T) {
 		"show-ambiguous":    {"show", "3f2a"},
 		"show-unknown":      {"show", "0000"},
 	}
+	book := golden.Open(t, "testdata/proposals.txt")
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -112,7 +113,7 @@ func TestProposals(t *testing.T) {
 					}
 				}
 			}
-			golden.File(t, "testdata/proposals/"+name+".txt", strings.ReplaceAll(strings.ReplaceAll(out.String(), standby, "ADDRESS"), starting, "ADDRESS"))
+			book.Compare(t, name, strings.ReplaceAll(strings.ReplaceAll(out.String(), standby, "ADDRESS"), starting, "ADDRESS"))
 		})
 	}
 }

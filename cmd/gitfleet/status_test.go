@@ -22,13 +22,17 @@ func TestStatus(t *testing.T) {
 		"settled": reports.Settled(t).Report, "troubled": reports.Troubled(t).Report,
 		"empty": {At: reports.Noon}, "starting": {At: reports.Noon, Source: status.Source{Git: status.Git{URL: "https://git.example.com/fleet", Ref: "refs/heads/main"}}},
 	}
+	book := golden.Open(t, "testdata/status.txt")
 	for name, report := range fleets {
 		_, address := listening(t, report)
-		for suffix, args := range map[string][]string{"": nil, "-all": {"--all"}, "-json": {"-o", "json"}} {
+		for suffix, args := range map[string][]string{"": nil, "-json": {"-o", "json"}} {
+			if name == "starting" && suffix != "" {
+				continue // its document is that of an empty fleet with the source
+			}
 			t.Run(name+suffix, func(t *testing.T) {
 				var got bytes.Buffer
 				transcribe(&got, append([]string{"status", "--server", address}, args...)...)
-				golden.File(t, "testdata/status/"+name+suffix+".txt", got.String())
+				book.Compare(t, name+suffix, got.String())
 				for line := range strings.Lines(got.String()) {
 					if suffix == "" && output.Width(line)-1 > 80 {
 						t.Errorf("%d columns: %s", output.Width(line)-1, line)

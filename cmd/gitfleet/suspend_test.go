@@ -139,13 +139,14 @@ func TestStatusShowsSuspensions(t *testing.T) {
 	s.Commit(reports.SecondCommit, "Grace Hopper <grace@example.com>", "Say two", reports.WithValue(reports.Manifests, "2"))
 	s.Turn(time.Minute)
 	_, address := listening(t, s.Report)
+	book := golden.Open(t, "testdata/suspend.txt")
 	for name, args := range map[string][]string{
 		"status": {"status"}, "get": {"get", "crp", "-o", "wide"}, "clusters-yaml": {"get", "clusters", "ams", "-o", "yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, append(args, "--server", address)...)
-			golden.File(t, "testdata/suspend/"+name+".txt", out.String())
+			book.Compare(t, name, out.String())
 		})
 	}
 }

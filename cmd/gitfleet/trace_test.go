@@ -37,11 +37,12 @@ func TestTrace(t *testing.T) {
 		"no-cluster": {"trace", "cm/one"},
 		"malformed":  {"trace", "one", "--cluster", "ams"},
 	}
+	book := golden.Open(t, "testdata/trace.txt")
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, append([]string{"trace", "--server", srv.URL}, args[1:]...)...)
-			golden.File(t, "testdata/trace/"+name+".txt", out.String())
+			book.Compare(t, name, out.String())
 		})
 	}
 }

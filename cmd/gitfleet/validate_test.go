@@ -11,16 +11,13 @@ import (
 // The output of validate for each example: for invalid ones how to fix them, and for others
 // which parts have no effect.
 func TestValidateExamples(t *testing.T) {
-	answers, err := filepath.Abs("testdata/validate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := golden.Open(t, "testdata/validate.txt")
 	checkout(t)
 	for _, example := range examples(t) {
 		t.Run(filepath.Base(example), func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, "validate", example)
-			golden.File(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.String())
+			book.Compare(t, filepath.Base(example), got.String())
 		})
 	}
 }
