@@ -81,12 +81,12 @@ func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.Obj
 func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage, clusters []string, q *placement.GateQuestion) (out []placement.GateTarget) {
 	gate := &stage.Gates[slices.IndexFunc(stage.Gates, func(g placement.RunGate) bool { return g.Name == q.Gate })]
 	for _, name := range clusters {
-		i, found := slices.BinarySearchFunc(pl.Clusters, name, func(on *plan.OnCluster, name string) int { return strings.Compare(on.Binding.Cluster, name) })
-		if !found || pl.Clusters[i].Binding.Unscheduled || pl.Clusters[i].Binding.Removing {
+		on := pl.On(name)
+		if on == nil || on.Binding.Unscheduled || on.Binding.Removing {
 			continue
 		}
 		target := placement.GateTarget{Cluster: name, Job: gate.JobOn(name)}
-		switch on, seen := pl.Clusters[i], l.Cluster(name); {
+		switch seen := l.Cluster(name); {
 		case on.Unusual().Foreign != "":
 			target.Unknown = on.Unusual().Foreign
 		case on.Unusual().Suspended != "":

@@ -148,8 +148,8 @@ func compareObjects(before, after []Object, abandoned map[string]bool) ClusterCh
 	if slices.Equal(before, after) {
 		return ClusterChange{}
 	}
-	c := ClusterChange{Gained: without(after, before, Object.held)}
-	for _, o := range without(before, after, Object.held) {
+	c := ClusterChange{Gained: without(after, before, Object.withoutKept)}
+	for _, o := range without(before, after, Object.withoutKept) {
 		at := slices.IndexFunc(c.Gained, func(g Object) bool { return g.equals(o) })
 		switch {
 		case at >= 0:
@@ -167,11 +167,11 @@ func compareObjects(before, after []Object, abandoned map[string]bool) ClusterCh
 // equals reports whether two values are the same object, whatever placement they belong to.
 func (o Object) equals(p Object) bool {
 	o.Placement = p.Placement
-	return o.held() == p.held()
+	return o.withoutKept() == p.withoutKept()
 }
 
-// held returns the object without Kept, which does not matter for a comparison.
-func (o Object) held() Object {
+// withoutKept returns the object without Kept, which does not matter for a comparison.
+func (o Object) withoutKept() Object {
 	o.Kept = false
 	return o
 }

@@ -252,7 +252,7 @@ func TestChangesLeadToTheNewObjects(t *testing.T) {
 	names := func(objects []Object) map[Object]bool {
 		out := map[Object]bool{}
 		for _, o := range objects {
-			out[o.held()] = true
+			out[o.withoutKept()] = true
 		}
 		return out
 	}
@@ -273,16 +273,16 @@ func TestChangesLeadToTheNewObjects(t *testing.T) {
 		c := compareObjects(before, after, abandoned)
 		got := names(before)
 		for _, o := range slices.Concat(c.Lost, c.Released) {
-			delete(got, o.held())
+			delete(got, o.withoutKept())
 		}
 		for _, o := range c.Passed {
 			earlier := o.Object
 			earlier.Placement = o.From
-			delete(got, earlier.held())
-			got[o.held()] = true
+			delete(got, earlier.withoutKept())
+			got[o.withoutKept()] = true
 		}
 		for _, o := range c.Gained {
-			got[o.held()] = true
+			got[o.withoutKept()] = true
 		}
 		if want := names(after); !maps.Equal(got, want) {
 			t.Fatalf("%+v lead to %v, want %v", c, got, want)

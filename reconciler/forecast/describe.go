@@ -37,7 +37,7 @@ func (o *Forecast) describe(without map[*plan.Placement]bool) Document {
 		case p.Spec != nil:
 			d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
 		case p.Unclear != "":
-			d.Placements = append(d.Placements, o.gone(p))
+			d.Placements = append(d.Placements, o.possiblyRenamed(p))
 		default:
 			continue // the placement is removed in the end
 		}
@@ -118,9 +118,9 @@ func calendar(s *hub.Snapshot, p *plan.Placement) []string {
 	return out
 }
 
-// gone describes a placement that is gone but keeps its objects, because it is not certain whether it was renamed. The
+// possiblyRenamed describes a placement that is gone but keeps its objects, because it is not certain whether it was renamed. The
 // description is that of the earlier plan.
-func (o *Forecast) gone(p *plan.Placement) Placement {
+func (o *Forecast) possiblyRenamed(p *plan.Placement) Placement {
 	out := Placement{Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name, Abandons: p.Record.Abandon}
 	if o.before != nil {
 		i := slices.IndexFunc(o.before.Placements, func(old Placement) bool { return old.Key() == p.Key.String() })

@@ -296,7 +296,7 @@ func TestEquivalentPolicies(t *testing.T) {
 func TestEarlierRenamesAreNotDescribedAgain(t *testing.T) {
 	earlier := with(on("crp/web", "a"), func(p *Placement) { p.RenamedFrom, p.PolicyHash = "crp/old", "hash" })
 	o := &Forecast{Plan: &plan.Plan{}, before: &Document{Placements: []Placement{on("crp/api"), earlier}}}
-	got := o.gone(&plan.Placement{Key: earlier.key(), Unclear: "why"})
+	got := o.possiblyRenamed(&plan.Placement{Key: earlier.key(), Unclear: "why"})
 	if got.RenamedFrom != "" || got.Unclear != "why" || got.PolicyHash != "hash" {
 		t.Errorf("%+v", got)
 	}

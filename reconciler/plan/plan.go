@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -154,11 +153,8 @@ type Absence struct {
 
 // Placement returns the plan for a placement; nil if there is none.
 func (p *Plan) Placement(key api.PlacementKey) *Placement {
-	i := sort.Search(p.Placements.Len(), func(i int) bool { return p.Placements.At(i).Key.Compare(key) >= 0 })
-	if i == p.Placements.Len() || p.Placements.At(i).Key != key {
-		return nil
-	}
-	return p.Placements.At(i)
+	found, _ := p.Placements.Search(func(pl *Placement) int { return pl.Key.Compare(key) })
+	return found
 }
 
 // placementNear is like Placement and looks at guess first.

@@ -27,8 +27,8 @@ type candidate struct {
 // A successor is a new placement that selects objects of a placement that is gone.
 type successor struct {
 	*hub.Placement
-	// doubt is the reason why that is not certain; empty if it is.
-	doubt string
+	// uncertain is why that is not certain; empty if it is.
+	uncertain string
 }
 
 // predecessors maps each new placement to the placements that may have been renamed to it.
@@ -84,8 +84,8 @@ func (pl *planner) candidates() []candidate {
 			if p.Key.Namespace != key.Namespace {
 				continue
 			}
-			if selects, doubt := pl.selectsAny(p, held); selects || doubt != "" {
-				c.successors = append(c.successors, successor{p, doubt})
+			if selects, uncertain := pl.selectsAny(p, held); selects || uncertain != "" {
+				c.successors = append(c.successors, successor{p, uncertain})
 			}
 		}
 		if len(c.successors) > 0 {
@@ -105,9 +105,9 @@ func predecessorsOf(all []candidate) predecessors {
 	return of
 }
 
-// certain returns the successors that select objects of the placement without a doubt.
+// certain returns the successors that select objects of the placement with certainty.
 func (c candidate) certain() []successor {
-	return slices.DeleteFunc(slices.Clone(c.successors), func(s successor) bool { return s.doubt != "" })
+	return slices.DeleteFunc(slices.Clone(c.successors), func(s successor) bool { return s.uncertain != "" })
 }
 
 // newName returns the only certain successor, if it succeeds no other placement; nil if there is none.
@@ -126,7 +126,7 @@ func unclearRenames(all []candidate, of predecessors) map[api.PlacementKey]strin
 		if c.newName(of) != nil {
 			continue
 		}
-		text, to := c.doubt(of)
+		text, to := c.explainUncertainty(of)
 		out[c.key] = text
 		for _, s := range to {
 			out[s.Key] = text
@@ -135,13 +135,13 @@ func unclearRenames(all []candidate, of predecessors) map[api.PlacementKey]strin
 	return out
 }
 
-// doubt explains why the rename is uncertain and what to do. to are the successors that the text names.
-func (c candidate) doubt(of predecessors) (text string, to []successor) {
+// explainUncertainty says why the rename is uncertain and what to do. to are the successors that the text names.
+func (c candidate) explainUncertainty(of predecessors) (text string, to []successor) {
 	why, fix := "", ""
 	switch to = c.certain(); len(to) {
 	case 0:
 		to = c.successors
-		why, fix = fmt.Sprintf("%s may be its new name, but %s", named(to), to[0].doubt), "Let exactly one new placement select what it holds"
+		why, fix = fmt.Sprintf("%s may be its new name, but %s", named(to), to[0].uncertain), "Let exactly one new placement select what it holds"
 	case 1:
 		others := slices.DeleteFunc(slices.Clone(of[to[0].Key]), func(key api.PlacementKey) bool { return key == c.key })
 		why = fmt.Sprintf("%s selects what it holds and what %s holds, which is gone as well", named(to), others[0])
@@ -214,12 +214,12 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 	return held
 }
 
-// selectsAny reports whether a new placement selects any of the objects that another one holds. doubt is the reason why
+// selectsAny reports whether a new placement selects any of the objects that another one holds. uncertain is the reason why
 // that is not known.
-func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
+func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, uncertain string) {
 	defer func() {
 		if recover() != nil {
-			selects, doubt = false, "because of an internal error it is not known what it selects"
+			selects, uncertain = false, "because of an internal error it is not known what it selects"
 		}
 	}()
 	now := pl.memo.prepare(pl.InForce, p.Key)

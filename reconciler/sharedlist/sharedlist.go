@@ -5,6 +5,7 @@ package sharedlist
 import (
 	"iter"
 	"slices"
+	"sort"
 )
 
 // pageSize is the number of items in each page but the last.
@@ -30,6 +31,15 @@ func (l List[T]) Len() int { return l.len }
 
 // At returns an item.
 func (l List[T]) At(i int) T { return l.pages[i/pageSize][i%pageSize] }
+
+// Search returns the item for which compare, by which the list is in order, returns zero; false if there is none.
+func (l List[T]) Search(compare func(item T) int) (item T, found bool) {
+	i := sort.Search(l.len, func(i int) bool { return compare(l.At(i)) >= 0 })
+	if i == l.len || compare(l.At(i)) != 0 {
+		return item, false
+	}
+	return l.At(i), true
+}
 
 // All iterates over the items.
 func (l List[T]) All() iter.Seq2[int, T] {

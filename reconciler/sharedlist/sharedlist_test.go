@@ -44,6 +44,21 @@ func TestAListIsASliceThatIsNeverChanged(t *testing.T) {
 	})
 }
 
+// An item is found by its order, wherever it is.
+func TestSearch(t *testing.T) {
+	var items []int
+	for i := range 3 * pageSize / 2 {
+		items = append(items, 2*i)
+	}
+	l := Of(items...)
+	for want := -1; want <= l.Len()*2; want++ {
+		got, found := l.Search(func(item int) int { return item - want })
+		if exists := want >= 0 && want%2 == 0 && want < l.Len()*2; found != exists || exists && got != want {
+			t.Fatalf("searching %d: %d, %t", want, got, found)
+		}
+	}
+}
+
 // A list shares what is equal in it: changing one item takes the memory of one page, whatever the length.
 func TestAChangeCopiesOnePage(t *testing.T) {
 	before := List[int]{}.Edit(10 * pageSize).List()

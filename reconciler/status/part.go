@@ -3,7 +3,6 @@ package status
 import (
 	"iter"
 	"slices"
-	"sort"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -164,11 +163,8 @@ func (r *Report) OnDemand(key api.PlacementKey) *OnDemand {
 	if !r.onDemand() {
 		return nil
 	}
-	i := sort.Search(r.entries.Len(), func(i int) bool { return r.entries.At(i).of.Key.Compare(key) >= 0 })
-	if i == r.entries.Len() || r.entries.At(i).of.Key != key {
-		return nil
-	}
-	return (*OnDemand)(r.entries.At(i))
+	found, _ := r.entries.Search(func(e *placementEntry) int { return e.of.Key.Compare(key) })
+	return (*OnDemand)(found)
 }
 
 // ClusterResourcePlacement returns the ClusterResourcePlacement; nil if the placement is none.

@@ -69,15 +69,18 @@ func (r *Report) Tree(name, cluster string) (*Tree, error) {
 	}
 	p := entry.of
 	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: entry.detail.Origin, UpdateRun: entry.detail.UpdateRun, Clusters: []TreeCluster{}}
-	for _, c := range p.Clusters {
-		if cluster == "" || cluster == c.Binding.Cluster {
-			of := treeCluster(c)
-			of.Stage = stageOf(p.Record.Runs, t.UpdateRun, of.Cluster)
-			t.Clusters = append(t.Clusters, of)
+	clusters := p.Clusters
+	if cluster != "" {
+		c := p.On(cluster)
+		if c == nil {
+			return nil, unknown("cluster", cluster, p.Clusters, func(c *plan.OnCluster) string { return c.Binding.Cluster })
 		}
+		clusters = []*plan.OnCluster{c}
 	}
-	if cluster != "" && len(t.Clusters) == 0 {
-		return nil, unknown("cluster", cluster, p.Clusters, func(c *plan.OnCluster) string { return c.Binding.Cluster })
+	for _, c := range clusters {
+		of := treeCluster(c)
+		of.Stage = stageOf(p.Record.Runs, t.UpdateRun, of.Cluster)
+		t.Clusters = append(t.Clusters, of)
 	}
 	return t, nil
 }
