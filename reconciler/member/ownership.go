@@ -2,6 +2,7 @@ package member
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -289,7 +290,7 @@ func (o *ownership) stalesIn(id api.ID, listing []*inventory.Inventory) []stale 
 		}
 		st := stale{inv: inv, item: it, handedOver: taken}
 		if !taken {
-			owner, found := o.newOwner(id, p)
+			owner, found := o.newOwner(id, p, listing)
 			if found && (owner == p || o.works.suspended(owner)) {
 				continue // the object is kept for its next owner
 			}
@@ -309,14 +310,15 @@ func (o *ownership) stalesIn(id api.ID, listing []*inventory.Inventory) []stale 
 // newOwner returns the placement that is to keep an object which another one gives up: a
 // placement that waits for it, or one that also has it and keeps what it has. found is false if
 // there is none. If there are several, one that has the object comes first, and then the first
-// in order.
-func (o *ownership) newOwner(id api.ID, from api.PlacementKey) (owner api.PlacementKey, found bool) {
+// in order. listing are the inventories that list the object.
+func (o *ownership) newOwner(id api.ID, from api.PlacementKey, listing []*inventory.Inventory) (owner api.PlacementKey, found bool) {
 	if owner, found = o.newOwners[id]; found {
 		return owner, true
 	}
-	for p := range o.inv {
+	for _, inv := range listing {
+		p := inv.Placement
 		w, known := o.works[p]
-		if p != from && o.owns(p, id) && (!known || w.Keep) && (!found || p.String() < owner.String()) {
+		if p != from && (!known || w.Keep) && (!found || p.String() < owner.String()) {
 			owner, found = p, true
 		}
 	}
@@ -427,16 +429,14 @@ func (o *ownership) leavingScalers() map[api.ID]bool {
 		return o.leaving
 	}
 	o.leaving = map[api.ID]bool{}
-	for _, inv := range o.inv {
-		for id := range inv.Items.IDs() {
-			if !controllers.IsAutoscaler(id.GroupKind()) {
-				continue
-			}
-			stales := o.stales(id)
-			o.leaving[id] = len(stales) > 0 && !slices.ContainsFunc(stales, func(st stale) bool {
-				return st.passesOn() || o.abandons(st) || o.deletionHeld(st, []api.ID{id}) != ""
-			})
-		}
+	scalers := o.inventoried()
+	maps.DeleteFunc(scalers, func(id api.ID, _ bool) bool { return !controllers.IsAutoscaler(id.GroupKind()) })
+	listing := o.listingsFor(len(scalers))
+	for id := range scalers {
+		stales := o.stalesIn(id, listing(id))
+		o.leaving[id] = len(stales) > 0 && !slices.ContainsFunc(stales, func(st stale) bool {
+			return st.passesOn() || o.abandons(st) || o.deletionHeld(st, []api.ID{id}) != ""
+		})
 	}
 	return o.leaving
 }

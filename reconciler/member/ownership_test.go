@@ -96,13 +96,13 @@ func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	keeps(t, before, before.inv[to])
 	s, one := sessionAt(t, shelf), []*work.Manifest{m}
 	s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
-	if owner, _ := s.newOwner(m.ID, from); owner != third {
+	if owner, _ := s.newOwner(m.ID, from, s.listing(m.ID)); owner != third {
 		t.Fatalf("without inventories, it goes to %v", owner)
 	}
 	if err := s.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if owner, _ := s.newOwner(m.ID, from); owner != to {
+	if owner, _ := s.newOwner(m.ID, from, s.listing(m.ID)); owner != to {
 		t.Errorf("it goes to %v, not to %v", owner, to)
 	}
 }
@@ -199,5 +199,21 @@ func TestReportDiffTakesNothingOver(t *testing.T) {
 	})
 	if stales := s.stales(m.ID); len(stales) != 1 || stales[0].handedOver {
 		t.Errorf("it is left with %+v", stales)
+	}
+}
+
+// The placement that keeps an object is looked for among the inventories that list it, and not in all: a cluster can have ten
+// thousand, each of which a member may fill as it likes.
+func TestNewOwnerListsTheObject(t *testing.T) {
+	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
+	m := oneManifest()
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	s.holding(m, from)
+	s.holding(m, to)
+	if owner, found := s.newOwner(m.ID, from, s.listing(m.ID)); owner != to || !found {
+		t.Errorf("it goes to %v", owner)
+	}
+	if owner, found := s.newOwner(m.ID, from, nil); found {
+		t.Errorf("it goes to %v, in whose inventory nobody has looked", owner)
 	}
 }

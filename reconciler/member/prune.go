@@ -191,11 +191,13 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 	for _, st := range stales {
 		listed[waitingDeletion{st.item.ID(), st.inv.Placement}] = true
 	}
-	for w := range p.progress.takeWaiting() {
+	waiting := p.progress.takeWaiting()
+	listing := p.listingsFor(len(waiting))
+	for w := range waiting {
 		if listed[w] {
 			continue
 		}
-		for _, st := range p.stales(w.id) {
+		for _, st := range p.stalesIn(w.id, listing(w.id)) {
 			if st.inv.Placement == w.placement {
 				stales = append(stales, st)
 			}
@@ -208,9 +210,14 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 func (p *pruner) currentWaves() *deletion.Waves {
 	if p.waves == nil {
 		var all []deletion.Object
+		items := 0
+		for _, inv := range p.inv {
+			items += inv.Items.Len()
+		}
+		listing := p.listingsFor(items)
 		for placement, inv := range p.inv {
 			for id := range inv.Items.IDs() {
-				all = append(all, p.object(placement, id, p.leaves(placement, id)))
+				all = append(all, p.object(placement, id, p.leaves(placement, id, listing(id))))
 			}
 		}
 		p.waves = deletion.NewWaves(all, p.awaited)
@@ -222,12 +229,12 @@ func (p *pruner) object(placement api.PlacementKey, id api.ID, leaving bool) del
 	return deletion.Object{ID: id, Placement: placement, Leaving: leaving, Commit: p.works.of(placement).Cause.Commit}
 }
 
-// leaves reports whether an object is to be deleted for a placement, now or after a suspension.
-func (p *pruner) leaves(placement api.PlacementKey, id api.ID) bool {
+// leaves reports whether an object is to be deleted for a placement, now or after a suspension. listing are the inventories that list it.
+func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*inventory.Inventory) bool {
 	if _, isWanted := p.wanted.of(id); isWanted || !p.works.prunes(placement) {
 		return false
 	}
-	_, passesOn := p.newOwner(id, placement)
+	_, passesOn := p.newOwner(id, placement, listing)
 	return !passesOn
 }
 
