@@ -218,12 +218,9 @@ func (p *postBuild) of(c overlay.Cluster) clusterValues {
 	c.Vars = p.all.For(c.Name, c.Labels)
 	for name, text := range p.spec.Substitute {
 		value, err := variable.Replace(text, c)
-		if missing, is := errors.AsType[*variable.Missing](err); is { // without its name, so that all such clusters have the same build
-			err = errors.New("the cluster " + missing.What)
-		}
 		if err != nil {
 			delete(known.values, name)
-			known.faults[name] = err
+			known.faults[name] = variable.WithoutCluster(err) // so that all such clusters have the same build
 			continue
 		}
 		known.values[name] = value

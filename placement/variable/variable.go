@@ -4,6 +4,7 @@
 package variable
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -86,6 +87,14 @@ type Missing struct {
 
 func (e *Missing) Error() string { return "cluster " + e.Cluster + " " + e.What }
 
+// WithoutCluster returns an error without the name of the cluster if it is a *Missing, so that it is the same for all such clusters.
+func WithoutCluster(err error) error {
+	if missing, is := errors.AsType[*Missing](err); is {
+		return errors.New("the cluster " + missing.What)
+	}
+	return err
+}
+
 // Value returns the value for a cluster. The error is a *Missing.
 func (v Variable) Value(c Cluster) (string, error) {
 	value, there := c.Name, true
@@ -112,10 +121,8 @@ func (v Variable) Value(c Cluster) (string, error) {
 // MostGrowth limits the values of all variables in one object, in bytes: a variable of ten bytes may stand for many thousand.
 const MostGrowth = 1 << 20
 
-// TooLarge returns the error about an object that exceeds MostGrowth; where, such as " for cluster paris", may be empty.
-func TooLarge(where string) error {
-	return fmt.Errorf("variables make it larger by more than %d KiB%s, and it would exceed what an API server accepts; use shorter values, or fewer", MostGrowth>>10, where)
-}
+// ErrTooLarge is the error about an object that exceeds MostGrowth.
+var ErrTooLarge = fmt.Errorf("variables make it larger by more than %d KiB, and it would exceed what an API server accepts; use shorter values, or fewer", MostGrowth>>10)
 
 // starts begin the variables in a text; whatever else looks like a variable is text.
 var starts = []string{"${cluster.", "${vars."}

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
+	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
 func overlaysOf(selected []*api.Object) []*api.Object {
@@ -61,7 +62,8 @@ func directories(o *api.BuiltOverlay, c placement.Cluster) ([]string, error) {
 		return []string{choice.Build}, nil
 	}
 	values := overlay.Cluster{Name: c.Name, Labels: c.Labels, Properties: o.Properties[c.Name]}
-	return overlay.BuildsFor(o, values)
+	dirs, err := overlay.BuildsFor(o, values)
+	return dirs, variable.WithoutCluster(err) // so that all clusters that lack a label have the same problem
 }
 
 // builtFor returns the objects that an overlay has for a cluster.

@@ -50,7 +50,7 @@ func TestOverlays(t *testing.T) {
 		"prod":     {inEnv("two", "prod"), "a from envs/prod"},
 		"broken":   {inEnv("three", "bad"), "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: bad/kustomization.yaml:1: broken"},
 		"missing":  {inEnv("four", "qa"), "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: for cluster four the commit has no directory envs/qa; add it, or write whenMissing: Ignore if the cluster is to get nothing"},
-		"no label": {placement.Cluster{Name: "five"}, "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: cluster five has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}"},
+		"no label": {placement.Cluster{Name: "five"}, "error: shop.yaml:5: ClusterOverlay.gitfleet.dev/shop: the cluster has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}"},
 	} {
 		rendered, err := r.For(test.cluster)
 		var texts []string

@@ -140,7 +140,7 @@ func (s *substitution) key(c placement.Cluster) string {
 	values := s.cluster(c)
 	for _, text := range slices.Sorted(maps.Keys(s.used)) {
 		value, err := s.used[text].Value(values)
-		key = fmt.Appendf(key, "%q %v\x00", value, err)
+		key = fmt.Appendf(key, "%q %v\x00", value, variable.WithoutCluster(err))
 	}
 	return string(key)
 }
@@ -225,7 +225,7 @@ func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest
 		return nil, []error{errors.New("variables are not replaced in an object with encrypted values; take them out, or move them to an object without such values")}
 	}
 	if r.room < 0 {
-		return nil, []error{variable.TooLarge(" for cluster " + values.Name)}
+		return nil, []error{variable.ErrTooLarge}
 	}
 	if r.errs != nil {
 		return nil, r.errs
@@ -249,7 +249,8 @@ func (s *substitution) manifest(m *Manifest, values variable.Cluster) (*Manifest
 	return &Manifest{Object: &object, Envelope: m.Envelope, Encrypted: object.Ciphertext()}, nil
 }
 
-// A replacement copies a value with the values of variables.
+// A replacement copies a value with the values of variables. Its errors do not name the cluster: others with the same values have the
+// same ones.
 type replacement struct {
 	values  variable.Cluster
 	numbers []api.NumberField
@@ -267,7 +268,7 @@ func (r *replacement) Key(key string, at []string) string { return r.text(key, a
 
 // SameKeys records that variables have made keys the same.
 func (r *replacement) SameKeys(key string, at []string) {
-	r.fail(at, "two keys are %q for cluster %s", key, r.values.Name)
+	r.fail(at, "two keys are %q", key)
 }
 
 // Text returns the text with the values of its variables, as a number where the field needs one.
@@ -282,7 +283,7 @@ func (r *replacement) Text(v string, at []string) any {
 		return text
 	}
 	if err != nil {
-		r.fail(at, "must be a whole number, and is none for cluster %s", r.values.Name)
+		r.fail(at, "must be a whole number, and is none for the cluster")
 	}
 	return n
 }
@@ -301,7 +302,7 @@ func (r *replacement) text(text string, at []string) string {
 	for i, v := range variables {
 		value, err := v.Value(r.values)
 		if err != nil {
-			r.fail(at, "%w", err)
+			r.fail(at, "%w", variable.WithoutCluster(err))
 		}
 		if r.room -= len(value); r.room < 0 {
 			return text

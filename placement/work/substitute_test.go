@@ -58,11 +58,11 @@ func TestVariablesAreReplaced(t *testing.T) {
 		"a number":       {enabled + "data: {count: '${vars.replicas}', t: '${vars.replicas}'}", "paris", `{"count":5,"t":"5"}`, []api.NumberField{{Path: []string{"data", "count"}}}},
 		"number or text": {enabled + "data: {count: '${vars.replicas}'}", "oslo", `{"count":"many"}`, []api.NumberField{{Path: []string{"data", "count"}, OrText: true}}},
 		"nobody asks":    {strings.Replace(enabled, "enabled", "never", 1) + "data: {a: '${cluster.name}'}", "paris", `{"a":"${cluster.name}"}`, nil},
-		"no number":      {enabled + "data: {count: '${vars.replicas}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.count: must be a whole number, and is none for cluster oslo", []api.NumberField{{Path: []string{"data", "count"}}}},
-		"no label":       {enabled + "data: {a: '${cluster.labels.env}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: cluster oslo has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}", nil},
-		"no variable":    {enabled + "data: {a: '${vars.none}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: cluster oslo has no variable none; set it in a ClusterVars, or write a default such as ${vars.none:-TEXT}", nil},
+		"no number":      {enabled + "data: {count: '${vars.replicas}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.count: must be a whole number, and is none for the cluster", []api.NumberField{{Path: []string{"data", "count"}}}},
+		"no label":       {enabled + "data: {a: '${cluster.labels.env}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: the cluster has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}", nil},
+		"no variable":    {enabled + "data: {a: '${vars.none}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: the cluster has no variable none; set it in a ClusterVars, or write a default such as ${vars.none:-TEXT}", nil},
 		"malformed":      {enabled + "data: {a: '${cluster.nam}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: ${cluster.nam} is not known; write ${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
-		"two equal keys": {enabled + "data: {'${cluster.name}': a, paris: b}", "paris", `web.yaml:3: ConfigMap/shop/c: data: two keys are "paris" for cluster paris`, nil},
+		"two equal keys": {enabled + "data: {'${cluster.name}': a, paris: b}", "paris", `web.yaml:3: ConfigMap/shop/c: data: two keys are "paris"`, nil},
 		"no closed one":  {enabled + "data: {a: '${vars.a'}", "paris", "web.yaml:3: ConfigMap/shop/c: data.a: a variable lacks its closing bracket; write ${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,10 +165,10 @@ func TestGrowthByVariablesIsBounded(t *testing.T) {
 		error string
 	}{
 		"within":           {"'" + strings.Repeat("${vars.x}", 16) + "'", ""},
-		"one text":         {"'" + strings.Repeat("${vars.x}", 20_000) + "'", "larger by more than 1024 KiB for cluster paris"},
-		"many texts":       {"'${vars.x}', b: '" + strings.Repeat("${vars.x}${vars.y}", 16) + "'", "larger by more than 1024 KiB for cluster paris"},
+		"one text":         {"'" + strings.Repeat("${vars.x}", 20_000) + "'", "larger by more than 1024 KiB"},
+		"many texts":       {"'${vars.x}', b: '" + strings.Repeat("${vars.x}${vars.y}", 16) + "'", "larger by more than 1024 KiB"},
 		"many short ones":  {"'" + strings.Repeat("${vars.y}", 20_000) + "'", ""},
-		"many without one": {"'" + strings.Repeat("${vars.none}", 20_000) + "'", "cluster paris has no variable none"},
+		"many without one": {"'" + strings.Repeat("${vars.none}", 20_000) + "'", "the cluster has no variable none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := withVars(t, enabled+"data: {a: "+test.data+"}", false).WithVariables(long, false)

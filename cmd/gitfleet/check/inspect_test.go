@@ -129,3 +129,27 @@ func TestObjections(t *testing.T) {
 		})
 	}
 }
+
+// A variable that many clusters lack is one problem, which names some of them.
+func TestOneProblemForAllClustersWithoutAVariable(t *testing.T) {
+	members := ""
+	for i := range 40 {
+		members += memberCluster(fmt.Sprintf("c%02d", i), "region: eu")
+	}
+	for text, want := range map[string]string{
+		"${vars.none}":            "the cluster has no variable none; set it in a ClusterVars, or write a default such as ${vars.none:-TEXT}",
+		"${cluster.labels.zone}":  "the cluster has no label zone; add it to its MemberCluster, or write a default such as ${cluster.labels.zone:-TEXT}",
+		"${cluster.properties.a}": "the cluster has no declared property a; add the annotation property.gitfleet.dev/a to its MemberCluster, or write a default such as ${cluster.properties.a:-TEXT}",
+	} {
+		object := strings.Replace(namespace("web"), "name: web", "name: web, annotations: {gitfleet.dev/substitute: enabled, a: '"+text+"'}", 1)
+		s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c1"}, files("c.yaml", members, "p.yaml", crp("web", "policy: {placementType: PickAll}"), "w.yaml", object))
+		found, _, err := examine(s, err, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = "p.yaml:2: crp/web would not be updated on c00, c01, c02, c03, c04 and 35 more: w.yaml:2: Namespace/web: metadata.annotations.a: " + want
+		if len(found) != 1 || found[0].text() != want {
+			t.Errorf("%s: %d problems, the first is\n%s\nwant\n%s", text, len(found), found[0].text(), want)
+		}
+	}
+}

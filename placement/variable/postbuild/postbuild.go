@@ -134,7 +134,7 @@ func Replace(object map[string]any, values map[string]string, texts map[string]b
 	r := &replacement{values: values, texts: texts, room: variable.MostGrowth, secret: object["kind"] == "Secret"}
 	out, _ := variable.Copy(object, r).(map[string]any)
 	if r.room < 0 {
-		return nil, []Error{{nil, variable.TooLarge("")}}
+		return nil, []Error{{nil, variable.ErrTooLarge}}
 	}
 	return out, r.errs
 }
