@@ -224,11 +224,20 @@ func (w *Set) waitAfterFailure(ctx context.Context, k *Kind, err error) {
 
 const selector = api.ManagedByLabel
 
+// pageSize is the number of objects in a page of a list. A page is in memory as a whole, and CustomResourceDefinitions with their schemas
+// are a hundred times larger than other objects.
+func (k *Kind) pageSize() int64 {
+	if k.Full && k.GVK.GroupKind() == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+		return 10
+	}
+	return 500
+}
+
 // list reads all objects page by page, records them, and finally records that the list is
 // complete.
 func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 	found := map[api.ID]bool{}
-	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: selector, Limit: 500}, Kept: true, Memory: w.conn.Memory()}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: selector, Limit: k.pageSize()}, Kept: true, Memory: w.conn.Memory()}
 	defer at.Done()
 	for {
 		page, err := w.listPage(ctx, k, &at.ListOptions)

@@ -41,3 +41,20 @@ func setWith(t *testing.T, connect func(context.Context) (*rest.Config, error), 
 var configMapKind = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 
 func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
+
+// CustomResourceDefinitions are listed a few at a time: a page of them is in memory as a whole, on each of the clusters that list them.
+func TestDefinitionsAreListedInShortPages(t *testing.T) {
+	definition := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	for name, test := range map[string]struct {
+		kind *Kind
+		want int64
+	}{
+		"definitions":                     {&Kind{GVK: definition, Full: true}, 10},
+		"the metadata of definitions":     {&Kind{GVK: definition}, 500},
+		"other kinds with their contents": {&Kind{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Full: true}, 500},
+	} {
+		if got := test.kind.pageSize(); got != test.want {
+			t.Errorf("%s: pages of %d objects, want %d", name, got, test.want)
+		}
+	}
+}
