@@ -34,11 +34,13 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 		"items":    `{"items":[{}` + strings.Repeat(",{}", 1<<18) + "]}",
 	}
 	tests["a placement"] = `{"placement":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`
-	named := `{"placement":{"name":"` + strings.Repeat("x", 1<<19) + `"}}`
+	tests["its name"] = `{"placement":{"name":"` + strings.Repeat("x", connection.MaxName+1) + `"}}`
+	tests["its commit"] = `{"revision":{"commit":"` + strings.Repeat("c", connection.MaxName+1) + `"}}`
+	labelled := `{"revision":{"labels":"` + strings.Repeat("x", 1<<19) + `"}}`
 	lists := map[string]string{
 		"inventories": "[{}" + strings.Repeat(",{}", connection.MaxKeptItems) + "]",
 		"placements":  "[{}" + many.String() + "]",
-		"their names": "[" + named + strings.Repeat(","+named, connection.MaxKeptText>>19) + "]",
+		"labels":      "[" + labelled + strings.Repeat(","+labelled, connection.MaxKeptText>>19) + "]",
 	}
 	maps.Copy(tests, lists)
 	for name, text := range tests {

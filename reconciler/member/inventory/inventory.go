@@ -296,6 +296,11 @@ func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory,
 	if _, err := in.Token(); err != nil {
 		return nil, err
 	}
+	for _, text := range []string{inv.Placement.Namespace, inv.Placement.Name, inv.Revision.Commit, inv.Revision.Hash} {
+		if len(text) > connection.MaxName {
+			return nil, connection.Exceeded(connection.MaxName, "bytes for the name of a placement or a revision in its inventories")
+		}
+	}
 	if u.placements[inv.Placement] = true; len(u.placements) > connection.MaxPlacements {
 		return nil, connection.Exceeded(connection.MaxPlacements, "placements in its inventories")
 	}
