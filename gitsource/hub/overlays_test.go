@@ -101,3 +101,14 @@ func TestGrantsOfOverlays(t *testing.T) {
 		checkGrants(t, name, files, test.grants, test.refused)
 	}
 }
+
+// All parts of an overlay together have a limited number of paths, each of which is compared with directories for each cluster.
+func TestPathsOfAnOverlayAreLimited(t *testing.T) {
+	for parts, refused := range map[int]bool{128: false, 129: true} {
+		text := "apiVersion: gitfleet.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {name: apps}\nspec:\n  parts:\n" + strings.Repeat("  - paths: [a, b]\n", parts)
+		_, err := load(Commit{}, fstest.MapFS{"fleet.yaml": {Data: []byte(text)}}, Options{})
+		if got := strings.Contains(fmt.Sprint(err), "spec.parts: must have at most 256 paths, and has 258"); got != refused {
+			t.Errorf("%d parts of two paths: %v", parts, err)
+		}
+	}
+}

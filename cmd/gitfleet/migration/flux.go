@@ -18,6 +18,7 @@ const (
 
 // findFlux finds the Kustomizations of Flux, and the clusters that have them.
 func (f *finder) findFlux() error {
+	f.merges = true // there may be hundreds
 	roots := f.fluxRoots()
 	releases := 0
 	for _, d := range f.documents {

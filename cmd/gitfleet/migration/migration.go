@@ -44,7 +44,7 @@ type Proposal struct {
 // that the others do not wait for them, and without the directories of overlays with wildcards that cannot be, and reports whether there
 // are any.
 func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
-	p.finder.apart = map[envelope]bool{}
+	p.finder.apart, p.finder.alone = map[envelope]bool{}, map[string]bool{}
 	for _, o := range s.Objects {
 		if o.Overlay == nil {
 			continue
@@ -52,6 +52,10 @@ func (p *Proposal) Apart(s *hub.Snapshot) (*Proposal, bool, error) {
 		if u := p.finder.units[o.ID.Name]; u != nil && u.parts != nil && o.ID.Kind == overlayKind {
 			p.leaveOutNested(u, o.Overlay, s)
 			p.leaveOutFailed(u, o.Overlay, s)
+			continue
+		}
+		if units := p.finder.merged[o.ID.Name]; units != nil && o.ID.Kind == overlayKind {
+			p.setApart(units, o.Overlay)
 			continue
 		}
 		for _, c := range s.Clusters {
@@ -116,6 +120,11 @@ type finder struct {
 	// apart are what has placements of its own, and changed says that something was found that an earlier proposal does not have.
 	apart   map[envelope]bool
 	changed bool
+	// merges says that units share overlays, except those that are alone, and merged are the units of overlays that have several, by
+	// the name of the overlay.
+	merges bool
+	alone  map[string]bool
+	merged map[string][]*unit
 	// bases are the directories that kustomizations refer to, by their own.
 	bases map[string][]string
 	// changes are fields of kustomizations that change what a directory builds, by unit and cluster, and added the files with them.
@@ -340,46 +349,8 @@ func (f *finder) propose() (*Proposal, error) {
 			return nil, fmt.Errorf("the repository has %s already, so it is one for gitfleet; init --from is for one that is not", name)
 		}
 	}
-	var overlays strings.Builder
 	selected := map[selection][]envelope{} // by placement
-	for _, name := range slices.Sorted(maps.Keys(f.units)) {
-		u := f.units[name]
-		parts, partial, ok := f.partsOf(u)
-		if !ok {
-			continue
-		}
-		fmt.Fprintf(&overlays, overlayManifest, u.name)
-		if len(parts) == 1 {
-			overlays.WriteString("  " + strings.ReplaceAll(partText(parts[0]), "\n", "\n  ") + "\n")
-		} else {
-			overlays.WriteString("  parts:\n")
-			for _, part := range parts {
-				overlays.WriteString("  - " + strings.ReplaceAll(partText(part), "\n", "\n    ") + "\n")
-			}
-		}
-		if len(u.except) > 0 {
-			overlays.WriteString("  except:\n  - " + strings.Join(u.except, "\n  - ") + "\n")
-		}
-		if partial {
-			overlays.WriteString("  whenMissing: Ignore\n")
-		}
-		switch {
-		case u.namespace == api.Namespace:
-			f.leave("%s: nothing can be placed in namespace %s, which is not written into the overlay; objects without a namespace fail", u.name, u.namespace)
-		case u.namespace != "":
-			fmt.Fprintf(&overlays, "  namespace: %s\n", u.namespace)
-		}
-		if reserved := u.reserved(); len(reserved) > 0 {
-			fmt.Fprintf(&overlays, "  reservedNamespaces: [%s] # objects may be in it, as they are with the other tool\n", strings.Join(reserved, ", "))
-		}
-		overlays.WriteString(f.substitutions.postBuild(u.name))
-		e := envelope{overlayKind, u.name}
-		key := selection{strings.Join(slices.Sorted(maps.Keys(u.dirs)), ","), f.apart[e]}
-		if len(parts) == 1 && len(parts[0]) == 1 && strings.Contains(parts[0][0], "${") || u.parts != nil {
-			key.clusters = strings.Join(slices.Sorted(maps.Keys(f.clusters)), ",")
-		}
-		selected[key] = append(selected[key], e)
-	}
+	overlays := f.overlayTexts(selected)
 	charts := f.chartTexts(selected)
 	if len(selected) == 0 {
 		return nil, fmt.Errorf("nothing was found that could be deployed%s", f.leftText())
@@ -391,7 +362,7 @@ func (f *finder) propose() (*Proposal, error) {
 		dir + "/placements.yaml": strings.TrimPrefix(f.placements(selected), "---\n"),
 	}}
 	maps.Copy(p.Files, f.added)
-	for name, text := range map[string]string{"/overlays.yaml": overlays.String(), "/charts.yaml": charts, "/vars.yaml": f.vars} {
+	for name, text := range map[string]string{"/overlays.yaml": overlays, "/charts.yaml": charts, "/vars.yaml": f.vars} {
 		if text != "" {
 			p.Files[dir+name] = strings.TrimPrefix(text, "---\n")
 		}
@@ -413,16 +384,6 @@ func partText(paths []string) string {
 	}
 	return "paths:\n- " + strings.Join(quoted, "\n- ")
 }
-
-const overlayKind = "ClusterOverlay"
-
-const overlayManifest = `---
-apiVersion: gitfleet.dev/v1alpha1
-kind: ClusterOverlay
-metadata:
-  name: %s
-spec:
-`
 
 // membersText is a list of the MemberClusters.
 func (f *finder) membersText() string {

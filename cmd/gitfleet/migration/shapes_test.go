@@ -237,3 +237,65 @@ func TestDocumentsOfLargeRepositories(t *testing.T) {
 		}
 	}
 }
+
+// kustomizationsOfFlux has a Kustomization of Flux for each app on each of three clusters, with the values of the cluster.
+func kustomizationsOfFlux(apps int) (fstest.MapFS, map[string]int) {
+	files, objects := fstest.MapFS{}, map[string]int{}
+	for _, c := range []string{"lima", "oslo", "paris"} {
+		write(files, "clusters/"+c+"/settings.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: flux-system}, data: {DOMAIN: "+c+".example}}\n")
+		for i := range apps {
+			app := fmt.Sprintf("app-%03d", i)
+			write(files, "clusters/"+c+"/"+app+".yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: "+app+", namespace: flux-system}\n"+
+				"spec:\n  path: ./apps/"+app+"\n  sourceRef: {kind: GitRepository, name: flux-system}\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: settings}]}\n")
+			objects[c]++
+		}
+	}
+	for i := range apps {
+		app := fmt.Sprintf("app-%03d", i)
+		write(files, "apps/"+app+"/web.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+app+", namespace: web}, data: {host: 'www.${DOMAIN}'}}\n")
+	}
+	return files, objects
+}
+
+// A fleet of Flux of any size needs five documents as well. What cannot be built is in an overlay of its own, and the others do not wait
+// for it; so is what has an object that another one has.
+func TestFleetsOfFluxComeToLife(t *testing.T) {
+	files, want := kustomizationsOfFlux(60)
+	load := func(p *Proposal) *hub.Snapshot {
+		t.Helper()
+		s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{}, p.With(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	p, err := Find(files, Flux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.Files); n > 5 || strings.Contains(p.Files["fleet/overlays.yaml"]+p.Files["fleet/placements.yaml"]+p.Files["fleet/vars.yaml"], "\n---\n") {
+		t.Errorf("%d files:\n%s%s", n, p.Files["fleet/overlays.yaml"], p.Files["fleet/placements.yaml"])
+	}
+	s := load(p)
+	got := map[string]int{}
+	for _, c := range s.Clusters {
+		for _, o := range s.Objects {
+			if o.Overlay != nil {
+				got[c.Name] += objectsFor(o.Overlay, c)
+			}
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("objects by cluster %v, want %v", got, want)
+	}
+	write(files, "apps/app-007/web.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: app-007, namespace: web}, data: {host: 1}}\n")
+	write(files, "apps/app-009/web.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: app-008, namespace: web}, data: {host: '${DOMAIN}'}}\n")
+	p, changed, err := p.Apart(load(p))
+	if err != nil || !changed {
+		t.Fatalf("%t, %v", changed, err)
+	}
+	overlays, placements := p.Files["fleet/overlays.yaml"], p.Files["fleet/placements.yaml"]
+	if strings.Count(overlays, "kind: ClusterOverlay\n") != 3 || !strings.Contains(overlays, "  name: app-009\n") || !strings.Contains(placements, "name: all-clusters-to-correct\n") {
+		t.Errorf("what cannot be built, or has objects of another one, is not apart:\n%s%s", overlays, placements)
+	}
+}

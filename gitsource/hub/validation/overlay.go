@@ -51,6 +51,9 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 	}
 }
 
+// mostPaths is the maximum number of parts of an overlay, and of all their paths.
+const mostPaths = 256
+
 // checkParts validates the paths, and returns the largest number of names with * in one.
 func checkParts(r *document.Report, spec *api.OverlaySpec) (wildcards int) {
 	at := r.Field("spec")
@@ -61,7 +64,10 @@ func checkParts(r *document.Report, spec *api.OverlaySpec) (wildcards int) {
 		r.Rulef(at.Child("parts"), "parts are used instead of path and paths; write these as a part")
 	}
 	if spec.Parts != nil {
-		CheckLength(r, at.Child("parts"), len(spec.Parts), 1, 16)
+		CheckLength(r, at.Child("parts"), len(spec.Parts), 1, mostPaths)
+		if n := len(spec.All()); n > mostPaths && len(spec.Parts) <= mostPaths {
+			r.Rulef(at.Child("parts"), "must have at most %d paths, and has %d; write another overlay for some", mostPaths, n)
+		}
 	}
 	for i := range spec.Parts {
 		wildcards = max(wildcards, checkPart(r, at.Child("parts").At(i), &spec.Parts[i]))
