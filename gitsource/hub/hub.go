@@ -9,6 +9,7 @@ package hub
 import (
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -261,11 +262,15 @@ type Override struct {
 }
 
 // panicked returns the error for a commit whose loading panicked. It is refused, so that nobody who can push ends the daemon that
-// way. The cache is emptied, because the load may have left it incomplete.
-func (l *Loader) panicked(fault any) *LoadError {
+// way. The cache is emptied, because the load may have left it incomplete. Problems are published, also to pull requests, so that
+// only a log gets the value of the panic if there is one.
+func (l *Loader) panicked(commit Commit, fault any) *LoadError {
 	l.cache, l.overlays = map[cacheKey]*parsed{}, map[*item]*knownOverlay{}
-	broken := &LoadError{Problems: problem.List{{Severity: problem.Error,
-		Message: fmt.Sprintf("gitfleet fails on this commit by a mistake of its own (%v); report that, and revert the commit meanwhile", fault)}}}
-	l.plain.mask(broken.Problems)
-	return broken
+	value, message := l.plain.scrub(fmt.Sprint(fault)), "internal error of gitfleet; see its log, and revert the commit meanwhile"
+	if l.opts.LogPanic != nil {
+		l.opts.LogPanic(commit, value, string(debug.Stack()))
+	} else {
+		message = fmt.Sprintf("internal error of gitfleet: %s; report that, and revert the commit meanwhile", value)
+	}
+	return &LoadError{Internal: true, Problems: problem.List{{Severity: problem.Error, Message: message}}}
 }

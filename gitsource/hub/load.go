@@ -49,6 +49,8 @@ type Options struct {
 	Lock *lockfile.File
 	// GateServers are the servers that gates may ask; nil if they are not known.
 	GateServers *GateServers
+	// LogPanic logs that loading a commit panicked; if it is nil, the problem of the commit has the value of the panic.
+	LogPanic func(commit Commit, value, stack string)
 }
 
 // Validate returns an error that names the invalid field.
@@ -68,6 +70,8 @@ type LoadError struct {
 	Bases []RemoteBase
 	// Charts are the charts of registries and chart repositories that objects ask for.
 	Charts []RemoteChart
+	// Internal says that loading the commit panicked.
+	Internal bool
 }
 
 // Error lists the problems, one per line, and marks warnings.
@@ -143,7 +147,7 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (s *Snapshot, err error) {
 	defer l.mu.Unlock()
 	defer func() {
 		if fault := recover(); fault != nil {
-			s, err = nil, fmt.Errorf("load commit %s: %w", commit.Hash, l.panicked(fault))
+			s, err = nil, fmt.Errorf("load commit %s: %w", commit.Hash, l.panicked(commit, fault))
 		}
 	}()
 	l.schemas = &schema.Sharing{}

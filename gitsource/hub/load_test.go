@@ -477,23 +477,3 @@ func TestCacheIsLimited(t *testing.T) {
 		}
 	}
 }
-
-// panicking is a file system that panics when a file is opened.
-type panicking struct{ fs.FS }
-
-func (panicking) Open(string) (fs.File, error) { panic("index out of range") }
-
-// A commit whose loading panics is refused, and the next one is loaded as ever.
-func TestAPanicRefusesTheCommit(t *testing.T) {
-	l := NewLoader(Options{})
-	files := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")}}
-	for range 2 {
-		if s, err := l.Load(Commit{Hash: "good"}, files); err != nil || len(s.Objects) != 1 {
-			t.Fatalf("%v, %v", s, err)
-		}
-		s, err := l.Load(Commit{Hash: "bad"}, panicking{files})
-		if _, refused := errors.AsType[*LoadError](err); s != nil || !refused || !strings.Contains(err.Error(), "index out of range") {
-			t.Errorf("%v, %v", s, err)
-		}
-	}
-}

@@ -50,6 +50,9 @@ type lastingError struct{ text string }
 // Error implements error.
 func (e *lastingError) Error() string { return e.text }
 
+// errInternal is the reason if planning panicked.
+var errInternal = &lastingError{"internal error of gitfleet; see its log"}
+
 // publicReason returns the text about an error that is written to the forge, since the error
 // itself may contain paths and hosts. lasting says that the same pull request would meet it
 // again.
@@ -73,7 +76,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	defer func() {
 		if fault := recover(); fault != nil {
 			v.cfg.Log.Error("planning a pull request panicked", "url", pr.URL, "err", fault, "stack", string(debug.Stack()))
-			err = &lastingError{"internal error of gitfleet; see its log"}
+			err = errInternal
 		}
 	}()
 	if err := v.cfg.Source.FetchRef(ctx, pr.HeadRef, pr.Head); err != nil {
@@ -94,6 +97,9 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
 	merged, missing, err := v.cfg.load(ctx, pr, commit, files)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
+		if bad.Internal {
+			return nil, errInternal
+		}
 		r := &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.InForce.Clusters), Missing: missing}
 		v.locate(ctx, pr, files, r)
 		return r, nil

@@ -2,6 +2,7 @@ package review
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +214,20 @@ func TestPlansAreSpacedOut(t *testing.T) {
 	}
 }
 
+// panickingOnce is a file system that panics when its first file is opened.
+type panickingOnce struct {
+	fs.FS
+	panicked *bool
+}
+
+func (p panickingOnce) Open(name string) (fs.File, error) {
+	if !*p.panicked {
+		*p.panicked = true
+		panic("index out of range")
+	}
+	return p.FS.Open(name)
+}
+
 // A panic while a pull request is planned fails its plan only, and is not published.
 func TestAPanicFailsOnePlan(t *testing.T) {
 	s, f, source := planned(t, 1, 2)
@@ -220,7 +235,7 @@ func TestAPanicFailsOnePlan(t *testing.T) {
 	v.cfg.Attempt = func(commit string) (func(), error) {
 		return func() {}, map[bool]error{true: errors.New("it crashed gitfleet before")}[commit == f.Pulls[0].Head]
 	}
-	source.merged[f.Pulls[1].Head] = nil // the loader cannot read it
+	source.merged[f.Pulls[1].Head] = panickingOnce{source.merged[f.Pulls[1].Head], new(bool)}
 	for range 4 {
 		s.step(v)
 	}

@@ -207,7 +207,7 @@ func (d *daemon) buildLoop(fleet protocol.Fleet, traces *tracing.Tracer) {
 	gates.Log, gates.Read, gates.RunJob = d.log, d.members.read, d.members.runJob
 	d.gates = gate.New(gates)
 	cfg := reconciler.Config{
-		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes), Past: d.cfg.Loader(d.remotes), FetchBase: d.remotes.Bases.Fetch,
+		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(d.remotes, d.log), Past: d.cfg.Loader(d.remotes, d.log), FetchBase: d.remotes.Bases.Fetch,
 		FetchChart: d.remotes.FetchChart, Since: d.repo.Since, Store: d.candidate.store,
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.recordEntries, Log: d.log,

@@ -33,7 +33,7 @@ import (
 // requests and issues if a forge is configured. Nothing is pushed while mayWrite returns an
 // error. opened is called after each pull request that was opened.
 func newProposer(c settings.Config, repo *gitsource.Repo, remotes settings.Remotes, f *forge.Shared, mayWrite func() error, decided func(map[string]protocol.DriftDecisions), record func(...history.Entry), opened func(), log *slog.Logger) (*proposal.Proposer, error) {
-	loader := c.Loader(remotes) // edits are verified while the loop may be loading the next commit
+	loader := c.Loader(remotes, log) // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, ByPlacement: c.Drift.ByPlacement(), ExpireAfter: c.Drift.ExpireAfter.Duration, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
@@ -95,7 +95,7 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, remotes settings.Remot
 	}
 	guard := reconciler.NewCrashGuard(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
-		Forge: f, Source: repo, Loader: c.Loader(remotes), FetchBase: remotes.Bases.Fetch, FetchChart: remotes.FetchChart, Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
+		Forge: f, Source: repo, Loader: c.Loader(remotes, log), FetchBase: remotes.Bases.Fetch, FetchChart: remotes.FetchChart, Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
 		AuthorSetsLabels: c.ForgeConfig().Type.AuthorSetsLabels(),
 		Interval:         c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
@@ -129,7 +129,7 @@ func newApprover(c settings.Config, repo *gitsource.Repo, remotes settings.Remot
 	if f == nil {
 		return nil
 	}
-	loader := sync.OnceValue(func() *hub.Loader { return c.Loader(remotes) })
+	loader := sync.OnceValue(func() *hub.Loader { return c.Loader(remotes, log) })
 	return approval.New(approval.Config{
 		Forge: f, Base: c.Source.Branch, Approve: decide, Interval: max(time.Second, c.Forge.Interval.Duration), Log: log,
 		Parent: func(ctx context.Context, commit string) (string, error) {

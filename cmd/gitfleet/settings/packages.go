@@ -221,8 +221,11 @@ func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.So
 }
 
 // Loader returns a loader of commits with these remote bases and charts.
-func (c Config) Loader(remotes Remotes) *hub.Loader {
+func (c Config) Loader(remotes Remotes, log *slog.Logger) *hub.Loader {
 	o := c.HubOptions()
+	o.LogPanic = func(commit hub.Commit, value, stack string) {
+		log.Error("loading a commit panicked", "commit", commit.Hash, "err", value, "stack", stack)
+	}
 	o.GateServers = c.Gates.allowed(false) // a server that is no longer allowed must not keep the daemon from starting
 	remotes.Into(&o)
 	return hub.NewLoader(o)
