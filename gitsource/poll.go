@@ -79,6 +79,7 @@ func (r *Repo) acceptHead(ctx context.Context, st *objects.Store, want plumbing.
 		}
 		return nil, err
 	}
+	r.exceeded = exceeded{}
 	known := c.Hash == r.last.commit
 	r.last = lastPoll{object: want, commit: c.Hash}
 	if known {

@@ -55,35 +55,50 @@ func acceptUnlessRefused(ctx context.Context, r *Repo, st *objects.Store, want, 
 	return c, err
 }
 
-// exceeded is an object whose fetch or check has exceeded a limit, and how often in a row. That can take minutes of computing, and a
-// poll finds the same object again and again. It is tried ever more rarely, after a minute first and then up to refusalLasts: the
-// remote may send it in another way, or faster.
+// exceeded is the object whose fetch or check has exceeded a limit last, and how often that happened in a row, whatever the object.
+// It can take minutes of computing, and a poll finds the same object again and again, or another one each time. It is tried ever
+// more rarely, after a minute first and then up to refusalLasts: the remote may send it in another way, or faster.
 type exceeded struct {
 	object plumbing.Hash
 	times  int
-	until  time.Time // it is not tried before
+	at     time.Time
 	err    error
 }
 
-// An exceededError is the reason why an object is not tried again before a time. The remote works, and another commit is fetched.
-type exceededError struct{ exceeded }
+// othersWait is how long the delay grows for other objects than the one that has exceeded a limit: one of them may be the remedy.
+const othersWait = 10 * time.Minute
+
+// until returns the time before which an object is not tried.
+func (e exceeded) until(object plumbing.Hash) time.Time {
+	most := refusalLasts
+	if object != e.object {
+		most = othersWait
+	}
+	return e.at.Add(retryafter.Failures(e.times, time.Minute, most))
+}
+
+// An exceededError is the reason why an object is not tried before a time. The remote works.
+type exceededError struct {
+	exceeded
+	waits plumbing.Hash // the object that is not tried
+}
 
 // Error returns the reason, and what can be done.
 func (e *exceededError) Error() string {
-	return fmt.Sprintf("%s; %s is not tried again before %s; push another commit, or run gitfleet sync to retry it",
-		e.err, e.object, e.until.UTC().Format(time.RFC3339))
+	until := e.until(e.waits).UTC().Format(time.RFC3339)
+	if e.waits != e.object {
+		return fmt.Sprintf("%s was not fetched: %s; %s is not tried before %s; run gitfleet sync to try it now", e.object, e.err, e.waits, until)
+	}
+	return fmt.Sprintf("%s; %s is not tried again before %s; push another commit, or run gitfleet sync to retry it", e.err, e.object, until)
 }
 
 // Unwrap returns the limit.
 func (e *exceededError) Unwrap() error { return e.err }
 
-// unlessExceeded fetches or checks an object, unless that has exceeded a limit a short time ago.
+// unlessExceeded fetches or checks an object, unless that or another one has exceeded a limit a short time ago.
 func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func() error) error {
-	if r.exceeded.object != object {
-		r.exceeded = exceeded{}
-	}
-	if time.Now().Before(r.exceeded.until) {
-		return &exceededError{r.exceeded}
+	if time.Now().Before(r.exceeded.until(object)) {
+		return &exceededError{r.exceeded, object}
 	}
 	err := try()
 	if err == nil {
@@ -93,7 +108,6 @@ func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func
 	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	times := r.exceeded.times + 1
-	r.exceeded = exceeded{object, times, time.Now().Add(retryafter.Failures(times, time.Minute, refusalLasts)), err}
-	return &exceededError{r.exceeded}
+	r.exceeded = exceeded{object, r.exceeded.times + 1, time.Now(), err}
+	return &exceededError{r.exceeded, object}
 }

@@ -57,7 +57,7 @@ func TestARefusedCommitIsCheckedOnce(t *testing.T) {
 	}
 }
 
-// What exceeds a limit is tried again ever more rarely, at once when somebody asks for it, and another commit as usual.
+// What exceeds a limit is tried again ever more rarely, another commit a little sooner, and both at once when somebody asks for it.
 func TestWhatExceedsALimitIsTriedRarely(t *testing.T) {
 	for name, test := range map[string]struct {
 		tooMuch bool
@@ -100,11 +100,36 @@ func TestWhatExceedsALimitIsTriedRarely(t *testing.T) {
 			g.Git("rm", "-q", "-r", "--cached", ".")
 			small := g.Commit("small", map[string]string{"a": "1"})
 			g.Git("branch", "-q", "-f", "main", small)
+			if wantError(t, r.again(), test.says, small, "gitfleet sync"); tries[small] != 0 {
+				t.Error("another commit was tried at once")
+			}
+			r.exceeded.at = r.exceeded.at.Add(-othersWait)
 			if err := r.again(); err != nil {
 				t.Fatal(err)
 			}
 			r.wantHead(small)
+			if r.exceeded.times != 0 {
+				t.Errorf("after a success, %d failures are remembered", r.exceeded.times)
+			}
 		})
+	}
+}
+
+// A remote that names another object at each poll does not have each fetched at once.
+func TestOtherObjectsWaitToo(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	a, b := plumbing.NewHash("aa"), plumbing.NewHash("bb")
+	for times, want := range map[int]struct{ same, other time.Duration }{
+		0:  {0, 0},
+		1:  {time.Minute, time.Minute},
+		3:  {4 * time.Minute, 4 * time.Minute},
+		6:  {32 * time.Minute, 10 * time.Minute},
+		99: {time.Hour, 10 * time.Minute},
+	} {
+		e := exceeded{object: a, times: times, at: at}
+		if same, other := e.until(a).Sub(at), e.until(b).Sub(at); same != want.same || other != want.other {
+			t.Errorf("after %d times: %s, and %s for others", times, same, other)
+		}
 	}
 }
 
