@@ -108,6 +108,7 @@ type Repo struct {
 	last     lastPoll
 	refused  refusal
 	exceeded exceeded
+	waited   time.Duration // for what the remote sends, during the fetch or check of an object
 	clones   cloneHistory
 
 	steps  steps

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -179,11 +180,13 @@ func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store,
 		}
 	}
 	if len(f.Wants) > 0 {
+		start := time.Now()
 		pack, err := s.Fetch(ctx, f)
+		r.waited += time.Since(start)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(st.AddPack(ctx, pack, r.cfg.Limits.pack()), pack.Close()); err != nil {
+		if err := errors.Join(st.AddPack(ctx, timedReader{pack, &r.waited}, r.cfg.Limits.pack()), pack.Close()); err != nil {
 			return err
 		}
 	}
@@ -191,6 +194,19 @@ func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store,
 		return fmt.Errorf("%s: %w", r.cfg.Ref, ErrRefNotFound)
 	}
 	return st.JoinPacks(ctx, r.cfg.Limits.Packs)
+}
+
+// A timedReader adds the time that it waits for a remote.
+type timedReader struct {
+	io.Reader
+	waited *time.Duration
+}
+
+func (t timedReader) Read(p []byte) (int, error) {
+	start := time.Now()
+	n, err := t.Reader.Read(p)
+	*t.waited += time.Since(start)
+	return n, err
 }
 
 // maxHaves is the maximum number of local commits that are announced to the remote.

@@ -100,11 +100,16 @@ func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func
 	if time.Now().Before(r.exceeded.until(object)) {
 		return &exceededError{r.exceeded, object}
 	}
+	r.waited = 0
+	start := time.Now()
 	err := try()
 	if err == nil {
 		return nil
 	}
 	err = orCause(ctx, err)
+	if ctx.Err() != nil && time.Since(start)-r.waited < r.cfg.Limits.FetchTime/2 {
+		return err // the network or the remote was slow, which is a failure like any other
+	}
 	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) {
 		return err
 	}
