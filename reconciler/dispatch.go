@@ -128,10 +128,8 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		}
 		// The observations that led to these works are saved too, so that the first plan after a crash does not take
 		// the works back.
-		for r.ledger.UnsavedBesides() {
-			if !r.save() {
-				return false
-			}
+		if r.ledger.UnsavedBesides() && !r.save() {
+			return false
 		}
 		if r.ledger.Waits(c.Name) {
 			r.unsent = p

@@ -170,37 +170,6 @@ func TestNoWorksAreSentBeforeTheLedgerIsSaved(t *testing.T) {
 	})
 }
 
-// Very many observations are saved in parts: all of them before works are sent, and a few parts each second without works.
-func TestManyObservationsAreSavedInParts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, err := ledger.Open(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		f := newDispatchedFleet(t)
-		f.cfg.Store = store
-		observe := func() {
-			for i := range 5000 {
-				f.ledger.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: f.now})
-			}
-		}
-		observe()
-		if f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east"); f.ledger.Unsaved() {
-			t.Error("the works were sent before all observations were saved")
-		}
-		observe()
-		for seconds := range 3 { // with 2,000 observations each
-			f.saveBy = f.now
-			f.saveObservations(f.now)
-			last := seconds == 2
-			if f.ledger.Unsaved() == last || f.saveBy.IsZero() != last {
-				t.Errorf("after %d seconds: unsaved %t, the next save is at %s", seconds, f.ledger.Unsaved(), f.saveBy)
-			}
-		}
-	})
-}
-
 // A cluster of a large fleet gets its works once its entries are saved, which may take several saves. If one fails, the next turn
 // plans again.
 func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {

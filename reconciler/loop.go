@@ -26,9 +26,6 @@ const resyncPeriod = 30 * time.Second
 // save waits for the disk.
 const saveDelay = time.Second
 
-// savesAtOnce is how many parts of very many observations are saved at once. Two take a file 100 ms or so.
-const savesAtOnce = 2
-
 // restDelay is the time between two parts of a plan that is saved and sent in parts.
 const restDelay = time.Millisecond
 
@@ -98,21 +95,11 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	return r.untilNext(now)
 }
 
-// saveObservations saves observations that have waited for saveDelay. Of very many it saves a part, and the rest after another
-// saveDelay.
+// saveObservations saves observations that have waited for saveDelay.
 func (r *Reconciler) saveObservations(now time.Time) {
-	if r.saveBy.IsZero() || now.Before(r.saveBy) {
-		return
+	if !r.saveBy.IsZero() && !now.Before(r.saveBy) && (!r.save() || r.ledger.Unsaved()) {
+		r.saveBy = now.Add(saveDelay)
 	}
-	for range savesAtOnce {
-		if !r.save() {
-			break
-		}
-		if !r.ledger.Unsaved() {
-			return
-		}
-	}
-	r.saveBy = now.Add(saveDelay)
 }
 
 // sendRest saves and sends more of the last plan, if a part of it is not saved yet.

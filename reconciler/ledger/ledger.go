@@ -289,18 +289,7 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	}
 	next.Binding = b
 	l.setEntry(p, b.Cluster, &next)
-	if e != nil && decidesSame(e.Binding, b) {
-		l.markUnsaved(entryKey(key, b.Cluster))
-	} else {
-		l.markUrgent(entryKey(key, b.Cluster))
-	}
-}
-
-// decidesSame reports whether two bindings differ at most in what follows from the observations of the same entry. While a large fleet
-// becomes available, that is what most turns change: like the observations it may be saved later, and both are lost together.
-func decidesSame(a, b placement.Binding) bool {
-	a.Risked, a.WasAvailable = b.Risked, b.WasAvailable
-	return a == b
+	l.markUrgent(entryKey(key, b.Cluster))
 }
 
 // SetDeviation sets how what a cluster was sent deviates from its content, from a time on. It does nothing if the
