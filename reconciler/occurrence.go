@@ -33,6 +33,8 @@ type occurrence struct {
 	err     error
 	// unanswered says that a cluster that has left the fleet did not answer, so that it was not cleaned up.
 	unanswered bool
+	// renamedTo is the new name of a member that was renamed; empty otherwise.
+	renamedTo string
 	// stage is the stage that the content assigned to the cluster has reached at Time, or, if the event is Failed, could not
 	// reach; empty if neither. since is the end of the stage before, and detected when the content was detected, or
 	// the cluster was selected if that was later; zero if it is not known.

@@ -17,8 +17,8 @@ func publish(cfg *Config, all ...occurrence) {
 	}
 }
 
-// logOccurrence logs what becomes of a commit and of a rollout, which clusters have left the fleet, what users did and what has
-// ended. Agents log what happens on their cluster.
+// logOccurrence logs what becomes of a commit and of a rollout, which clusters were renamed or have left the fleet, what users did
+// and what has ended. Agents log what happens on their cluster.
 func logOccurrence(log *slog.Logger, o *occurrence) {
 	if o.Event == history.Refused || o.inForce != nil {
 		logCommit(log, o)
@@ -41,6 +41,8 @@ func logOccurrence(log *slog.Logger, o *occurrence) {
 		log.Info("rollout "+string(o.rollout), attrs...)
 	case o.Kind == history.Action:
 		log.Info(actionText(o.Event), attrs...)
+	case o.renamedTo != "":
+		log.Info("member renamed", "from", o.Cluster, "to", o.renamedTo)
 	case o.unanswered:
 		log.Warn("cluster left the fleet", attrs...)
 	case o.Event == history.Left:

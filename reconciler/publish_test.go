@@ -31,6 +31,7 @@ func TestOccurrencesAreLogged(t *testing.T) {
 			inForce: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}, err: errors.New("two problems"),
 		},
 		`level=ERROR msg="commit refused" commit=c1 inForce="" err="a problem"`:           {Entry: history.Entry{Kind: history.Commit, Event: history.Refused, Commit: "c1"}, err: errors.New("a problem")},
+		`level=INFO msg="member renamed" from=east to=west`:                               {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east", Message: "it was renamed to west"}, renamedTo: "west"},
 		`level=WARN msg="cluster left the fleet" cluster=east reason="it did not answer"`: {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east", Message: "it did not answer"}, unanswered: true},
 		`level=INFO msg="cluster left the fleet" cluster=east`:                            {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east"}},
 		"": {Entry: history.Entry{Kind: history.Cluster, Event: history.Available, Placement: "crp/web", Cluster: "east"}, stage: stageAvailable},

@@ -95,7 +95,7 @@ func (a *agents) rename(l *ledger.Ledger, from, to string) (ended bool) {
 		}
 	}
 	l.RenameCluster(from, to)
-	publish(a.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: from, Message: "it was renamed to " + to}})
+	publish(a.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: from, Message: "it was renamed to " + to}, renamedTo: to})
 	return true
 }
 
