@@ -44,7 +44,10 @@ func scale(c crowd) func(context.Context, *runner) (map[string]float64, error) {
 		var last lastWrite
 		return out, c.onMembers(simulated.Options{Wrote: last.wrote}, func(dir string, f *simulated.Fleet) error {
 			return c.onDaemon(ctx, b, dir, func(d *daemon) error {
-				return errors.Join(c.fill(ctx, b, d, f, out), c.change(ctx, d, &last, out))
+				if err := c.fill(ctx, b, d, f, out); err != nil {
+					return err
+				}
+				return c.change(ctx, d, &last, out)
 			})
 		})
 	}
