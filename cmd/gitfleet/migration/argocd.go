@@ -58,8 +58,12 @@ func (f *argoFinder) declare(d document) {
 	f.declared = append(f.declared, c.name)
 }
 
-// A deployed directory is one that Argo CD deploys on a cluster, with the namespace of objects without one.
-type deployed struct{ name, cluster, dir, namespace string }
+// A deployed directory is one that Argo CD deploys on a cluster, with the namespace of objects without one, which may be named after
+// the cluster.
+type deployed struct {
+	name, cluster, dir, namespace string
+	ofCluster                     bool
+}
 
 // addDeployed adds the directories that were found. Those of one name become one overlay, unless they have different namespaces or
 // one cluster gets several of them.
@@ -76,17 +80,17 @@ func (f *argoFinder) addDeployed() {
 			f.finder.leave("%s: %s has what configures Argo CD only; what its Applications deploy is taken", d.name, d.dir)
 			continue
 		}
-		alone := len(namespaces[d.name]) > 1 || strings.Contains(d.namespace, d.cluster)
+		alone := len(namespaces[d.name]) > 1 || d.ofCluster
 		if alone {
 			d.name = nameOf(d.name + "-" + d.cluster)
 		}
-		for _, end := range []string{path.Base(d.dir), d.dir} {
-			if u := f.finder.units[d.name]; u != nil && u.dirs[d.cluster] != "" && u.dirs[d.cluster] != d.dir {
-				d.name = nameOf(d.name + "-" + end)
-			}
+		name, ok := f.freeName(d, alone)
+		if !ok {
+			f.finder.leave("%s: %s on %s, with namespace %q: other overlays have its name; write a ClusterOverlay for it", d.name, d.dir, d.cluster, d.namespace)
+			continue
 		}
-		f.finder.add(d.name, d.cluster, d.dir)
-		if u := f.finder.units[d.name]; u != nil {
+		f.finder.add(name, d.cluster, d.dir)
+		if u := f.finder.units[name]; u != nil {
 			u.namespace = d.namespace
 			if alone { // its namespace is for this cluster only
 				u.path = d.dir
@@ -95,11 +99,38 @@ func (f *argoFinder) addDeployed() {
 	}
 }
 
+// freeName returns the name of the overlay that can have a directory: its own, or one that ends with what differs from the overlay
+// that has this name. alone says that the overlay is for one cluster.
+func (f *argoFinder) freeName(d deployed, alone bool) (name string, ok bool) {
+	takes := func(name string) bool {
+		u := f.finder.units[name]
+		switch {
+		case u == nil:
+			return true
+		case u.namespace != d.namespace || alone != (u.path != ""):
+			return false
+		}
+		return u.dirs[d.cluster] == d.dir || u.dirs[d.cluster] == "" && !alone
+	}
+	ends := []string{path.Base(d.dir), d.dir, d.namespace}
+	if u := f.finder.units[d.name]; u != nil && u.dirs[d.cluster] == d.dir {
+		ends = []string{d.namespace, path.Base(d.dir), d.dir}
+	}
+	name = d.name
+	for _, end := range ends {
+		if takes(name) {
+			return name, true
+		}
+		name = nameOf(name + "-" + end)
+	}
+	return name, takes(name)
+}
+
 // configuresArgo reports whether all objects below a directory are Applications and the like.
 func (f *argoFinder) configuresArgo(dir string) bool {
 	found := false
 	for _, d := range f.finder.documents {
-		if !strings.HasPrefix(d.file, dir+"/") {
+		if !within(dir, d.file) {
 			continue
 		}
 		if !d.is(argo, "Application") && !d.is(argo, "ApplicationSet") && !d.is(argo, "AppProject") {
@@ -196,8 +227,11 @@ func (f *argoFinder) clusterSets(generator any, outer map[string]string) (all []
 			}
 		}
 		for key, value := range wanted {
-			text, _ := filled(fmt.Sprint(value), outer)
-			fits = fits && (values["metadata.labels."+key] == text || strings.Contains(key, "argocd.argoproj.io/"))
+			text, known := filled(fmt.Sprint(value), outer)
+			if !known {
+				f.finder.leave("the clusters of an ApplicationSet with the label %s: %q has parameters that are not known here; write an overlay for these clusters", key, value)
+			}
+			fits = known && fits && (values["metadata.labels."+key] == text || strings.Contains(key, "argocd.argoproj.io/"))
 		}
 		if fits {
 			all = append(all, parameterSet{values: values})
@@ -211,7 +245,10 @@ func (f *argoFinder) directories(entries []any, outer map[string]string) (all []
 	excluded := map[string]bool{}
 	for _, entry := range entries {
 		if exclude, _ := at(entry, "exclude").(bool); exclude {
-			_, found := f.matching(entry, outer)
+			_, found, known := f.matching(entry, outer)
+			if !known { // nothing is known of what is left of the others
+				return nil
+			}
 			for _, dir := range found {
 				excluded[dir] = true
 			}
@@ -221,7 +258,7 @@ func (f *argoFinder) directories(entries []any, outer map[string]string) (all []
 		if exclude, _ := at(entry, "exclude").(bool); exclude {
 			continue
 		}
-		pattern, found := f.matching(entry, outer)
+		pattern, found, _ := f.matching(entry, outer)
 		for _, dir := range found {
 			if excluded[dir] {
 				continue
@@ -237,11 +274,17 @@ func (f *argoFinder) directories(entries []any, outer map[string]string) (all []
 	return all
 }
 
-// matching returns the pattern of an entry of the generator of directories, and the directories that match it.
-func (f *argoFinder) matching(entry any, outer map[string]string) (pattern string, found []string) {
-	pattern, _ = filled(textAt(entry, "path"), outer)
+// matching returns the pattern of an entry of the generator of directories, the directories that match it, and whether its parameters
+// are known; if not, there are none.
+func (f *argoFinder) matching(entry any, outer map[string]string) (pattern string, found []string, known bool) {
+	template := textAt(entry, "path")
+	pattern, known = filled(template, outer)
+	if !known {
+		f.finder.leave("the directories %q of an ApplicationSet, which have parameters that are not known here; write a ClusterOverlay for them", template)
+		return pattern, nil, false
+	}
 	found, _ = fs.Glob(f.finder.files, pattern)
-	return pattern, found
+	return pattern, found, true
 }
 
 // appOf ends the name of what a directory deploys if the pattern that it matches is for several apps: the names in place of its
@@ -361,9 +404,10 @@ func (f *argoFinder) application(d document, spec any, name string, values map[s
 	}
 	release := cmp.Or(d.text("spec", "template", "metadata", "name"), d.text("metadata", "name"))
 	release, _ = filled(release, values)
-	namespace, ok := filled(textAt(spec, "destination", "namespace"), values)
+	template := textAt(spec, "destination", "namespace")
+	namespace, ok := filled(template, values)
 	if !ok {
-		f.finder.leave("%s (%s): its namespace %q has parameters that are not known here", name, d.file, textAt(spec, "destination", "namespace"))
+		f.finder.leave("the namespace %q of %s (%s), which has parameters that are not known here; it is proposed without spec.namespace", template, name, d.file)
 		namespace = ""
 	}
 	for _, source := range sources {
@@ -382,8 +426,21 @@ func (f *argoFinder) application(d document, spec any, name string, values map[s
 			f.finder.addChart(nameOf(name), chartSource{source, values, namespace, nameOf(release), cluster})
 			continue
 		}
-		f.deployed = append(f.deployed, deployed{nameOf(name), cluster, dir, namespace})
+		f.deployed = append(f.deployed, deployed{nameOf(name), cluster, dir, namespace, namedAfter(template, cluster, values)})
 	}
+}
+
+// namedAfter reports whether a template has a parameter whose value is the name of a cluster.
+func namedAfter(template, cluster string, values map[string]string) bool {
+	text, _ := filled(template, values)
+	for key, value := range values {
+		others := maps.Clone(values)
+		others[key] = ""
+		if other, _ := filled(template, others); nameOf(value) == cluster && other != text {
+			return true
+		}
+	}
+	return false
 }
 
 // patched returns the only directory that there is with another value of a parameter, if there is none with the values of an
