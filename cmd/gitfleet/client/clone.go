@@ -25,7 +25,7 @@ type cloneAtHand struct {
 	// within is the path of the working directory in the clone.
 	within string
 	// hub returns the directory of the clone that the hub at hand is in: the nearest one, from the working directory upwards,
-	// that has members or placements in it or below it. It is empty if the clone is of something else than a hub.
+	// that has members or placements in it or below it; see isNoHub for exceptions. It is empty if the clone is of something else than a hub.
 	hub func() string
 }
 
@@ -87,8 +87,8 @@ func findHub(top, within string) string {
 			}
 			rel, _ := filepath.Rel(top, name)
 			switch rel = filepath.ToSlash(rel); {
-			case err != nil || e.IsDir() && (e.Name() == ".git" || rel == below):
-				return fs.SkipDir // what is below was looked at before
+			case err != nil || e.IsDir() && (rel == below || rel != dir && isNoHub(name)):
+				return fs.SkipDir // what is in below was looked at before
 			case e.Type().IsRegular() && isHubFile(name):
 				found = true
 				return fs.SkipAll
@@ -105,6 +105,17 @@ func findHub(top, within string) string {
 }
 
 var errTooLarge = errors.New("too many files")
+
+// isNoHub reports whether a directory below a hub, or below any other directory, has no manifests that count: those of examples
+// and tests are followed by no daemon, and another clone in a clone is another repository.
+func isNoHub(dir string) bool {
+	switch filepath.Base(dir) {
+	case ".git", "examples", "test", "testdata":
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil
+}
 
 // isHubFile reports whether a file has a member or a placement in its beginning.
 func isHubFile(name string) bool {
