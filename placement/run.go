@@ -272,7 +272,8 @@ func (r *Run) Join(s *RunStage, cluster string, now time.Time) {
 // Skipped reports whether the stage was skipped, together with its tasks, since it had no clusters.
 func (s *RunStage) Skipped() bool { return !s.Finished.IsZero() && len(s.Clusters) == 0 }
 
-// FinishedSince reports whether the stage with an index has updated its clusters since an earlier state of the run.
+// FinishedSince reports whether the stage, which has this index, has finished with its tasks since an earlier state of the same run.
+// It is false for a skipped stage.
 func (s *RunStage) FinishedSince(before *Run, index int) bool {
 	return !s.Finished.IsZero() && !s.Skipped() && (index >= len(before.Stages) || before.Stages[index].Finished.IsZero())
 }

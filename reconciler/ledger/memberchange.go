@@ -19,7 +19,7 @@ type MemberChange string
 
 // The changes.
 const (
-	MemberUnanswered    MemberChange = "unanswered" // it has never answered, and does not for a reason that is new
+	MemberUnanswered    MemberChange = "unanswered" // it has never answered; the error has changed
 	MemberJoined        MemberChange = "joined"     // it has answered for the first time
 	MemberReady         MemberChange = "ready"      // it answers again
 	MemberUnhealthy     MemberChange = "unhealthy"  // it does not answer any more, or is not ready
@@ -32,7 +32,7 @@ const (
 	MemberAccepted      MemberChange = "accepted" // none does any more
 )
 
-// Since returns what has happened to a member cluster since an earlier state, in the order in which it is told.
+// Since returns what has happened to a member cluster since an earlier state, in the order in which the changes are reported.
 func (is MemberState) Since(was MemberState) (changes []MemberChange) {
 	if is.Seen == nil {
 		return nil
