@@ -413,8 +413,12 @@ func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, e
 	ids := p.s.inventoried()
 	var stales []stale
 	there := map[api.ID]*observed.Object{}
+	listing := p.s.listingsFor(len(ids))
 	for id := range ids {
-		for _, st := range p.s.stales(id) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for _, st := range p.s.stalesIn(id, listing(id)) {
 			l, err := p.s.present(ctx, st.item)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", id, err)
