@@ -101,8 +101,7 @@ type RunStage struct {
 	Reopened time.Time `json:",omitzero"`
 	// Failed are the clusters without which the run goes on, since the update has failed there, until they have been available with the content.
 	Failed []string `json:",omitempty"`
-	// Unreachable are the clusters that the stage does not wait for since they are unreachable, until they have been available with
-	// the content.
+	// Unreachable are the clusters that the stage does not wait for, as long as they are unreachable.
 	Unreachable []string `json:",omitempty"`
 	// Gates are those after the stage, as they were when the run was initialised, in the order of its tasks.
 	Gates []RunGate `json:",omitempty"`
