@@ -21,13 +21,15 @@ type readFile struct {
 	config *clientcmdapi.Config
 }
 
+// opening limits how many files are open at a time: thousands of members load theirs at once. A file whose opening blocks, on a
+// file system that does not answer, delays no others as long as there are few of them.
+var opening = make(chan struct{}, 64)
+
 // load reads a kubeconfig unless its file is unchanged, and resolves the paths in it. A nil
 // receiver always reads.
 func (k *cache) load(path string) (*clientcmdapi.Config, error) {
-	if k != nil { // before the file is opened, since thousands of members load theirs at once
-		k.mu.Lock()
-		defer k.mu.Unlock()
-	}
+	opening <- struct{}{}
+	defer func() { <-opening }()
 	f, err := os.Open(path) // Stat alone succeeds without the permission to read
 	if err != nil {
 		return nil, err
@@ -38,6 +40,8 @@ func (k *cache) load(path string) (*clientcmdapi.Config, error) {
 		return nil, err
 	}
 	if k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		was, known := k.read[path]
 		if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
 			return was.config, nil
