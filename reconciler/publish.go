@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// publish adds occurrences to the metrics, the traces, the history and the log. Occurrences that follow from a change of the ledger
-// must be published only after it is saved.
+// publish adds occurrences to the metrics, the traces, the history and the log. Those of a plan must be published only after it is
+// saved, so that a crash does not repeat them.
 func publish(cfg *Config, all ...occurrence) {
 	cfg.Metrics.count(all)
 	traceProgress(cfg.Traces, all)

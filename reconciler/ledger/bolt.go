@@ -193,7 +193,7 @@ func (s *boltStore) load() (*Ledger, error) {
 	if err != nil {
 		return nil, undecodable(err, func(why string) error { return damaged("%s", why) })
 	}
-	s.unmap()
+	s.releasePages()
 	return l, nil
 }
 
@@ -258,13 +258,13 @@ func (s *boltStore) Save(l *Ledger) error {
 		return fmt.Errorf("save ledger: %w", err)
 	}
 	l.saved(keys)
-	s.unmap()
+	s.releasePages()
 	return nil
 }
 
-// unmap removes the pages of the file from the memory of the process, where the library maps all that it reads: they would count as
-// resident from then on. The page cache of the system keeps them, and they are mapped again when they are read.
-func (s *boltStore) unmap() {
+// releasePages makes the kernel drop the pages of the file from the memory of the process, where bbolt otherwise keeps all that it has
+// read. They come from the page cache when they are read again.
+func (s *boltStore) releasePages() {
 	_ = s.db.View(func(tx *bbolt.Tx) error {
 		releasePages(s.db.Info().Data, uintptr(tx.Size()))
 		return nil

@@ -49,7 +49,7 @@ type SchemaError struct {
 func (e *SchemaError) Error() string {
 	switch {
 	case e.unknown:
-		return "it was written by a newer gitfleet, and this one does not know it: run that version"
+		return "it has a record of an unknown kind, and was probably written by a newer gitfleet: run that version"
 	case e.have > schema:
 		return fmt.Sprintf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version", e.have, schema)
 	}
@@ -64,8 +64,8 @@ func checkSchema(have int) error {
 	return nil
 }
 
-// undecodable returns the error for records that are those that were written and cannot be decoded: fault makes it one of
-// damage, unless another version has written them.
+// undecodable returns the error for records that cannot be decoded although their checksum is right: a SchemaError as it is, and any
+// other one as damage, with fault.
 func undecodable(err error, fault func(why string) error) error {
 	if _, is := errors.AsType[*SchemaError](err); is {
 		return err

@@ -51,7 +51,7 @@ func mapped(t *testing.T, path string) (kibibytes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofFile := false
+	ofFile, mapped := false, false
 	for line := range strings.Lines(string(text)) {
 		if name, size, found := strings.Cut(strings.TrimSpace(line), ":"); found && name == "Rss" && ofFile {
 			n := 0
@@ -61,7 +61,11 @@ func mapped(t *testing.T, path string) (kibibytes int) {
 			kibibytes += n
 		} else if strings.Contains(line, "-") && strings.Contains(line, " r") {
 			ofFile = strings.Contains(line, path)
+			mapped = mapped || ofFile
 		}
+	}
+	if !mapped {
+		t.Fatalf("%s is not mapped", path)
 	}
 	return kibibytes
 }

@@ -35,12 +35,12 @@ func TestKeysOfRecords(t *testing.T) {
 // with the name of the record.
 func TestRecordsThatAreNotKnown(t *testing.T) {
 	for key, test := range map[string]struct{ value, want string }{
-		"":                                      {`{}`, `read ledger record "": it was written by a newer gitfleet`},
-		"x":                                     {`{}`, `read ledger record "x": it was written by a newer gitfleet`},
-		"c":                                     {`{}`, `read ledger record "c": it was written by a newer gitfleet`},
-		"h\x00east":                             {`""`, `read ledger record "h/east": it was written by a newer gitfleet`},
-		"c\x00east\x00one":                      {`{}`, `read ledger record "c/east/one": it was written by a newer gitfleet`},
-		"p\x00web":                              {`{}`, `read ledger record "p/web": it was written by a newer gitfleet`},
+		"":                                      {`{}`, `read ledger record "": it has a record of an unknown kind, and was probably written by a newer gitfleet`},
+		"x":                                     {`{}`, `read ledger record "x": it has a record of an unknown kind, and was probably written by a newer gitfleet`},
+		"c":                                     {`{}`, `read ledger record "c": it has a record of an unknown kind, and was probably written by a newer gitfleet`},
+		"h\x00east":                             {`""`, `read ledger record "h/east": it has a record of an unknown kind, and was probably written by a newer gitfleet`},
+		"c\x00east\x00one":                      {`{}`, `read ledger record "c/east/one": it has a record of an unknown kind, and was probably written by a newer gitfleet`},
+		"p\x00web":                              {`{}`, `read ledger record "p/web": it has a record of an unknown kind, and was probably written by a newer gitfleet`},
 		entryKey(quay, "east"):                  {`{}`, `read ledger record "e/docks/quay/east": its placement is missing`},
 		headKey:                                 {`{}`, `read ledger record "h": json: cannot unmarshal object`},
 		fleetKey:                                {`[]`, `read ledger record "f": json: cannot unmarshal array`},
