@@ -22,10 +22,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
 )
 
-// starter has the files that init writes, except the clusters.
+// examples has the files that init writes, except the clusters.
 //
-//go:embed starter
-var starter embed.FS
+//go:embed examples
+var examples embed.FS
 
 // NewInit returns the command init.
 func NewInit() *cobra.Command {
@@ -81,7 +81,7 @@ func (s *initCommand) write(out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	files, err := fs.Sub(starter, "starter")
+	files, err := fs.Sub(examples, "examples")
 	if err != nil {
 		return err
 	}
