@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -23,8 +24,8 @@ type Entry struct {
 	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: unlike
 	// the other fields they change without a new entry, since a new one would keep two entries in memory.
 	Transitions map[string]Transition `json:",omitempty"`
-	// Circumstances is nil if there are none; it is read with Unusual.
-	*Circumstances
+	// Circumstances is nil if there are none: call Unusual to read them.
+	Circumstances *Circumstances `json:"-"`
 
 	reportedSince time.Time
 }
@@ -45,12 +46,30 @@ type Circumstances struct {
 	Deviation
 }
 
-var ordinary Circumstances
+// A storedEntry is an entry as it is stored, with its circumstances among its other fields.
+type storedEntry struct {
+	*entryFields
+	*Circumstances
+}
+
+type entryFields Entry
+
+func stored(e *Entry) storedEntry { return storedEntry{(*entryFields)(e), e.Circumstances} }
+
+func decodeEntry(raw []byte) (*Entry, error) {
+	e := &Entry{}
+	s := stored(e)
+	err := json.Unmarshal(raw, &s)
+	e.Circumstances = s.Circumstances
+	return e, err
+}
+
+var noCircumstances Circumstances
 
 // Unusual returns the circumstances of the entry, which may be empty.
 func (e *Entry) Unusual() *Circumstances {
 	if e.Circumstances == nil {
-		return &ordinary
+		return &noCircumstances
 	}
 	return e.Circumstances
 }

@@ -146,9 +146,12 @@ func encodeRecord(l *Ledger, key string, records map[string][]byte) error {
 	case placementRecord:
 		value, exists = l.placements[k.Placement]
 	case entryRecord:
-		if exists = l.placements[k.Placement] != nil; exists {
-			e := l.placements[k.Placement].entries.of(k.Cluster)
-			value, exists = e, e != nil
+		var e *Entry
+		if p := l.placements[k.Placement]; p != nil {
+			e = p.entries.of(k.Cluster)
+		}
+		if exists = e != nil; exists {
+			value = stored(e)
 		}
 	case declaredRecord:
 		value, exists = l.declared[k.Object]
@@ -226,8 +229,7 @@ func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 		if p == nil {
 			return errors.New("its placement is missing")
 		}
-		e := &Entry{}
-		err := json.Unmarshal(raw, e)
+		e, err := decodeEntry(raw)
 		shared.entry(e)
 		shared.Share(&k.Cluster)
 		e.Binding.Cluster = k.Cluster

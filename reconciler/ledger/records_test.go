@@ -199,9 +199,13 @@ func TestRenamedIsACopyForReading(t *testing.T) {
 	}
 }
 
-// The circumstances of an entry are stored among its other fields, as they always were. An entry without any has none in memory.
+// The circumstances of an entry are stored among its other fields, as they always were: each of these entries is stored with the
+// bytes it was read from. An entry without circumstances has none in memory.
 func TestStoredCircumstances(t *testing.T) {
-	const plain = `{"Binding":{"Cluster":"east"},"Seen":null,"AvailableSince":"0001-01-01T00:00:00Z"`
+	const plain = `{"Binding":{"Cluster":"east","Policy":"","Score":null,"Reason":"","Order":0,"Unscheduled":false,"Removing":false,` +
+		`"AllowDelete":false,"Risked":false,"WasAvailable":false,"Assigned":{"Commit":"","Hash":""},"AssignedAt":"0001-01-01T00:00:00Z","Index":0},` +
+		`"Seen":null,"AppliedAt":"2025-03-04T10:00:00Z","AvailableSince":"0001-01-01T00:00:00Z","Transitions":{"Applied":{"Status":"True","Time":"2025-03-04T10:00:00Z"}}`
+	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	for name, test := range map[string]struct {
 		fields string
 		want   Circumstances
@@ -209,19 +213,20 @@ func TestStoredCircumstances(t *testing.T) {
 		"none":        {"", Circumstances{}},
 		"unavailable": {`,"UnavailableSince":"2025-03-04T10:00:00Z","Writing":true`, Circumstances{UnavailableSince: ten, Writing: true}},
 		"disturbed":   {`,"DisturbedAt":"2025-03-04T10:00:00Z"`, Circumstances{DisturbedAt: ten}},
-		"early":       {`,"Early":[{"Kind":"Namespace","Name":"web"}]`, Circumstances{Deviation: Deviation{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}}},
+		"deviating": {`,"Yields":[{"ID":{"Group":"","Kind":"Namespace","Namespace":"","Name":"web"},"To":{"Namespace":"docks","Name":"quay"},"Passing":true}],` +
+			`"Early":[{"Group":"","Kind":"Namespace","Namespace":"","Name":"web"}]`,
+			Circumstances{Deviation: Deviation{Yields: []Yield{{ID: namespace, To: quay, Passing: true}}, Early: []api.ID{namespace}}}},
 	} {
-		var e Entry
-		if err := json.Unmarshal([]byte(plain+test.fields+"}"), &e); err != nil {
+		raw := plain + test.fields + "}"
+		e, err := decodeEntry([]byte(raw))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(*e.Unusual(), test.want) || (e.Circumstances == nil) != (name == "none") {
 			t.Errorf("%s: %+v", name, e.Unusual())
 		}
-		stored, err := json.Marshal(&e)
-		var again Entry
-		if err := errors.Join(err, json.Unmarshal(stored, &again)); err != nil || !reflect.DeepEqual(again, e) {
-			t.Errorf("%s: stored as %s: %v", name, stored, err)
+		if again, err := json.Marshal(stored(e)); err != nil || string(again) != raw {
+			t.Errorf("%s: %s is stored as %s: %v", name, raw, again, err)
 		}
 	}
 }

@@ -221,7 +221,7 @@ type OnCluster struct {
 	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
 	// cannot be rendered, or if it is not known.
 	PreviousContent *work.Rendered
-	// Circumstances is nil if there are none; it is read with Unusual.
+	// Circumstances is nil if there are none: call Unusual to read them.
 	Circumstances *Circumstances
 }
 
@@ -271,12 +271,12 @@ func (s *Circumstances) equals(o *Circumstances) bool {
 		ledger.Identical(s.suspendedObjects, o.suspendedObjects) && s.driftRule == o.driftRule && s.leftover == o.leftover && s.loading == o.loading
 }
 
-var ordinary Circumstances
+var noCircumstances Circumstances
 
 // Unusual returns the circumstances of the cluster, which may be empty.
 func (c *OnCluster) Unusual() *Circumstances {
 	if c.Circumstances == nil {
-		return &ordinary
+		return &noCircumstances
 	}
 	return c.Circumstances
 }
