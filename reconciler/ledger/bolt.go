@@ -190,8 +190,11 @@ func (s *boltStore) load() (*Ledger, error) {
 		return nil, err
 	}
 	l, err := decode(records)
-	if err != nil {
-		return nil, undecodable(err, func(why string) error { return damaged("%s", why) })
+	switch {
+	case ofAnotherVersion(err):
+		return nil, err
+	case err != nil:
+		return nil, damaged("%v", err)
 	}
 	s.releasePages()
 	return l, nil

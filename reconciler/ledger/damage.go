@@ -64,13 +64,11 @@ func checkSchema(have int) error {
 	return nil
 }
 
-// undecodable returns the error for records that cannot be decoded although their checksum is right: a SchemaError as it is, and any
-// other one as damage, with fault.
-func undecodable(err error, fault func(why string) error) error {
-	if _, is := errors.AsType[*SchemaError](err); is {
-		return err
-	}
-	return fault(err.Error())
+// ofAnotherVersion reports whether an error is a SchemaError. Records that cannot be decoded for any other reason, although their
+// checksum is right, are damaged.
+func ofAnotherVersion(err error) bool {
+	_, is := errors.AsType[*SchemaError](err)
+	return is
 }
 
 // ofFileSystem reports whether an error is one of the operating system, as on a full or read-only file

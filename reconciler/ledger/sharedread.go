@@ -76,8 +76,11 @@ type reading struct {
 
 func (all reading) ledger() (*Ledger, error) {
 	l, err := decode(all.records)
-	if err != nil {
-		return nil, undecodable(err, damagedShared)
+	switch {
+	case ofAnotherVersion(err):
+		return nil, err
+	case err != nil:
+		return nil, damagedShared(err.Error())
 	}
 	return l, nil
 }
