@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gitfleet/gitfleet/test/fleet"
@@ -35,27 +34,13 @@ func (c crowd) settle(ctx context.Context, b *runner, d *daemon, members *simula
 	if err := d.start(); err != nil {
 		return err
 	}
-	for out["missing"] = float64(c.entries()); out["missing"] > 0 && time.Since(began) < hugeTime; {
-		if err := wait(ctx, 10*time.Second); err != nil {
-			return err
-		}
-		select {
-		case <-d.running.Ended():
-			return d.failure(fmt.Sprintf("gitfleet ended: %v", d.running.Err()))
-		default:
-		}
-		m, err := d.metrics(ctx)
-		if err != nil {
-			continue // it is starting
-		}
-		resident, err := m.values("process_resident_memory_bytes")
-		if err != nil {
-			return err
-		}
-		available := m.sum("gitfleet_placement_clusters", "state", "available")
-		out["missing"], out["s"] = float64(c.entries())-available, time.Since(began).Seconds()
-		out["most resident MiB"] = max(out["most resident MiB"], resident[0]/(1<<20))
-		b.note("settled: %.0fs: %d applied, %.0f available, %.0f MiB", out["s"], members.Requests().Of(fleet.Key{Verb: "APPLY"}), available, resident[0]/(1<<20))
+	err := c.poll(ctx, d, 10*time.Second, hugeTime, out, func(seen sample) error {
+		out["s"] = time.Since(began).Seconds()
+		b.note("settled: %.0fs: %d applied, %.0f available, %.0f MiB", out["s"], members.Requests().Of(fleet.Key{Verb: "APPLY"}), seen.available, seen.residentMiB)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := wait(ctx, calmTime); err != nil {
 		return err

@@ -238,8 +238,38 @@ func (c crowd) follow(ctx context.Context, b *runner, d *daemon, members *simula
 		"status":  func() error { return d.status(ctx) },
 		"kubectl": func() error { return d.listTable(ctx) },
 	}
-	for {
-		if err := wait(ctx, 2*time.Second); err != nil {
+	return c.poll(ctx, d, 2*time.Second, crowdTime, out, func(seen sample) error {
+		out["metrics ms"] = max(out["metrics ms"], milliseconds(seen.took))
+		applied := members.Requests().Of(fleet.Key{Verb: "APPLY"})
+		out["applies per object"] = float64(applied) / float64(c.entries()*crowdObjects)
+		b.note("scale: %.0fs: %d applied, %.0f available, %.0f MiB, metrics after %.0f ms", time.Since(began).Seconds(), applied, seen.available, seen.residentMiB, milliseconds(seen.took))
+		if out["missing"] == 0 || applied == 0 { // before the first apply there may be no report yet
+			return nil
+		}
+		for _, what := range []string{"status", "kubectl"} {
+			asked := time.Now()
+			if err := questions[what](); err != nil {
+				return d.failure(fmt.Sprintf("%s: %v", what, err))
+			}
+			out[what+" ms"] = max(out[what+" ms"], milliseconds(time.Since(asked)))
+		}
+		return nil
+	})
+}
+
+// A sample is what the metrics of the daemon said, and how long it took to get them.
+type sample struct {
+	available, residentMiB float64
+	took                   time.Duration
+}
+
+// poll requests the metrics of a daemon that has been started until everything is available, or for a time, and calls each with what
+// they say. Until the first response the daemon may be starting; after that an error ends the scene.
+func (c crowd) poll(ctx context.Context, d *daemon, every, atMost time.Duration, out map[string]float64, each func(sample) error) error {
+	out["missing"] = float64(c.entries())
+	began, started := time.Now(), false
+	for out["missing"] > 0 && time.Since(began) < atMost {
+		if err := wait(ctx, every); err != nil {
 			return err
 		}
 		select {
@@ -249,35 +279,25 @@ func (c crowd) follow(ctx context.Context, b *runner, d *daemon, members *simula
 		}
 		asked := time.Now()
 		m, err := d.metrics(ctx)
-		if err != nil {
-			continue // it is starting
+		if err != nil && !started {
+			continue
 		}
-		answered := time.Since(asked)
-		out["metrics ms"] = max(out["metrics ms"], milliseconds(answered))
+		if err != nil {
+			return d.failure(err.Error())
+		}
+		seen := sample{took: time.Since(asked), available: m.sum("gitfleet_placement_clusters", "state", "available")}
 		resident, err := m.values("process_resident_memory_bytes")
 		if err != nil {
 			return err
 		}
-		available := m.sum("gitfleet_placement_clusters", "state", "available")
-		out["most resident MiB"] = max(out["most resident MiB"], resident[0]/(1<<20))
-		out["missing"] = float64(c.entries()) - available
-		applied := members.Requests().Of(fleet.Key{Verb: "APPLY"})
-		out["applies per object"] = float64(applied) / float64(c.entries()*crowdObjects)
-		b.note("scale: %.0fs: %d applied, %.0f available, %.0f MiB, metrics after %.0f ms", time.Since(began).Seconds(), applied, available, resident[0]/(1<<20), milliseconds(answered))
-		if out["missing"] == 0 || time.Since(began) > crowdTime {
-			return nil
-		}
-		if applied == 0 {
-			continue // there may be no report yet
-		}
-		for _, what := range []string{"status", "kubectl"} {
-			asked := time.Now()
-			if err := questions[what](); err != nil {
-				return d.failure(fmt.Sprintf("%s: %v", what, err))
-			}
-			out[what+" ms"] = max(out[what+" ms"], milliseconds(time.Since(asked)))
+		started, seen.residentMiB = true, resident[0]/(1<<20)
+		out["missing"] = float64(c.entries()) - seen.available
+		out["most resident MiB"] = max(out["most resident MiB"], seen.residentMiB)
+		if err := each(seen); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // status runs gitfleet status. It fails while something is not available.
