@@ -33,6 +33,8 @@ type applier struct {
 	// untried maps each kind for which no dry runs are requested to the reason. It is empty
 	// except in a Preview.
 	untried map[schema.GroupVersionKind]string
+	// namespaces are those that the last probe has found; nil if that is not known.
+	namespaces []string
 }
 
 // apply runs the tasks in waves, several tasks of a wave in parallel. A task that fails does
@@ -220,7 +222,7 @@ func (a *applier) cannotBeThere(t *task) bool {
 	case a.works.of(t.placement).Strategy.WhenToTakeOver != api.TakeOverAlways:
 		return false
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
-		return a.health.Namespaces != nil && !slices.Contains(a.health.Namespaces, id.Name)
+		return a.namespaces != nil && !slices.Contains(a.namespaces, id.Name)
 	default:
 		return t.res.Namespaced && a.record.fresh[id.Namespace] && !content.CreatedByKubernetes(id.GroupKind(), id.Name)
 	}

@@ -40,7 +40,7 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 			s.holding(oneManifest(), key)
 			for _, id := range []api.ID{namespace, in, out} {
 				s.inv[key].Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
-				s.live.Put(id, &observed.Object{Fleet: "prod"})
+				s.record.objects.Put(id, &observed.Object{Fleet: "prod"})
 			}
 			s.cfg.Brake = test.brake
 			s.inv[key].Abandon = test.work.Abandon
@@ -75,7 +75,7 @@ func TestHeldDeletionIsCheckedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest())
-			s.live.Put(namespace, &observed.Object{Fleet: "prod"})
+			s.record.objects.Put(namespace, &observed.Object{Fleet: "prod"})
 			s.brake.hold(namespace, "it has content")
 			first := time.Until(s.brake.braked[namespace].next)
 			s.brake.hold(namespace, "it has content")
@@ -149,7 +149,7 @@ func TestWhatCountsAsADeletion(t *testing.T) {
 			test.work.Placement = web
 			s.works = desired{web: &test.work}
 			if test.live != nil {
-				s.live.Put(oneManifest().ID, test.live)
+				s.record.objects.Put(oneManifest().ID, test.live)
 			}
 			if got := s.brake.deletes(stale{inv: s.inv[web], item: s.inv[web].Items.Of(oneManifest().ID)}); got != test.want {
 				t.Errorf("counts: %t", got)

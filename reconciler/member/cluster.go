@@ -12,23 +12,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
-	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// A cluster is the connection to a member cluster, and what was observed through it.
+// A cluster is the connection to a member cluster, and what observes it. All parts of a session share it, and none changes it.
 type cluster struct {
 	cfg    *Config
 	conn   *connection.Conn
 	kinds  *discovery.Kinds
 	finder *discovery.Finder
 	watch  *watch.Set
-	// live are the objects that are known to exist, from watches and our own writes.
-	live observed.Objects
-	// counted is what of them counts for the memory that all clusters share, in bytes.
-	counted int
-	// health is the result of the last probe.
-	health probe.Result
+	// live are the objects that are known to exist, from watches and our own writes. The recorder keeps them.
+	live observed.View
 	// pods says why workloads are not available.
 	pods *pods.Tracker
 }
@@ -48,22 +43,6 @@ func (c *cluster) present(ctx context.Context, it *inventory.Item) (*observed.Ob
 		return nil, err
 	}
 	return observed.Of(found), nil
-}
-
-// overBudget returns an error if the cluster has exceeded the budget of a member.
-func (c *cluster) overBudget() error {
-	if most := connection.MaxKeptItems; c.live.Len() > most {
-		return connection.Exceeded(most, "objects with the managed-by label")
-	}
-	if most := connection.MaxKeptText; c.live.Text() > most {
-		return connection.Exceeded(most>>20, "MiB of names and messages of objects with the managed-by label")
-	}
-	more := c.live.Bytes() - c.counted
-	c.counted += more
-	if err := connection.Keep(c.conn.Memory(), more); err != nil {
-		return err
-	}
-	return c.watch.Changes.Exceeded()
 }
 
 // watchedKinds returns the kinds that are watched.

@@ -69,7 +69,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	i := slices.IndexFunc(at.Names(), func(name string) bool { return strings.HasPrefix(name, "claim-") })
 	id := api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: at.Names()[i]}
 	delete(at.Stored, id.Name)
-	s.live.Drop(id)
+	s.record.objects.Drop(id)
 	s.inventories.restore(t.Context(), map[api.ID]bool{id: true})
 	if !slices.Contains(at.Names(), id.Name) {
 		t.Errorf("a deleted claim is not put back: %q", at.Names())
@@ -188,7 +188,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	id := inventory.FirstPart("prod", web)
 	changed := *s.live.Of(id)
 	changed.Managed = "theirs"
-	s.live.Put(id, &changed)
+	s.record.objects.Put(id, &changed)
 	var log strings.Builder
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	at.Intact = 0
@@ -231,7 +231,7 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 		}
 	}
 	delete(at.Stored, id.Name)
-	s.live.Drop(id)
+	s.record.objects.Drop(id)
 	var log strings.Builder
 	s.cfg.Log, at.Writes = slog.New(slog.NewTextHandler(&log, nil)), nil
 	for range 2 {

@@ -18,9 +18,11 @@
 // A pass ends with writing the inventories. The reporter (report.go) then sends the loop one protocol.WorkSeen for each placement
 // that the pass touched. Objects that are as they should be cost no request, and are not in it.
 //
-// One goroutine, that of Run, owns all state. The parts of a session read three structs: the cluster as it was observed
-// (cluster), what placements should have and own there (ownership), and what remains to be done (progress). Only the recorder, the
-// methods of progress, the inventories, and the brake for what it holds, write them.
+// One goroutine, that of Run, owns all state. What is kept of the cluster is changed by one part each, and the others only read it:
+// the recorder keeps the objects that are known (observed.View is what others have of them), the session the result of the last
+// probe, and each part what only it needs. Two structs are read by all: what placements should have and own (ownership), and what
+// remains to be done (progress). Only the recorder, the methods of progress, the inventories, and the brake for what it holds,
+// write them.
 package member
 
 import (

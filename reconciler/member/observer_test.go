@@ -78,7 +78,7 @@ func TestOutdatedEventsAreDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			if test.known != nil {
-				s.live.Put(cm("x"), test.known)
+				s.record.objects.Put(cm("x"), test.known)
 			}
 			test.event(s.watch.Changes)
 			touched := s.observer.recordChanges()
@@ -129,7 +129,7 @@ func TestEarlierVersionInANewerListShowsRestore(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			k := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps)
 			if test.known > 0 {
-				s.live.Put(cm("x"), &observed.Object{Version: test.known})
+				s.record.objects.Put(cm("x"), &observed.Object{Version: test.known})
 			}
 			s.watch.Changes.Put(k, cm("x"), &observed.Object{Version: test.listed})
 			s.watch.Changes.List(k, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: test.list})
@@ -246,7 +246,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
+			s.record.objects.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
 			if got := s.observer.writtenByOthers(id, nil, &test.now); got != test.want {
 				t.Errorf("written by others: %t", got)
 			}

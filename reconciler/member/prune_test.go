@@ -109,11 +109,11 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: map[string]string{api.ManagedByLabel: "prod"},
 		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},
 	}}
-	s.live.Put(m.ID, observed.Of(o))
+	s.record.objects.Put(m.ID, observed.Of(o))
 	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	for _, gone := range []bool{false, true} {
 		if gone {
-			s.live.Drop(m.ID)
+			s.record.objects.Drop(m.ID)
 		}
 		s.pruner.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
 		if listed := s.inv[web].Items.Has(m.ID); listed == gone {
@@ -297,7 +297,7 @@ func TestNamespaceWaitsForItsObjects(t *testing.T) {
 			it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: test.in, Name: "one"}
 			s.inventory(other).Items.Put(it)
 			if test.live != nil {
-				s.live.Put(it.ID(), test.live)
+				s.record.objects.Put(it.ID(), test.live)
 			}
 			if got := s.pruner.remainingIn(t.Context(), &test.item); got != test.want {
 				t.Errorf("it has %q, want %q", got, test.want)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -21,7 +20,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -35,10 +33,30 @@ type recorder struct {
 	brake    *deletionBrake
 	drifts   *driftRecorder
 	history  *journal
+	// objects are the objects that are known to exist, which other parts only read, and counted is what of them counts for the
+	// memory that all clusters share, in bytes.
+	objects *observed.Objects
+	counted int
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
 	// written are the placements of which something was written since their last report; see Agent.
 	written map[api.PlacementKey]bool
+}
+
+// overBudget returns an error if the cluster has exceeded the budget of a member.
+func (r *recorder) overBudget() error {
+	if most := connection.MaxKeptItems; r.objects.Len() > most {
+		return connection.Exceeded(most, "objects with the managed-by label")
+	}
+	if most := connection.MaxKeptText; r.objects.Text() > most {
+		return connection.Exceeded(most>>20, "MiB of names and messages of objects with the managed-by label")
+	}
+	more := r.objects.Bytes() - r.counted
+	r.counted += more
+	if err := connection.Keep(r.conn.Memory(), more); err != nil {
+		return err
+	}
+	return r.watch.Changes.Exceeded()
 }
 
 // outcome records the outcome of a task.
@@ -58,7 +76,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 		delete(r.superseded.manifests, id)
 		l := o.written
 		l.Health = r.healthAfter(id, o, l)
-		r.live.Put(id, l)
+		r.objects.Put(id, l)
 		it := o.item
 		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
 			touched[o.placement] = true
@@ -76,7 +94,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 	if k := r.watch.Of(o.gvk()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
 		l := observed.Of(o.snapshot.live) // no watch will report it
 		l.Health = k.HealthOf(o.snapshot.live)
-		r.live.Put(id, l)
+		r.objects.Put(id, l)
 	}
 	if o.left != nil && o.item.Left != *o.left {
 		o.item.Left = *o.left
@@ -200,7 +218,7 @@ func (r *recorder) watched(id api.ID) bool {
 
 // seen records an object as a watch has reported it.
 func (r *recorder) seen(id api.ID, l *observed.Object) {
-	r.live.Put(id, l)
+	r.objects.Put(id, l)
 	r.hasEnded(id, l)
 }
 
@@ -210,12 +228,12 @@ func (r *recorder) vanished(id api.ID, last *observed.Object) {
 	if w, isWanted := r.wanted.of(id); isWanted && !last.Ended && controllers.RunOf(w.manifest.Object.Content) != nil {
 		r.progress.cutShort[id] = true
 	}
-	r.live.Drop(id)
+	r.objects.Drop(id)
 }
 
 // listed records what a list of a kind has found, and returns the objects that do not exist any more.
 func (r *recorder) listed(kind schema.GroupKind, all observed.List) []api.ID {
-	return r.live.DropMissing(kind, all)
+	return r.objects.DropMissing(kind, all)
 }
 
 // hasEnded records in the inventory that an object has run to its end: a controller may delete it
@@ -241,9 +259,9 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 // exist.
 func (r *recorder) read(id api.ID, l *observed.Object) {
 	if l == nil {
-		r.live.Drop(id)
+		r.objects.Drop(id)
 	} else {
-		r.live.Put(id, l)
+		r.objects.Put(id, l)
 	}
 }
 
@@ -278,7 +296,7 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 		r.history.addRemoval(o.stale, o.requested, r.works.of(p).Cause, o.shown)
 	}
 	if o.deleting != nil {
-		r.live.Put(id, o.deleting)
+		r.objects.Put(id, o.deleting)
 	}
 	switch kept := o.kept.(type) {
 	case *decide.HeldError:
@@ -378,15 +396,15 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		r.progress.replaced[id] = t.replaced
 	}
 	if o.result != connection.DeletionPending {
-		r.live.Drop(id)
+		r.objects.Drop(id)
 		return t, true
 	}
 	if l := r.live.Of(id); l != nil && !r.watch.Of(t.gvk()).Complete() {
-		r.live.Drop(id) // no watch event would report that it is gone
+		r.objects.Drop(id) // no watch event would report that it is gone
 	} else if l != nil {
 		terminating := *l
 		terminating.Terminating = true
-		r.live.Put(id, &terminating)
+		r.objects.Put(id, &terminating)
 	}
 	r.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(o.finalizers, ",")}).Condition(), leaving: true})
 	return t, false
@@ -403,95 +421,4 @@ func (r *recorder) notRecreated(t task, why, reason string) {
 		r.cfg.Record(e)
 	}
 	refused.notRecreated = reason
-}
-
-// A journal adds what is done to objects to the history.
-type journal struct {
-	*cluster
-	*ownership
-	progress *progress
-	// deletions are those that were not reported yet.
-	deletions deletion.Log
-}
-
-// addOutcome adds to the history what was done to an object, or that it failed. It is called
-// before the session uses the outcome. The same failure is added only once. undoneBy is who undid
-// earlier applies of the object.
-func (r *journal) addOutcome(o outcome, undoneBy string) {
-	if r.cfg.Record == nil {
-		return
-	}
-	e := r.entry(o.placement, o.manifest.ID)
-	switch {
-	case o.drift && o.written != nil && !o.reverted() && len(o.rivals) == 0:
-		return // it was already as desired, or only fields that are left to others had changed
-	case o.written != nil:
-		e.Event = r.written(o)
-		if e.Event == history.Repaired {
-			if e.By = undoneBy; len(o.before.By) > 0 {
-				e.By = drift.By(o.before.By)
-			}
-		}
-	case o.immutable && asksForRecreation(o.manifest):
-		return // it is recreated, or recreate records why it is not
-	case o.cond.Status == metav1.ConditionFalse && !r.works.onlyCompares(o.placement):
-		if t := r.progress.failed[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
-			return
-		}
-		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message())
-	default:
-		return
-	}
-	r.cfg.Record(e)
-}
-
-func (r *journal) entry(p api.PlacementKey, id api.ID) history.Entry {
-	return history.Entry{
-		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.works.of(p).Revision.Commit,
-	}
-}
-
-// written returns the event of a write. An object that was not known to exist was created by this write if it is as old as
-// our managedFields entry (see made); otherwise it was taken over.
-func (r *journal) written(o outcome) history.Event {
-	switch {
-	case o.drift:
-		return history.Repaired
-	case o.do == diff.TakeOver:
-		return history.TakenOver
-	case o.item.Hash != "":
-		return history.Changed
-	case r.live.Of(o.manifest.ID) == nil && o.made:
-		return history.Created
-	}
-	return history.TakenOver
-}
-
-// made reports whether our last apply created an object with some managedFields.
-func made(o metav1.Object, entries []metav1.ManagedFieldsEntry) bool {
-	for _, e := range entries {
-		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
-			return e.Time.Sub(o.GetCreationTimestamp().Time) <= time.Second
-		}
-	}
-	return true
-}
-
-// addRemoval adds to the history that an object was deleted, released, or that this failed for
-// the first time. err has no values of Secrets. A deletion is also logged, and added to the next report of its placement.
-func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error) {
-	id, p := st.item.ID(), st.inv.Placement
-	if event == history.Deleted && err == nil {
-		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
-		r.deletions.Add(p, id, cause)
-	}
-	if r.cfg.Record == nil || err != nil && r.progress.failed[id] != nil {
-		return
-	}
-	e := r.entry(p, id)
-	e.Event, e.Commit, e.Message = event, cause.Commit, cause.Why
-	if err != nil {
-		e.Event, e.Message = history.Failed, connection.Cut("not removed: "+err.Error())
-	}
-	r.cfg.Record(e)
 }

@@ -205,7 +205,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 				}
 			}
 			if test.known != nil {
-				s.live.Put(m.ID, test.known)
+				s.record.objects.Put(m.ID, test.known)
 			}
 			if test.before != nil {
 				s.progress.failed[m.ID] = test.before

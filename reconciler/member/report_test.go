@@ -41,7 +41,7 @@ func unavailableSession(t *testing.T, h http.Handler) (*session, func(health.Hea
 	}}})
 	generation := int64(1)
 	return s, func(now health.Health) string {
-		s.live.Put(webID, &observed.Object{Version: 1, Generation: generation, Health: now})
+		s.record.objects.Put(webID, &observed.Object{Version: 1, Generation: generation, Health: now})
 		state, _ := s.reporter.state(crp, webID)
 		return state.Available.Message()
 	}
@@ -135,7 +135,7 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 			if test.going {
 				o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}
-			s.live.Put(one, observed.Of(o))
+			s.record.objects.Put(one, observed.Of(o))
 			var reported protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
@@ -192,7 +192,7 @@ func TestStateOfAnObject(t *testing.T) {
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
 			s.setWorks([]*work.Work{&test.work})
 			if test.live != nil {
-				s.live.Put(m.ID, test.live)
+				s.record.objects.Put(m.ID, test.live)
 			}
 			if test.failing != nil {
 				s.progress.failed[m.ID] = test.failing

@@ -21,14 +21,15 @@ import (
 )
 
 // A session is one connection to the cluster and everything that is known through it. It
-// belongs to the agent's goroutine. It decides when something is done; its parts do it. They
-// share three structs: the cluster as it was observed, what placements should have and own there,
-// and the progress with each object.
+// belongs to the agent's goroutine. It decides when something is done; its parts do it. See the
+// package comment for which of them owns what.
 type session struct {
 	*Agent
 	*cluster
 	*ownership
 	progress *progress
+	// health is the result of the last probe.
+	health probe.Result
 
 	observer    *observer
 	inventories *inventories
@@ -107,7 +108,8 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
 		UID: a.known.UID, Version: a.known.Version,
 	})
-	c := &cluster{cfg: cfg, conn: conn, kinds: discovery.New(conn.Discovery), live: observed.Objects{}}
+	objects := &observed.Objects{}
+	c := &cluster{cfg: cfg, conn: conn, kinds: discovery.New(conn.Discovery), live: objects.View()}
 	c.finder = discovery.NewFinder(conn, c.kinds)
 	c.watch = watch.New(conn, watch.Config{
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.Doubt,
@@ -115,7 +117,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
 	o := &ownership{works: desired{}, inv: map[api.PlacementKey]*inventory.Inventory{}, superseded: &a.superseded}
 	o.store = inventory.NewStore(conn, a.membership, inventory.Config{
-		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: &c.live, Serials: a.known.Inventories, Log: cfg.Log,
+		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: a.known.Inventories, Log: cfg.Log,
 	})
 	p := &progress{
 		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
@@ -129,7 +131,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.drifts = &driftRecorder{cluster: c, ownership: o, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, ownership: o, progress: p, braked: map[api.ID]braked{}}
 	s.record = &recorder{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, fresh: map[string]bool{}, written: a.written,
+		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, objects: objects, fresh: map[string]bool{}, written: a.written,
 	}
 	s.observer = &observer{cluster: c, ownership: o, progress: p, record: s.record}
 	s.applier = &applier{cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
@@ -259,7 +261,7 @@ func (s *session) wait(ctx context.Context) wakeReason {
 // handle does what the session was woken for. An error ends the session.
 func (s *session) handle(ctx context.Context, woken wakeReason) error {
 	defer s.handled(ctx)
-	if err := s.overBudget(); err != nil {
+	if err := s.record.overBudget(); err != nil {
 		if woken == byJob {
 			s.job.Refuse("the connection is given up")
 		}

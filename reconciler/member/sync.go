@@ -369,6 +369,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	for _, o := range failed {
 		s.record.failure(o)
 	}
+	s.applier.namespaces = s.health.Namespaces
 	s.applier.apply(ctx, tasks, touched)
 	s.applier.retryHooks(tasks)
 	if s.applier.recreate(ctx, tasks, touched); s.store.HeldByOther() {

@@ -75,7 +75,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 				s.inventory(web).Items.Put(*test.item)
 			}
 			if test.live != nil {
-				s.live.Put(m.ID, test.live)
+				s.record.objects.Put(m.ID, test.live)
 			}
 			if test.fails != nil {
 				s.progress.failed[m.ID] = test.fails
@@ -97,7 +97,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: strategy}}})
 		watchConfigMaps(t, s)
 		s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: "plain", Managed: "m"})
-		s.live.Put(m.ID, &observed.Object{Fleet: "prod", Managed: "m"})
+		s.record.objects.Put(m.ID, &observed.Object{Fleet: "prod", Managed: "m"})
 		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
 		}
@@ -189,13 +189,13 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			synctest.Test(t, func(t *testing.T) {
-				s.live.Put(id, &left)
+				s.record.objects.Put(id, &left)
 				now := time.Now()
 				failure := failure{next: now.Add(test.next), last: now.Add(test.last)}
 				if state := s.live.OwnershipState(id); test.refused {
 					failure.refused = &state
 				}
-				s.live.Put(id, &test.live)
+				s.record.objects.Put(id, &test.live)
 				s.progress.suspects[id] = test.suspect
 				if got := s.applier.retryNotDue(&failure, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
 					t.Errorf("waits: %t", got)
@@ -243,7 +243,7 @@ func TestNextRetry(t *testing.T) {
 			s.setWorks([]*work.Work{&test.work})
 			if test.watched {
 				watchConfigMaps(t, s)
-				s.live.Put(m.ID, &observed.Object{UID: "1"})
+				s.record.objects.Put(m.ID, &observed.Object{UID: "1"})
 			}
 			if test.failures > 0 {
 				s.progress.failed[m.ID] = &failure{hash: m.Hash, failures: test.failures}

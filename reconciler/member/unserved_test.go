@@ -91,7 +91,7 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	}
 	placed(one, two)
 	for _, m := range []*work.Manifest{one, two} {
-		s.live.Put(m.ID, &observed.Object{UID: "1", Version: 7, Fleet: "prod"})
+		s.record.objects.Put(m.ID, &observed.Object{UID: "1", Version: 7, Fleet: "prod"})
 		if state, _ := s.reporter.state(web, m.ID); !state.Applied.OK {
 			t.Fatalf("not applied: %+v", state)
 		}
@@ -161,7 +161,7 @@ func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 	m := gadget("one")
 	s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}, Manifests: []*work.Manifest{m}}})
 	s.sync(t.Context())
-	s.live.Put(m.ID, &observed.Object{UID: "1", Version: 7, Fleet: "prod"})
+	s.record.objects.Put(m.ID, &observed.Object{UID: "1", Version: 7, Fleet: "prod"})
 	server.serve("v2")
 	s.setWorks([]*work.Work{{Placement: web, AllowDelete: true}})
 	s.sync(t.Context())

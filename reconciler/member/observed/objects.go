@@ -17,6 +17,23 @@ type Objects struct {
 	bytes int
 }
 
+// A View reads objects, and cannot change them.
+type View struct{ objects *Objects }
+
+// View returns a view of the objects as they are at any time.
+func (ls *Objects) View() View { return View{ls} }
+
+// Of returns what is known of an object; nil if nothing is.
+func (v View) Of(id api.ID) *Object { return v.objects.Of(id) }
+
+// Health returns the health of an object and its generation; ok is false if the object is not known.
+func (v View) Health(id api.ID) (h health.Health, generation int64, ok bool) {
+	return v.objects.Health(id)
+}
+
+// OwnershipState returns the ownership state of an object.
+func (v View) OwnershipState(id api.ID) OwnershipState { return v.objects.OwnershipState(id) }
+
 // An object takes about objectBytes, and restBytes more if there is no other one like it.
 const (
 	objectBytes = 200

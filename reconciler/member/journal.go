@@ -1,0 +1,106 @@
+package member
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+)
+
+// A journal adds what is done to objects to the history.
+type journal struct {
+	*cluster
+	*ownership
+	progress *progress
+	// deletions are those that were not reported yet.
+	deletions deletion.Log
+}
+
+// addOutcome adds to the history what was done to an object, or that it failed. It is called
+// before the session uses the outcome. The same failure is added only once. undoneBy is who undid
+// earlier applies of the object.
+func (r *journal) addOutcome(o outcome, undoneBy string) {
+	if r.cfg.Record == nil {
+		return
+	}
+	e := r.entry(o.placement, o.manifest.ID)
+	switch {
+	case o.drift && o.written != nil && !o.reverted() && len(o.rivals) == 0:
+		return // it was already as desired, or only fields that are left to others had changed
+	case o.written != nil:
+		e.Event = r.written(o)
+		if e.Event == history.Repaired {
+			if e.By = undoneBy; len(o.before.By) > 0 {
+				e.By = drift.By(o.before.By)
+			}
+		}
+	case o.immutable && asksForRecreation(o.manifest):
+		return // it is recreated, or recreate records why it is not
+	case o.cond.Status == metav1.ConditionFalse && !r.works.onlyCompares(o.placement):
+		if t := r.progress.failed[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
+			return
+		}
+		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message())
+	default:
+		return
+	}
+	r.cfg.Record(e)
+}
+
+func (r *journal) entry(p api.PlacementKey, id api.ID) history.Entry {
+	return history.Entry{
+		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.works.of(p).Revision.Commit,
+	}
+}
+
+// written returns the event of a write. An object that was not known to exist was created by this write if it is as old as
+// our managedFields entry (see made); otherwise it was taken over.
+func (r *journal) written(o outcome) history.Event {
+	switch {
+	case o.drift:
+		return history.Repaired
+	case o.do == diff.TakeOver:
+		return history.TakenOver
+	case o.item.Hash != "":
+		return history.Changed
+	case r.live.Of(o.manifest.ID) == nil && o.made:
+		return history.Created
+	}
+	return history.TakenOver
+}
+
+// made reports whether our last apply created an object with some managedFields.
+func made(o metav1.Object, entries []metav1.ManagedFieldsEntry) bool {
+	for _, e := range entries {
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
+			return e.Time.Sub(o.GetCreationTimestamp().Time) <= time.Second
+		}
+	}
+	return true
+}
+
+// addRemoval adds to the history that an object was deleted, released, or that this failed for
+// the first time. err has no values of Secrets. A deletion is also logged, and added to the next report of its placement.
+func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error) {
+	id, p := st.item.ID(), st.inv.Placement
+	if event == history.Deleted && err == nil {
+		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
+		r.deletions.Add(p, id, cause)
+	}
+	if r.cfg.Record == nil || err != nil && r.progress.failed[id] != nil {
+		return
+	}
+	e := r.entry(p, id)
+	e.Event, e.Commit, e.Message = event, cause.Commit, cause.Why
+	if err != nil {
+		e.Event, e.Message = history.Failed, connection.Cut("not removed: "+err.Error())
+	}
+	r.cfg.Record(e)
+}
