@@ -47,6 +47,10 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 		if _, isWanted := i.wanted.of(id); isWanted || i.lists(id) || i.works.onlyCompares(o.Placement) {
 			continue
 		}
+		if why := inventory.WithoutRoom(i.inv, slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
+			i.cfg.Log.Warn("object that gitfleet applied is left as it is", "cluster", i.cfg.Name, "placement", o.Placement.String(), "object", id, "why", why)
+			continue
+		}
 		if id.Namespace != "" && !ours[id.Namespace] {
 			i.cfg.Log.Warn("object looks like one that gitfleet applied, but the fleet has nothing else in its namespace; it is left as it is", "cluster", i.cfg.Name, "object", id)
 			continue
@@ -298,6 +302,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 			added[p] = append(added[p], cmp.Or(i.ranElsewhere(t), inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}))
 		}
 	}
+	refused := i.withoutRoom(added)
 	for p := range added {
 		if r := i.works.of(p).Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
@@ -310,7 +315,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		return nil, nil
 	}
 	for _, t := range tasks {
-		if err := errs[t.placement]; err != nil && t.item == nil {
+		if err := cmp.Or(refused[t.placement], errs[t.placement]); err != nil && t.item == nil {
 			failed = append(failed, outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
 			continue
 		}
@@ -322,6 +327,13 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		}
 	}
 	return ready, failed
+}
+
+// withoutRoom removes from added the placements that cannot get an inventory, and returns why.
+func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) map[api.PlacementKey]error {
+	refused := inventory.WithoutRoom(i.inv, maps.Keys(added))
+	maps.DeleteFunc(added, func(p api.PlacementKey, _ []inventory.Item) bool { return refused[p] != nil })
+	return refused
 }
 
 // announceNew records items that objects are applied for as soon as it returns. The items of several placements are
@@ -428,7 +440,9 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 		}
 		added[st.newOwner] = append(added[st.newOwner], it)
 	}
+	refused := i.withoutRoom(added)
 	failed := i.grow(ctx, added, touched, "handed-over")
+	maps.Copy(failed, refused)
 	if i.store.HeldByOther() {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -329,4 +330,51 @@ func TestRemovingInventoriesEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	(&inventories{}).removeAll(ctx, []*inventory.Inventory{{}})
+}
+
+// A cluster gets no more inventories than are read again: the objects of further placements are refused, and those that others
+// would hand over stay where they are.
+func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	s := memberOf(t, here, at)
+	var all []*inventory.Inventory
+	for n := range connection.MaxPlacements - 2 {
+		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
+		s.inv[p] = &inventory.Inventory{Placement: p}
+		all = append(all, s.inv[p])
+	}
+	if rest, err := inventory.SaveTogether(t.Context(), s.store, all); err != nil || len(rest) > 0 {
+		t.Fatalf("%d inventories are not written together: %v", len(rest), err)
+	}
+	var tasks []task
+	for _, name := range []string{"new-c", "new-a", "new-b", "p1"} {
+		p, m := api.PlacementKey{Name: name}, *oneManifest()
+		m.ID.Name = name
+		s.works[p] = &work.Work{Placement: p}
+		tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
+	}
+	touched := map[api.PlacementKey]bool{}
+	ready, failed := s.inventories.announce(t.Context(), tasks, touched)
+	if len(ready) != 3 || len(failed) != 1 || failed[0].placement.Name != "new-c" {
+		t.Fatalf("%d objects are announced, %d refused: %v", len(ready), len(failed), failed)
+	}
+	if want := "at most 10000 placements"; !strings.Contains(failed[0].cond.Message(), want) {
+		t.Errorf("the object is refused with %q, want %q", failed[0].cond.Message(), want)
+	}
+	listed := s.inv[api.PlacementKey{Name: "p1"}].Items.Of(tasks[3].manifest.ID)
+	kept := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: api.PlacementKey{Name: "new-c"}}}, touched)
+	if len(kept) != 0 || s.inv[api.PlacementKey{Name: "new-c"}] != nil {
+		t.Errorf("handed over: %d", len(kept))
+	}
+	s.inventories.save(t.Context(), touched)
+	after := memberOf(t, here, at)
+	if err := after.inventories.load(t.Context()); err != nil || len(after.inv) != connection.MaxPlacements {
+		t.Fatalf("%d inventories are read: %v", len(after.inv), err)
+	}
+	gone := api.PlacementKey{Name: "p2"}
+	after.works = map[api.PlacementKey]*work.Work{gone: {Placement: gone, Remove: true}, tasks[0].placement: {Placement: tasks[0].placement}}
+	after.inventories.save(t.Context(), map[api.PlacementKey]bool{gone: true})
+	if ready, failed = after.inventories.announce(t.Context(), tasks[:1], touched); len(ready) != 1 || len(failed) != 0 {
+		t.Errorf("after one has gone, %d objects are announced, %d refused", len(ready), len(failed))
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"unique"
 
@@ -122,6 +123,27 @@ func (inv *Inventory) Applied() int64 { return inv.applied }
 
 // Invalidate makes the next Save write the inventory, even if it has not changed.
 func (inv *Inventory) Invalidate() { inv.written = "" }
+
+// WithoutRoom returns those of some placements that may not get an inventory beside those that a cluster has, and why: more than
+// connection.MaxPlacements would not be read again.
+func WithoutRoom(has map[api.PlacementKey]*Inventory, some iter.Seq[api.PlacementKey]) map[api.PlacementKey]error {
+	var added []api.PlacementKey
+	for p := range some {
+		if has[p] == nil {
+			added = append(added, p)
+		}
+	}
+	room := max(0, connection.MaxPlacements-len(has))
+	if len(added) <= room {
+		return nil
+	}
+	slices.SortFunc(added, api.PlacementKey.Compare)
+	refused := map[api.PlacementKey]error{}
+	for _, p := range added[room:] {
+		refused[p] = fmt.Errorf("a cluster can have objects of at most %d placements, and this one has objects of %d others", connection.MaxPlacements, len(has)+room)
+	}
+	return refused
+}
 
 // encoded is an inventory as it is stored.
 type encoded struct {
