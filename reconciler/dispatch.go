@@ -87,8 +87,8 @@ func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnota
 const offboardTimeout = 15 * time.Minute
 
 // dispatch starts and stops agents, and sends them their works if the works have changed. Before the first works are
-// sent, everything in the ledger is saved: if that fails, dispatch ends and returns false. Clusters with entries that wait for a
-// later save get their works then.
+// sent, everything in the ledger is saved: if that fails, dispatch ends and returns false. If it takes several saves, the works, or
+// those of clusters whose entries wait for a later save, are sent then.
 func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
@@ -127,11 +127,11 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			continue
 		}
 		// The observations that led to these works are saved too, so that the first plan after a crash does not take
-		// the works back.
-		if r.ledger.UnsavedBesides() && !r.save() {
+		// the works back. Of very many, a turn saves a part.
+		if r.ledger.UnsavedBesides() && r.unsent == nil && !r.save() {
 			return false
 		}
-		if r.ledger.Waits(c.Name) {
+		if r.ledger.UnsavedBesides() || r.ledger.Waits(c.Name) {
 			r.unsent = p
 			continue
 		}

@@ -201,6 +201,33 @@ func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 	})
 }
 
+// Very many observations are saved in parts, one each turn, and works are sent after the last one: a crash before that could take back
+// observations that the works follow from.
+func TestWorksWaitForAllObservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := ledger.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		f := newDispatchedFleet(t)
+		f.cfg.Store = store
+		for i := range 3000 {
+			f.ledger.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: f.now})
+		}
+		f.dispatched(fleetPlan("a", "v1"), "start east a", "run east")
+		for turns := 1; f.unsent != nil; turns++ {
+			if len(f.calls) > 0 || turns > 2 {
+				t.Fatalf("after %d turns: %q", turns, f.calls)
+			}
+			f.sendRest(f.ctx, f.now)
+		}
+		if !slices.Equal(f.calls, []string{"set east 1"}) || f.ledger.Unsaved() {
+			t.Errorf("once everything is saved: %q, unsaved %t", f.calls, f.ledger.Unsaved())
+		}
+	})
+}
+
 // With other credentials there is a new agent. It begins once the previous one has ended, whose
 // observations do not count any more.
 func TestNewCredentialsStartANewAgent(t *testing.T) {

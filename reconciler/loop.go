@@ -107,7 +107,7 @@ func (r *Reconciler) sendRest(ctx context.Context, now time.Time) {
 	if r.unsent == nil {
 		return
 	}
-	saved := r.save()
+	saved := r.ledger.UnsavedBesides() || r.save() // dispatch saves a part of what else there is
 	if saved {
 		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, r.unsent) })
 	}

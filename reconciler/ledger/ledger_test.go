@@ -286,9 +286,14 @@ func TestDecisionsPress(t *testing.T) {
 		"a lost placement is there": {func(l *Ledger) {
 			l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Holds: []protocol.InventorySeen{{Placement: quay}}})
 		}, true},
-		"a commit is in force":     {func(l *Ledger) { l.SetInForce("v2") }, true},
-		"a placement is noted":     {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},
-		"a cluster is bound":       {func(l *Ledger) { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)}) }, true},
+		"a commit is in force": {func(l *Ledger) { l.SetInForce("v2") }, true},
+		"a placement is noted": {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},
+		"a cluster is bound":   {func(l *Ledger) { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)}) }, true},
+		"content was available": {func(l *Ledger) {
+			b := l.Placement(web).Entry("east").Binding
+			b.WasAvailable, b.Risked = !b.WasAvailable, !b.Risked
+			l.Bind(web, b)
+		}, true},
 		"a cluster is let go":      {func(l *Ledger) { l.Unbind(web, "east") }, true},
 		"a placement is forgotten": {func(l *Ledger) { l.Forget(web) }, true},
 		"a cluster is suspended":   {func(l *Ledger) { l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, Reason: "no"}) }, true},
