@@ -62,7 +62,7 @@ func TestTheCacheOfBasesIsBounded(t *testing.T) {
 	}
 	idle := time.Now().Add(-2 * baseIdle)
 	for _, base := range b.stores.used {
-		base.last.Store(idle.UnixNano())
+		base.last = idle
 	}
 	if files, err := b.Files(server.URL, commits[17]); err != nil {
 		t.Fatal(err)
@@ -176,4 +176,32 @@ func TestListsOfAHostAreCounted(t *testing.T) {
 // newBases returns bases that share their limits with nobody.
 func newBases(dir string, cfg Config) *Bases {
 	return NewBases(dir, cfg, hostlimit.New(cfg.withDefaults().Limits.FetchBytes))
+}
+
+// A commit that cannot be read from the cache was fetched: why it cannot be read is said, and the next fetch replaces it.
+func TestDamagedBasesAreFetchedAgain(t *testing.T) {
+	g := gitrepo.New(t)
+	commit := g.Commit("one", map[string]string{"a": "one"})
+	server := serveGit(t, g)
+	dir := t.TempDir()
+	if err := newBases(dir, config(t, server.URL)).Fetch(t.Context(), server.URL, commit); err != nil {
+		t.Fatal(err)
+	}
+	indexes, err := filepath.Glob(filepath.Join(dir, commit, "objects", "pack", "*.idx"))
+	if err != nil || len(indexes) == 0 {
+		t.Fatal(indexes, err)
+	}
+	if err := os.Truncate(indexes[0], 10); err != nil {
+		t.Fatal(err)
+	}
+	b := newBases(dir, config(t, server.URL))
+	if _, err := b.Files(server.URL, commit); err == nil || errors.Is(err, errNotFetched) || !strings.Contains(err.Error(), "read it from the cache: pack ") {
+		t.Errorf("damaged: %v", err)
+	}
+	if err := b.Fetch(t.Context(), server.URL, commit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Files(server.URL, commit); err != nil {
+		t.Errorf("fetched again: %v", err)
+	}
 }

@@ -52,12 +52,12 @@ func (b *Bases) Files(url, commit string) (fs.FS, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	base := b.stores.open(h, time.Now())
-	if base == nil {
-		if failed := b.failed[url+"@"+commit]; failed != nil {
-			return nil, failed
-		}
-		return nil, errNotFetched
+	base, err := b.stores.open(h, time.Now())
+	if failed := b.failed[url+"@"+commit]; err != nil && failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, err
 	}
 	b.stores.closeOthers(base, time.Now())
 	c, err := readCommit(base.store, h)
@@ -315,7 +315,7 @@ func (b *Bases) makeRoom(fetched string) error {
 			continue
 		}
 		if c.last = info.ModTime(); base != nil {
-			c.last = time.Unix(0, base.last.Load())
+			c.last = base.last
 		}
 		unused = append(unused, c)
 	}

@@ -1,12 +1,14 @@
 package gitsource
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -17,7 +19,8 @@ import (
 
 // baseStores are the stores of the commits in the cache of Bases that this process has used. Of those that are open, the number and
 // the memory of their indexes are limited: others are closed, those first that were not used for longest, and opened again when
-// something is read from them. Everything but usedBase.store is guarded by Bases.mu.
+// something is read from them. Everything is guarded by Bases.mu. A store is closed only while nobody holds usedBase.reading, so that
+// who does may go on reading without the mutex.
 type baseStores struct {
 	dir    string
 	used   map[plumbing.Hash]*usedBase
@@ -29,7 +32,7 @@ type baseStores struct {
 
 // A usedBase is a commit in the cache that this process has used.
 type usedBase struct {
-	last atomic.Int64 // the time of the last use, in nanoseconds
+	last time.Time // of use
 
 	// reading is held while the store is read, so that it is not closed meanwhile.
 	reading sync.RWMutex
@@ -43,7 +46,7 @@ func newBaseStores(dir string) baseStores {
 	return baseStores{dir: dir, used: map[plumbing.Hash]*usedBase{}, deltas: objects.NewDeltaBases(), maxOpen: 64, maxIndexes: 64 * mib}
 }
 
-func (u *usedBase) idle(now time.Time) bool { return now.Sub(time.Unix(0, u.last.Load())) >= baseIdle }
+func (u *usedBase) idle(now time.Time) bool { return now.Sub(u.last) >= baseIdle }
 
 func (u *usedBase) close() {
 	if u.store != nil {
@@ -56,30 +59,33 @@ func (u *usedBase) close() {
 
 func (s *baseStores) path(h plumbing.Hash) string { return filepath.Join(s.dir, h.String()) }
 
-// open returns a commit in the cache, whose store is open until the next call; nil if it is not there.
-func (s *baseStores) open(h plumbing.Hash, now time.Time) *usedBase {
+// open returns a commit in the cache, whose store is open until the next call. The error is errNotFetched if it is not there.
+func (s *baseStores) open(h plumbing.Hash, now time.Time) (*usedBase, error) {
 	base := s.used[h]
 	if base == nil {
 		base = &usedBase{}
 	}
-	base.last.Store(now.UnixNano())
+	base.last = now
 	if base.store == nil {
 		st, err := objects.LoadSharing(s.path(h), s.deltas)
-		if err != nil {
-			return nil
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, errNotFetched
+		case err != nil:
+			return nil, fmt.Errorf("read it from the cache: %w", err)
 		}
 		base.store = st
 		s.used[h] = base
 		_ = os.Chtimes(s.path(h), now, now) // says that it is used; it is fetched again if it is removed
 		s.closeOthers(base, now)
 	}
-	return base
+	return base, nil
 }
 
 // closeOthers closes stores that are idle, or more than may be open, except for one.
 func (s *baseStores) closeOthers(except *usedBase, now time.Time) {
 	open := slices.DeleteFunc(slices.Collect(maps.Values(s.used)), func(u *usedBase) bool { return u.store == nil || u == except })
-	slices.SortFunc(open, func(a, b *usedBase) int { return int(b.last.Load() - a.last.Load()) }) // the newest first
+	slices.SortFunc(open, func(a, b *usedBase) int { return b.last.Compare(a.last) }) // the newest first
 	indexes := except.store.IndexBytes()
 	for i, u := range open {
 		if indexes += u.store.IndexBytes(); u.idle(now) || i+1 >= s.maxOpen || indexes > s.maxIndexes {
@@ -106,10 +112,10 @@ type baseReader struct {
 // read calls f with the store, which is not closed meanwhile.
 func (r baseReader) read(f func(*objects.Store) error) error {
 	r.bases.mu.Lock()
-	base := r.bases.stores.open(r.commit, time.Now())
-	if base == nil {
+	base, err := r.bases.stores.open(r.commit, time.Now())
+	if err != nil {
 		r.bases.mu.Unlock()
-		return errNotFetched
+		return err
 	}
 	base.reading.RLock()
 	defer base.reading.RUnlock()
