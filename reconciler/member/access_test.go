@@ -277,7 +277,7 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 	if needs, complete := s.needs(); slices.Contains(needs, read) || !complete {
 		t.Errorf("of nothing: complete %t, %v", complete, needs)
 	}
-	s.inventory(web).Items.Put(inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
+	s.owned.inventory(web).Items.Put(inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
 	if needs, complete := s.needs(); !slices.Contains(needs, read) || complete {
 		t.Errorf("of a kind that is not served: complete %t, %v", complete, needs)
 	}

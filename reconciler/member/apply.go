@@ -24,7 +24,8 @@ import (
 // An applier finds out which objects have to be applied, and applies them. Its recorder records the outcomes.
 type applier struct {
 	*cluster
-	*ownership
+	*assignment
+	owned       *ownership
 	progress    *progress
 	brake       *deletionBrake
 	drifts      *driftRecorder
@@ -115,7 +116,7 @@ func (a *applier) retryHooks(tasks []task) {
 	}
 	for _, id := range a.waitingForHooks(applied) {
 		w, _ := a.wanted.of(id)
-		if state, _ := a.mayApply(w); state == hooks.Ready {
+		if state, _ := a.owned.mayApply(w); state == hooks.Ready {
 			a.progress.retryNow(id)
 		}
 	}
@@ -131,7 +132,7 @@ func (a *applier) executor() *executor {
 
 // newTask returns a task for a wanted object, with what is known of its kind and inventory.
 func (a *applier) newTask(w wanted) task {
-	t := task{wanted: w, item: a.item(w.placement, w.manifest.ID)}
+	t := task{wanted: w, item: a.owned.item(w.placement, w.manifest.ID)}
 	t.res, _ = a.kinds.Of(w.gvk())
 	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.manifest.ID].Due()) {
 		t.rejected = r.Fingerprint
@@ -142,7 +143,7 @@ func (a *applier) newTask(w wanted) task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t task) task {
 	p, id := t.placement, t.manifest.ID
-	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(t), replaced: a.progress.replaced[id], lastApplied: a.superseded.of(t.item, id)}
+	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.owned.scalerOf(t), replaced: a.progress.replaced[id], lastApplied: a.record.superseded.of(t.item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.changed = d.Paths
 	}

@@ -42,7 +42,8 @@ type braked struct {
 // A deletionBrake knows which deletions are held.
 type deletionBrake struct {
 	*cluster
-	*ownership
+	*assignment
+	owned    *ownership
 	progress *progress
 	// braked are the objects whose deletion is held, with the reason.
 	braked map[api.ID]braked
@@ -80,11 +81,11 @@ func (d *deletionBrake) holdIfTooMany(going []stale, recreated []api.ID, total i
 // deletionsOf returns the stale objects among ids that would be deleted without a user's
 // consent, the reasons why works hold others, and how many of ids the inventories list.
 func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
-	listing := d.listingsFor(len(ids))
+	listing := d.owned.listingsFor(len(ids))
 	for id := range ids {
 		all := listing(id)
 		total += len(all)
-		for _, st := range d.stalesIn(id, all) {
+		for _, st := range d.owned.stalesIn(id, all) {
 			if !st.passesOn() && deletes(st) {
 				going = append(going, st)
 			}
@@ -93,7 +94,7 @@ func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) boo
 	with := containersByPlacement(going)
 	held = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
-		why := d.deletionHeld(st, with[st.inv.Placement])
+		why := d.owned.deletionHeld(st, with[st.inv.Placement])
 		if why != "" {
 			held[st.item.ID()] = why
 		}
@@ -136,7 +137,7 @@ func (d *deletionBrake) containersOf(inv *inventory.Inventory) []api.ID {
 		if !work.Contains(id.GroupKind()) {
 			continue
 		}
-		for _, st := range d.stales(id) {
+		for _, st := range d.owned.stales(id) {
 			if st.inv == inv && !st.passesOn() && d.deletes(st) {
 				going = append(going, st)
 			}
@@ -151,7 +152,7 @@ func (d *deletionBrake) containersOf(inv *inventory.Inventory) []api.ID {
 func (d *deletionBrake) deletes(st stale) bool {
 	l := d.live.Of(st.item.ID())
 	if l == nil && !d.watch.Of(st.item.GroupVersionKind()).Complete() {
-		return !d.allowed(st) && !d.abandons(st)
+		return !d.owned.allowed(st) && !d.owned.abandons(st)
 	}
 	return d.deletesLive(st, l)
 }
@@ -159,12 +160,14 @@ func (d *deletionBrake) deletes(st stale) bool {
 // deletesLive is deletes for an object with a known live state; nil if it does not exist. An
 // object that is gone, terminating, no longer ours or only released is not deleted.
 func (d *deletionBrake) deletesLive(st stale, l *observed.Object) bool {
-	return l != nil && l.Fleet == d.cfg.Fleet && !l.Terminating && !d.allowed(st) && !d.releases(st, l)
+	return l != nil && l.Fleet == d.cfg.Fleet && !l.Terminating && !d.owned.allowed(st) && !d.releases(st, l)
 }
 
 // releases reports whether a stale object is released instead of deleted, because it or its
 // placement requests that.
-func (d *deletionBrake) releases(st stale, l *observed.Object) bool { return l.Kept || d.abandons(st) }
+func (d *deletionBrake) releases(st stale, l *observed.Object) bool {
+	return l.Kept || d.owned.abandons(st)
+}
 
 // recreations returns the objects that are to be recreated, except those of placements whose
 // deletions a commit allows.
@@ -182,7 +185,7 @@ func (d *deletionBrake) recreations() (ids []api.ID) {
 // together. Held deletions still count the next time, and only a full pass releases them.
 func (d *deletionBrake) brakeRecreations() {
 	before := maps.Clone(d.braked)
-	going, _, total := d.deletionsOf(d.inventoried(), d.deletes)
+	going, _, total := d.deletionsOf(d.owned.inventoried(), d.deletes)
 	recreated := d.recreations()
 	for _, id := range recreated {
 		delete(d.braked, id)

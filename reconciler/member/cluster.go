@@ -22,6 +22,8 @@ type cluster struct {
 	kinds  *discovery.Kinds
 	finder *discovery.Finder
 	watch  *watch.Set
+	// store is where the inventories are.
+	store *inventory.Store
 	// live are the objects that are known to exist, from watches and our own writes. The recorder keeps them.
 	live observed.View
 	// pods says why workloads are not available.

@@ -56,7 +56,7 @@ func (s *driftState) list(p api.PlacementKey) []protocol.Drift {
 // DriftDecision says PutBack.
 type driftRecorder struct {
 	*cluster
-	*ownership
+	*assignment
 	progress *progress
 	*driftState
 }

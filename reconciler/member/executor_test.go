@@ -81,7 +81,7 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 				s.progress.failed, s.progress.verified, s.progress.done = map[api.ID]*failure{}, map[api.ID]observed.OwnershipState{}, map[api.PlacementKey]bool{web: true}
 				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
-				s.inventory(web).Items.Put(it)
+				s.owned.inventory(web).Items.Put(it)
 				s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 
 				var told protocol.WorkSeen

@@ -80,7 +80,7 @@ func memberOf(t *testing.T, f protocol.Fleet, at *apiserver.ConfigMaps) *session
 // keeps makes a session write an inventory.
 func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
 	t.Helper()
-	s.inv[inv.Placement] = inv
+	s.owned.inv[inv.Placement] = inv
 	if err := s.store.Save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ import (
 // inventories writes what placements own to the cluster.
 type inventories struct {
 	*cluster
-	*ownership
+	*assignment
+	owned    *ownership
 	progress *progress
 	// failures limits the log lines about failed writes of several inventories.
 	failures retry.LogLimiter
@@ -31,8 +32,8 @@ func (i *inventories) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.inv = all
-	i.newOwners = i.findNewOwners()
+	i.owned.inv = all
+	i.owned.newOwners = i.owned.findNewOwners()
 	return nil
 }
 
@@ -44,7 +45,7 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 	ours := i.namespaces(found)
 	for _, o := range found {
 		id := o.Item.ID()
-		if _, isWanted := i.wanted.of(id); isWanted || i.lists(id) || i.works.onlyCompares(o.Placement) {
+		if _, isWanted := i.wanted.of(id); isWanted || i.owned.lists(id) || i.works.onlyCompares(o.Placement) {
 			continue
 		}
 		if why := inventory.WithoutRoom(i.inv, slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
@@ -55,8 +56,8 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 			i.cfg.Log.Warn("object looks like one that gitfleet applied, but the fleet has nothing else in its namespace; it is left as it is", "cluster", i.cfg.Name, "object", id)
 			continue
 		}
-		news = news || i.inv[o.Placement] == nil
-		inv := i.inventory(o.Placement)
+		news = news || i.owned.inv[o.Placement] == nil
+		inv := i.owned.inventory(o.Placement)
 		inv.Items.Put(o.Item)
 		inv.Invalidate()
 	}
@@ -75,7 +76,7 @@ func (i *inventories) namespaces(found []unlisted.Object) map[string]bool {
 	for id := range i.wanted.all() {
 		add(id)
 	}
-	for _, inv := range i.inv {
+	for _, inv := range i.owned.inv {
 		for id := range inv.Items.IDs() {
 			add(id)
 		}
@@ -106,7 +107,7 @@ func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 // save writes the inventories that changed, each at most once, and removes empty
 // ones whose placement is gone.
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
-	for p, inv := range i.inv {
+	for p, inv := range i.owned.inv {
 		w, known := i.works[p]
 		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision != w.Revision && i.complete(p)) {
 			touched[p] = true
@@ -114,7 +115,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	}
 	var all, gone []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		inv := i.inv[p]
+		inv := i.owned.inv[p]
 		if inv == nil || i.works.suspended(p) {
 			continue
 		}
@@ -161,7 +162,7 @@ func (i *inventories) removeAll(ctx context.Context, gone []*inventory.Inventory
 
 // remove removes an empty inventory, and the claim with the last one.
 func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) error {
-	if len(i.inv) == 1 {
+	if len(i.owned.inv) == 1 {
 		if err := i.store.DeleteClaim(ctx); err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 	if err := i.store.Delete(ctx, inv); err != nil {
 		return err
 	}
-	delete(i.inv, inv.Placement)
+	delete(i.owned.inv, inv.Placement)
 	return nil
 }
 
@@ -261,7 +262,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 			if !changed {
 				continue
 			}
-			if err := i.store.RestoreClaim(ctx, len(i.inv)); err != nil {
+			if err := i.store.RestoreClaim(ctx, len(i.owned.inv)); err != nil {
 				i.cfg.Log.Warn("claim not restored; trying again before the next inventory is written", "cluster", i.cfg.Name, "err", err)
 			}
 			continue
@@ -274,7 +275,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		found := false
 		var all []*inventory.Inventory
 		for _, p := range placements {
-			inv := i.inv[p]
+			inv := i.owned.inv[p]
 			if inv == nil {
 				continue
 			}
@@ -307,7 +308,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		if r := i.works.of(p).Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
 			// revision, which would delete what was added since.
-			i.inventory(p).Revision = r
+			i.owned.inventory(p).Revision = r
 		}
 	}
 	errs := i.announceNew(ctx, added, touched)
@@ -320,7 +321,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 			continue
 		}
 		if t.item == nil {
-			t.item = i.item(t.placement, t.manifest.ID)
+			t.item = i.owned.item(t.placement, t.manifest.ID)
 		}
 		if !i.progress.hasRun(t.manifest, t.item) || i.live.Of(t.manifest.ID) != nil {
 			ready = append(ready, t)
@@ -345,7 +346,7 @@ func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKe
 	}
 	var additions []inventory.Inventory
 	for p, items := range added {
-		a := inventory.Inventory{Placement: p, Revision: i.inventory(p).Revision, Abandon: i.works.of(p).Abandon}
+		a := inventory.Inventory{Placement: p, Revision: i.owned.inventory(p).Revision, Abandon: i.works.of(p).Abandon}
 		for _, it := range items {
 			a.Items.Put(it)
 		}
@@ -356,7 +357,7 @@ func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKe
 		return i.grow(ctx, added, touched, "announced")
 	}
 	for _, a := range additions {
-		inv := i.inv[a.Placement]
+		inv := i.owned.inv[a.Placement]
 		for it := range a.Items.All() {
 			inv.Items.Put(it)
 		}
@@ -370,7 +371,7 @@ func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKe
 // announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
 // drift, and writes that. The object may be deleted if this succeeds.
 func (i *inventories) announceRecreation(ctx context.Context, t task) error {
-	inv := i.inv[t.placement]
+	inv := i.owned.inv[t.placement]
 	inv.Items.Put(unapplied(t.item))
 	err := i.store.Save(ctx, inv)
 	if err != nil {
@@ -391,7 +392,7 @@ func unapplied(it *inventory.Item) inventory.Item {
 // same content and is gone; zero otherwise.
 func (i *inventories) ranElsewhere(t task) inventory.Item {
 	if i.live.Of(t.manifest.ID) == nil {
-		for _, inv := range i.inv {
+		for _, inv := range i.owned.inv {
 			if it := inv.Items.Of(t.manifest.ID); i.progress.hasRun(t.manifest, it) {
 				return *it
 			}
@@ -406,7 +407,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 	failed := map[api.PlacementKey]error{}
 	var all []*inventory.Inventory
 	for p, items := range added {
-		inv := i.inventory(p)
+		inv := i.owned.inventory(p)
 		for _, it := range items {
 			inv.Items.Put(it)
 		}
@@ -431,7 +432,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, st := range stales {
-		if st.newOwner == (api.PlacementKey{}) || i.owns(st.newOwner, st.item.ID()) {
+		if st.newOwner == (api.PlacementKey{}) || i.owned.owns(st.newOwner, st.item.ID()) {
 			continue
 		}
 		it := *st.item

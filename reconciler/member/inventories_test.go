@@ -41,8 +41,8 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	before := at.Clone()
 	at.Writes = nil
 	second.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
-	second.inv[web] = held(2)
-	if err := second.store.Save(t.Context(), second.inv[web]); err == nil || !second.store.HeldByOther() {
+	second.owned.inv[web] = held(2)
+	if err := second.store.Save(t.Context(), second.owned.inv[web]); err == nil || !second.store.HeldByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
 	}
 	var reported []protocol.Owner
@@ -76,7 +76,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 		t.Errorf("a deleted claim is not put back: %q", at.Names())
 	}
 	for _, p := range []api.PlacementKey{web, other.Placement} {
-		s.inv[p].Items = inventory.Items{}
+		s.owned.inv[p].Items = inventory.Items{}
 		if !slices.Contains(at.Names(), id.Name) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
@@ -116,7 +116,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest().ID
 	two.Name = "two"
-	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
+	s.owned.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	at.Writes = nil
 	s.setWorks([]*work.Work{
 		{Placement: web, Remove: true, AllowDelete: true},
@@ -138,8 +138,8 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
 	at.Intact = 0
 	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
-	if inv := s.inv[web]; failed[web] == nil || s.owns(web, oneManifest().ID) || !s.inventories.unwritten(inv) {
-		t.Errorf("after %v, it lists the item: %t, is to be written: %t", failed[web], s.owns(web, oneManifest().ID), s.inventories.unwritten(inv))
+	if inv := s.owned.inv[web]; failed[web] == nil || s.owned.owns(web, oneManifest().ID) || !s.inventories.unwritten(inv) {
+		t.Errorf("after %v, it lists the item: %t, is to be written: %t", failed[web], s.owned.owns(web, oneManifest().ID), s.inventories.unwritten(inv))
 	}
 	at.Intact, at.Writes = -1, nil
 	s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
@@ -166,11 +166,11 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 		if len(ready) != n || len(failed) > 0 || len(touched) != n {
 			t.Fatalf("of %d, %d are announced, %d have failed", n, len(ready), len(failed))
 		}
-		if after := memberOf(t, here, at); after.inventories.load(t.Context()) != nil || len(after.inv) != n {
-			t.Errorf("after a crash, %d of %d placements have inventories", len(after.inv), n)
+		if after := memberOf(t, here, at); after.inventories.load(t.Context()) != nil || len(after.owned.inv) != n {
+			t.Errorf("after a crash, %d of %d placements have inventories", len(after.owned.inv), n)
 		}
 		for k := range n {
-			s.inv[tasks[k].placement].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].manifest.ID.Name, Hash: "applied"})
+			s.owned.inv[tasks[k].placement].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].manifest.ID.Name, Hash: "applied"})
 		}
 		s.inventories.save(t.Context(), touched)
 		if writes := slices.DeleteFunc(at.Writes, func(w string) bool { return w == "POST configmaps" }); len(writes) != want { // the claim
@@ -201,7 +201,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 			t.Errorf("%q is logged %d times", line, n)
 		}
 	}
-	if !s.inventories.unwritten(s.inv[web]) {
+	if !s.inventories.unwritten(s.owned.inv[web]) {
 		t.Error("it is not written again")
 	}
 }
@@ -213,8 +213,8 @@ func saveFour(t *testing.T, s *session) map[api.PlacementKey]bool {
 	touched := map[api.PlacementKey]bool{}
 	for n := range 4 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.works[p], s.inv[p], touched[p] = &work.Work{Placement: p}, held(1), true
-		s.inv[p].Placement = p
+		s.works[p], s.owned.inv[p], touched[p] = &work.Work{Placement: p}, held(1), true
+		s.owned.inv[p].Placement = p
 	}
 	s.inventories.save(t.Context(), touched)
 	return touched
@@ -250,7 +250,7 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	touched := saveFour(t, s)
 	srv.Close()
 	for n := range 3 {
-		s.inv[api.PlacementKey{Name: fmt.Sprint("p", n)}].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
+		s.owned.inv[api.PlacementKey{Name: fmt.Sprint("p", n)}].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
 	}
 	var log strings.Builder
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -260,7 +260,7 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	for range 2 {
 		s.inventories.save(t.Context(), touched)
 	}
-	for p, inv := range s.inv {
+	for p, inv := range s.owned.inv {
 		if inv.Stored() != (p.Name == "p3") {
 			t.Errorf("%v counts as stored: %t", p, inv.Stored())
 		}
@@ -278,13 +278,13 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	shelf := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
 	before.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Revision: v2}}
-	before.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
+	before.owned.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
 	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
 	if err := after.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := after.inv[web]; got == nil || got.Revision != v2 {
+	if got := after.owned.inv[web]; got == nil || got.Revision != v2 {
 		t.Errorf("the cluster says %+v", got)
 	}
 }
@@ -297,14 +297,14 @@ func TestInventoriesAreWrittenSeveralAtATime(t *testing.T) {
 		for i := range 8 {
 			inv := held(200) // too large to be written with others
 			inv.Placement.Name = strconv.Itoa(i)
-			s.inv[inv.Placement], touched[inv.Placement] = inv, true
+			s.owned.inv[inv.Placement], touched[inv.Placement] = inv, true
 		}
 		began := time.Now()
 		s.inventories.save(t.Context(), touched)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("8 inventories took %s", took)
 		}
-		for p, inv := range s.inv {
+		for p, inv := range s.owned.inv {
 			if !inv.Stored() || s.known.Inventories[p] != 1 {
 				t.Errorf("%s is not recorded as written", p)
 			}

@@ -17,7 +17,7 @@ import (
 // A journal adds what is done to objects to the history.
 type journal struct {
 	*cluster
-	*ownership
+	*assignment
 	progress *progress
 	// deletions are those that were not reported yet.
 	deletions deletion.Log

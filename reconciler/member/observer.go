@@ -22,7 +22,8 @@ import (
 // An observer passes what watches report to the recorder, and starts and ends watches.
 type observer struct {
 	*cluster
-	*ownership
+	*assignment
+	owned    *ownership
 	progress *progress
 	record   *recorder
 	// established are the groups with a newly established definition that was not processed
@@ -36,7 +37,7 @@ func (o *observer) recordChanges() map[api.ID]bool {
 	news := o.watch.Changes.Drain()
 	for _, k := range slices.Clone(o.watch.All()) {
 		if k.Unserved() {
-			o.progress.forgetKind(o.cluster, o.ownership, k.GVK)
+			o.progress.forgetKind(o.cluster, o.wanted, k.GVK)
 		}
 	}
 	touched := o.progress.takeUnprocessed()
@@ -87,13 +88,13 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if !isWanted {
 		return false
 	}
-	if it := o.item(w.placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
+	if it := o.owned.item(w.placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
 		return true
 	}
 	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
-	inv := o.inv[w.placement]
+	inv := o.owned.inv[w.placement]
 	return inv != nil && inv.Applied() > 0 && now.Applied > inv.Applied()+clockSkew
 }
 
@@ -162,7 +163,7 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 // adds to ids the objects that have waited for one of these kinds.
 func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
-	whole, listing := map[schema.GroupVersionKind]bool{}, o.listingsFor(len(ids))
+	whole, listing := map[schema.GroupVersionKind]bool{}, o.owned.listingsFor(len(ids))
 	for id := range ids {
 		if w, ok := o.wanted.of(id); ok {
 			gvk := w.gvk()
@@ -239,7 +240,7 @@ func (o *observer) unwatch() {
 	for _, w := range o.wanted.all() {
 		used[w.gvk()] = true
 	}
-	o.addKindsOfInventories(used)
+	o.owned.addKindsOfInventories(used)
 	for _, k := range slices.Clone(o.watch.All()) {
 		if !used[k.GVK] {
 			o.watch.End(k)

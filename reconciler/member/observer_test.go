@@ -167,7 +167,7 @@ func TestWrittenByOthers(t *testing.T) {
 			id := cm("one")
 			m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
+			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer s.watch.Wait()
 			defer cancel()
@@ -190,7 +190,7 @@ func TestWrittenWhileAway(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	at := apiserver.NewConfigMaps()
 	s := sessionAt(t, at)
-	s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
+	s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
 	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
@@ -232,12 +232,12 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
+			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
 			s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
 			s.drifts.memory = drift.Memory{}
 			was := &inventory.Inventory{Placement: web}
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
-			s.inv[web] = was
+			s.owned.inv[web] = was
 			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
 			s.record.accepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {

@@ -18,23 +18,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
-// An ownership is what each placement should have on a cluster, and what its inventory lists.
-type ownership struct {
+// An assignment is what placements should have on a cluster. It is replaced as a whole, by setWorks of an ownership.
+type assignment struct {
 	works  desired
 	wanted wantedObjects
-	inv    map[api.PlacementKey]*inventory.Inventory
-	store  *inventory.Store
-	// newOwners are the placements that are to have objects.
-	newOwners map[api.ID]api.PlacementKey
-	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
-	hidden *diff.Secrets
-	// scalers are the placed autoscalers by the object that they scale, and leaving those that are to be deleted; nil until a
-	// pass needs them.
-	scalers    map[api.ID]api.ID
-	leaving    map[api.ID]bool
-	superseded *superseded
 	// hooks are the charts with hooks.
 	hooks hooks.Order
+	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
+	hidden *diff.Secrets
+}
+
+// An ownership is what placements own on a cluster: what their inventories list, and what becomes of that.
+type ownership struct {
+	*assignment
+	inv map[api.PlacementKey]*inventory.Inventory
+	// newOwners are the placements that are to have objects.
+	newOwners map[api.ID]api.PlacementKey
+	// scalers are the placed autoscalers by the object that they scale, and leaving those that are to be deleted; nil until a
+	// pass needs them.
+	scalers map[api.ID]api.ID
+	leaving map[api.ID]bool
 }
 
 // desired is what a cluster should have, by placement. It is replaced as a whole, and never
@@ -176,16 +179,41 @@ func (ws wantedObjects) all() iter.Seq2[api.ID, wanted] {
 	}
 }
 
+// definition returns the desired definition of a kind on this cluster; nil if there is none.
+func (a *assignment) definition(gvk schema.GroupVersionKind) *wanted {
+	for id, w := range a.wanted.all() {
+		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Content, gvk) {
+			return &w
+		}
+	}
+	return nil
+}
+
+// secrets returns the Secrets that the cluster should have. They are collected at most once in
+// a pass.
+func (a *assignment) secrets() diff.Secrets {
+	if a.hidden != nil {
+		return *a.hidden
+	}
+	var all []*unstructured.Unstructured
+	for id, w := range a.wanted.all() {
+		if id.Group == "" && id.Kind == "Secret" {
+			all = append(all, w.manifest.Object.Content)
+		}
+	}
+	found := diff.SecretsOf(all...)
+	a.hidden = &found
+	return found
+}
+
 // setWorks replaces what the placements should have.
 func (o *ownership) setWorks(works []*work.Work) {
 	o.works = make(desired, len(works))
 	for _, w := range works {
 		o.works[w.Placement] = w
 	}
-	o.wanted, o.newOwners, o.hidden, o.scalers = wantedObjectsOf(works, o.better), o.findNewOwners(), nil, nil
-	o.leaving = nil
-	o.hooks = hooks.Of(works)
-	o.superseded.update(o)
+	o.wanted, o.hooks, o.hidden = wantedObjectsOf(works, o.better), hooks.Of(works), nil
+	o.newOwners, o.scalers, o.leaving = o.findNewOwners(), nil, nil
 }
 
 // mayApply reports whether an object may be applied now, as far as the hooks of its chart allow it.
@@ -365,39 +393,12 @@ func (o *ownership) abandons(st stale) bool {
 
 // releaseAll makes all objects undesired, but keeps them on the cluster.
 func (o *ownership) releaseAll() {
-	o.wanted, o.newOwners = nil, nil
-	o.works = map[api.PlacementKey]*work.Work{}
+	var works []*work.Work
 	for p, inv := range o.inv {
 		inv.Abandon = true
-		o.works[p] = &work.Work{Placement: p, Remove: true, Abandon: true}
+		works = append(works, &work.Work{Placement: p, Remove: true, Abandon: true})
 	}
-}
-
-// definition returns the desired definition of a kind on this cluster; nil if there is none.
-func (o *ownership) definition(gvk schema.GroupVersionKind) *wanted {
-	for id, w := range o.wanted.all() {
-		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Content, gvk) {
-			return &w
-		}
-	}
-	return nil
-}
-
-// secrets returns the Secrets that the cluster should have. They are collected at most once in
-// a pass.
-func (o *ownership) secrets() diff.Secrets {
-	if o.hidden != nil {
-		return *o.hidden
-	}
-	var all []*unstructured.Unstructured
-	for id, w := range o.wanted.all() {
-		if id.Group == "" && id.Kind == "Secret" {
-			all = append(all, w.manifest.Object.Content)
-		}
-	}
-	found := diff.SecretsOf(all...)
-	o.hidden = &found
-	return found
+	o.setWorks(works)
 }
 
 // scalerOf returns what placements say about the autoscaler of an object: which one is among the objects that the
@@ -439,44 +440,4 @@ func (o *ownership) leavingScalers() map[api.ID]bool {
 		})
 	}
 	return o.leaving
-}
-
-// superseded has the manifests that were applied last, of the objects that are to have another one and
-// do not have it yet. Ownership does not show what others have changed since: gitfleet no longer owns
-// such a field, and would leave it there if the new manifest has no such field. An agent keeps it when its
-// connection is replaced; after a restart it is empty.
-type superseded struct {
-	manifests map[api.ID]*work.Manifest
-	// last are the objects that were wanted by the last works.
-	last wantedObjects
-}
-
-// of returns the manifest that was applied last according to the inventory; nil if it is the one that is
-// wanted, or not known.
-func (s *superseded) of(it *inventory.Item, id api.ID) *work.Manifest {
-	if m := s.manifests[id]; m != nil && it != nil && m.Hash == it.Hash {
-		return m
-	}
-	return nil
-}
-
-// update is called after new works have become those of the owner.
-func (s *superseded) update(o *ownership) {
-	manifests := map[api.ID]*work.Manifest{}
-	for id, w := range o.wanted.all() {
-		old, _ := s.last.of(id)
-		if old.manifest == w.manifest && s.manifests[id] == nil {
-			continue
-		}
-		it := o.item(w.placement, id)
-		if it == nil || it.Hash == w.manifest.Hash {
-			continue
-		}
-		if m := s.of(it, id); m != nil {
-			manifests[id] = m
-		} else if old.manifest != nil && old.manifest.Hash == it.Hash {
-			manifests[id] = old.manifest
-		}
-	}
-	s.manifests, s.last = manifests, o.wanted
 }

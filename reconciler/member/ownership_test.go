@@ -44,7 +44,7 @@ func TestStaleObjectPassesToTheAwaitingPlacement(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, test.has...)
 			s.setWorks(test.works)
-			got := s.stales(m.ID)
+			got := s.owned.stales(m.ID)
 			if len(got) != len(test.want) {
 				t.Fatalf("%d are to give it up, not %d", len(got), len(test.want))
 			}
@@ -70,18 +70,18 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 		if broken {
 			shelf.Intact = 0
 		}
-		s.pruner.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
-		if s.owns(from, m.ID) != broken || s.owns(to, m.ID) == broken {
-			t.Errorf("broken: %t; the one has it: %t, the new owner has it: %t", broken, s.owns(from, m.ID), s.owns(to, m.ID))
+		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
+		if s.owned.owns(from, m.ID) != broken || s.owned.owns(to, m.ID) == broken {
+			t.Errorf("broken: %t; the one has it: %t, the new owner has it: %t", broken, s.owned.owns(from, m.ID), s.owned.owns(to, m.ID))
 		}
 		if broken {
 			continue
 		}
-		if it := s.inv[to].Items.Of(m.ID); it.Hash != "" {
+		if it := s.owned.inv[to].Items.Of(m.ID); it.Hash != "" {
 			t.Error("the new owner takes it for what it has applied itself")
 		}
 		after := sessionAt(t, shelf.Clone())
-		if err := after.inventories.load(t.Context()); err != nil || !after.owns(to, m.ID) {
+		if err := after.inventories.load(t.Context()); err != nil || !after.owned.owns(to, m.ID) {
 			t.Errorf("the cluster does not know of the new owner: %v", err)
 		}
 	}
@@ -93,16 +93,16 @@ func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	m, shelf := oneManifest(), apiserver.NewConfigMaps()
 	before := sessionAt(t, shelf)
 	before.holding(m, to)
-	keeps(t, before, before.inv[to])
+	keeps(t, before, before.owned.inv[to])
 	s, one := sessionAt(t, shelf), []*work.Manifest{m}
 	s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
-	if owner, _ := s.newOwner(m.ID, from, s.listing(m.ID)); owner != third {
+	if owner, _ := s.owned.newOwner(m.ID, from, s.owned.listing(m.ID)); owner != third {
 		t.Fatalf("without inventories, it goes to %v", owner)
 	}
 	if err := s.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if owner, _ := s.newOwner(m.ID, from, s.listing(m.ID)); owner != to {
+	if owner, _ := s.owned.newOwner(m.ID, from, s.owned.listing(m.ID)); owner != to {
 		t.Errorf("it goes to %v, not to %v", owner, to)
 	}
 }
@@ -115,18 +115,18 @@ func TestLeavingReleasesAwaitedObjects(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, from)
 	s.setWorks([]*work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
-	if len(s.stales(m.ID)) != 0 {
+	if len(s.owned.stales(m.ID)) != 0 {
 		t.Fatal("what is awaited is given up")
 	}
-	s.releaseAll()
-	if got := s.stales(m.ID); len(got) != 1 || got[0].newOwner != (api.PlacementKey{}) {
+	s.owned.releaseAll()
+	if got := s.owned.stales(m.ID); len(got) != 1 || got[0].newOwner != (api.PlacementKey{}) {
 		t.Errorf("it is not given up: %+v", got)
 	}
 }
 
 func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
 	for _, p := range placements {
-		s.inventory(p).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
+		s.owned.inventory(p).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAnObjectOfTwoWorksStaysWithItsOwner(t *testing.T) {
 	for _, owner := range []api.PlacementKey{one, two} {
 		for range 2 {
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.inventory(owner).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
+			s.owned.inventory(owner).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
 			s.setWorks(works)
 			if w, _ := s.wanted.of(m.ID); w.placement != owner || len(s.wanted) != 1 {
 				t.Errorf("%s owns it, and %s gets it, of %d", owner, w.placement, len(s.wanted))
@@ -191,13 +191,13 @@ func TestReportDiffTakesNothingOver(t *testing.T) {
 	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
 	m := oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.inv[left] = &inventory.Inventory{Placement: left}
-	s.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
+	s.owned.inv[left] = &inventory.Inventory{Placement: left}
+	s.owned.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
 	s.setWorks([]*work.Work{
 		{Placement: left, Remove: true},
 		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},
 	})
-	if stales := s.stales(m.ID); len(stales) != 1 || stales[0].handedOver {
+	if stales := s.owned.stales(m.ID); len(stales) != 1 || stales[0].handedOver {
 		t.Errorf("it is left with %+v", stales)
 	}
 }
@@ -210,10 +210,10 @@ func TestNewOwnerListsTheObject(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, from)
 	s.holding(m, to)
-	if owner, found := s.newOwner(m.ID, from, s.listing(m.ID)); owner != to || !found {
+	if owner, found := s.owned.newOwner(m.ID, from, s.owned.listing(m.ID)); owner != to || !found {
 		t.Errorf("it goes to %v", owner)
 	}
-	if owner, found := s.newOwner(m.ID, from, nil); found {
+	if owner, found := s.owned.newOwner(m.ID, from, nil); found {
 		t.Errorf("it goes to %v, in whose inventory nobody has looked", owner)
 	}
 }

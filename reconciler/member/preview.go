@@ -199,7 +199,7 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 // learn determines how the cluster serves the needed kinds.
 func (p *Preview) learn(ctx context.Context, works []*work.Work) error {
 	gvks := kindsOf(works)
-	p.s.addKindsOfInventories(gvks)
+	p.s.owned.addKindsOfInventories(gvks)
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
 	defer cancel()
 	return p.s.kinds.Resolve(asking, gvks)
@@ -264,7 +264,7 @@ func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 // known already: the object would not be applied, whatever is there, or nothing would be done about it.
 func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
 	f := decide.Facts{Exists: true}
-	if f.Hook, _ = p.s.mayApply(t.wanted); f.Hook == hooks.Waits {
+	if f.Hook, _ = p.s.owned.mayApply(t.wanted); f.Hook == hooks.Waits {
 		f.Hook = hooks.Ready // it is applied in its turn
 	}
 	if t.res.Namespaced && t.manifest.ID.Namespace == "" {
@@ -410,15 +410,15 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 // removals lists the objects that are no longer desired, in the order in which they would be
 // removed, and decides which of these, and of the objects that would be recreated, are kept.
 func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, error) {
-	ids := p.s.inventoried()
+	ids := p.s.owned.inventoried()
 	var stales []stale
 	there := map[api.ID]*observed.Object{}
-	listing := p.s.listingsFor(len(ids))
+	listing := p.s.owned.listingsFor(len(ids))
 	for id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for _, st := range p.s.stalesIn(id, listing(id)) {
+		for _, st := range p.s.owned.stalesIn(id, listing(id)) {
 			l, err := p.s.present(ctx, st.item)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", id, err)
@@ -440,7 +440,7 @@ func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, e
 
 func (p *Preview) removal(ctx context.Context, st stale, l *observed.Object) Change {
 	c := Change{ID: st.item.ID(), Placement: st.inv.Placement, Effect: Deletes}
-	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.allowed(st), Held: p.s.brake.braked[c.ID].why}
+	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.allowed(st), Held: p.s.brake.braked[c.ID].why}
 	step, kept := decide.Delete(facts)
 	if step == decide.Look {
 		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())

@@ -281,12 +281,12 @@ func (p *progress) reconsider(was, now *work.Work) {
 // forgetKind drops what is known of a kind that the cluster has answered not to serve any more in this
 // version, and has its desired objects processed: the kind is looked up again, and their status says
 // in which versions it is served.
-func (p *progress) forgetKind(c *cluster, o *ownership, gvk schema.GroupVersionKind) {
+func (p *progress) forgetKind(c *cluster, wanted wantedObjects, gvk schema.GroupVersionKind) {
 	c.kinds.Forget(gvk)
 	if k := c.watch.Of(gvk); k != nil {
 		c.watch.End(k)
 	}
-	for id, w := range o.wanted.all() {
+	for id, w := range wanted.all() {
 		if w.gvk() == gvk {
 			p.unprocessed[id] = true
 		}

@@ -53,7 +53,7 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.progress.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
-		s.inventory(web).Items.Put(it)
+		s.owned.inventory(web).Items.Put(it)
 		s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.progress.failed[app])
@@ -104,7 +104,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	s.kinds, s.progress.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
-	s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
+	s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
 	for range 3 {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {
 			t.Error("the kinds are known")
@@ -143,7 +143,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	web := api.PlacementKey{Name: "web"}
-	inv := s.inventory(web)
+	inv := s.owned.inventory(web)
 	for name, again := range map[string]func(error){
 		"object not applied": func(err error) {
 			s.record.failure(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})

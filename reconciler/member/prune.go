@@ -27,7 +27,8 @@ import (
 // A pruner removes objects that placements no longer want. Its recorder records the outcomes.
 type pruner struct {
 	*cluster
-	*ownership
+	*assignment
+	owned       *ownership
 	progress    *progress
 	brake       *deletionBrake
 	inventories *inventories
@@ -96,9 +97,9 @@ func (p *pruner) remove(ctx context.Context, st stale) removal {
 	switch {
 	case st.handedOver:
 		w, _ := p.wanted.of(id)
-		return removal{stale: st, gone: p.owns(w.placement, id)}
+		return removal{stale: st, gone: p.owned.owns(w.placement, id)}
 	case st.newOwner != (api.PlacementKey{}):
-		return removal{stale: st, gone: p.owns(st.newOwner, id)}
+		return removal{stale: st, gone: p.owned.owns(st.newOwner, id)}
 	case id.Namespace == api.Namespace || id == inventory.Namespace:
 		return removal{stale: st, gone: true} // inventories of older versions may list it; it is never content
 	}
@@ -155,12 +156,12 @@ func (p *pruner) result(ctx context.Context, st stale, requested history.Event, 
 
 // describe adds what is known of a stale object that exists.
 func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
-	facts.Released, facts.Deleting, facts.Allowed = p.brake.releases(st, l), l.Terminating, p.allowed(st)
+	facts.Released, facts.Deleting, facts.Allowed = p.brake.releases(st, l), l.Terminating, p.owned.allowed(st)
 	if facts.Released || facts.Deleting {
 		return
 	}
 	if !facts.Allowed {
-		facts.Held = p.deletionHeld(st, p.brake.containersOf(st.inv))
+		facts.Held = p.owned.deletionHeld(st, p.brake.containersOf(st.inv))
 	}
 	if facts.Held == "" {
 		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement, st.item.ID(), true))
@@ -192,12 +193,12 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 		listed[waitingDeletion{st.item.ID(), st.inv.Placement}] = true
 	}
 	waiting := p.progress.takeWaiting()
-	listing := p.listingsFor(len(waiting))
+	listing := p.owned.listingsFor(len(waiting))
 	for w := range waiting {
 		if listed[w] {
 			continue
 		}
-		for _, st := range p.stalesIn(w.id, listing(w.id)) {
+		for _, st := range p.owned.stalesIn(w.id, listing(w.id)) {
 			if st.inv.Placement == w.placement {
 				stales = append(stales, st)
 			}
@@ -211,11 +212,11 @@ func (p *pruner) currentWaves() *deletion.Waves {
 	if p.waves == nil {
 		var all []deletion.Object
 		items := 0
-		for _, inv := range p.inv {
+		for _, inv := range p.owned.inv {
 			items += inv.Items.Len()
 		}
-		listing := p.listingsFor(items)
-		for placement, inv := range p.inv {
+		listing := p.owned.listingsFor(items)
+		for placement, inv := range p.owned.inv {
 			for id := range inv.Items.IDs() {
 				all = append(all, p.object(placement, id, p.leaves(placement, id, listing(id))))
 			}
@@ -234,14 +235,14 @@ func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*invent
 	if _, isWanted := p.wanted.of(id); isWanted || !p.works.prunes(placement) {
 		return false
 	}
-	_, passesOn := p.newOwner(id, placement, listing)
+	_, passesOn := p.owned.newOwner(id, placement, listing)
 	return !passesOn
 }
 
 // awaited reports whether an object that is to be deleted may still exist, and is neither held nor
 // released.
 func (p *pruner) awaited(o deletion.Object) bool {
-	inv := p.inv[o.Placement]
+	inv := p.owned.inv[o.Placement]
 	if inv == nil || !inv.Items.Has(o.ID) {
 		return false
 	}
@@ -288,7 +289,7 @@ func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
 		return ""
 	}
 	namespace, stays := it.Name, ""
-	for _, inv := range p.inv {
+	for _, inv := range p.owned.inv {
 		for it := range inv.Items.All() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
 				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {

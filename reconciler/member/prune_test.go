@@ -39,7 +39,7 @@ func TestHistoryOfARefusedDeletionHasNoSecrets(t *testing.T) {
 	var entries []history.Entry
 	s.cfg.Record = func(all ...history.Entry) { entries = append(entries, all...) }
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "denied: hunter2-canary"}}
-	o := s.pruner.result(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(secret.ID)}, history.Deleted, denied)
+	o := s.pruner.result(t.Context(), stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(secret.ID)}, history.Deleted, denied)
 	s.record.removal(o, map[api.PlacementKey]bool{})
 	if len(entries) != 1 || !strings.Contains(entries[0].Message, "denied") || strings.Contains(entries[0].Message, "canary") {
 		t.Errorf("the history says %+v", entries)
@@ -73,7 +73,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			var told protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 			for range test.tries {
-				o := s.pruner.result(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, "", test.err)
+				o := s.pruner.result(t.Context(), stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(m.ID)}, "", test.err)
 				if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone {
 					t.Fatal("a removal that failed counts as done")
 				}
@@ -115,8 +115,8 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		if gone {
 			s.record.objects.Drop(m.ID)
 		}
-		s.pruner.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
-		if listed := s.inv[web].Items.Has(m.ID); listed == gone {
+		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
+		if listed := s.owned.inv[web].Items.Has(m.ID); listed == gone {
 			t.Errorf("gone: %t, and in the inventory: %t", gone, listed)
 		}
 	}
@@ -199,7 +199,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			}))
 			s.works, s.progress.failed, s.brake.braked = map[api.PlacementKey]*work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*failure{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
-			s.inventory(web).Items.Put(it)
+			s.owned.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
 				t.Fatal(err)
 			}
@@ -209,9 +209,9 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 				for _, bad := range s.progress.failed {
 					bad.next = bad.since
 				}
-				s.pruner.prune(t.Context(), s.stales(it.ID()), map[api.PlacementKey]bool{})
+				s.pruner.prune(t.Context(), s.owned.stales(it.ID()), map[api.PlacementKey]bool{})
 			}
-			if forgotten := !s.inv[web].Items.Has(it.ID()); forgotten != test.forgotten {
+			if forgotten := !s.owned.inv[web].Items.Has(it.ID()); forgotten != test.forgotten {
 				t.Errorf("the inventory has forgotten it: %t, want %t; asked for %q", forgotten, test.forgotten, asked)
 			}
 			if want := slices.DeleteFunc([]string{test.deleted}, func(p string) bool { return p == "" }); !slices.Equal(deleted, want) {
@@ -247,7 +247,7 @@ func TestPropagationOfDeletions(t *testing.T) {
 	for name, test := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-			st := stale{inv: s.inventory(web), item: &inventory.Item{Group: test.group, Kind: test.kind, Name: "one"}}
+			st := stale{inv: s.owned.inventory(web), item: &inventory.Item{Group: test.group, Kind: test.kind, Name: "one"}}
 			for removes, want := range map[bool]metav1.DeletionPropagation{true: test.removed, false: background} {
 				s.works = desired{web: {Placement: web, Remove: removes}}
 				if got := s.pruner.propagation(st); got != want {
@@ -295,7 +295,7 @@ func TestNamespaceWaitsForItsObjects(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			watchConfigMaps(t, s)
 			it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: test.in, Name: "one"}
-			s.inventory(other).Items.Put(it)
+			s.owned.inventory(other).Items.Put(it)
 			if test.live != nil {
 				s.record.objects.Put(it.ID(), test.live)
 			}
@@ -355,13 +355,13 @@ func TestRemovals(t *testing.T) {
 				it.UID = stored.GetUID()
 			}
 			test.work.Placement = web
-			f.inventory(web).Items.Put(it)
-			f.inv[web].Abandon = test.abandon
+			f.owned.inventory(web).Items.Put(it)
+			f.owned.inv[web].Abandon = test.abandon
 			f.setWorks([]*work.Work{&test.work})
 			var events []history.Event
 			f.cfg.Record = func(all ...history.Entry) { events = append(events, eventsOf(all)...) }
-			f.pruner.prune(t.Context(), f.stales(it.ID()), map[api.PlacementKey]bool{})
-			if removed := !f.owns(web, it.ID()); removed != test.removed {
+			f.pruner.prune(t.Context(), f.owned.stales(it.ID()), map[api.PlacementKey]bool{})
+			if removed := !f.owned.owns(web, it.ID()); removed != test.removed {
 				t.Errorf("removed from the inventory: %t", removed)
 			}
 			live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})

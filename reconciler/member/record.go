@@ -28,7 +28,8 @@ import (
 // inventories, drift, the history and the log.
 type recorder struct {
 	*cluster
-	*ownership
+	*assignment
+	owned    *ownership
 	progress *progress
 	brake    *deletionBrake
 	drifts   *driftRecorder
@@ -37,6 +38,8 @@ type recorder struct {
 	// memory that all clusters share, in bytes.
 	objects *observed.Objects
 	counted int
+	// superseded are manifests to be replaced; see Agent.
+	superseded *superseded
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
 	// written are the placements of which something was written since their last report; see Agent.
@@ -89,7 +92,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 			it.Commit = r.works.of(o.placement).Revision.Commit
 		}
 		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
-		r.inv[o.placement].Items.Put(*it)
+		r.owned.inv[o.placement].Items.Put(*it)
 	}
 	if k := r.watch.Of(o.gvk()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
 		l := observed.Of(o.snapshot.live) // no watch will report it
@@ -98,14 +101,14 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.left != nil && o.item.Left != *o.left {
 		o.item.Left = *o.left
-		r.inv[o.placement].Items.Put(*o.item)
+		r.owned.inv[o.placement].Items.Put(*o.item)
 		touched[o.placement] = true
 	}
 	if o.accepted != nil {
 		r.accepted(&o, touched)
 	}
 	if connection.Unserved(o.err) {
-		r.progress.forgetKind(r.cluster, r.ownership, o.gvk())
+		r.progress.forgetKind(r.cluster, r.wanted, o.gvk())
 	}
 	if t := r.progress.failed[id]; o.written != nil && t != nil && t.recreate {
 		delete(r.brake.braked, id) // the object no longer has to be recreated
@@ -126,7 +129,7 @@ func (r *recorder) accepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
 	it.Hash, it.Managed, it.OthersState = o.manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
 	it.Version, it.Commit = o.res.Version, r.works.of(o.placement).Revision.Commit
-	r.inv[o.placement].Items.Put(it)
+	r.owned.inv[o.placement].Items.Put(it)
 	touched[o.placement] = true
 	if d, known := r.drifts.memory[o.placement][o.manifest.ID]; known { // otherwise only something added was offered
 		r.drifts.memory.End(o.placement, d)
@@ -151,7 +154,7 @@ func (r *recorder) healthAfter(id api.ID, o outcome, l *observed.Object) health.
 // verifies reports whether an object must be read to know its state, because it is compared in
 // full, an autoscaler may scale it, or it had fields that Git has removed.
 func (r *recorder) verifies(w wanted) bool {
-	it := r.item(w.placement, w.manifest.ID)
+	it := r.owned.item(w.placement, w.manifest.ID)
 	return diff.CompareAfter(r.works.of(w.placement).Strategy) || scaled(w.manifest, r.live.Of(w.manifest.ID)) || it != nil && it.Left != ""
 }
 
@@ -243,7 +246,7 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 		return
 	}
 	w, _ := r.wanted.of(id)
-	it := r.item(w.placement, id)
+	it := r.owned.item(w.placement, id)
 	if it == nil || it.Hash == "" || it.UID != l.UID || it.End != "" {
 		return
 	}
@@ -251,7 +254,7 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 	if l.Health.Failure != "" {
 		it.End = inventory.Failed
 	}
-	r.inv[w.placement].Items.Put(*it)
+	r.owned.inv[w.placement].Items.Put(*it)
 	r.progress.ended[w.placement] = true
 }
 
@@ -268,9 +271,9 @@ func (r *recorder) read(id api.ID, l *observed.Object) {
 // changedValues records that others have changed values of an object that is as it was applied by its metadata.
 func (r *recorder) changedValues(id api.ID) {
 	w, _ := r.wanted.of(id)
-	if it := r.item(w.placement, id); it != nil {
+	if it := r.owned.item(w.placement, id); it != nil {
 		it.Managed = "" // no live object equals that, so that the object counts as drifted
-		r.inv[w.placement].Items.Put(*it)
+		r.owned.inv[w.placement].Items.Put(*it)
 	}
 }
 
@@ -348,7 +351,7 @@ func (r *recorder) lingers(o removal) {
 // exists.
 func (r *recorder) notRemoved(o removal) {
 	if connection.Unserved(o.err) {
-		r.progress.forgetKind(r.cluster, r.ownership, o.item.GroupVersionKind()) // the retry finds another version
+		r.progress.forgetKind(r.cluster, r.wanted, o.item.GroupVersionKind()) // the retry finds another version
 	}
 	id := o.item.ID()
 	t := r.progress.failed[id]
@@ -375,11 +378,11 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	}
 	touched[t.placement] = true
 	if o.refused {
-		r.inv[t.placement].Items.Put(*t.item) // the object is still there
+		r.owned.inv[t.placement].Items.Put(*t.item) // the object is still there
 	}
 	if o.deleted {
 		cause := work.Cause{Commit: r.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.inv[t.placement], item: t.item}, history.Deleted, cause, nil)
+		r.history.addRemoval(stale{inv: r.owned.inv[t.placement], item: t.item}, history.Deleted, cause, nil)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
@@ -390,7 +393,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		return t, false
 	}
 	announced := unapplied(t.item)
-	r.inv[t.placement].Items.Put(announced)
+	r.owned.inv[t.placement].Items.Put(announced)
 	t.item, t.drift, t.absent, t.step, t.found = &announced, false, true, decide.Write, nil
 	if t.replaced != nil {
 		r.progress.replaced[id] = t.replaced
@@ -421,4 +424,44 @@ func (r *recorder) notRecreated(t task, why, reason string) {
 		r.cfg.Record(e)
 	}
 	refused.notRecreated = reason
+}
+
+// superseded has the manifests that were applied last, of the objects that are to have another one and
+// do not have it yet. Ownership does not show what others have changed since: gitfleet no longer owns
+// such a field, and would leave it there if the new manifest has no such field. An agent keeps it when its
+// connection is replaced; after a restart it is empty.
+type superseded struct {
+	manifests map[api.ID]*work.Manifest
+	// last are the objects that were wanted by the last works.
+	last wantedObjects
+}
+
+// of returns the manifest that was applied last according to the inventory; nil if it is the one that is
+// wanted, or not known.
+func (s *superseded) of(it *inventory.Item, id api.ID) *work.Manifest {
+	if m := s.manifests[id]; m != nil && it != nil && m.Hash == it.Hash {
+		return m
+	}
+	return nil
+}
+
+// update is called after new works have become those of the owner.
+func (s *superseded) update(o *ownership) {
+	manifests := map[api.ID]*work.Manifest{}
+	for id, w := range o.wanted.all() {
+		old, _ := s.last.of(id)
+		if old.manifest == w.manifest && s.manifests[id] == nil {
+			continue
+		}
+		it := o.item(w.placement, id)
+		if it == nil || it.Hash == w.manifest.Hash {
+			continue
+		}
+		if m := s.of(it, id); m != nil {
+			manifests[id] = m
+		} else if old.manifest != nil && old.manifest.Hash == it.Hash {
+			manifests[id] = old.manifest
+		}
+	}
+	s.manifests, s.last = manifests, o.wanted
 }

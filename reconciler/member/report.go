@@ -38,7 +38,7 @@ func (s *session) reportCluster(holds ...protocol.InventorySeen) {
 // called after the inventories were read.
 func (s *session) reportHoldings() {
 	var holds []protocol.InventorySeen
-	for p, inv := range s.inv {
+	for p, inv := range s.owned.inv {
 		holds = append(holds, protocol.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
 	}
 	s.reportCluster(holds...)
@@ -105,7 +105,8 @@ func (a *Agent) takeRestore() protocol.Restore {
 // A reporter reports the state of placements.
 type reporter struct {
 	*cluster
-	*ownership
+	*assignment
+	owned     *ownership
 	progress  *progress
 	brake     *deletionBrake
 	drifts    *driftRecorder
@@ -149,7 +150,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	}
 	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.progress.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Inventory = r.serials[p]
-	o.Removed = w.Remove && r.inv[p] == nil
+	o.Removed = w.Remove && r.owned.inv[p] == nil
 	var undeleted protocol.Undeleted
 	undeleted.Lingering, undeleted.Collecting, undeleted.Finalizing = r.lingering(p)
 	undeleted.Terminating, undeleted.Waiting = r.terminating(undeleted.Lingering), r.deletionWaits(p)
@@ -166,7 +167,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	r.drifts.endUnobserved(p)
 	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written[p]
 	delete(r.written, p)
-	if inv := r.inv[p]; inv != nil {
+	if inv := r.owned.inv[p]; inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {
 				o.Braked = append(o.Braked, protocol.Braked{ID: id, Why: b.why})
@@ -183,7 +184,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 // lingering returns the undesired objects of a placement that are terminating, those of them
 // that wait for the garbage collector, and those that have finalizers, all sorted.
 func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []protocol.Finalizing) {
-	inv := r.inv[p]
+	inv := r.owned.inv[p]
 	if inv == nil {
 		return nil, nil, nil
 	}
@@ -277,12 +278,12 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 		out.Available.OK = true // it counts as available
 		return out, t != nil
 	}
-	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.progress.hasRun(w.manifest, r.item(p, id)) {
-		out.Available, out.Failure = ranAvailability(w.manifest, r.item(p, id).End)
+	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.progress.hasRun(w.manifest, r.owned.item(p, id)) {
+		out.Available, out.Failure = ranAvailability(w.manifest, r.owned.item(p, id).End)
 		return out, t != nil || !out.Available.OK
 	}
 	if w, isWanted := r.wanted.of(id); isWanted && r.live.Of(id) == nil {
-		if state, _ := r.mayApply(w); state == hooks.NotDue {
+		if state, _ := r.owned.mayApply(w); state == hooks.NotDue {
 			out.Available = protocol.Verdict{OK: true, Reason: api.ManifestNotTrackable}
 			return out, t != nil
 		}

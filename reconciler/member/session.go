@@ -26,7 +26,8 @@ import (
 type session struct {
 	*Agent
 	*cluster
-	*ownership
+	*assignment
+	owned    *ownership
 	progress *progress
 	// health is the result of the last probe.
 	health probe.Result
@@ -115,8 +116,9 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.Doubt,
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
-	o := &ownership{works: desired{}, inv: map[api.PlacementKey]*inventory.Inventory{}, superseded: &a.superseded}
-	o.store = inventory.NewStore(conn, a.membership, inventory.Config{
+	as := &assignment{works: desired{}}
+	o := &ownership{assignment: as, inv: map[api.PlacementKey]*inventory.Inventory{}}
+	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: a.known.Inventories, Log: cfg.Log,
 	})
 	p := &progress{
@@ -124,25 +126,25 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{}, done: map[api.PlacementKey]bool{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{}, waiting: waitingDeletions{}, pruned: map[api.PlacementKey]bool{},
 	}
-	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
+	s := &session{Agent: a, cluster: c, assignment: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
-	s.inventories = &inventories{cluster: c, ownership: o, progress: p}
-	s.history = &journal{cluster: c, ownership: o, progress: p, deletions: a.deletions}
-	s.drifts = &driftRecorder{cluster: c, ownership: o, progress: p, driftState: &a.drifted}
-	s.brake = &deletionBrake{cluster: c, ownership: o, progress: p, braked: map[api.ID]braked{}}
+	s.inventories = &inventories{cluster: c, assignment: as, owned: o, progress: p}
+	s.history = &journal{cluster: c, assignment: as, progress: p, deletions: a.deletions}
+	s.drifts = &driftRecorder{cluster: c, assignment: as, progress: p, driftState: &a.drifted}
+	s.brake = &deletionBrake{cluster: c, assignment: as, owned: o, progress: p, braked: map[api.ID]braked{}}
 	s.record = &recorder{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, objects: objects, fresh: map[string]bool{}, written: a.written,
+		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects, fresh: map[string]bool{}, written: a.written,
 	}
-	s.observer = &observer{cluster: c, ownership: o, progress: p, record: s.record}
-	s.applier = &applier{cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
+	s.observer = &observer{cluster: c, assignment: as, owned: o, progress: p, record: s.record}
+	s.applier = &applier{cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
-		cluster: c, ownership: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
+		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},
 	}
-	s.values = &valueChecker{cluster: c, ownership: o, progress: p, applier: s.applier, drifts: s.drifts}
+	s.values = &valueChecker{cluster: c, assignment: as, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, serials: a.known.Inventories,
+		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, serials: a.known.Inventories,
 	}
 	return s
 }
@@ -335,9 +337,9 @@ func (s *session) moveOn(replaced []*connection.Clients) {
 
 // leaveCluster releases everything that we have on the cluster. What fails is retried later.
 func (s *session) leaveCluster(ctx context.Context) {
-	s.releaseAll()
+	s.owned.releaseAll()
 	s.sync(ctx)
-	if len(s.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
+	if len(s.owned.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
 		s.schedule(inventoryRetry)
 		return
 	}

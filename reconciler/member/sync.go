@@ -33,7 +33,8 @@ func (s *session) setWorks(works []*work.Work) {
 			s.progress.reconsider(old, w)
 		}
 	}
-	s.ownership.setWorks(works)
+	s.owned.setWorks(works)
+	s.record.superseded.update(s.owned)
 	s.expressions.Replace(s.wanted.manifests())
 	for id := range s.progress.failed {
 		w, isWanted := s.wanted.of(id)
@@ -51,14 +52,14 @@ func (s *session) sync(ctx context.Context) {
 	if s.store.HeldByOther() {
 		return
 	}
-	for _, inv := range s.inv {
+	for _, inv := range s.owned.inv {
 		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
 	}
 	if s.inventories.renameClaim(ctx) {
 		s.reportCluster()
 	}
 	s.addUnlisted(ctx)
-	ids := s.inventoried()
+	ids := s.owned.inventoried()
 	for id := range s.wanted.all() {
 		ids[id] = true
 	}
@@ -107,7 +108,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
-			if s.inv[p] == nil && len(s.works.of(p).Manifests) == 0 {
+			if s.owned.inv[p] == nil && len(s.works.of(p).Manifests) == 0 {
 				inventory.Forget(s.store, p)
 			}
 		}
@@ -172,7 +173,7 @@ func (s *session) retryDue(ctx context.Context) {
 		}
 	}
 	unwritten := map[api.PlacementKey]bool{}
-	for p, inv := range s.inv {
+	for p, inv := range s.owned.inv {
 		if s.inventories.unwritten(inv) {
 			unwritten[p] = true
 		}
@@ -224,7 +225,7 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, b.next)
 		}
 	}
-	for _, inv := range s.inv {
+	for _, inv := range s.owned.inv {
 		if s.inventories.unwritten(inv) {
 			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}
@@ -389,7 +390,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 // reports them.
 func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
 	s.inventories.save(ctx, touched)
-	if s.store.UpdateOwners(s.inv) {
+	if s.store.UpdateOwners(s.owned.inv) {
 		s.reportCluster()
 	}
 }

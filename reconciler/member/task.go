@@ -168,9 +168,9 @@ func (t *task) suspendedCondition() diff.Condition {
 func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 	var tasks []task
 	var prune []stale
-	listing := a.listingsFor(len(ids))
+	listing := a.owned.listingsFor(len(ids))
 	for id := range ids {
-		stales := a.stalesIn(id, listing(id))
+		stales := a.owned.stalesIn(id, listing(id))
 		prune = append(prune, stales...)
 		w, isWanted := a.wanted.of(id)
 		if !isWanted {
@@ -190,7 +190,7 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 func (a *applier) outdated(ids map[api.ID]bool) (n int) {
 	for id := range ids {
 		if w, isWanted := a.wanted.of(id); isWanted {
-			if it := a.item(w.placement, id); it == nil || it.Hash != w.manifest.Hash {
+			if it := a.owned.item(w.placement, id); it == nil || it.Hash != w.manifest.Hash {
 				n++
 			}
 		}
@@ -270,7 +270,7 @@ func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKin
 		f.Changed = a.mayDiffer(*t, l) || a.progress.suspects[id]
 		return f, awaited
 	}
-	f.Hook, f.HookFor = a.mayApply(w)
+	f.Hook, f.HookFor = a.owned.mayApply(w)
 	if f.Deleting = l != nil && l.Terminating; f.Deleting {
 		f.Finalizers = l.Finalizers
 	}

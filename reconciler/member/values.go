@@ -26,7 +26,7 @@ import (
 // manager, or an admission webhook changes what others write. The metadata does not show that.
 type valueChecker struct {
 	*cluster
-	*ownership
+	*assignment
 	progress *progress
 	applier  *applier
 	drifts   *driftRecorder

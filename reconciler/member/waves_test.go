@@ -36,7 +36,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.kinds.Add(o.GroupVersionKind(), res)
-		s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: kind, Namespace: "default", Name: "one", UID: stored.GetUID(), Hash: "h"})
+		s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: kind, Namespace: "default", Name: "one", UID: stored.GetUID(), Hash: "h"})
 		return api.IDOf(o)
 	}
 	service, config1 := create(services, "Service", "example.com/drain"), create(inventory.ConfigMaps, "ConfigMap")
@@ -48,7 +48,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		return err == nil
 	}
 	for range 2 {
-		s.pruner.prune(t.Context(), append(s.stales(service), s.stales(config1)...), map[api.PlacementKey]bool{})
+		s.pruner.prune(t.Context(), append(s.owned.stales(service), s.owned.stales(config1)...), map[api.PlacementKey]bool{})
 		if s.reporter.report(t.Context(), web); !exists(inventory.ConfigMaps) || !exists(services) {
 			t.Fatal("an object of a later wave is gone")
 		}
@@ -61,8 +61,8 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.progress.failed[service].next = time.Time{} // it is read again
-	s.pruner.prune(t.Context(), s.stales(service), map[api.PlacementKey]bool{})
-	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Remaining().Waiting) > 0 || s.inventory(web).Items.Len() > 0 {
+	s.pruner.prune(t.Context(), s.owned.stales(service), map[api.PlacementKey]bool{})
+	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Remaining().Waiting) > 0 || s.owned.inventory(web).Items.Len() > 0 {
 		t.Errorf("once the first object is gone: %+v", seen)
 	}
 }
