@@ -48,7 +48,7 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 		if _, isWanted := i.wanted.of(id); isWanted || i.owned.lists(id) || i.works.onlyCompares(o.Placement) {
 			continue
 		}
-		if why := inventory.WithoutRoom(i.inv, slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
+		if why := inventory.WithoutRoom(i.owned.inv, slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
 			i.cfg.Log.Warn("object that gitfleet applied is left as it is", "cluster", i.cfg.Name, "placement", o.Placement.String(), "object", id, "why", why)
 			continue
 		}
@@ -332,7 +332,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 
 // withoutRoom removes from added the placements that cannot get an inventory, and returns why.
 func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) map[api.PlacementKey]error {
-	refused := inventory.WithoutRoom(i.inv, maps.Keys(added))
+	refused := inventory.WithoutRoom(i.owned.inv, maps.Keys(added))
 	maps.DeleteFunc(added, func(p api.PlacementKey, _ []inventory.Item) bool { return refused[p] != nil })
 	return refused
 }

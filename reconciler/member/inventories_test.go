@@ -340,8 +340,8 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	var all []*inventory.Inventory
 	for n := range connection.MaxPlacements - 2 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.inv[p] = &inventory.Inventory{Placement: p}
-		all = append(all, s.inv[p])
+		s.owned.inv[p] = &inventory.Inventory{Placement: p}
+		all = append(all, s.owned.inv[p])
 	}
 	if rest, err := inventory.SaveTogether(t.Context(), s.store, all); err != nil || len(rest) > 0 {
 		t.Fatalf("%d inventories are not written together: %v", len(rest), err)
@@ -361,15 +361,15 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	if want := "at most 10000 placements"; !strings.Contains(failed[0].cond.Message(), want) {
 		t.Errorf("the object is refused with %q, want %q", failed[0].cond.Message(), want)
 	}
-	listed := s.inv[api.PlacementKey{Name: "p1"}].Items.Of(tasks[3].manifest.ID)
+	listed := s.owned.inv[api.PlacementKey{Name: "p1"}].Items.Of(tasks[3].manifest.ID)
 	kept := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: api.PlacementKey{Name: "new-c"}}}, touched)
-	if len(kept) != 0 || s.inv[api.PlacementKey{Name: "new-c"}] != nil {
+	if len(kept) != 0 || s.owned.inv[api.PlacementKey{Name: "new-c"}] != nil {
 		t.Errorf("handed over: %d", len(kept))
 	}
 	s.inventories.save(t.Context(), touched)
 	after := memberOf(t, here, at)
-	if err := after.inventories.load(t.Context()); err != nil || len(after.inv) != connection.MaxPlacements {
-		t.Fatalf("%d inventories are read: %v", len(after.inv), err)
+	if err := after.inventories.load(t.Context()); err != nil || len(after.owned.inv) != connection.MaxPlacements {
+		t.Fatalf("%d inventories are read: %v", len(after.owned.inv), err)
 	}
 	gone := api.PlacementKey{Name: "p2"}
 	after.works = map[api.PlacementKey]*work.Work{gone: {Placement: gone, Remove: true}, tasks[0].placement: {Placement: tasks[0].placement}}
