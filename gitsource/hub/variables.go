@@ -45,6 +45,43 @@ func (a *assembly) variables() *api.Variables {
 	return out
 }
 
+// variableIn returns the keys of the first field of an object that has a variable, from the last to the first; nil if none has. A
+// part with an annotation about variables is left out.
+func variableIn(v any) (path []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if meta, _ := v["metadata"].(map[string]any); meta != nil {
+			if notes, _ := meta["annotations"].(map[string]any); notes[api.SubstituteAnnotation] != nil {
+				return nil
+			}
+		}
+		first := ""
+		for key, field := range v {
+			if path != nil && key > first {
+				continue
+			}
+			below := variableIn(field)
+			if variable.In(key) {
+				below = []string{}
+			}
+			if below != nil {
+				path, first = append(below, key), key
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if below := variableIn(item); below != nil {
+				return append(below, strconv.Itoa(i))
+			}
+		}
+	case string:
+		if variable.In(v) && !strings.Contains(v, api.SubstituteAnnotation) {
+			return []string{}
+		}
+	}
+	return path
+}
+
 // mostGrowth limits the values of the variables in all objects of a commit together, for one cluster. A value of shortValue is one
 // that every cluster may have, such as its name; objects do not become much larger by those.
 const (

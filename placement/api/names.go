@@ -67,9 +67,11 @@ const (
 	MissingReferencesAnnotation = "gitfleet.dev/missing-references"
 	MissingReferencesIgnore     = "ignore"
 	// SubstituteAnnotation, on an object, an envelope or a placement, with the value
-	// SubstituteEnabled says that variables such as ${cluster.name} in the objects are replaced.
+	// SubstituteEnabled says that variables such as ${cluster.name} in the objects are replaced,
+	// and with SubstituteDisabled that they are text.
 	SubstituteAnnotation = "gitfleet.dev/substitute"
 	SubstituteEnabled    = "enabled"
+	SubstituteDisabled   = "disabled"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// KubeVersionProperty is the declared property that charts take for the version of the cluster.

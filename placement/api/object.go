@@ -27,7 +27,9 @@ type Object struct {
 	Release string
 	// Numbers are the paths of the fields that must be whole numbers and are written as a variable.
 	Numbers []NumberField
-	// Substituted says that variables were replaced in the object when it was built, which is done only once.
+	// Variable is where the first text with a variable is, unless an annotation of the object says what becomes of it; nil if there is none.
+	Variable *FieldPosition
+	// Substituted says that no variables are replaced in the object any more: they were when it was built, or its annotation declines that.
 	Substituted bool
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.
 	Overlay *BuiltOverlay
@@ -46,6 +48,12 @@ func (o *Object) InNamespace(namespace string) *Object {
 type NumberField struct {
 	Path   []string
 	OrText bool
+}
+
+// A FieldPosition is a field of an object, and its line in the file of the object.
+type FieldPosition struct {
+	Field string
+	Line  int
 }
 
 // Identifier returns the object's identifier in a status.

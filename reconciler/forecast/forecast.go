@@ -125,11 +125,11 @@ func Of(in Input) (*Forecast, error) {
 	return o, nil
 }
 
-// addMoved adds the indexes that mean other items than in the earlier snapshot to the warnings, and objects that are missing
-// where others refer to them.
+// addMoved adds the indexes that mean other items than in the earlier snapshot to the warnings, and what the content of placements
+// lacks.
 func (o *Forecast) addMoved() {
 	o.Moved = MovedItems(func() *hub.Snapshot { return o.inForce }, o.Snapshot)
-	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan, o.facts))
+	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan, o.facts), literalVariables(o.Plan))
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on

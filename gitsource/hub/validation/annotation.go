@@ -106,8 +106,8 @@ var missingRule = annotationRule{api.MissingReferencesAnnotation, func(value str
 }}
 
 var substituteRule = annotationRule{api.SubstituteAnnotation, func(value string, _ api.GroupKind) (string, error) {
-	if value != api.SubstituteEnabled {
-		return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.SubstituteEnabled)
+	if value != api.SubstituteEnabled && value != api.SubstituteDisabled {
+		return "", fmt.Errorf("%q is unknown; write %q, or %q if what looks like a variable is text", value, api.SubstituteEnabled, api.SubstituteDisabled)
 	}
 	return "", nil
 }}
