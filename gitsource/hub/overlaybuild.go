@@ -466,7 +466,11 @@ func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
 	for _, u := range o.uses {
 		field := validation.OverlayPath(u.it.overlay)
 		if len(u.chosen) == 0 {
-			a.problem(problem.Error, u.it.at(field), field, "no cluster of the commit uses a directory of it, as none exists for the names, labels and declared properties of any; correct the path or the clusters, or remove the overlay")
+			why := "none exists for the names, labels and declared properties of any"
+			if u.fault != nil {
+				why = u.fault.Error()
+			}
+			a.problem(problem.Error, u.it.at(field), field, "no cluster of the commit uses a directory of it (%s); correct the path or the clusters, or remove the overlay", why)
 			continue
 		}
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"io/fs"
 	"maps"
 	"path"
@@ -50,6 +51,8 @@ type overlayUse struct {
 	literal map[string]bool
 	// chosen are the clusters of the commit for which a directory is meant, sorted.
 	chosen map[string][]string
+	// fault is why the first of those without a directory has none; nil if the overlay ignores that.
+	fault error
 	// together are the different sets of several directories that clusters of the commit have.
 	together map[string]sharedDirs
 	// post has the values of variables that are replaced in what is built; nil if none are. perCluster has what identifies those in a
@@ -253,6 +256,7 @@ func (u *overlayUse) choose(t *tree.Tree, o *overlays, depth int) (err error) {
 	for _, c := range o.clusters {
 		dirs, err := paths.Choose(o.hub, c, exists, all)
 		if err != nil {
+			u.fault = cmp.Or(u.fault, err)
 			continue // reported for the cluster when it is rendered
 		}
 		for _, dir := range dirs {

@@ -6,6 +6,8 @@ package variable
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -97,23 +99,24 @@ func WithoutCluster(err error) error {
 
 // Value returns the value for a cluster. The error is a *Missing.
 func (v Variable) Value(c Cluster) (string, error) {
-	value, there := c.Name, true
-	fix := "add it to its MemberCluster"
-	switch v.Of {
-	case Labels:
-		value, there = c.Labels[v.Key]
-	case Properties:
-		value, there = c.Properties[v.Key]
-		fix = "add the annotation " + api.PropertyAnnotationPrefix + v.Key + " to its MemberCluster"
-	case Vars:
-		value, there = c.Vars[v.Key]
-		fix = "set it in a ClusterVars"
+	if v.Of == Name {
+		return c.Name, nil
 	}
-	switch {
-	case there:
+	values, fix := c.Labels, "add it to its MemberCluster"
+	switch v.Of {
+	case Properties:
+		values, fix = c.Properties, "add the annotation "+api.PropertyAnnotationPrefix+v.Key+" to its MemberCluster"
+	case Vars:
+		values, fix = c.Vars, "set it in a ClusterVars"
+	}
+	if value, there := values[v.Key]; there {
 		return value, nil
-	case v.HasDefault:
+	}
+	if v.HasDefault {
 		return v.Fallback, nil
+	}
+	if near := api.Closest(v.Key, slices.Sorted(maps.Keys(values))); near != "" {
+		fix = "did you mean " + near + "? Otherwise " + fix
 	}
 	return "", &Missing{c.Name, fmt.Sprintf("has no %s; %s, or write a default such as %s:-TEXT}", v.What(), fix, strings.TrimSuffix(v.Text, "}"))}
 }
