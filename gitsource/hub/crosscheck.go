@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -72,13 +73,15 @@ func (a *assembly) budgets() {
 	for _, it := range a.items {
 		switch {
 		case it.budget != nil && placements[it.id.Name] == nil:
-			a.problem(problem.Warning, it.origin, "metadata.name", "the commit has no ClusterResourcePlacement %s, so this budget has no effect; give it the name of one", it.id.Name)
+			a.problem(problem.Warning, it.origin, "metadata.name", "the commit has no ClusterResourcePlacement %s, so this budget has no effect; %s", it.id.Name,
+				suggest(it.id.Name, maps.Keys(placements), "give it the name of one"))
 		case it.budget != nil:
 			if field, fault := validation.BudgetFault(&it.budget.Spec, placements[it.id.Name].Spec.Policy); fault != "" {
 				a.problem(problem.Error, it.at("spec."+field), "spec."+field, "%s; write a number for minAvailable", fault)
 			}
 		case it.eviction != nil && placements[it.eviction.Spec.PlacementName] == nil:
-			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "Failed to find ClusterResourcePlacement targeted by eviction: the commit has no %s; remove the eviction, or correct the name", it.eviction.Spec.PlacementName)
+			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "Failed to find ClusterResourcePlacement targeted by eviction: the commit has no %s; %s", it.eviction.Spec.PlacementName,
+				suggest(it.eviction.Spec.PlacementName, maps.Keys(placements), "remove the eviction, or correct the name"))
 		}
 	}
 }
@@ -136,23 +139,44 @@ func (a *assembly) references() {
 	}
 }
 
+// suggest returns how to correct a name that the commit does not have: the nearest of the known names, or else a fix.
+func suggest(name string, known iter.Seq[string], fix string) string {
+	if near := api.Closest(name, slices.Sorted(known)); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return fix
+}
+
+// namesIn yields the names of keys in a namespace. split returns the namespace and the name of a key.
+func namesIn[K comparable, V any](all map[K]V, namespace string, split func(K) (string, string)) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range all {
+			if in, name := split(key); in == namespace && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+func ofPlacement(k api.PlacementKey) (namespace, name string) { return k.Namespace, k.Name }
+
+func ofStaged(n stagedName) (namespace, name string) { return n.namespace, n.name }
+
 func (a *assembly) placementReferences(it *item, placements map[api.PlacementKey]bool, clusters []string) {
 	policy := it.placement.Spec.Policy
 	for i, name := range policy.ClusterNames {
 		if _, found := slices.BinarySearch(clusters, name); found {
 			continue
 		}
-		field, hint := fmt.Sprintf("spec.policy.clusterNames[%d]", i), "add it, or remove the name"
-		if near := api.Closest(name, clusters); near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		a.problem(problem.Warning, it.at(field), field, "the commit has no MemberCluster %s, so it is not chosen; %s", name, hint)
+		field := fmt.Sprintf("spec.policy.clusterNames[%d]", i)
+		a.problem(problem.Warning, it.at(field), field, "the commit has no MemberCluster %s, so it is not chosen; %s", name, suggest(name, slices.Values(clusters), "add it, or remove the name"))
 	}
 	check := func(field string, references []api.PlacementReference) {
 		for i, ref := range references {
 			key := api.PlacementKey{Namespace: it.id.Namespace, Name: ref.Name}
 			if !placements[key] {
-				a.problem(problem.Warning, it.origin, fmt.Sprintf("spec.policy.affinity.%s[%d].name", field, i), "the commit has no %s %s", key.Kind(), ref.Name)
+				field := fmt.Sprintf("spec.policy.affinity.%s[%d].name", field, i)
+				a.problem(problem.Warning, it.at(field), field, "the commit has no %s %s; %s", key.Kind(), ref.Name, suggest(ref.Name, namesIn(placements, key.Namespace, ofPlacement), "add it, or correct the name"))
 			}
 		}
 	}
@@ -171,7 +195,8 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 		key.Namespace = it.id.Namespace
 	}
 	if !placements[key] {
-		a.problem(problem.Warning, it.at(validation.PlacementField), validation.PlacementField, "the commit has no %s %s, so this override has no effect", key.Kind(), ref.Name)
+		a.problem(problem.Warning, it.at(validation.PlacementField), validation.PlacementField, "the commit has no %s %s, so this override has no effect; %s", key.Kind(), ref.Name,
+			suggest(ref.Name, namesIn(placements, key.Namespace, ofPlacement), "remove it, or correct the name"))
 	}
 }
 
@@ -214,7 +239,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		switch p := placements[key]; {
 		case p == nil && a.invalid.has("ResourcePlacement", key.Namespace, key.Name):
 		case p == nil:
-			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "parent placement not found: the commit has no %s %s, so the run has no effect; remove it, or correct the name", key.Kind(), key.Name)
+			a.problem(problem.Warning, it.at("spec.placementName"), "spec.placementName", "parent placement not found: the commit has no %s %s, so the run has no effect; %s", key.Kind(), key.Name, suggest(key.Name, namesIn(placements, key.Namespace, ofPlacement), "remove it, or correct the name"))
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.at("spec.placementName"), "spec.placementName", "parent placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External in %s", p.Spec.Strategy.Type, positionText(p.Origin))
 		}
@@ -222,7 +247,8 @@ func (a *assembly) stagedRuns() []*StagedRun {
 		if strategy == nil {
 			a.invalid[it.id] = true
 			if !a.invalid.has("StagedUpdateStrategy", it.id.Namespace, it.run.StrategyName) {
-				a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", it.id.Namespace, it.run.StrategyName)
+				a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; %s", it.id.Namespace, it.run.StrategyName,
+					suggest(it.run.StrategyName, namesIn(strategies, it.id.Namespace, ofStaged), "add it, or correct the name"))
 			}
 			continue
 		}
@@ -244,7 +270,7 @@ func (a *assembly) stagedRuns() []*StagedRun {
 			}
 		}
 		if !found {
-			a.approve(it, run)
+			a.approve(it, run, runs)
 		}
 	}
 	slices.SortFunc(out, func(x, y *StagedRun) int {
@@ -309,7 +335,7 @@ func resolveGates(a *assembly) {
 					continue
 				}
 				if gate == nil {
-					a.problem(problem.Error, it.at(field), field, "the commit has no RolloutGate %s; add it, or correct the name", task.GateName)
+					a.problem(problem.Error, it.at(field), field, "the commit has no RolloutGate %s; %s", task.GateName, suggest(task.GateName, maps.Keys(gates), "add it, or correct the name"))
 					continue
 				}
 				it.strategy.gates[task.GateName] = &gate.Spec
@@ -349,9 +375,10 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		switch {
 		case name == "", strategy == nil && a.invalid.has("StagedUpdateStrategy", p.Key.Namespace, name):
 		case strategy == nil:
-			a.problem(problem.Error, it.origin, field, "referenced updateStrategy not found: `%s/%s`; add it, or correct the name", p.Key.Namespace, name)
+			a.problem(problem.Error, it.at(field), field, "referenced updateStrategy not found: `%s/%s`; %s", p.Key.Namespace, name,
+				suggest(name, namesIn(strategies, p.Key.Namespace, ofStaged), "add it, or correct the name"))
 		case p.Spec.Strategy.Type != api.External:
-			a.problem(problem.Error, it.origin, field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
+			a.problem(problem.Error, it.at(field), field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
 		default:
 			out = append(out, &StagedRun{Placement: p.Key, Automatic: true, State: api.RunRun, Strategy: name, Stages: strategy.Stages, Unmatched: strategy.unmatched, OnFailure: strategy.onFailure, UnreachablePerStage: strategy.unreachablePerStage, UnreachablePerRun: strategy.unreachablePerRun, FailedPerStage: strategy.failedPerStage, FailedPerRun: strategy.failedPerRun, ByReview: strategy.byReview, Gates: strategy.gates, Origin: it.origin})
 		}
@@ -360,17 +387,20 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 }
 
 // approve adds an approval to its run. A run keeps the tasks that its strategy had when it was initialised.
-func (a *assembly) approve(it *item, run *StagedRun) {
+func (a *assembly) approve(it *item, run *StagedRun, runs map[stagedName]*StagedRun) {
 	if run == nil && a.invalid.has("StagedUpdateRun", it.id.Namespace, it.approval.Run) {
 		return
 	}
 	if run == nil {
-		a.problem(problem.Warning, it.origin, "spec.parentStageRollout", "the commit has no run %s, so this approves nothing; remove it, or correct the name", it.approval.Run)
+		a.problem(problem.Warning, it.origin, "spec.parentStageRollout", "the commit has no run %s, so this approves nothing; %s", it.approval.Run,
+			suggest(it.approval.Run, namesIn(runs, it.id.Namespace, ofStaged), "remove it, or correct the name"))
 		return
 	}
 	run.addRequest(it.staged)
+	var stages []string
 	for i := range run.Stages {
 		stage := &run.Stages[i]
+		stages = append(stages, stage.Name)
 		if stage.Name != it.approval.Stage {
 			continue
 		}
@@ -383,5 +413,6 @@ func (a *assembly) approve(it *item, run *StagedRun) {
 		}
 		return
 	}
-	a.problem(problem.Warning, it.origin, "spec.targetStage", "the strategy of run %s has no stage %s, so this approves nothing unless the run began before the strategy was changed; remove this request, or correct the name", run.Name, it.approval.Stage)
+	a.problem(problem.Warning, it.origin, "spec.targetStage", "the strategy of run %s has no stage %s, so this approves nothing unless the run began before the strategy was changed; %s", run.Name, it.approval.Stage,
+		suggest(it.approval.Stage, slices.Values(stages), "remove this request, or correct the name"))
 }

@@ -80,11 +80,11 @@ func TestReferencesToMissingObjects(t *testing.T) {
 		"a missing cluster":        {named(placementHead, "p") + "  policy:\n    placementType: PickFixed\n    clusterNames: [mars]\n", "p.yaml:8: spec.policy.clusterNames[0]: the commit has no MemberCluster mars, so it is not chosen; add it, or remove the name (warning)"},
 		"a misspelt cluster":       {named(placementHead, "p") + "  policy: {placementType: PickFixed, clusterNames: [eest]}\n", "p.yaml:6: spec.policy.clusterNames[0]: the commit has no MemberCluster eest, so it is not chosen; did you mean east? (warning)"},
 		"affinity":                 {named(placementHead, "p") + "  policy: {affinity: {placementAffinity: [{name: p}]}}\n", ""},
-		"missing affinity":         {named(placementHead, "p") + "  policy: {affinity: {placementAffinity: [{name: q}]}}\n", "p.yaml:1: spec.policy.affinity.placementAffinity[0].name: the commit has no ClusterResourcePlacement q (warning)"},
-		"missing anti-affinity":    {named(placementHead, "p") + "  policy: {affinity: {placementAntiAffinity: [{name: q}]}}\n", "p.yaml:1: spec.policy.affinity.placementAntiAffinity[0].name: the commit has no ClusterResourcePlacement q (warning)"},
+		"missing affinity":         {named(placementHead, "p") + "  policy: {affinity: {placementAffinity: [{name: q}]}}\n", "p.yaml:6: spec.policy.affinity.placementAffinity[0].name: the commit has no ClusterResourcePlacement q; add it, or correct the name (warning)"},
+		"missing anti-affinity":    {named(placementHead, "p") + "  policy: {affinity: {placementAntiAffinity: [{name: q}]}}\n", "p.yaml:6: spec.policy.affinity.placementAntiAffinity[0].name: the commit has no ClusterResourcePlacement q; add it, or correct the name (warning)"},
 		"a placement":              {named(overrideText, "o") + "  placement: {name: web, scope: Namespaced}\n---\n" + strings.NewReplacer("Cluster", "", "NAME}", "web, namespace: web}", "kind: Namespace", "kind: Pod").Replace(placementHead), ""},
-		"a placement of the fleet": {named(overrideText, "o") + "  placement: {name: web}\n", "p.yaml:7: spec.placement.name: the commit has no ClusterResourcePlacement web, so this override has no effect (warning)"},
-		"a missing placement":      {named(overrideText, "o") + "  placement: {name: web, scope: Namespaced}\n", "p.yaml:7: spec.placement.name: the commit has no ResourcePlacement web, so this override has no effect (warning)"},
+		"a placement of the fleet": {named(overrideText, "o") + "  placement: {name: web}\n", "p.yaml:7: spec.placement.name: the commit has no ClusterResourcePlacement web, so this override has no effect; remove it, or correct the name (warning)"},
+		"a missing placement":      {named(overrideText, "o") + "  placement: {name: web, scope: Namespaced}\n", "p.yaml:7: spec.placement.name: the commit has no ResourcePlacement web, so this override has no effect; remove it, or correct the name (warning)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkLines(t, "problems", problemsOf(t, map[string]string{"east.yaml": memberText, "p.yaml": test.text}), one(test.want))

@@ -134,7 +134,7 @@ func TestPostBuildProblems(t *testing.T) {
 		"a Secret":                         {"apps/web/web.yaml", "kind: ConfigMap, metadata: {name: same}", "kind: Secret, metadata: {name: same}, stringData: {a: 'x${canary}'}", "apps/web/web.yaml:11: stringData.a: a variable has no value; set it in spec.postBuild of ClusterOverlay.gitfleet.dev/web or in a ClusterVars that it names, or write a default such as ${NAME:=TEXT}, or $${ for the text ${, for paris, tokyo"},
 		"a namespace that it may not have": {"apps/web/kustomization.yaml", "namespace: web", "namespace: kube-${NAME:=system}", "namespace kube-system is reserved"},
 		"a name that is none":              {"apps/web/web.yaml", "${NAME:=web}", "${NAME:=a/b}", "a/b"},
-		"unknown ClusterVars":              {"fleet/fleet.yaml", "[{name: first}", "[{name: fist}", "fleet/fleet.yaml:17: spec.postBuild.substituteFrom[0]: the commit has no ClusterVars fist; add it, or correct the name"},
+		"unknown ClusterVars":              {"fleet/fleet.yaml", "[{name: first}", "[{name: fist}", "fleet/fleet.yaml:17: spec.postBuild.substituteFrom[0]: the commit has no ClusterVars fist; did you mean first?"},
 		"a ConfigMap":                      {"fleet/fleet.yaml", "kind: ClusterVars, name: second", "kind: ConfigMap, name: second", "spec.postBuild.substituteFrom[1].kind: must be ClusterVars, since the values of a ConfigMap are known on its cluster only"},
 		"a name that cannot be":            {"fleet/fleet.yaml", "{HOST:", "{a.b:", `"a.b" cannot be the name of a variable`},
 		"a value that cannot be":           {"fleet/fleet.yaml", "HOST: '${cluster.name}", "HOST: '${cluster.nam}", "${cluster.nam} is not known"},

@@ -233,7 +233,7 @@ func newPostBuild(a *assembly, it *item) *postBuild {
 		if vars == nil {
 			field := fmt.Sprintf("spec.postBuild.substituteFrom[%d]", i)
 			if !a.invalid[api.ID{Group: api.OverlayGroup, Kind: "ClusterVars", Name: from.Name}] {
-				a.problem(problem.Error, it.at(field), field, "the commit has no ClusterVars %s; add it, or correct the name", from.Name)
+				a.problem(problem.Error, it.at(field), field, "the commit has no ClusterVars %s; %s", from.Name, suggest(from.Name, maps.Keys(byName), "add it, or correct the name"))
 			}
 			continue
 		}

@@ -41,11 +41,11 @@ func CheckStagedUpdateStrategy(r *document.Report, id api.ID, version string, an
 	eachRepeated(names, func(i int, name string) {
 		r.Rulef(at.At(i).Child("name"), "another stage is named %q; give each stage its own name", name)
 	})
-	checkReviewed(r, annotations, spec)
+	checkReviewed(r, annotations, spec, names)
 }
 
-// checkReviewed checks the stages that reviews approve.
-func checkReviewed(r *document.Report, annotations map[string]string, spec *api.StagedUpdateStrategySpec) {
+// checkReviewed checks the stages that reviews approve. names are those of all stages.
+func checkReviewed(r *document.Report, annotations map[string]string, spec *api.StagedUpdateStrategySpec, names []string) {
 	value, written := annotations[api.ApprovedByReviewAnnotation]
 	named := api.StagesApprovedByReview(value)
 	at := r.Field("metadata", "annotations", api.ApprovedByReviewAnnotation)
@@ -56,7 +56,11 @@ func checkReviewed(r *document.Report, annotations map[string]string, spec *api.
 		i := slices.IndexFunc(spec.Stages, func(s api.StageConfig) bool { return s.Name == name })
 		switch {
 		case i < 0:
-			r.Rulef(at, "the strategy has no stage %q; correct the name", name)
+			fix := "correct the name"
+			if near := api.Closest(name, names); near != "" {
+				fix = "did you mean " + near + "?"
+			}
+			r.Rulef(at, "the strategy has no stage %q; %s", name, fix)
 		case !spec.Stages[i].NeedsApproval(true) && !spec.Stages[i].NeedsApproval(false):
 			r.Rulef(at, "stage %s needs no approval; add a task of type Approval, or leave it out here", name)
 		}

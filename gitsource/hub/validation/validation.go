@@ -29,6 +29,18 @@ func CheckPlacement(r *document.Report, id api.ID, annotations map[string]string
 	for i := range spec.Policy.ClusterNames {
 		r.RecordLine(r.Field("spec", "policy", "clusterNames").At(i))
 	}
+	if a := spec.Policy.Affinity; a != nil {
+		at := r.Field("spec", "policy", "affinity")
+		for i := range a.PlacementAffinity {
+			r.RecordLine(at.Child("placementAffinity").At(i).Child("name"))
+		}
+		for i := range a.PlacementAntiAffinity {
+			r.RecordLine(at.Child("placementAntiAffinity").At(i).Child("name"))
+		}
+	}
+	if annotations[api.StagedUpdateStrategyAnnotation] != "" {
+		r.RecordLine(r.Field("metadata", "annotations", api.StagedUpdateStrategyAnnotation))
+	}
 }
 
 // checkName applies the rules for names of gitfleet's kinds.
