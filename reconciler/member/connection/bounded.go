@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -69,7 +70,11 @@ func Bounded(cfg *rest.Config) *rest.Config {
 
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	query, ctx := req.URL.Query(), req.Context()
+	var query url.Values
+	if req.Method == http.MethodGet {
+		query = req.URL.Query()
+	}
+	ctx := req.Context()
 	if accept := onlyJSON(req.Header.Get("Accept")); accept != req.Header.Get("Accept") {
 		req = req.Clone(ctx)
 		req.Header.Set("Accept", accept)
@@ -81,7 +86,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !measurable(kind) {
+	if kind := mediaType(res); !measurable(kind) {
 		res.Body.Close()
 		return nil, fmt.Errorf("the API server answered in %q, although JSON was requested", CutTo(kind, 100))
 	}
@@ -90,7 +95,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		body.bytes, body.values.most = largestPage, pageValues
 	}
 	if body.slot, body.borrowed = ctx.Value(slotKey{}).(*answerSlot); !body.borrowed {
-		body.slot = &answerSlot{}
+		body.slot = &body.own
 	}
 	body.slot.begin(b.quota, func() { body.ReadCloser.Close() })
 	res.Body = body
@@ -123,6 +128,16 @@ func onlyJSON(accept string) string {
 	return strings.Join(kept, ",")
 }
 
+// mediaType returns the media type of a response, without its parameters; empty if it has none.
+func mediaType(res *http.Response) string {
+	kind := res.Header.Get("Content-Type")
+	if kind == "application/json" {
+		return kind
+	}
+	kind, _, _ = mime.ParseMediaType(kind)
+	return kind
+}
+
 // measurable reports whether a valueCounter can measure a media type. What is no JSON is not decoded.
 func measurable(kind string) bool {
 	return kind == "" || strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") || kind == "application/octet-stream"
@@ -135,8 +150,9 @@ type boundedBody struct {
 	read   int64
 	bytes  int64
 	values valueCounter
-	// slot is held once the body is no longer small; it is borrowed if it is held until the body is decoded.
+	// slot is held once the body is no longer small: its own one, or one that is borrowed to be held until the body is decoded.
 	slot     *answerSlot
+	own      answerSlot
 	borrowed bool
 }
 

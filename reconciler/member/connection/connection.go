@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -149,6 +150,10 @@ type Clients struct {
 	rest *rest.RESTClient // for small requests and watches
 	bulk *rest.RESTClient // for large requests and responses
 
+	// base is the URL of the API server, and applyHeader the headers of applies.
+	base        *url.URL
+	applyHeader applyHeader
+
 	cfg       *rest.Config
 	quota     *quota
 	closeIdle func()
@@ -184,16 +189,22 @@ func newClients(cfg *rest.Config, share *memory.Share) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Clients{cfg: cfg, quota: shared, closeIdle: closeIdle}
-	raw := rest.CopyConfig(cfg)
-	raw.GroupVersion, raw.NegotiatedSerializer = &schema.GroupVersion{}, statusCodec
-	if c.rest, err = rest.RESTClientForConfigAndClient(raw, client); err != nil {
+	c := &Clients{cfg: cfg, quota: shared, closeIdle: closeIdle, applyHeader: newApplyHeader(cfg)}
+	if c.rest, err = c.over(client); err != nil {
 		return nil, err
 	}
-	if c.bulk, err = rest.RESTClientForConfigAndClient(raw, bulk); err != nil {
+	if c.bulk, err = c.over(bulk); err != nil {
 		return nil, err
 	}
+	c.base = c.rest.Get().AbsPath().URL()
 	return c, nil
+}
+
+// over returns a client that sends its requests by another one.
+func (c *Clients) over(client *http.Client) (*rest.RESTClient, error) {
+	raw := rest.CopyConfig(c.cfg)
+	raw.GroupVersion, raw.NegotiatedSerializer = &schema.GroupVersion{}, statusCodec
+	return rest.RESTClientForConfigAndClient(raw, client)
 }
 
 // Close closes the connections that are idle.

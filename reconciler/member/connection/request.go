@@ -1,12 +1,10 @@
 package connection
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,34 +28,23 @@ const AcceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 const readOnce = metav1.FieldValidationIgnore
 
 // Patch applies one object and returns the metadata of the result.
-func (c *Conn) Patch(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
-	raw, _, err := c.put(ctx, r, id, body, force, AcceptMetadata)
-	if err != nil {
-		return nil, err
-	}
-	return decodeStored(raw, r, id)
+func (c *Conn) Patch(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *metav1.PartialObjectMetadata, err error) {
+	_, err = c.apply(ctx, r, id, body, force, false, func(raw []byte) error {
+		o, err = decodeStored(raw, r, id)
+		return err
+	})
+	return o, err
 }
 
 // ApplyWhole applies one object and returns the result, and whether the object was created.
 func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *unstructured.Unstructured, created bool, err error) {
-	raw, created, err := c.put(ctx, r, id, body, force, "application/json")
-	if err != nil {
-		return nil, false, err
-	}
-	if o, err = decodeObject(raw, r, id); err != nil {
-		return nil, false, err
-	}
-	return o, created, storedUID(o)
-}
-
-// put applies one object and returns the server's response, and whether the object was created.
-func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, force bool, accept string) (raw []byte, created bool, err error) {
-	client := c.REST()
-	if len(body) > largeBody {
-		client = c.Bulk()
-	}
-	raw, code, err := c.write(ctx, applyRequest(client, r, id, body, force).SetHeader("Accept", accept))
-	return raw, code == http.StatusCreated, err
+	created, err = c.apply(ctx, r, id, body, force, true, func(raw []byte) error {
+		if o, err = decodeObject(raw, r, id); err != nil {
+			return err
+		}
+		return storedUID(o)
+	})
+	return o, created, err
 }
 
 // ApplyAs applies an object, or a part of it, under another field manager than ours, and returns
@@ -76,8 +63,8 @@ func escaped(body []byte) []byte {
 	forbidden := func(r rune) bool {
 		return r >= 0x7F && r <= 0x9F || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
 	}
-	if !bytes.ContainsFunc(body, forbidden) {
-		return body
+	if !slices.ContainsFunc(body, func(b byte) bool { return b >= 0x7F }) {
+		return body // as most are
 	}
 	out := make([]byte, 0, len(body)+64)
 	for rest := body; len(rest) > 0; {

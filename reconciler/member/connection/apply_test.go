@@ -1,0 +1,77 @@
+package connection
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
+)
+
+// An apply is the request that client-go would send, which sends it again if the server asks for that.
+func TestApplyIsSentAsByClientGo(t *testing.T) {
+	for name, test := range map[string]struct {
+		id   api.ID
+		base string
+	}{
+		"a namespaced object":      {api.ID{Kind: "ConfigMap", Namespace: "app", Name: "settings"}, ""},
+		"a name with a colon":      {api.ID{Kind: "ConfigMap", Namespace: "app", Name: "system:a b%2F"}, ""},
+		"a server below some path": {api.ID{Kind: "ConfigMap", Namespace: "app", Name: "settings"}, "/k8s/clusters/east/"},
+	} {
+		for _, whole := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				var sent []string
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					text := r.Method + " " + r.RequestURI + " " + string(body)
+					for _, name := range []string{"Accept", "Authorization", "Content-Type", "Content-Length", "User-Agent"} {
+						text += "\n" + name + ": " + r.Header.Get(name)
+					}
+					if sent = append(sent, text); len(sent) == 1 {
+						w.Header().Set("Retry-After", "0")
+						apiserver.Refuse(w, http.StatusTooManyRequests, "too many requests")
+						return
+					}
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusCreated)
+					io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+test.id.Name+`","namespace":"app","uid":"1"}}`) //nolint:errcheck // the test would see it
+				}))
+				t.Cleanup(server.Close)
+				c := connOf(t, &rest.Config{Host: server.URL + test.base, BearerToken: "secret"})
+				var err error
+				created := true
+				if whole {
+					_, created, err = c.ApplyWhole(t.Context(), configMapKind, test.id, []byte(`{"a":"é`+"\u2028"+`"}`), true)
+				} else {
+					_, err = c.Patch(t.Context(), configMapKind, test.id, []byte(`{"a":"é`+"\u2028"+`"}`), false)
+				}
+				if err != nil || !created || len(sent) != 2 {
+					t.Fatalf("%d requests, created: %t, %v", len(sent), created, err)
+				}
+				if sent[0] != sent[1] {
+					t.Errorf("sent\n%s\nand client-go\n%s", sent[0], sent[1])
+				}
+			})
+		}
+	}
+}
+
+// What a server refuses is an error with its status.
+func TestRefusedApplyIsStatus(t *testing.T) {
+	requests := 0
+	c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		apiserver.Refuse(w, http.StatusConflict, "conflict with other managers")
+	}))
+	_, _, err := c.ApplyWhole(t.Context(), configMapKind, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}, []byte("{}"), true)
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Code != http.StatusConflict || err.Error() != "conflict with other managers" || requests != 1 {
+		t.Errorf("%d requests, %v", requests, err)
+	}
+}
