@@ -180,5 +180,5 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 	}
 	r.stop(name, m)
 	r.ledger.ForgetCluster(name)
-	publish(r.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}, unanswered: unanswered != ""})
+	publish(r.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}})
 }

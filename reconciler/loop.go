@@ -342,8 +342,11 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		}
 	}
 	if err != nil {
-		refused := occurrence{Entry: commitEntry(history.Refused, l.commit, cmp.Or(r.source.LoadError, r.source.Problems.Summary())), took: l.took, inForce: r.inForce, err: err}
+		refused := occurrence{Entry: commitEntry(history.Refused, l.commit, cmp.Or(r.source.LoadError, r.source.Problems.Summary())), loadTook: l.took, refused: err}
 		refused.Time = now
+		if r.inForce != nil {
+			refused.staysInForce = r.inForce.Commit.Hash
+		}
 		publish(r.cfg, refused)
 		return
 	}
@@ -351,7 +354,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	if l.seen.After(now) { // the clock was set back
 		r.inForceSeenAt = now
 	}
-	comes := occurrence{took: l.took, inForce: l.snapshot}
+	comes := occurrence{loadTook: l.took, inForce: l.snapshot}
 	if r.ledger.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
 		comes.Entry = commitEntry(history.InForce, l.commit, "")
 		r.untraced = now

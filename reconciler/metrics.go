@@ -122,7 +122,7 @@ func (m *Metrics) count(all []occurrence) {
 			m.RolloutsStarted.Inc()
 		case rolloutFinished:
 			m.RolloutsFinished.Inc()
-			m.RolloutSeconds.Observe(o.took.Seconds())
+			m.RolloutSeconds.Observe(o.rolloutTook.Seconds())
 		case rolloutStopped:
 			m.RolloutsStopped.Inc()
 		}

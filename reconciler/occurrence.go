@@ -23,21 +23,23 @@ import (
 type occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
-	// rollout is what has happened to the rollout of the placement; empty if nothing has. took is how long a rollout that is
-	// finished took, or loading a commit.
-	rollout rolloutStep
-	took    time.Duration
-	// inForce is the commit that has come into force, or that stays in force because another one is refused; nil otherwise. After a
-	// restart, a commit comes into force again, which the history does not have. err is why a commit is refused, in full.
+	// rollout is what has happened to the rollout of the placement; empty if nothing has. rolloutTook is how long a rollout that is
+	// finished took.
+	rollout     rolloutStep
+	rolloutTook time.Duration
+	// inForce is the commit that has come into force; nil otherwise. After a restart, a commit comes into force again, which the
+	// history does not have.
 	inForce *hub.Snapshot
-	err     error
-	// unanswered says that a cluster that has left the fleet did not answer, so that it was not cleaned up.
-	unanswered bool
+	// refused is why a commit is refused, in full; nil otherwise. staysInForce is the commit that is in force instead; empty if none is.
+	refused      error
+	staysInForce string
+	// loadTook is how long loading a commit took that has come into force or is refused.
+	loadTook time.Duration
 	// renamedTo is the new name of a member that was renamed; empty otherwise.
 	renamedTo string
-	// stage is the stage that the content assigned to the cluster has reached at Time, or, if the event is Failed, could not
-	// reach; empty if neither. since is the end of the stage before, and detected when the content was detected, or
-	// the cluster was selected if that was later; zero if it is not known.
+	// stage is the stage of the content assigned to the cluster that has ended at Time, without success if the event is Failed; empty
+	// if none has. since is the end of the stage before, and detected when the content was detected, or the cluster was
+	// selected if that was later; zero if it is not known.
 	stage           string
 	since, detected time.Time
 }
@@ -140,7 +142,7 @@ func rolloutOccurrences(pl *plan.Placement, record *ledger.Placement) (all []occ
 		all = append(all, occurrence{Entry: of, rollout: rolloutStarted})
 	}
 	if finished && !nothing {
-		all = append(all, occurrence{Entry: of, rollout: rolloutFinished, took: max(0, is.RolloutFinished.Sub(is.RolloutStarted))})
+		all = append(all, occurrence{Entry: of, rollout: rolloutFinished, rolloutTook: max(0, is.RolloutFinished.Sub(is.RolloutStarted))})
 	}
 	if len(is.Stops) > 0 && len(was.Stops) == 0 {
 		of.Cluster, of.Message = clustersOf(is.Stops), failedOf(is.Stops)

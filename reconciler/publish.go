@@ -20,10 +20,6 @@ func publish(cfg *Config, all ...occurrence) {
 // logOccurrence logs what becomes of a commit and of a rollout, which clusters were renamed or have left the fleet, what users did
 // and what has ended. Agents log what happens on their cluster.
 func logOccurrence(log *slog.Logger, o *occurrence) {
-	if o.Event == history.Refused || o.inForce != nil {
-		logCommit(log, o)
-		return
-	}
 	var attrs []any
 	for _, a := range []struct{ key, value string }{
 		{"placement", o.Placement}, {"cluster", o.Cluster}, {"object", o.Object}, {"commit", o.Commit}, {"by", o.By}, {"reason", o.Message},
@@ -33,36 +29,27 @@ func logOccurrence(log *slog.Logger, o *occurrence) {
 		}
 	}
 	switch {
+	case o.refused != nil:
+		log.Error("commit refused", "commit", o.Commit, "inForce", o.staysInForce, "err", o.refused)
+	case o.inForce != nil:
+		commit := o.inForce.Commit
+		log.Info("commit in force", "commit", commit.Hash, "subject", commit.Subject,
+			"objects", len(o.inForce.Objects), "placements", len(o.inForce.Placements), "clusters", len(o.inForce.Clusters), "took", o.loadTook)
 	case o.rollout == rolloutStopped:
 		log.Warn("rollout stopped", attrs...)
 	case o.rollout == rolloutFinished:
-		log.Info("rollout finished", append(attrs, "took", o.took)...)
+		log.Info("rollout finished", append(attrs, "took", o.rolloutTook)...)
 	case o.rollout != "":
 		log.Info("rollout "+string(o.rollout), attrs...)
 	case o.Kind == history.Action:
 		log.Info(actionText(o.Event), attrs...)
 	case o.renamedTo != "":
 		log.Info("member renamed", "from", o.Cluster, "to", o.renamedTo)
-	case o.unanswered:
+	case o.Event == history.Left && o.Message != "": // it did not answer
 		log.Warn("cluster left the fleet", attrs...)
 	case o.Event == history.Left:
 		log.Info("cluster left the fleet", attrs...)
 	}
-}
-
-// logCommit logs that a commit is in force or refused.
-func logCommit(log *slog.Logger, o *occurrence) {
-	if o.Event == history.Refused {
-		stays := ""
-		if o.inForce != nil {
-			stays = o.inForce.Commit.Hash
-		}
-		log.Error("commit refused", "commit", o.Commit, "inForce", stays, "err", o.err)
-		return
-	}
-	commit := o.inForce.Commit
-	log.Info("commit in force", "commit", commit.Hash, "subject", commit.Subject,
-		"objects", len(o.inForce.Objects), "placements", len(o.inForce.Placements), "clusters", len(o.inForce.Clusters), "took", o.took)
 }
 
 // actionText returns the log message for an action of a user, or for its end.

@@ -17,22 +17,22 @@ import (
 func TestOccurrencesAreLogged(t *testing.T) {
 	for want, o := range map[string]occurrence{
 		`level=INFO msg="rollout started" placement=crp/web`:                                         {Entry: history.Entry{Placement: "crp/web"}, rollout: rolloutStarted},
-		`level=INFO msg="rollout finished" placement=crp/web took=1m0s`:                              {Entry: history.Entry{Placement: "crp/web"}, rollout: rolloutFinished, took: time.Minute},
+		`level=INFO msg="rollout finished" placement=crp/web took=1m0s`:                              {Entry: history.Entry{Placement: "crp/web"}, rollout: rolloutFinished, rolloutTook: time.Minute},
 		`level=WARN msg="rollout stopped" placement=crp/web cluster=east`:                            {Entry: history.Entry{Placement: "crp/web", Cluster: "east"}, rollout: rolloutStopped},
 		`level=INFO msg=suspended placement=crp/web by=ada reason=INC-1`:                             {Entry: history.Entry{Kind: history.Action, Event: history.Suspended, Placement: "crp/web", By: "ada", Message: "INC-1"}},
 		`level=INFO msg="stage of an update run rejected" placement=crp/web by=ada`:                  {Entry: history.Entry{Kind: history.Action, Event: history.Rejected, Placement: "crp/web", By: "ada"}},
 		`level=INFO msg="suspension ended" object=Deployment.apps/web/one reason="it was suspended"`: {Entry: history.Entry{Kind: history.Action, Event: history.Ended, Object: "Deployment.apps/web/one", Message: "it was suspended"}},
 		`level=INFO msg="commit in force" commit=c2 subject=fix objects=0 placements=0 clusters=1 took=1s`: {
-			Entry: history.Entry{Kind: history.Commit, Event: history.InForce, Commit: "c2"}, took: time.Second,
+			Entry: history.Entry{Kind: history.Commit, Event: history.InForce, Commit: "c2"}, loadTook: time.Second,
 			inForce: &hub.Snapshot{Commit: hub.Commit{Hash: "c2", Subject: "fix"}, Clusters: []*hub.Cluster{{}}},
 		},
 		`level=ERROR msg="commit refused" commit=c3 inForce=c2 err="two problems"`: {
-			Entry:   history.Entry{Kind: history.Commit, Event: history.Refused, Commit: "c3", Message: "a problem and one more"},
-			inForce: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}, err: errors.New("two problems"),
+			Entry:        history.Entry{Kind: history.Commit, Event: history.Refused, Commit: "c3", Message: "a problem and one more"},
+			staysInForce: "c2", refused: errors.New("two problems"),
 		},
-		`level=ERROR msg="commit refused" commit=c1 inForce="" err="a problem"`:           {Entry: history.Entry{Kind: history.Commit, Event: history.Refused, Commit: "c1"}, err: errors.New("a problem")},
+		`level=ERROR msg="commit refused" commit=c1 inForce="" err="a problem"`:           {Entry: history.Entry{Kind: history.Commit, Event: history.Refused, Commit: "c1"}, refused: errors.New("a problem")},
 		`level=INFO msg="member renamed" from=east to=west`:                               {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east", Message: "it was renamed to west"}, renamedTo: "west"},
-		`level=WARN msg="cluster left the fleet" cluster=east reason="it did not answer"`: {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east", Message: "it did not answer"}, unanswered: true},
+		`level=WARN msg="cluster left the fleet" cluster=east reason="it did not answer"`: {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east", Message: "it did not answer"}},
 		`level=INFO msg="cluster left the fleet" cluster=east`:                            {Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: "east"}},
 		"": {Entry: history.Entry{Kind: history.Cluster, Event: history.Available, Placement: "crp/web", Cluster: "east"}, stage: stageAvailable},
 	} {

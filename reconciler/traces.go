@@ -5,7 +5,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
@@ -44,8 +43,8 @@ func traceProgress(traces *tracing.Tracer, all []occurrence) {
 		return
 	}
 	for _, o := range all {
-		if o.Event == history.Refused {
-			s := tracing.Span{Name: spanLoad, Start: o.Time.Add(-o.took), End: o.Time, Err: o.Message}
+		if o.refused != nil {
+			s := tracing.Span{Name: spanLoad, Start: o.Time.Add(-o.loadTook), End: o.Time, Err: o.Message}
 			traces.Step(o.Commit, s)
 			s.Name = spanCommit
 			traces.Commit(o.Commit, s)
