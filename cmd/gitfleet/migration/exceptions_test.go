@@ -55,16 +55,16 @@ func TestNestedDirectoriesAreLeftOutIfNoClusterNeedsThem(t *testing.T) {
 // A repository with more forms of directories, or more directories that are left out, than one overlay may have gets further ones.
 func TestOverlaysHaveAsMuchAsTheyMay(t *testing.T) {
 	for name, test := range map[string]struct {
-		unused int
-		parts  []int
+		forms, unused int
+		parts         []int
 	}{
-		"parts":      {0, []int{16, 4}},
-		"exceptions": {45, []int{11, 9}},
+		"paths":      {260, 0, []int{256, 4}},
+		"exceptions": {20, 45, []int{11, 9}},
 	} {
 		files, referred := fstest.MapFS{}, "resources:\n"
 		addForms := func(app string) {
-			for k := range 20 {
-				dir := fmt.Sprintf("%s/overlays/prod/part-%02d", app, k)
+			for k := range test.forms {
+				dir := fmt.Sprintf("%s/overlays/prod/part-%03d", app, k)
 				write(files, dir+"/kustomization.yaml", "resources: [a.yaml]\n")
 				write(files, dir+"/a.yaml", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-%d, namespace: shop}}\n", app, k))
 				if app != "web" {
@@ -100,8 +100,8 @@ func TestOverlaysHaveAsMuchAsTheyMay(t *testing.T) {
 				objects += objectsFor(o.Overlay, s.Clusters[0])
 			}
 		}
-		if !slices.Equal(parts, test.parts) || objects != 20 || len(s.Clusters) != 1 {
-			t.Errorf("%s: overlays with %v parts and %d objects for the cluster, want %v and 20", name, parts, objects, test.parts)
+		if !slices.Equal(parts, test.parts) || objects != test.forms || len(s.Clusters) != 1 {
+			t.Errorf("%s: overlays with %v parts and %d objects for the cluster, want %v and %d", name, parts, objects, test.parts, test.forms)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -31,9 +32,6 @@ type overlayText struct {
 	of     selection
 	units  []*unit
 }
-
-// mostMerged limits the paths of an overlay for several units.
-const mostMerged = 256
 
 // overlayTexts returns the overlays, and adds each to what its placement selects.
 func (f *finder) overlayTexts(selected map[selection][]envelope) string {
@@ -104,13 +102,11 @@ func (f *finder) overlayText(u *unit) *overlayText {
 	return o
 }
 
+func pathsIn(parts [][]string) int { return len(slices.Concat(parts...)) }
+
 // canTake reports whether an overlay can have the parts of another one as well. What cannot be built keeps an overlay of its own.
 func (o *overlayText) canTake(other *overlayText) bool {
-	paths := 0
-	for _, part := range slices.Concat(o.parts, other.parts) {
-		paths += len(part)
-	}
-	return !o.of.apart && o.of == other.of && o.fields == other.fields && o.except == nil && other.except == nil && paths <= mostMerged
+	return !o.of.apart && o.of == other.of && o.fields == other.fields && o.except == nil && other.except == nil && pathsIn(o.parts)+pathsIn(other.parts) <= validation.MostPaths
 }
 
 func (o *overlayText) write(b *strings.Builder, name string) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
@@ -27,9 +28,6 @@ func (f *finder) partsOf(u *unit) (parts [][]string, partial, ok bool) {
 	}
 	return [][]string{texts}, false, texts != nil
 }
-
-// mostPaths limits the paths of an overlay.
-const mostPaths = 16
 
 // alternatives returns paths of which the first that exists is the directory of each cluster of a unit, those for a single cluster first;
 // none if there are no such paths.
@@ -62,7 +60,7 @@ func (f *finder) alternatives(u *unit) []string {
 	spec := &api.OverlaySpec{Paths: texts}
 	for c, want := range u.dirs {
 		got, err := overlay.Choose(spec, ".", overlay.Cluster{Name: c, Labels: f.clusters[c].labels}, f.has, nil)
-		if err != nil || len(texts) > mostPaths || got[0] != want {
+		if err != nil || len(texts) > validation.MostAlternatives || got[0] != want {
 			return nil
 		}
 	}

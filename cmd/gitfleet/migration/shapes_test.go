@@ -164,19 +164,24 @@ func TestRepositoriesOfManyOverlaysComeToLife(t *testing.T) {
 			if _, changed, err := p.Apart(s); changed || err != nil {
 				t.Errorf("something cannot be built: %v", err)
 			}
-			got := map[string]int{}
-			for _, c := range s.Clusters {
-				for _, o := range s.Objects {
-					if o.Overlay != nil {
-						got[c.Name] += objectsFor(o.Overlay, c)
-					}
-				}
-			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
+			if got := objectsByCluster(s); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("objects by cluster %v, want %v\n%s\nnot taken: %v", got, want, p.Files["fleet/overlays.yaml"], p.Left)
 			}
 		})
 	}
+}
+
+// objectsByCluster returns how many objects the overlays of a commit build for each cluster.
+func objectsByCluster(s *hub.Snapshot) map[string]int {
+	all := map[string]int{}
+	for _, c := range s.Clusters {
+		for _, o := range s.Objects {
+			if o.Overlay != nil {
+				all[c.Name] += objectsFor(o.Overlay, c)
+			}
+		}
+	}
+	return all
 }
 
 func objectsFor(o *api.BuiltOverlay, c *hub.Cluster) (n int) {
@@ -209,14 +214,7 @@ func TestDirectoriesInOverlaysAreNotBuiltTwice(t *testing.T) {
 	if err != nil || !changed || !strings.Contains(fmt.Sprint(p.Left), "components/app-001/production/paris/resources: it has objects of components/app-001/production/paris") {
 		t.Fatalf("%t, %v, %v", changed, err, p.Left)
 	}
-	s := load()
-	got := 0
-	for _, o := range s.Objects {
-		if o.Overlay != nil {
-			got += objectsFor(o.Overlay, s.Clusters[slices.IndexFunc(s.Clusters, func(c *hub.Cluster) bool { return c.Name == "paris" })])
-		}
-	}
-	if got != want["paris"] {
+	if got := objectsByCluster(load())["paris"]; got != want["paris"] {
 		t.Errorf("%d objects for paris, want %d", got, want["paris"])
 	}
 }
@@ -276,16 +274,7 @@ func TestFleetsOfFluxComeToLife(t *testing.T) {
 	if n := len(p.Files); n > 5 || strings.Contains(p.Files["fleet/overlays.yaml"]+p.Files["fleet/placements.yaml"]+p.Files["fleet/vars.yaml"], "\n---\n") {
 		t.Errorf("%d files:\n%s%s", n, p.Files["fleet/overlays.yaml"], p.Files["fleet/placements.yaml"])
 	}
-	s := load(p)
-	got := map[string]int{}
-	for _, c := range s.Clusters {
-		for _, o := range s.Objects {
-			if o.Overlay != nil {
-				got[c.Name] += objectsFor(o.Overlay, c)
-			}
-		}
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := objectsByCluster(load(p)); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("objects by cluster %v, want %v", got, want)
 	}
 	write(files, "apps/app-007/web.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: app-007, namespace: web}, data: {host: 1}}\n")

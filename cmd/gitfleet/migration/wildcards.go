@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
@@ -61,7 +62,7 @@ func (f *wildcards) add(all []site) {
 	f.leaveDifferences(got)
 }
 
-// split makes the parts of overlays of groups, with as many parts and exceptions in each overlay as it may have.
+// split makes the parts of overlays of groups, with as many paths and exceptions in each overlay as it may have.
 func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
 	var u *unit
 	for _, g := range groups {
@@ -71,7 +72,7 @@ func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
 		if u != nil {
 			all = outermost(slices.Concat(u.except, except))
 		}
-		if u == nil || len(u.parts) == mostPaths || len(all) > mostExceptions {
+		if u == nil || pathsIn(u.parts)+len(paths) > validation.MostPaths || len(all) > mostExceptions {
 			name := "apps"
 			if len(units) > 0 {
 				name = fmt.Sprintf("apps-%d", len(units)+1)
@@ -195,7 +196,7 @@ func (g *wildGroup) size() (n int) {
 
 // canShare reports whether another path can be one of a part with some: every cluster would get what it is meant to get from each.
 func (f *wildcards) canShare(paths []wildPath, p wildPath) bool {
-	if paths[0].wildcards() != p.wildcards() || p.wildcards() == 0 || len(paths) >= mostPaths {
+	if paths[0].wildcards() != p.wildcards() || p.wildcards() == 0 || len(paths) >= validation.MostAlternatives {
 		return false
 	}
 	together := f.textsOf(slices.Concat(paths, []wildPath{p}))

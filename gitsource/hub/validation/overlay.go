@@ -51,8 +51,12 @@ func CheckOverlay(r *document.Report, id api.ID, spec *api.OverlaySpec) {
 	}
 }
 
-// mostPaths is the maximum number of parts of an overlay, and of all their paths.
-const mostPaths = 256
+// MostPaths is the maximum number of paths of all parts of an overlay together, and MostAlternatives that of the paths of which one
+// part builds the first that exists.
+const (
+	MostPaths        = 256
+	MostAlternatives = 16
+)
 
 // checkParts validates the paths, and returns the largest number of names with * in one.
 func checkParts(r *document.Report, spec *api.OverlaySpec) (wildcards int) {
@@ -64,9 +68,9 @@ func checkParts(r *document.Report, spec *api.OverlaySpec) (wildcards int) {
 		r.Rulef(at.Child("parts"), "parts are used instead of path and paths; write these as a part")
 	}
 	if spec.Parts != nil {
-		CheckLength(r, at.Child("parts"), len(spec.Parts), 1, mostPaths)
-		if n := len(spec.All()); n > mostPaths && len(spec.Parts) <= mostPaths {
-			r.Rulef(at.Child("parts"), "must have at most %d paths, and has %d; write another overlay for some", mostPaths, n)
+		CheckLength(r, at.Child("parts"), len(spec.Parts), 1, MostPaths)
+		if n := len(spec.All()); n > MostPaths && len(spec.Parts) <= MostPaths {
+			r.Rulef(at.Child("parts"), "must have at most %d paths, and has %d; write another overlay for some", MostPaths, n)
 		}
 	}
 	for i := range spec.Parts {
@@ -88,7 +92,7 @@ func checkPart(r *document.Report, at *document.FieldPath, part *api.OverlayPart
 		p, _ := checkPath(r, one, part.Path)
 		return p.Wildcards()
 	default:
-		CheckLength(r, many, len(part.Paths), 1, 16)
+		CheckLength(r, many, len(part.Paths), 1, MostAlternatives)
 		for i, text := range part.Paths {
 			p, ok := checkPath(r, many.At(i), text)
 			if n := p.Wildcards(); ok && i > 0 && n != wildcards {
