@@ -124,7 +124,7 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 			add(m.Object.Content.GroupVersionKind(), m.ID.Namespace)
 		}
 	}
-	for _, inv := range s.owned.inv {
+	for _, inv := range s.owned.inventories() {
 		for it := range inv.Items.All() {
 			known := add(it.GroupVersionKind(), it.Namespace)
 			content.Unserved = content.Unserved || !known && strings.Contains(it.Group, ".")

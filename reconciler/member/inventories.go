@@ -32,8 +32,7 @@ func (i *inventories) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.owned.inv = all
-	i.owned.newOwners = i.owned.findNewOwners()
+	i.owned.replace(all)
 	return nil
 }
 
@@ -56,7 +55,7 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 			i.cfg.Log.Warn("object looks like one that gitfleet applied, but the fleet has nothing else in its namespace; it is left as it is", "cluster", i.cfg.Name, "object", id)
 			continue
 		}
-		news = news || i.owned.inv[o.Placement] == nil
+		news = news || i.owned.of(o.Placement) == nil
 		inv := i.owned.inventory(o.Placement)
 		inv.Items.Put(o.Item)
 		inv.Invalidate()
@@ -76,7 +75,7 @@ func (i *inventories) namespaces(found []unlisted.Object) map[string]bool {
 	for id := range i.wanted.all() {
 		add(id)
 	}
-	for _, inv := range i.owned.inv {
+	for _, inv := range i.owned.inventories() {
 		for id := range inv.Items.IDs() {
 			add(id)
 		}
@@ -107,7 +106,7 @@ func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 // save writes the inventories that changed, each at most once, and removes empty
 // ones whose placement is gone.
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
-	for p, inv := range i.owned.inv {
+	for p, inv := range i.owned.inventories() {
 		w, known := i.works[p]
 		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision != w.Revision && i.complete(p)) {
 			touched[p] = true
@@ -115,7 +114,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	}
 	var all, gone []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		inv := i.owned.inv[p]
+		inv := i.owned.of(p)
 		if inv == nil || i.works.suspended(p) {
 			continue
 		}
@@ -170,7 +169,7 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 	if err := i.store.Delete(ctx, inv); err != nil {
 		return err
 	}
-	delete(i.owned.inv, inv.Placement)
+	i.owned.remove(inv.Placement)
 	return nil
 }
 
@@ -275,7 +274,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		found := false
 		var all []*inventory.Inventory
 		for _, p := range placements {
-			inv := i.owned.inv[p]
+			inv := i.owned.of(p)
 			if inv == nil {
 				continue
 			}
@@ -357,7 +356,7 @@ func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKe
 		return i.grow(ctx, added, touched, "announced")
 	}
 	for _, a := range additions {
-		inv := i.owned.inv[a.Placement]
+		inv := i.owned.of(a.Placement)
 		for it := range a.Items.All() {
 			inv.Items.Put(it)
 		}
@@ -371,7 +370,7 @@ func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKe
 // announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
 // drift, and writes that. The object may be deleted if this succeeds.
 func (i *inventories) announceRecreation(ctx context.Context, t task) error {
-	inv := i.owned.inv[t.placement]
+	inv := i.owned.of(t.placement)
 	inv.Items.Put(unapplied(t.item))
 	err := i.store.Save(ctx, inv)
 	if err != nil {
@@ -392,7 +391,7 @@ func unapplied(it *inventory.Item) inventory.Item {
 // same content and is gone; zero otherwise.
 func (i *inventories) ranElsewhere(t task) inventory.Item {
 	if i.live.Of(t.manifest.ID) == nil {
-		for _, inv := range i.owned.inv {
+		for _, inv := range i.owned.inventories() {
 			if it := inv.Items.Of(t.manifest.ID); i.progress.hasRun(t.manifest, it) {
 				return *it
 			}
@@ -453,36 +452,4 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 		}
 	}
 	return slices.DeleteFunc(stales, func(st stale) bool { return failed[st.newOwner] != nil })
-}
-
-// lists reports whether any inventory lists an object.
-func (o *ownership) lists(id api.ID) bool { return len(o.listing(id)) > 0 }
-
-// listing returns the inventories that list an object.
-func (o *ownership) listing(id api.ID) (out []*inventory.Inventory) {
-	for _, inv := range o.inv {
-		if inv.Items.Has(id) {
-			out = append(out, inv)
-		}
-	}
-	return out
-}
-
-// listingsFor returns listing for use with many objects, while nothing is added to inventories. If there are many objects and
-// placements, it builds an index instead of looking into each inventory for each object.
-func (o *ownership) listingsFor(objects int) func(api.ID) []*inventory.Inventory {
-	items := 0
-	for _, inv := range o.inv {
-		items += inv.Items.Len()
-	}
-	if objects*len(o.inv) <= items {
-		return o.listing
-	}
-	all := make(map[api.ID][]*inventory.Inventory, items)
-	for _, inv := range o.inv {
-		for id := range inv.Items.IDs() {
-			all[id] = append(all[id], inv)
-		}
-	}
-	return func(id api.ID) []*inventory.Inventory { return all[id] }
 }

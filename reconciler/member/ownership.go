@@ -28,7 +28,8 @@ type assignment struct {
 	hidden *diff.Secrets
 }
 
-// An ownership is what placements own on a cluster: what their inventories list, and what becomes of that.
+// An ownership is what placements own on a cluster: what their inventories list, and what becomes of that. Only the recorder and the
+// inventories change it.
 type ownership struct {
 	*assignment
 	inv map[api.PlacementKey]*inventory.Inventory
@@ -238,6 +239,26 @@ func (o *ownership) inventory(p api.PlacementKey) *inventory.Inventory {
 	return inv
 }
 
+// of returns the inventory of a placement; nil if it has none.
+func (o *ownership) of(p api.PlacementKey) *inventory.Inventory { return o.inv[p] }
+
+// inventories yields the inventories by placement.
+func (o *ownership) inventories() iter.Seq2[api.PlacementKey, *inventory.Inventory] {
+	return maps.All(o.inv)
+}
+
+// replace replaces all inventories by those that were read.
+func (o *ownership) replace(all map[api.PlacementKey]*inventory.Inventory) {
+	o.inv = all
+	o.newOwners = o.findNewOwners()
+}
+
+// remove forgets the inventory of a placement, which was deleted.
+func (o *ownership) remove(p api.PlacementKey) { delete(o.inv, p) }
+
+// put records an object in the inventory of a placement, which has one.
+func (o *ownership) put(p api.PlacementKey, it inventory.Item) { o.inv[p].Items.Put(it) }
+
 // item returns the entry of an object in the inventory of a placement; nil if there is none.
 func (o *ownership) item(p api.PlacementKey, id api.ID) *inventory.Item {
 	if inv := o.inv[p]; inv != nil {
@@ -261,6 +282,38 @@ func kindsOf(works []*work.Work) map[schema.GroupVersionKind]bool {
 		}
 	}
 	return gvks
+}
+
+// lists reports whether any inventory lists an object.
+func (o *ownership) lists(id api.ID) bool { return len(o.listing(id)) > 0 }
+
+// listing returns the inventories that list an object.
+func (o *ownership) listing(id api.ID) (out []*inventory.Inventory) {
+	for _, inv := range o.inv {
+		if inv.Items.Has(id) {
+			out = append(out, inv)
+		}
+	}
+	return out
+}
+
+// listingsFor returns listing for use with many objects, while nothing is added to inventories. If there are many objects and
+// placements, it builds an index instead of looking into each inventory for each object.
+func (o *ownership) listingsFor(objects int) func(api.ID) []*inventory.Inventory {
+	items := 0
+	for _, inv := range o.inv {
+		items += inv.Items.Len()
+	}
+	if objects*len(o.inv) <= items {
+		return o.listing
+	}
+	all := make(map[api.ID][]*inventory.Inventory, items)
+	for _, inv := range o.inv {
+		for id := range inv.Items.IDs() {
+			all[id] = append(all[id], inv)
+		}
+	}
+	return func(id api.ID) []*inventory.Inventory { return all[id] }
 }
 
 // addKindsOfInventories adds the kinds of all objects that inventories list.

@@ -212,11 +212,11 @@ func (p *pruner) currentWaves() *deletion.Waves {
 	if p.waves == nil {
 		var all []deletion.Object
 		items := 0
-		for _, inv := range p.owned.inv {
+		for _, inv := range p.owned.inventories() {
 			items += inv.Items.Len()
 		}
 		listing := p.owned.listingsFor(items)
-		for placement, inv := range p.owned.inv {
+		for placement, inv := range p.owned.inventories() {
 			for id := range inv.Items.IDs() {
 				all = append(all, p.object(placement, id, p.leaves(placement, id, listing(id))))
 			}
@@ -242,7 +242,7 @@ func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*invent
 // awaited reports whether an object that is to be deleted may still exist, and is neither held nor
 // released.
 func (p *pruner) awaited(o deletion.Object) bool {
-	inv := p.owned.inv[o.Placement]
+	inv := p.owned.of(o.Placement)
 	if inv == nil || !inv.Items.Has(o.ID) {
 		return false
 	}
@@ -289,7 +289,7 @@ func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
 		return ""
 	}
 	namespace, stays := it.Name, ""
-	for _, inv := range p.owned.inv {
+	for _, inv := range p.owned.inventories() {
 		for it := range inv.Items.All() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
 				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {

@@ -92,7 +92,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 			it.Commit = r.works.of(o.placement).Revision.Commit
 		}
 		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
-		r.owned.inv[o.placement].Items.Put(*it)
+		r.owned.put(o.placement, *it)
 	}
 	if k := r.watch.Of(o.gvk()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
 		l := observed.Of(o.snapshot.live) // no watch will report it
@@ -101,7 +101,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.left != nil && o.item.Left != *o.left {
 		o.item.Left = *o.left
-		r.owned.inv[o.placement].Items.Put(*o.item)
+		r.owned.put(o.placement, *o.item)
 		touched[o.placement] = true
 	}
 	if o.accepted != nil {
@@ -129,7 +129,7 @@ func (r *recorder) accepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
 	it.Hash, it.Managed, it.OthersState = o.manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
 	it.Version, it.Commit = o.res.Version, r.works.of(o.placement).Revision.Commit
-	r.owned.inv[o.placement].Items.Put(it)
+	r.owned.put(o.placement, it)
 	touched[o.placement] = true
 	if d, known := r.drifts.memory[o.placement][o.manifest.ID]; known { // otherwise only something added was offered
 		r.drifts.memory.End(o.placement, d)
@@ -254,7 +254,7 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 	if l.Health.Failure != "" {
 		it.End = inventory.Failed
 	}
-	r.owned.inv[w.placement].Items.Put(*it)
+	r.owned.put(w.placement, *it)
 	r.progress.ended[w.placement] = true
 }
 
@@ -273,7 +273,7 @@ func (r *recorder) changedValues(id api.ID) {
 	w, _ := r.wanted.of(id)
 	if it := r.owned.item(w.placement, id); it != nil {
 		it.Managed = "" // no live object equals that, so that the object counts as drifted
-		r.owned.inv[w.placement].Items.Put(*it)
+		r.owned.put(w.placement, *it)
 	}
 }
 
@@ -378,11 +378,11 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	}
 	touched[t.placement] = true
 	if o.refused {
-		r.owned.inv[t.placement].Items.Put(*t.item) // the object is still there
+		r.owned.put(t.placement, *t.item) // the object is still there
 	}
 	if o.deleted {
 		cause := work.Cause{Commit: r.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.owned.inv[t.placement], item: t.item}, history.Deleted, cause, nil)
+		r.history.addRemoval(stale{inv: r.owned.of(t.placement), item: t.item}, history.Deleted, cause, nil)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
@@ -393,7 +393,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		return t, false
 	}
 	announced := unapplied(t.item)
-	r.owned.inv[t.placement].Items.Put(announced)
+	r.owned.put(t.placement, announced)
 	t.item, t.drift, t.absent, t.step, t.found = &announced, false, true, decide.Write, nil
 	if t.replaced != nil {
 		r.progress.replaced[id] = t.replaced

@@ -38,7 +38,7 @@ func (s *session) reportCluster(holds ...protocol.InventorySeen) {
 // called after the inventories were read.
 func (s *session) reportHoldings() {
 	var holds []protocol.InventorySeen
-	for p, inv := range s.owned.inv {
+	for p, inv := range s.owned.inventories() {
 		holds = append(holds, protocol.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
 	}
 	s.reportCluster(holds...)
@@ -150,7 +150,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	}
 	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.progress.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Inventory = r.serials[p]
-	o.Removed = w.Remove && r.owned.inv[p] == nil
+	o.Removed = w.Remove && r.owned.of(p) == nil
 	var undeleted protocol.Undeleted
 	undeleted.Lingering, undeleted.Collecting, undeleted.Finalizing = r.lingering(p)
 	undeleted.Terminating, undeleted.Waiting = r.terminating(undeleted.Lingering), r.deletionWaits(p)
@@ -167,7 +167,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	r.drifts.endUnobserved(p)
 	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written[p]
 	delete(r.written, p)
-	if inv := r.owned.inv[p]; inv != nil {
+	if inv := r.owned.of(p); inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {
 				o.Braked = append(o.Braked, protocol.Braked{ID: id, Why: b.why})
@@ -184,7 +184,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 // lingering returns the undesired objects of a placement that are terminating, those of them
 // that wait for the garbage collector, and those that have finalizers, all sorted.
 func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []protocol.Finalizing) {
-	inv := r.owned.inv[p]
+	inv := r.owned.of(p)
 	if inv == nil {
 		return nil, nil, nil
 	}

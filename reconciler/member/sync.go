@@ -52,7 +52,7 @@ func (s *session) sync(ctx context.Context) {
 	if s.store.HeldByOther() {
 		return
 	}
-	for _, inv := range s.owned.inv {
+	for _, inv := range s.owned.inventories() {
 		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
 	}
 	if s.inventories.renameClaim(ctx) {
@@ -108,7 +108,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
-			if s.owned.inv[p] == nil && len(s.works.of(p).Manifests) == 0 {
+			if s.owned.of(p) == nil && len(s.works.of(p).Manifests) == 0 {
 				inventory.Forget(s.store, p)
 			}
 		}
@@ -173,7 +173,7 @@ func (s *session) retryDue(ctx context.Context) {
 		}
 	}
 	unwritten := map[api.PlacementKey]bool{}
-	for p, inv := range s.owned.inv {
+	for p, inv := range s.owned.inventories() {
 		if s.inventories.unwritten(inv) {
 			unwritten[p] = true
 		}
@@ -225,7 +225,7 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, b.next)
 		}
 	}
-	for _, inv := range s.owned.inv {
+	for _, inv := range s.owned.inventories() {
 		if s.inventories.unwritten(inv) {
 			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}
