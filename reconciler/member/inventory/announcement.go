@@ -113,14 +113,14 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 	owner := unique.Make(st.ownerOf(o.GetAnnotations(), ""))
 	for _, a := range additions {
 		st.inAnnouncement[a.Placement] = true
-		if st.present[a.Placement] >= a.serial {
+		inv := all[a.Placement]
+		if inv != nil && inv.serial >= a.serial {
 			continue
 		}
-		st.announced[a.Placement] = a.encoded()
-		a.serial = 0
-		inv := all[a.Placement]
+		e := a.encoded()
+		e.Serial, st.announced[a.Placement] = a.serial, e
 		if inv == nil {
-			a.owner = owner
+			a.owner, a.serial = owner, 0
 			all[a.Placement] = a
 			continue
 		}

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,8 +27,10 @@ import (
 // and stays there. The bundle is deleted when nothing in it counts, and has nothing of a placement whose inventory is
 // deleted, since that would begin to count again. It has the labels of inventories, so that one list request reads both.
 type bundle struct {
-	// inventories has an entry for each placement that the ConfigMap contains, or may contain; it is nil if that does not count.
-	inventories map[api.PlacementKey]*Inventory
+	// counting are the inventories in the ConfigMap that count, sorted by placement.
+	counting []*Inventory
+	// others are further placements that the ConfigMap has, or may have, of which that does not count.
+	others map[api.PlacementKey]bool
 	// digest is that of the ConfigMap as it was last read or written; empty if it is not known.
 	digest string
 	// damaged says that the ConfigMap could not be read. The next inventory that may be bundled then replaces it.
@@ -66,8 +69,9 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 	if len(changed) == 0 {
 		return rest, nil
 	}
-	content := st.bundle.counting()
-	maps.Copy(content, changed)
+	content := st.bundle.without(changed)
+	content = append(content, slices.Collect(maps.Values(changed))...)
+	slices.SortFunc(content, byPlacement)
 	few := !st.bundle.damaged && (len(changed) < minBundled || len(content) > 2*len(changed))
 	if !few {
 		err = writeBundle(ctx, st, content)
@@ -83,10 +87,10 @@ func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inv
 
 // isBundled reports whether the bundle on the cluster has an inventory as it is.
 func isBundled(st *Store, inv *Inventory) bool {
-	if st.bundle.inventories[inv.Placement] != inv || inv.written == "" || st.NamesOther(inv) || isDamaged(st, inv.Placement) {
+	if st.bundle.of(inv.Placement) != inv || inv.written == "" || st.NamesOther(inv) || isDamaged(st, inv.Placement) {
 		return false
 	}
-	text, err := inv.bundled(st.present[inv.Placement])
+	text, err := inv.bundled(inv.serial)
 	return err == nil && digestOf(text) == inv.written
 }
 
@@ -97,14 +101,14 @@ func (inv *Inventory) bundled(serial uint64) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// writeBundle replaces the bundle on the cluster. After an error, it may have been replaced all the same. An inventory that may have
-// a ConfigMap of its own keeps its serial number, so that its entry in the bundle does not count if that ConfigMap exists.
-func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*Inventory) error {
-	list := slices.SortedFunc(maps.Values(content), func(a, b *Inventory) int { return a.Placement.Compare(b.Placement) })
-	texts, digests, serials := make([]json.RawMessage, len(list)), make([]string, len(list)), make([]uint64, len(list))
+// writeBundle replaces the bundle on the cluster by inventories, which are sorted by placement. After an error, it may have been
+// replaced all the same. An inventory that may have a ConfigMap of its own keeps its serial number, so that its entry in the bundle
+// does not count if that ConfigMap exists.
+func writeBundle(ctx context.Context, st *Store, list []*Inventory) error {
+	texts, digests, serials := make([][]byte, len(list)), make([]string, len(list)), make([]uint64, len(list))
 	for i, inv := range list {
 		st.Adopt(inv)
-		if serials[i] = st.present[inv.Placement]; inv.parts == 0 {
+		if serials[i] = inv.serial; inv.parts == 0 {
 			serials[i] = nextSerial(st, inv.Placement)
 		}
 		text, err := inv.bundled(serials[i])
@@ -113,7 +117,16 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 		}
 		texts[i], digests[i] = text, digestOf(text)
 	}
-	raw, err := gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(texts) })
+	raw, err := gzipped.Encode(func(w io.Writer) error {
+		out, separator := bufio.NewWriter(w), byte('[')
+		for _, text := range texts {
+			out.WriteByte(separator)
+			out.Write(text)
+			separator = ','
+		}
+		out.WriteString("]\n")
+		return out.Flush()
+	})
 	if err != nil {
 		return err
 	}
@@ -124,49 +137,66 @@ func writeBundle(ctx context.Context, st *Store, content map[api.PlacementKey]*I
 		return err
 	}
 	same := make([]bool, len(list))
-	next := bundle{inventories: make(map[api.PlacementKey]*Inventory, len(list)), digest: digestOf(raw)}
 	for i, inv := range list {
 		st.attempted[inv.Placement] = max(st.attempted[inv.Placement], serials[i])
-		next.inventories[inv.Placement], same[i] = inv, isBundled(st, inv)
+		same[i] = isBundled(st, inv)
 	}
 	if err := writeTogether(ctx, st, bundleID(st.cfg.Fleet), bundlePart, raw); err != nil {
-		for p := range next.inventories { // if the response was lost
-			st.bundle.add(p, st.bundle.inventories[p])
+		for _, inv := range list { // if the response was lost
+			if st.bundle.of(inv.Placement) == nil {
+				st.bundle.addOther(inv.Placement)
+			}
 		}
 		st.bundle.digest = ""
 		return err
 	}
-	st.bundle = next
+	st.bundle = bundle{counting: slices.Clone(list), digest: digestOf(raw)}
+	at := appliedAt(st, bundleID(st.cfg.Fleet))
 	for i, inv := range list {
 		if inv.parts == 0 {
 			if !same[i] {
-				inv.applied = appliedAt(st, bundleID(st.cfg.Fleet))
+				inv.applied = at
 			}
 			inv.written, inv.owner = digests[i], unique.Make(st.membership.owner())
-			wrote(st, inv.Placement, serials[i])
+			wrote(st, inv, serials[i])
 			withdraw(ctx, st, inv.Placement)
 		}
 	}
 	return nil
 }
 
-// add records that the ConfigMap has something of a placement; inv is nil if that does not count.
-func (b *bundle) add(p api.PlacementKey, inv *Inventory) {
-	if b.inventories == nil {
-		b.inventories = map[api.PlacementKey]*Inventory{}
-	}
-	b.inventories[p] = inv
+func byPlacement(a, b *Inventory) int { return a.Placement.Compare(b.Placement) }
+
+// find returns where the inventory of a placement is among those that count, or would be.
+func (b *bundle) find(p api.PlacementKey) (at int, found bool) {
+	return slices.BinarySearchFunc(b.counting, p, func(inv *Inventory, p api.PlacementKey) int { return inv.Placement.Compare(p) })
 }
 
-// counting returns the inventories in the bundle that count.
-func (b *bundle) counting() map[api.PlacementKey]*Inventory {
-	out := map[api.PlacementKey]*Inventory{}
-	for p, inv := range b.inventories {
-		if inv != nil {
-			out[p] = inv
-		}
+// of returns the inventory of a placement in the bundle; nil if there is none that counts.
+func (b *bundle) of(p api.PlacementKey) *Inventory {
+	if at, found := b.find(p); found {
+		return b.counting[at]
 	}
-	return out
+	return nil
+}
+
+// has reports whether the ConfigMap has, or may have, something of a placement.
+func (b *bundle) has(p api.PlacementKey) bool { return b.others[p] || b.of(p) != nil }
+
+// addOther records that the ConfigMap has something of a placement that does not count.
+func (b *bundle) addOther(p api.PlacementKey) {
+	if at, found := b.find(p); found {
+		b.counting = slices.Delete(b.counting, at, at+1)
+	}
+	if b.others == nil {
+		b.others = map[api.PlacementKey]bool{}
+	}
+	b.others[p] = true
+}
+
+// without returns the inventories that count, except those of some placements.
+func (b *bundle) without(some map[api.PlacementKey]*Inventory) []*Inventory {
+	return slices.DeleteFunc(slices.Clone(b.counting), func(inv *Inventory) bool { return some[inv.Placement] != nil })
 }
 
 // addBundled adds the inventories in the bundle on the cluster that count, if there is one, and returns their owners.
@@ -191,23 +221,24 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 		return nil, nil
 	}
 	st.bundle.digest = o.GetAnnotations()[digestKey]
+	at := appliedAt(st, bundleID(st.cfg.Fleet))
+	counting := map[api.PlacementKey]*Inventory{} // others may have written one twice
 	for _, inv := range list {
-		p, serial := inv.Placement, inv.serial
-		st.bundle.add(p, nil)
-		if serialIn(chunks, nameOf(st.cfg.Fleet, p)) >= serial {
+		p := inv.Placement
+		if serialIn(chunks, nameOf(st.cfg.Fleet, p)) >= inv.serial {
+			st.bundle.addOther(p)
 			continue
 		}
-		inv.serial = 0
-		text, err := inv.bundled(serial)
+		text, err := inv.bundled(inv.serial)
 		if err != nil {
 			return nil, fmt.Errorf("read inventories: %w", err)
 		}
 		owner := st.ownerOf(o.GetAnnotations(), inv.Revision.Commit)
-		inv.written, inv.owner, inv.applied = digestOf(text), unique.Make(owner), appliedAt(st, bundleID(st.cfg.Fleet))
-		st.bundle.add(p, inv)
-		all[p], st.present[p] = inv, serial
+		inv.written, inv.owner, inv.applied = digestOf(text), unique.Make(owner), at
+		all[p], counting[p] = inv, inv
 		owners = append(owners, owner)
 	}
+	st.bundle.counting = slices.SortedFunc(maps.Values(counting), byPlacement)
 	return owners, nil
 }
 
@@ -215,10 +246,10 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 // own. After the last one it deletes the bundle. If that fails, nothing in it counts all the same, and the next write of
 // an inventory tries again.
 func leaveBundle(ctx context.Context, st *Store, p api.PlacementKey) {
-	if _, has := st.bundle.inventories[p]; has {
-		st.bundle.inventories[p] = nil
+	if st.bundle.has(p) {
+		st.bundle.addOther(p)
 	}
-	if st.bundle.inventories != nil && len(st.bundle.counting()) == 0 {
+	if len(st.bundle.counting) == 0 && len(st.bundle.others) > 0 {
 		deleteBundle(ctx, st) //nolint:errcheck // nothing in it counts, and the next write of an inventory tries again
 	}
 }
@@ -228,13 +259,14 @@ func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
 	if err := forgetAnnounced(ctx, st, gone...); err != nil {
 		return fmt.Errorf("remove the announcement: %w", err)
 	}
-	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { _, in := st.bundle.inventories[inv.Placement]; return in }) {
+	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.bundle.has(inv.Placement) }) {
 		return nil
 	}
-	left := st.bundle.counting()
+	removed := map[api.PlacementKey]*Inventory{}
 	for _, inv := range gone {
-		delete(left, inv.Placement)
+		removed[inv.Placement] = inv
 	}
+	left := st.bundle.without(removed)
 	if len(left) == 0 {
 		return deleteBundle(ctx, st)
 	}
@@ -243,8 +275,7 @@ func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
 
 // IsTogether reports whether the announcement or the bundle on the cluster has, or may have, the inventory of a placement.
 func IsTogether(st *Store, p api.PlacementKey) bool {
-	_, in := st.bundle.inventories[p]
-	return in || st.inAnnouncement[p]
+	return st.bundle.has(p) || st.inAnnouncement[p]
 }
 
 func deleteBundle(ctx context.Context, st *Store) error {

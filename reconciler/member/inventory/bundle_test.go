@@ -45,9 +45,17 @@ func together(t *testing.T, st *Store, all []*Inventory) []*Inventory {
 	return rest
 }
 
+func byKey(list []*Inventory) map[api.PlacementKey]*Inventory {
+	all := map[api.PlacementKey]*Inventory{}
+	for _, inv := range list {
+		all[inv.Placement] = inv
+	}
+	return all
+}
+
 // configMapOf returns the ID of the ConfigMap that an inventory is in.
 func configMapOf(st *Store, p api.PlacementKey) api.ID {
-	if st.bundle.inventories[p] != nil {
+	if st.bundle.of(p) != nil {
 		return bundleID(st.cfg.Fleet)
 	}
 	return FirstPart(st.cfg.Fleet, p)
@@ -99,7 +107,7 @@ func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
 			t.Errorf("%v: %s", inv.Placement, why)
 		}
 	}
-	if back, err := SetBackSince(t.Context(), st); back || err != nil {
+	if back, err := SetBackSince(t.Context(), st, byKey(all)); back || err != nil {
 		t.Errorf("set back: %t, %v", back, err)
 	}
 	for _, inv := range all {
@@ -145,7 +153,7 @@ func TestEarlierBundleIsNoticed(t *testing.T) {
 		if at.Stored[id.Name] = stored; stored == nil {
 			delete(at.Stored, id.Name)
 		}
-		if back, err := SetBackSince(t.Context(), st); !back || err != nil {
+		if back, err := SetBackSince(t.Context(), st, byKey(all)); !back || err != nil {
 			t.Errorf("%s: noticed: %t, %v", name, back, err)
 		}
 		later := storeAt(t, at)
@@ -205,7 +213,7 @@ func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
 			t.Errorf("%v: %s", inv.Placement, why)
 		}
 	}
-	if n := later.present[all[0].Placement]; n != 8 || len(later.damaged) > 0 || isDamaged(again, all[0].Placement) {
+	if n := got[all[0].Placement].serial; n != 8 || len(later.damaged) > 0 || isDamaged(again, all[0].Placement) {
 		t.Errorf("serial %d, %d damaged", n, len(later.damaged))
 	}
 }
@@ -214,13 +222,14 @@ func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
 func TestBundleWithUnknownDigestIsNotSetBack(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	st := storeAt(t, at)
-	saveTogether(t, st, several("a", "b", "c")...)
+	all := several("a", "b", "c")
+	saveTogether(t, st, all...)
 	st.bundle.digest = ""
-	if back, err := SetBackSince(t.Context(), st); back || err != nil {
+	if back, err := SetBackSince(t.Context(), st, byKey(all)); back || err != nil {
 		t.Errorf("set back: %t, %v", back, err)
 	}
 	delete(at.Stored, bundleID("prod").Name)
-	if back, err := SetBackSince(t.Context(), st); !back || err != nil {
+	if back, err := SetBackSince(t.Context(), st, byKey(all)); !back || err != nil {
 		t.Errorf("deleted, set back: %t, %v", back, err)
 	}
 }

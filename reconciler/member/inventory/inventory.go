@@ -57,7 +57,7 @@ type Inventory struct {
 	owner unique.Handle[protocol.Owner]
 	// applied is when the inventory was written, in seconds, as its ConfigMap says; zero if it is not known.
 	applied int64
-	// serial is the serial number that was read with the inventory from an announcement or a bundle; zero otherwise.
+	// serial is the serial number of the inventory on the cluster; zero if it is not there.
 	serial uint64
 }
 
@@ -158,8 +158,8 @@ type encoded struct {
 
 func (inv *Inventory) encoded() encoded {
 	return encoded{
-		Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted, Items: slices.Collect(inv.Items.All()),
-		Serial: inv.serial,
+		Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted,
+		Items: slices.AppendSeq(slices.Grow([]Item(nil), inv.Items.Len()), inv.Items.All()),
 	}
 }
 

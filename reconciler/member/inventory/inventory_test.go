@@ -43,7 +43,7 @@ func storeFor(t *testing.T, f protocol.Fleet, h http.Handler) *Store {
 }
 
 // storeOn is a store that talks to the server at a URL.
-func storeOn(t *testing.T, f protocol.Fleet, url string) *Store {
+func storeOn(t testing.TB, f protocol.Fleet, url string) *Store {
 	t.Helper()
 	log, metrics := slog.New(slog.NewTextHandler(t.Output(), nil)), connection.NewMetrics()
 	c, err := connection.New(connection.Config{Cluster: "east", Timeout: time.Minute, Metrics: &metrics, Log: log}, &rest.Config{Host: url})

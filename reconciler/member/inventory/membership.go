@@ -139,7 +139,11 @@ func (st *Store) Changed(id api.ID, suspect bool) []api.PlacementKey {
 		return nil
 	}
 	if id == bundleID(st.cfg.Fleet) {
-		return slices.SortedFunc(maps.Keys(st.bundle.counting()), api.PlacementKey.Compare)
+		var all []api.PlacementKey
+		for _, inv := range st.bundle.counting {
+			all = append(all, inv.Placement)
+		}
+		return all
 	}
 	return []api.PlacementKey{known.of.Value().placement}
 }

@@ -41,17 +41,17 @@ type Serials map[api.PlacementKey]uint64
 // compare returns the placements whose inventory on the cluster is missing or has a lower serial number
 // than the last that was written, sorted. Such an inventory is written again. The numbers of all others
 // are recorded.
-func (s Serials) compare(all map[api.PlacementKey]*Inventory, present Serials) (setBack []api.PlacementKey) {
+func (s Serials) compare(all map[api.PlacementKey]*Inventory) (setBack []api.PlacementKey) {
 	for p, known := range s {
-		if all[p] == nil || present[p] < known {
+		if inv := all[p]; inv == nil || inv.serial < known {
 			setBack = append(setBack, p)
 		}
 	}
 	for p, inv := range all {
-		if n := present[p]; n < s[p] {
+		if inv.serial < s[p] {
 			inv.Invalidate()
 		} else {
-			s[p] = n
+			s[p] = inv.serial
 		}
 	}
 	slices.SortFunc(setBack, api.PlacementKey.Compare)
@@ -71,8 +71,6 @@ type Store struct {
 	// read.
 	owners, damaged []protocol.Owner
 	setBack         []api.PlacementKey
-	// present are the serial numbers on the cluster, as they were last read or written.
-	present Serials
 	// attempted are the serial numbers of writes that have failed, or whose result is not known yet.
 	attempted Serials
 	bundle    bundle
@@ -95,7 +93,7 @@ func NewStore(conn *connection.Conn, m protocol.Membership, cfg Config) *Store {
 	if cfg.Serials == nil {
 		cfg.Serials = Serials{}
 	}
-	return &Store{conn: conn, membership: membership{m}, cfg: cfg, present: Serials{}, attempted: Serials{}}
+	return &Store{conn: conn, membership: membership{m}, cfg: cfg, attempted: Serials{}}
 }
 
 // Load reads the inventories on the cluster. One that cannot be decoded is logged and not
@@ -113,7 +111,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		chunks[list[i].GetName()] = &list[i]
 	}
 	st.damaged, st.claim, st.announced, st.bundle, st.parts = nil, nil, nil, bundle{}, compact.Map[part]{}
-	st.present, st.attempted, st.alone = Serials{}, Serials{}, map[string]uint64{}
+	st.attempted, st.alone = Serials{}, map[string]uint64{}
 	owners := []protocol.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)
@@ -144,7 +142,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		owner := st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
 		inv.owner, owners = unique.Make(owner), append(owners, owner)
 		inv.written = first.GetAnnotations()[digestKey]
-		all[inv.Placement], st.present[inv.Placement] = inv, serialOf(first)
+		all[inv.Placement], inv.serial = inv, serialOf(first)
 		for n := range inv.parts {
 			st.put(inv.Placement, chunks[partName(first.GetName(), n)])
 		}
@@ -158,7 +156,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 	if err := addAnnounced(st, chunks[announcementID(st.cfg.Fleet).Name], all, left); err != nil {
 		return nil, err
 	}
-	st.setBack = st.cfg.Serials.compare(all, st.present)
+	st.setBack = st.cfg.Serials.compare(all)
 	if len(st.damaged) > 0 {
 		st.setBack = slices.DeleteFunc(st.setBack, func(p api.PlacementKey) bool { return all[p] == nil }) // they may be damaged
 	}
@@ -170,9 +168,9 @@ func logDamaged(st *Store, o metav1.Object, err error) {
 		"cluster", st.cfg.Cluster, "object", o.GetName(), "err", err)
 }
 
-// SetBackSince reports whether an inventory of a store is missing on the cluster, or has a lower serial number than
+// SetBackSince reports whether one of the inventories of a store is missing on the cluster, or has a lower serial number than
 // when it was last read or written. It reads metadata alone.
-func SetBackSince(ctx context.Context, st *Store) (bool, error) {
+func SetBackSince(ctx context.Context, st *Store, all map[api.PlacementKey]*Inventory) (bool, error) {
 	serials, digest := map[string]uint64{}, ""
 	at := connection.Listing{Kept: true, ListOptions: metav1.ListOptions{
 		LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label + " in (0," + bundlePart + ")", Limit: 500,
@@ -195,12 +193,12 @@ func SetBackSince(ctx context.Context, st *Store) (bool, error) {
 			break
 		}
 	}
-	for p, n := range st.present {
-		if st.bundle.inventories[p] == nil && serials[nameOf(st.cfg.Fleet, p)] < n {
+	for p, inv := range all {
+		if inv.serial > 0 && st.bundle.of(p) == nil && serials[nameOf(st.cfg.Fleet, p)] < inv.serial {
 			return true, nil
 		}
 	}
-	return len(st.bundle.counting()) > 0 && (digest == "" || st.bundle.digest != "" && digest != st.bundle.digest), nil
+	return len(st.bundle.counting) > 0 && (digest == "" || st.bundle.digest != "" && digest != st.bundle.digest), nil
 }
 
 // serialOf returns the serial number in the first part of an inventory; zero if that is of an older
@@ -221,19 +219,30 @@ func serialIn(chunks map[string]*unstructured.Unstructured, name string) uint64 
 // nextSerial returns the serial number of the next write of an inventory: one that no earlier write has used, including those
 // that failed.
 func nextSerial(st *Store, p api.PlacementKey) uint64 {
-	return max(st.cfg.Serials[p], st.attempted[p], st.alone[nameOf(st.cfg.Fleet, p)]) + 1
+	damaged, _ := damagedSerial(st, p)
+	return max(st.cfg.Serials[p], st.attempted[p], damaged) + 1
 }
 
 // isDamaged reports whether the inventory of a placement has a ConfigMap of its own that is damaged.
 func isDamaged(st *Store, p api.PlacementKey) bool {
-	_, damaged := st.alone[nameOf(st.cfg.Fleet, p)]
+	_, damaged := damagedSerial(st, p)
 	return damaged
 }
 
+// damagedSerial returns the serial number in the damaged ConfigMap of an inventory, and whether it has one.
+func damagedSerial(st *Store, p api.PlacementKey) (serial uint64, damaged bool) {
+	if len(st.alone) > 0 { // to compute the name costs more than all else
+		serial, damaged = st.alone[nameOf(st.cfg.Fleet, p)]
+	}
+	return serial, damaged
+}
+
 // wrote records the serial number of an inventory that was written.
-func wrote(st *Store, p api.PlacementKey, serial uint64) {
-	st.cfg.Serials[p], st.present[p] = serial, serial
-	delete(st.attempted, p)
+func wrote(st *Store, inv *Inventory, serial uint64) {
+	st.cfg.Serials[inv.Placement], inv.serial = serial, serial
+	if delete(st.attempted, inv.Placement); len(st.attempted) == 0 {
+		st.attempted = Serials{} // an emptied map keeps its memory
+	}
 }
 
 // SetBack returns the placements whose inventory was deleted, or is an earlier one than the last that
@@ -306,7 +315,7 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 			return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
 		}
 	}
-	inv.written, inv.parts = "", 0
+	inv.written, inv.parts, inv.serial = "", 0, 0
 	Forget(st, inv.Placement)
 	return nil
 }
@@ -315,7 +324,6 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 // cluster, so that it counts as missing no longer.
 func Forget(st *Store, p api.PlacementKey) {
 	delete(st.cfg.Serials, p)
-	delete(st.present, p)
 	delete(st.alone, nameOf(st.cfg.Fleet, p))
 }
 

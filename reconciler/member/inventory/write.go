@@ -141,7 +141,7 @@ func (st *Store) Finish(ctx context.Context, w *Write) error {
 	}
 	w.inv.parts, w.inv.written, w.inv.owner = len(w.parts), w.digest, unique.Make(st.membership.owner())
 	w.inv.applied = appliedAt(st, configMapID(w.parts[0].name))
-	wrote(st, w.inv.Placement, w.serial)
+	wrote(st, w.inv, w.serial)
 	delete(st.alone, w.parts[0].name)
 	leaveBundle(ctx, st, w.inv.Placement)
 	withdraw(ctx, st, w.inv.Placement)
