@@ -33,6 +33,7 @@ type Overview struct {
 	Forge   []string `json:"forge,omitempty"`
 	Commit  *Commit  `json:"commit"`            // in force; null before there is one
 	Refused *Refused `json:"refused,omitempty"` // the newest commit, if it is refused
+	Waiting *Waiting `json:"waiting,omitempty"` // the newest commit, before it is in force or refused
 	// Warnings are about the commit in force and no placement, with file:line first.
 	Warnings   []string    `json:"warnings,omitempty"`
 	Placements []Placement `json:"placements"`
@@ -83,11 +84,16 @@ type Commit struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// A Refused is a commit that is not in force, with the reasons, which begin with file:line. Without any it is being read.
+// A Refused is a commit that is refused, with the reasons, which begin with file:line.
 type Refused struct {
 	Commit
 	Problems []string `json:"problems"`
-	Fetches  []string `json:"fetches,omitempty"` // the remote bases and charts that it waits for
+}
+
+// A Waiting is a commit that is being read, or waits until remote bases and charts are fetched.
+type Waiting struct {
+	Commit
+	Fetches []string `json:"fetches,omitempty"`
 }
 
 // A Placement is the state of one placement.
@@ -193,8 +199,12 @@ func New(r *status.Report) *Overview {
 			o.Warnings = append(o.Warnings, w.Error())
 		}
 	}
-	if r.Source.Newest.Hash != r.Source.InForce.Hash {
-		o.Refused = NewRefused(r.Source)
+	if newest := r.Source.Newest; newest.Hash != r.Source.InForce.Hash {
+		if refused := NewRefused(r.Source); len(refused.Problems) > 0 {
+			o.Refused = refused
+		} else if newest.Hash != "" {
+			o.Waiting = &Waiting{commitOverview(newest), r.Source.Fetches}
+		}
 	}
 	members, judge := status.MemberStatesOf(r), status.NewJudge(r, status.ToBeAvailable)
 	for d, s := range r.Each() {
@@ -229,7 +239,7 @@ func commitOverview(c hub.Commit) Commit {
 
 // NewRefused describes the newest commit and why it is refused.
 func NewRefused(s status.Source) *Refused {
-	out := &Refused{Commit: commitOverview(s.Newest), Problems: []string{}, Fetches: s.Fetches}
+	out := &Refused{Commit: commitOverview(s.Newest), Problems: []string{}}
 	for _, p := range s.Problems {
 		out.Problems = append(out.Problems, p.Marked())
 	}
@@ -351,7 +361,7 @@ func NewDrift(d *status.Drift) Drift {
 // usable once its credentials from before expire.
 func (o *Overview) NeedsAttention() bool {
 	troubled := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.NeedsAttention || p.Stopped != "" })
-	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || troubled ||
+	return o.Refused != nil || o.Source.Failures > 0 || troubled ||
 		len(o.Members.NotReady)+len(o.HeldDeletions)+len(o.FailedDeletions)+len(o.Members.Outdated) > 0
 }
 

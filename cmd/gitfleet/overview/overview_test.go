@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
@@ -144,6 +145,29 @@ func TestAReasonIsSaidOnce(t *testing.T) {
 	} {
 		if !strings.Contains(text+"\n", want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+// The newest commit is refused, or waits to be read, but not both; the one in force is neither.
+func TestTheNewestCommitIsRefusedOrWaiting(t *testing.T) {
+	first, second := hub.Commit{Hash: reports.FirstCommit}, hub.Commit{Hash: reports.SecondCommit}
+	for name, test := range map[string]struct {
+		of               status.Source
+		refused, waiting bool
+	}{
+		"in force": {status.Source{InForce: first, Newest: first}, false, false},
+		"none":     {status.Source{}, false, false},
+		"read":     {status.Source{InForce: first, Newest: second}, false, true},
+		"fetched":  {status.Source{Newest: second, Fetches: []string{"oci://charts/web:^1"}}, false, true},
+		"refused":  {status.Source{InForce: first, Newest: second, LoadError: "no such path"}, true, false},
+	} {
+		o := New(&status.Report{Source: test.of})
+		if (o.Refused != nil) != test.refused || (o.Waiting != nil) != test.waiting {
+			t.Errorf("%s: refused %+v, waiting %+v", name, o.Refused, o.Waiting)
+		}
+		if o.Waiting != nil && (o.Waiting.Hash != reports.SecondCommit || len(o.Waiting.Fetches) != len(test.of.Fetches)) {
+			t.Errorf("%s: waiting is %+v", name, o.Waiting)
 		}
 	}
 }

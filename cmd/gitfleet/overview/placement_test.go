@@ -147,7 +147,7 @@ func TestNeedsAttention(t *testing.T) {
 	}{
 		"nothing":                 {Overview{}, false},
 		"a refused commit":        {Overview{Refused: &Refused{Problems: []string{"a.yaml:1: bad"}}}, true},
-		"a commit being read":     {Overview{Refused: &Refused{}}, false},
+		"a commit being read":     {Overview{Waiting: &Waiting{}}, false},
 		"no repository":           {Overview{Source: Source{Failures: 1}}, true},
 		"a stopped rollout":       {Overview{Placements: []Placement{{}, {Stopped: "east"}}}, true},
 		"a placement in progress": {Overview{Placements: []Placement{{Clusters: map[State]int{status.StateRolling: 1}}}}, false},
@@ -212,6 +212,7 @@ func TestCommitsInTheSummary(t *testing.T) {
 		"refused":       {status.Source{InForce: first, Newest: second, Problems: problems(1)}, false, []string{"refused b2b2b2b2 unknown author, 60s ago Break it a.yaml:1: bad"}, "being read"},
 		"not readable":  {status.Source{InForce: first, Newest: second, LoadError: "no such path"}, false, []string{"refused b2b2b2b2", "no such path"}, "being read"},
 		"many problems": {status.Source{InForce: first, Newest: second, Problems: problems(7)}, false, []string{"a.yaml:5: bad and 2 more problems; see gitfleet status --all"}, "a.yaml:6"},
+		"one too many":  {status.Source{InForce: first, Newest: second, Problems: problems(6)}, false, []string{"a.yaml:5: bad and 1 more problem; see gitfleet status --all"}, "a.yaml:6"},
 		"all of them":   {status.Source{InForce: first, Newest: second, Problems: problems(7)}, true, []string{"a.yaml:7: bad"}, "more problems"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,12 +35,12 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	t.commits(o)
 	t.placements(o.Placements)
 	t.members(o.Members)
-	const more = "objects; see gitfleet status --all"
+	const more = "object; see gitfleet status --all"
 	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", deletionsTogether(o.HeldDeletions), deletedObjects, more, heldDeletion)
 	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", deletionsTogether(o.FailedDeletions), deletedObjects, more, unfinishedDeletion)
 	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), deletionsTogether(o.Lingering), deletedObjects, more, unfinishedDeletion)
-	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, one, "subjects; see gitfleet status --all", t.suspension)
-	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", driftsTogether(o.Drifts), driftedObjects, "objects; see gitfleet drift", t.drift)
+	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, one, "subject; see gitfleet status --all", t.suspension)
+	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", driftsTogether(o.Drifts), driftedObjects, "object; see gitfleet drift", t.drift)
 	t.proposals(o.Drifts)
 	return t.lines
 }
@@ -115,20 +115,19 @@ func (t *textWriter) commits(o *Overview) {
 	} else {
 		t.line(t.Paint(output.Yellow, "in force ") + "none yet")
 	}
-	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.indented(output.Yellow, "warning: ", o.Warnings[i]) })
-	r := o.Refused
-	if r == nil || r.Hash == "" {
-		return
-	}
-	if len(r.Problems) == 0 {
-		t.commit(output.Cyan, "newest   ", &r.Commit, "being read")
-		if len(r.Fetches) > 0 {
-			t.indented(output.Cyan, "", "it "+fetchesText(r.Fetches))
+	t.few(len(o.Warnings), "warning; see gitfleet status --all", func(i int) { t.indented(output.Yellow, "warning: ", o.Warnings[i]) })
+	if w := o.Waiting; w != nil {
+		t.commit(output.Cyan, "newest   ", &w.Commit, "being read")
+		if len(w.Fetches) > 0 {
+			t.indented(output.Cyan, "", "it "+fetchesText(w.Fetches))
 		}
+	}
+	r := o.Refused
+	if r == nil {
 		return
 	}
 	t.commit(output.Red, "refused  ", &r.Commit, "")
-	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.indented(output.Red, "", r.Problems[i]) })
+	t.few(len(r.Problems), "problem; see gitfleet status --all", func(i int) { t.indented(output.Red, "", r.Problems[i]) })
 }
 
 func (t *textWriter) commit(s output.Style, head string, c *Commit, more string) {
@@ -144,7 +143,8 @@ func (t *textWriter) commit(s output.Style, head string, c *Commit, more string)
 	t.line(strings.Repeat(" ", output.Width(head)) + output.Truncate(c.Subject, t.Width-output.Width(head)))
 }
 
-// few calls show for the first of n items, and prints how many were left out.
+// few calls show for the first of n items, and prints how many were left out. what is the noun for one of them, and the command
+// that shows all.
 func (t *textWriter) few(n int, what string, show func(i int)) {
 	t.fewOf(n, func(int) int { return 1 }, what, show)
 }
@@ -163,7 +163,8 @@ func (t *textWriter) fewOf(n int, holds func(i int) int, what string, show func(
 		hidden += holds(i)
 	}
 	if hidden > 0 {
-		t.line(t.Paint(output.Dim, fmt.Sprintf("  and %d more %s", hidden, what)))
+		noun, see, _ := strings.Cut(what, ";")
+		t.line(t.Paint(output.Dim, "  and "+output.Count(hidden, "more "+noun)+";"+see))
 	}
 }
 
@@ -198,7 +199,7 @@ func (t *textWriter) placements(all []Placement) {
 		t.placement(&shown[i], name)
 	}
 	if n := len(all) - len(shown); n > 0 {
-		t.line(t.Paint(output.Dim, fmt.Sprintf("and %d more placements; see gitfleet status --all", n)))
+		t.line(t.Paint(output.Dim, "and "+output.Count(n, "more placement")+"; see gitfleet status --all"))
 	}
 	t.legend(shown)
 }
@@ -246,11 +247,11 @@ func (t *textWriter) placement(p *Placement, name int) {
 	t.reasons(output.Red, "failed: ", p.Failed)
 	t.reasons(output.Cyan, "progressing: ", p.Progressing)
 	t.reasons(output.Cyan, "waiting: ", p.Waiting)
-	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.indented(output.Yellow, "warning: ", p.Warnings[i]) })
+	t.few(len(p.Warnings), "warning; see gitfleet describe", func(i int) { t.indented(output.Yellow, "warning: ", p.Warnings[i]) })
 }
 
 func (t *textWriter) reasons(s output.Style, head string, all []Reason) {
-	t.few(len(all), "reasons; see gitfleet describe", func(i int) {
+	t.few(len(all), "reason; see gitfleet describe", func(i int) {
 		text := forecast.FewOf(all[i].Clusters)
 		if all[i].Reason != "" {
 			text += ": " + all[i].Reason
@@ -283,14 +284,14 @@ func (t *textWriter) members(m Members) {
 	t.line("")
 	t.line("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
 	away, outdated := membersTogether(m.NotReady), membersTogether(m.Outdated)
-	t.few(len(away), "reasons; see gitfleet status --all", func(i int) {
+	t.few(len(away), "reason; see gitfleet status --all", func(i int) {
 		state := string(away[i].of.State)
 		if away[i].of.State == status.StateForeign {
 			state = "not ready"
 		}
 		t.member(away[i], state)
 	})
-	t.few(len(outdated), "reasons; see gitfleet status --all", func(i int) { t.member(outdated[i], "credentials outdated") })
+	t.few(len(outdated), "reason; see gitfleet status --all", func(i int) { t.member(outdated[i], "credentials outdated") })
 }
 
 // member writes the state of members, since when and why.
@@ -386,6 +387,14 @@ func RefusedText(s status.Source) string {
 // fetchesText says what a commit waits for.
 func fetchesText(names []string) string {
 	return "waits until its remote bases and charts are fetched: " + strings.Join(names, ", ")
+}
+
+// WaitsText says that something waits, and why, which may say so itself.
+func WaitsText(why string) string {
+	if strings.HasPrefix(why, "waits ") {
+		return why
+	}
+	return "waits: " + strings.TrimPrefix(why, "new content waits: ")
 }
 
 // FailuresText says how often the repository could not be read, and since when.
