@@ -105,7 +105,11 @@ func gates(s *placement.RunStage) (out []UpdateGate) {
 
 // Text says how many clusters of the stage are updated, and what of its tasks is missing.
 func (s *UpdateStage) Text() string {
-	text := fmt.Sprintf("stage %s: %d of %d clusters updated", s.Name, s.Updated, s.Clusters)
+	clusters := "clusters"
+	if s.Clusters == 1 {
+		clusters = "cluster"
+	}
+	text := fmt.Sprintf("stage %s: %d of %d %s updated", s.Name, s.Updated, s.Clusters, clusters)
 	if s.Unreachable > 0 {
 		text += fmt.Sprintf(", %d unreachable and not waited for", s.Unreachable)
 	}

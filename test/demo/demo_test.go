@@ -127,7 +127,7 @@ func TestTourBreaksAnImageOfTheExample(t *testing.T) {
 			t.Errorf("of a pod of %s the kubelet says %s, want %s", image, got, want)
 		}
 	}
-	if got := tourOf(t, tour{Checkout: "fleet", Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage}); !strings.Contains(got, "sed -i.bak 's|nginx:1.29|nginx:no-such-tag|' fleet/apps/storefront/deployment.yaml") {
+	if got := tourOf(t, tour{Checkout: "fleet", Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage}); !strings.Contains(got, "sed -i.bak 's|nginx:1.29|nginx:no-such-tag|' fleet/apps/storefront/deployment.yaml\n    rm fleet/apps/storefront/deployment.yaml.bak\n") {
 		t.Errorf("the tour does not break the image:\n%s", got)
 	}
 }
@@ -164,7 +164,7 @@ func TestTourRollsOutInStages(t *testing.T) {
 		t.Errorf("%d clusters are in stages: %v", n, in)
 	}
 	got := tourOf(t, tour{Gitfleet: "gitfleet", Checkout: "fleet", Staged: stagedPlacement, StagedFile: stagedFile, Text: stagedText, Stage: canaryStage, Canary: canary})
-	for _, want := range []string{"sed -i.bak 's|Welcome|Sale starts today|' fleet/apps/announcement/config.yaml", "gitfleet approve crp/announcement --stage canary", "member-3 gets the text first"} {
+	for _, want := range []string{"sed -i.bak 's|Welcome|Sale starts today|' fleet/apps/announcement/config.yaml\n    rm fleet/apps/announcement/config.yaml.bak\n", "gitfleet approve crp/announcement --stage canary", "member-3 gets the text first"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in the tour:\n%s", want, got)
 		}

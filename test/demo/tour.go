@@ -98,6 +98,7 @@ pods have failed for a few seconds; then the rollout stops and says why, in the
 words of a pod. A commit that fixes it continues the rollout.
 
     sed -i.bak 's|{{.Image}}|{{.BadImage}}|' {{.Checkout}}/{{.Deployment}}
+    rm {{.Checkout}}/{{.Deployment}}.bak
     git -C {{.Checkout}} commit -am 'Bump the image'
     git -C {{.Checkout}} push
     {{.Gitfleet}} sync --wait
@@ -110,6 +111,7 @@ words of a pod. A commit that fixes it continues the rollout.
 {{head "5. Roll out in stages, with an approval."}} {{.Canary}} gets the text first; the others wait for you.
 
     sed -i.bak 's|{{.Text}}|Sale starts today|' {{.Checkout}}/{{.StagedFile}}
+    rm {{.Checkout}}/{{.StagedFile}}.bak
     git -C {{.Checkout}} commit -am 'Announce the sale'
     git -C {{.Checkout}} push
     {{.Gitfleet}} sync

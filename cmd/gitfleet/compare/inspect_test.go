@@ -130,14 +130,14 @@ func TestProblemsOfPlacements(t *testing.T) {
 	s := snapshot(t, "place web of web\n")
 	p := &plan.Plan{Placements: sharedlist.Of(
 		&plan.Placement{Key: api.PlacementKey{Name: "web"}, InternalError: "planning panicked"},
-		&plan.Placement{Key: api.PlacementKey{Name: "old"}, Clusters: []*plan.OnCluster{waitingOn("ams", "an update run"), waitingOn("ber", "an update run")}},
+		&plan.Placement{Key: api.PlacementKey{Name: "old"}, Clusters: []*plan.OnCluster{waitingOn("ams", "new content waits: frozen"), waitingOn("ber", "waits for cluster ams")}},
 	)}
 	for name, test := range map[string]struct {
 		d    diffCommand
 		want []string
 	}{
-		"everything":  {diffCommand{}, []string{"crp/web: planning panicked", "crp/old on ams waits: an update run", "crp/old on ber waits: an update run"}},
-		"a cluster":   {diffCommand{cluster: "ber"}, []string{"crp/web: planning panicked", "crp/old on ber waits: an update run"}},
+		"everything":  {diffCommand{}, []string{"crp/web: planning panicked", "crp/old on ams waits: frozen", "crp/old on ber waits for cluster ams"}},
+		"a cluster":   {diffCommand{cluster: "ber"}, []string{"crp/web: planning panicked", "crp/old on ber waits for cluster ams"}},
 		"a placement": {diffCommand{placement: api.PlacementKey{Name: "web"}}, []string{"crp/web: planning panicked"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (f *fewLines) Write(line []byte) (int, error) {
 	defer f.mu.Unlock()
 	if now := f.now(); now.Sub(f.since) >= time.Minute {
 		if f.dropped > 0 {
-			fmt.Fprintf(f.next, "%d more lines of HTTP servers and clients since %s\n", f.dropped, f.since.UTC().Format(time.RFC3339))
+			fmt.Fprintf(f.next, "%s of HTTP servers and clients since %s\n", output.Count(f.dropped, "more line"), f.since.UTC().Format(time.RFC3339))
 		}
 		f.since, f.logged, f.dropped = now, 0, 0
 	}

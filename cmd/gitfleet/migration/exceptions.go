@@ -118,7 +118,7 @@ func (p *Proposal) leaveOutFailed(u *unit, o *api.BuiltOverlay, s *hub.Snapshot)
 	}
 	if unlocked > 0 {
 		f.changed = true
-		f.leave("%d remote bases and charts that are not locked: run gitfleet lock, and this command again, which leaves out directories that cannot be built for other reasons", unlocked)
+		f.leave("remote bases and charts that are not locked (%d): run gitfleet lock, and this command again, which leaves out directories that cannot be built for other reasons", unlocked)
 		return
 	}
 	for _, c := range s.Clusters {

@@ -35,7 +35,7 @@ func (f *finder) findFlux() error {
 	f.vars = f.substitutions.text()
 	f.leaveFields()
 	if releases > 0 {
-		f.leave("%d HelmReleases: they are placed as they are, for clusters on which Flux's helm-controller runs, and are not rendered", releases)
+		f.leave("HelmReleases (%d): not rendered; each is placed as it is, for clusters on which Flux's helm-controller runs", releases)
 	}
 	return nil
 }

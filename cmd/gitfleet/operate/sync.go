@@ -205,7 +205,7 @@ func progressOf(r *status.Report, placements []string, commit string) (v outcome
 		return impossible, lines, now
 	}
 	if more > 0 && now != "" {
-		now += fmt.Sprintf("; and %d more placements", more)
+		now += "; and " + output.Count(more, "more placement")
 	}
 	return pending, lines, now
 }

@@ -40,7 +40,7 @@ func TestProgress(t *testing.T) {
 				}
 				s.Turn(time.Second)
 			}
-		}, "crp/web", impossible, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber waits: waits for cluster ams"},
+		}, "crp/web", impossible, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber waits for cluster ams"},
 		"slow": {func(s *reports.Fleet) {
 			s.Turn(time.Second)
 			for range 3 {

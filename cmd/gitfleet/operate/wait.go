@@ -244,7 +244,7 @@ func (w *condition) evaluate(now *waitReport) (outcome, string) {
 	}
 	for _, v := range []outcome{invalid, pending, impossible} {
 		if n := len(messages[v]); v == pending && n > 1 {
-			return v, fmt.Sprintf("%s; and %d more placements", messages[v][0], n-1)
+			return v, messages[v][0] + "; and " + output.Count(n-1, "more placement")
 		} else if n > 0 {
 			return v, strings.Join(messages[v], "\n")
 		}

@@ -49,7 +49,7 @@ func TestTreeText(t *testing.T) {
 	tree.Clusters = []status.TreeCluster{{Cluster: "ams", Commit: reports.FirstCommit, Stage: "canary"}, {Cluster: "chi", Stage: "prod"}}
 	const withRun = `crp/web  web.yaml:1
 ├─ run web-1  UpdateRunWaiting  a1a1a1a1  an approval after stage canary is missing: gitfleet approve crp/web --stage canary --run web-1
-│  ├─ stage canary: 1 of 1 clusters updated, waits for the approval web-1-after-canary
+│  ├─ stage canary: 1 of 1 cluster updated, waits for the approval web-1-after-canary
 │  └─ stage prod: 0 of 2 clusters updated
 ├─ ams  available  a1a1a1a1  stage canary
 │  └─ not deleted  ConfigMap/web/old: denied
