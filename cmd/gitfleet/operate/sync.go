@@ -173,7 +173,7 @@ func progressOf(r *status.Report, placements []string, commit string) (v outcome
 		}
 		return impossible, lines, ""
 	}
-	if len(s.Fetches) > 0 {
+	if s.Newest.Hash != s.InForce.Hash && len(s.Fetches) > 0 {
 		waits := overview.RefusedText(s)
 		return pending, []string{waits}, waits
 	}

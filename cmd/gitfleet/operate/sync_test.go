@@ -113,6 +113,10 @@ func TestProgress(t *testing.T) {
 			s.Turn(time.Second)
 			s.Report.Source.Newest.Hash, s.Report.Source.Fetches = reports.BadCommit, []string{"oci://registry.example.com/web:^1"}
 		}, "", pending, "commit c3c3c3c3 waits until its remote bases and charts are fetched: oci://registry.example.com/web:^1; b2b2b2b2 stays in force"},
+		"fetches for the commit in force": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Report.Source.Fetches = []string{"oci://registry.example.com/web:^1"}
+		}, "crp/web", met, "commit b2b2b2b2 is applied and available"},
 		"not read yet": {func(s *reports.Fleet) {
 			s.Turn(time.Second)
 			s.Report.Source.InForce.Hash, s.Report.Source.Newest.Hash, s.Report.Source.Git.Head = reports.FirstCommit, reports.FirstCommit, reports.SecondCommit
