@@ -162,6 +162,9 @@ func (c Config) Files() ([]string, error) {
 func (k *Keys) texts() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	files, err := k.config.Files()
+	if err == nil && len(files) == 0 && k.config.File != "" {
+		err = fmt.Errorf("%s is a directory without files, and so without keys", k.config.File)
+	}
 	for _, name := range files {
 		data, readErr := readSmall(name)
 		if readErr != nil {
@@ -237,9 +240,12 @@ func (k *Keys) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := k.read()
+	if len(k.files) == 0 { // the error says why
+		return err
+	}
 	for _, p := range k.config.Paths {
 		for _, name := range p.Files {
-			if _, there := k.files[name]; !there {
+			if _, statErr := os.Stat(filepath.Join(k.config.File, name)); errors.Is(statErr, os.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("%s has no file %s, which has the keys for %s", k.config.File, name, p.Path))
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/decryption"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
@@ -150,6 +151,21 @@ func checkRepository(ctx context.Context, c settings.Config) (*hub.Snapshot, che
 	found.State = checkOK
 	found.Message = fmt.Sprintf("commit %s: %s, %s, %s", output.ShortHash(s.Commit.Hash), output.Count(len(s.Objects), "object"), output.Count(len(s.Placements), "placement"), output.Count(len(s.Clusters), "member"))
 	return s, found
+}
+
+// checkDecryption checks that the configured keys decrypt what is encrypted in a commit; it returns nothing if they do.
+func checkDecryption(s *hub.Snapshot) []check {
+	var encrypted problem.List
+	for _, w := range s.Warnings {
+		if w.Severity == problem.Failure && strings.Contains(w.Message, "encrypted with SOPS") {
+			encrypted = append(encrypted, w)
+		}
+	}
+	if len(encrypted) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("what is encrypted in the newest commit cannot be decrypted: %s, such as %s", output.Count(len(encrypted), "problem"), encrypted[0].Error())
+	return []check{{"repository", "", checkFail, message, "set decryption.keyFile, decryption.keyEnv or decryption.service to the keys of the recipients; gitfleet validate --config lists all problems"}}
 }
 
 // tokenPage is where the documentation has the permissions of a token.

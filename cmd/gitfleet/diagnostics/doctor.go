@@ -53,7 +53,8 @@ credentials, whether it runs or not:
 
   - the configuration and the files that it names, and until when the
     certificates in them are valid,
-  - the repository: that it can be read, and that its newest commit loads,
+  - the repository: that it can be read, that its newest commit loads, and that
+    what is encrypted in it can be decrypted,
   - the forge, if one is used: that it accepts the token, that the repository is
     found, and that the user may write to it,
   - the state directory: that it can be written, its free space, and whether a
@@ -103,7 +104,7 @@ func runChecks(ctx context.Context, cfg settings.Config, invalid error) []check 
 	if snapshot == nil {
 		return append(all, check{"member", "", checkWarn, "the members are not checked: the repository declares them", "correct the repository first"})
 	}
-	return append(all, checkMembers(ctx, cfg, snapshot)...)
+	return slices.Concat(all, checkDecryption(snapshot), checkMembers(ctx, cfg, snapshot))
 }
 
 func (d doctorDocument) failed() bool {

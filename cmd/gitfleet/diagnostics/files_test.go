@@ -209,6 +209,12 @@ func TestDoctorChecksKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	empty, part := t.TempDir(), t.TempDir()
+	for name, size := range map[string]int{"dev.agekey": 0, "prod.agekey": 2 << 20} {
+		if err := os.WriteFile(filepath.Join(part, name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, test := range map[string]struct {
 		config settings.DecryptionConfig
 		want   string
@@ -216,11 +222,13 @@ func TestDoctorChecksKeys(t *testing.T) {
 		"none":      {settings.DecryptionConfig{}, ""},
 		"one file":  {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "good.agekey")}, ""},
 		"no file":   {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "gone")}, "no such file or directory"},
-		"no key":    {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "bad.agekey")}, "line 1 is no age identity"},
+		"no key":    {settings.DecryptionConfig{KeyFile: filepath.Join(dir, "bad.agekey")}, "line 1 is no age identity (AGE-SECRET-KEY-1…)"},
+		"empty":     {settings.DecryptionConfig{KeyFile: empty, Paths: []string{"prod=prod.agekey"}}, empty + " is a directory without files, and so without keys"},
+		"too large": {settings.DecryptionConfig{KeyFile: part, Paths: []string{"prod=prod.agekey"}}, filepath.Join(part, "prod.agekey") + " is larger than a file with keys"},
 		"directory": {settings.DecryptionConfig{KeyFile: dir, Paths: []string{"prod=prod.agekey"}}, "bad.agekey: line 1 is no age identity (AGE-SECRET-KEY-1…); " + dir + " has no file prod.agekey, which has the keys for prod"},
 	} {
 		got := checkFiles(settings.Config{Decryption: test.config})
-		if len(got) > 1 || (len(got) == 1) != (test.want != "") || test.want != "" && !strings.Contains(got[0].Message, test.want) {
+		if len(got) > 1 || (len(got) == 1) != (test.want != "") || test.want != "" && !strings.HasSuffix(got[0].Message, test.want) {
 			t.Errorf("%s: got %+v, want %q", name, got, test.want)
 		}
 	}
