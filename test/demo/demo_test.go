@@ -172,8 +172,8 @@ func TestTourRollsOutInStages(t *testing.T) {
 }
 
 func TestTourCommandsAreQuoted(t *testing.T) {
-	text := tourOf(t, tour{Root: shell("/home of/ada's"), Gitfleet: "build/gitfleet", Server: "http://127.0.0.1:1", Victim: victims[0]})
-	for _, want := range []string{`cd '/home of/ada'\''s'`, "export GITFLEET_SERVER=http://127.0.0.1:1\n", "removes everything"} {
+	text := tourOf(t, tour{Root: shell("/home of/ada's"), Gitfleet: "build/gitfleet", Server: "http://127.0.0.1:1", Victim: victims[0], Kubeconfig: "k", Config: shell("my demo/gitfleet.yaml")})
+	for _, want := range []string{`cd '/home of/ada'\''s'`, "export GITFLEET_SERVER=http://127.0.0.1:1\n", "export KUBECONFIG=k GITFLEET_CONFIG='my demo/gitfleet.yaml'\n", "build/gitfleet doctor\n", "removes everything"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the tour:\n%s", want, text)
 		}

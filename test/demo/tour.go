@@ -58,7 +58,7 @@ and in a third:
 {{- if .Server}}
     export GITFLEET_SERVER={{.Server}}
 {{- end}}
-    export KUBECONFIG={{.Kubeconfig}}
+    export KUBECONFIG={{.Kubeconfig}} GITFLEET_CONFIG={{.Config}}
 
 {{head "1. Change something in Git."}} {{.Checkout}} is a clone of {{.Repository}}
 
@@ -123,6 +123,11 @@ A moment later its run waits for the approval. Then the production clusters foll
     {{.Gitfleet}} wait crp/{{.Staged}}
     {{.Gitfleet}} history crp/{{.Staged}}
 
+{{head "6. Compare Git with the clusters, and check what the daemon depends on."}}
+
+    {{.Gitfleet}} diff
+    {{.Gitfleet}} doctor
+
 {{dim "The clusters are real API servers with their controllers, but no nodes: the demo reports"}}
 {{dim "every pod as running after three seconds. kubectl is optional, everything else works without it."}}
 {{dim "gitfleet's settings are in"}} {{.Config}}{{dim ", its log is in"}} {{.Log}}
@@ -134,7 +139,7 @@ A moment later its run waits for the approval. Then the production clusters foll
 func (d *demo) tour() {
 	t := tour{
 		Root: shell(d.root), Gitfleet: d.command(), Checkout: shell(d.short(d.repository.checkout)), Repository: d.repository.url,
-		Kubeconfig: shell(d.short(d.kubeconfig())), Config: d.short(d.file("gitfleet.yaml")), Log: d.short(d.daemon.log),
+		Kubeconfig: shell(d.short(d.kubeconfig())), Config: shell(d.short(d.file("gitfleet.yaml"))), Log: d.short(d.daemon.log),
 		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep, Hosted: d.hosted,
 		Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage,
 		Staged: stagedPlacement, StagedFile: stagedFile, Text: stagedText, Stage: canaryStage, Canary: canary,

@@ -75,6 +75,7 @@ func (d *diffCommand) bind(f *pflag.FlagSet) {
 	f.StringVarP(&d.namespace, "namespace", "n", "", "namespace of the object")
 	f.BoolVar(&d.serverSide, "server-side", false, "determine the differences by dry runs on the API server of each member")
 	settings.Bind(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
+	settings.BindConfigEnv(f)
 	d.daemon.BindAddress(f)
 }
 

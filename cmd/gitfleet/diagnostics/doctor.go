@@ -84,15 +84,20 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 	}
 	out.Bind(cmd.Flags(), "text")
 	settings.Bind(cmd.Flags(), &path, "the daemon's configuration file")
+	settings.BindConfigEnv(cmd.Flags())
 	return cmd
 }
 
 // runChecks runs all checks. invalid is the error of the configuration.
 func runChecks(ctx context.Context, cfg settings.Config, invalid error) []check {
 	if invalid != nil {
+		fix := "correct the configuration; docs/configuration.md has all settings"
+		if cfg.FilePath() == "" && cfg.Source.URL == "" {
+			fix = "name the configuration file of the daemon with --config or $" + settings.ConfigEnv
+		}
 		var all []check
 		for _, err := range settings.Flatten(invalid) {
-			all = append(all, check{"config", "", checkFail, err.Error(), "correct the configuration; docs/configuration.md has all settings"})
+			all = append(all, check{"config", "", checkFail, err.Error(), fix})
 		}
 		return all
 	}

@@ -8,10 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/sopsfile"
 )
 
 // doctorConfig writes a configuration for a repository that is a directory.
@@ -92,6 +96,42 @@ func TestDoctor(t *testing.T) {
 	defer store.Close()
 	if _, message := found(doctorSays(t, exit.Attention, "--config", config), "state"); !strings.Contains(message, "a running daemon uses it") {
 		t.Errorf("of the state of a running daemon it says %q", message)
+	}
+}
+
+// The configuration may be named by the environment. Without one the fix says how to name it.
+func TestDoctorFindsTheConfiguration(t *testing.T) {
+	for _, c := range doctorSays(t, exit.Attention) {
+		if c.Check != "config" || !strings.Contains(c.Fix, "$GITFLEET_CONFIG") {
+			t.Errorf("without a configuration: %+v", c)
+		}
+	}
+	config := doctorConfig(t, filepath.Join(t.TempDir(), "none"), t.TempDir())
+	t.Setenv(settings.ConfigEnv, config)
+	if c := doctorSays(t, exit.Attention)[0]; c.Subject != config || c.State != checkOK {
+		t.Errorf("of the environment: %+v", c)
+	}
+	if c := doctorSays(t, exit.Attention, "--config", config+".gone")[0]; c.State != checkFail {
+		t.Errorf("of the flag, which takes precedence: %+v", c)
+	}
+}
+
+// What is encrypted for keys that are not configured fails the check, with the file and the recipient.
+func TestDoctorMissesKeys(t *testing.T) {
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {password: canary}\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"plain":          {secret, ""},
+		"values":         {sopsfile.Encrypt(secret, "^stringData$", "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"), "what is encrypted in the newest commit cannot be decrypted: 1 problem, such as secret.yaml:1: "},
+		"whole document": {sopsfile.Encrypt(secret, "", "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"), "for age age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"},
+	} {
+		s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c1"}, fstest.MapFS{"secret.yaml": {Data: []byte(test.text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := checkDecryption(s)
+		if len(got) > 1 || (len(got) == 1) != (test.want != "") || test.want != "" && (got[0].State != checkFail || got[0].Fix == "" || !strings.Contains(got[0].Message, test.want)) {
+			t.Errorf("%s: %+v, want %q", name, got, test.want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -80,6 +81,16 @@ func Bind(f *pflag.FlagSet, config *string, usage string, keys ...string) {
 		f.SetAnnotation(own.flag, settingAnnotation, []string{own.key})
 	}
 	f.StringArray(SetFlag, nil, "set any setting of the configuration file, as `KEY=VALUE`; may be repeated")
+}
+
+// ConfigEnv is the environment variable with the configuration file of the daemon that commands are about.
+const ConfigEnv = "GITFLEET_CONFIG"
+
+// BindConfigEnv makes $GITFLEET_CONFIG the default of --config, which Bind has added.
+func BindConfigEnv(f *pflag.FlagSet) {
+	config := f.Lookup("config")
+	config.Usage += "; also $" + ConfigEnv
+	config.Value.Set(os.Getenv(ConfigEnv)) // DefValue is the same on every machine, for help
 }
 
 // values returns flags that set the fields of c, named by their keys.
