@@ -35,6 +35,8 @@ func TestTrace(t *testing.T) {
 		"unknown":    {"trace", "configmap/onne", "-n", "web", "--cluster", "ams"},
 		"nowhere":    {"trace", "cm/one", "-n", "web", "--cluster", "amst"},
 		"no-cluster": {"trace", "cm/one"},
+		"ambiguous":  {"trace", "configmap/one", "--cluster", "dal"},
+		"unique":     {"trace", "configmap/two", "--cluster", "ams"},
 		"malformed":  {"trace", "one", "--cluster", "ams"},
 	}
 	book := golden.Open(t, "testdata/trace.txt")

@@ -76,11 +76,12 @@ func (s *Server) MountAction(name string, do Action) {
 // fault may be temporary.
 func codeOf(err error) int {
 	var unknown *status.UnknownError
+	var ambiguous *status.AmbiguousError
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &unknown):
 		return http.StatusNotFound
-	case errors.As(err, &refused):
+	case errors.As(err, &ambiguous), errors.As(err, &refused):
 		return http.StatusBadRequest
 	}
 	return http.StatusServiceUnavailable

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -53,8 +55,8 @@ type TracedCommit struct {
 }
 
 // Trace returns the origin of an object on a cluster, without the commit that last changed it,
-// which only the cluster knows. The kind may be any of its names. The error is an *UnknownError
-// if the object does not exist.
+// which only the cluster knows. The kind may be any of its names. Without a namespace it is the object of that name in any namespace,
+// unless one has none. The error is an *UnknownError if the object does not exist, and an *AmbiguousError if several namespaces have one.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
 	var members []*hub.Cluster
 	if r.plan != nil {
@@ -64,18 +66,42 @@ func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Obje
 		return nil, nil, unknown("cluster", cluster, members, func(c *hub.Cluster) string { return c.Name })
 	}
 	var others []string
+	type placed struct {
+		by *work.Work
+		as *work.Manifest
+	}
+	within := map[string]placed{} // those in namespaces, if none is wanted
 	for _, w := range r.plan.Works[cluster] {
 		for _, m := range w.Manifests {
 			if wanted.Means(m.ID) {
 				return r.trace(w, m, cluster), m.Object, nil
+			}
+			if wanted.Namespace == "" && (api.ObjectName{Kind: wanted.Kind, Namespace: m.ID.Namespace, Name: wanted.Name}).Means(m.ID) {
+				within[m.ID.Namespace] = placed{w, m}
 			}
 			if m.ID.Name == wanted.Name || api.KindCalled(m.ID.GroupKind(), wanted.Kind) {
 				others = append(others, m.ID.String())
 			}
 		}
 	}
+	if len(within) > 1 {
+		return nil, nil, &AmbiguousError{wanted.String(), slices.Sorted(maps.Keys(within))}
+	}
+	for _, only := range within {
+		return r.trace(only.by, only.as, cluster), only.as.Object, nil
+	}
 	slices.Sort(others)
 	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: others}
+}
+
+// An AmbiguousError says that objects in several namespaces have the requested name.
+type AmbiguousError struct {
+	Name       string
+	Namespaces []string // sorted
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s is in the namespaces %s; name one with -n", e.Name, strings.Join(e.Namespaces, ", "))
 }
 
 func (r *Report) trace(w *work.Work, m *work.Manifest, cluster string) *Trace {

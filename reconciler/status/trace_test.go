@@ -1,12 +1,14 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -72,6 +74,29 @@ func TestTrace(t *testing.T) {
 	}
 	if got := get("configmaps", "two", "east"); got.State != "not applied: denied" || got.Overridden || got.Overrides != nil {
 		t.Errorf("the other is %+v", got)
+	}
+}
+
+// Without a namespace an object is found if only one namespace has it, and otherwise they are named.
+func TestTraceWithoutANamespace(t *testing.T) {
+	r := traced(t)
+	for name, want := range map[string]string{"wrapped": "docks", "two": "web", "web": ""} {
+		kind := "cm"
+		if want == "" {
+			kind = "ns"
+		}
+		if trace, _, err := r.Trace(api.ObjectName{Kind: kind, Name: name}, "east"); err != nil || trace.Namespace != want || trace.Name != name {
+			t.Errorf("%s is %+v: %v", name, trace, err)
+		}
+	}
+	w := r.plan.Works["east"][0]
+	again := *w.Manifests[slices.IndexFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID.Name == "two" })]
+	object := *again.Object
+	object.ID.Namespace = "docks"
+	again.Object = &object
+	w.Manifests = append(w.Manifests, &again)
+	if _, _, err := r.Trace(api.ObjectName{Kind: "cm", Name: "two"}, "east"); err == nil || err.Error() != "cm/two is in the namespaces docks, web; name one with -n" {
+		t.Errorf("of two: %v", err)
 	}
 }
 

@@ -38,7 +38,8 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 			if err != nil {
 				return err
 			}
-			return out.Print(cmd.OutOrStdout(), t, func() string { return traceText(t) })
+			w := cmd.OutOrStdout()
+			return out.Print(w, t, func() string { return traceText(t, output.PageOf(w)) })
 		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")
