@@ -254,10 +254,10 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	case err != nil:
 		return nil, false, err
 	case tooLong:
-		b.fail(b.File, "the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.BuildTime)
+		b.fail(b.position(), "the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.BuildTime)
 		return nil, true, nil
 	case failure != nil:
-		b.fail(b.File, "kustomize: %s", b.clean(failure.Error()))
+		b.fail(b.position(), "kustomize: %s", b.clean(failure.Error()))
 	}
 	b.warnUnusedVariables()
 	return built, false, nil

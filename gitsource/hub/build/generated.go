@@ -23,6 +23,21 @@ func (g *Graph) generate(k *kustomization) error {
 	return err
 }
 
+// isGenerated reports whether a file is a resource only because the kustomization that lists it is made up.
+func (b *builder) isGenerated(file string) bool {
+	return slices.ContainsFunc(b.parts, func(k *kustomization) bool {
+		return k.generated && slices.ContainsFunc(k.files, func(f reference) bool { return f.path == file })
+	})
+}
+
+// position is where the kustomization that is built is declared: its file, or the directory if it has none.
+func (t Target) position() string {
+	if t.root.generated {
+		return t.root.dir
+	}
+	return t.File
+}
+
 // resourcesBelow returns what a kustomization lists that is made up for a directory, sorted.
 func resourcesBelow(t *tree.Tree, dir string, depth int) (names []string, err error) {
 	entries, err := t.List(dir)

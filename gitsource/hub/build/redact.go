@@ -19,9 +19,10 @@ var internals = []struct {
 	{regexp.MustCompile(` &\{[^{}]*\}`), ""},
 	{regexp.MustCompile(`\b0x[0-9a-f]{6,}\b`), "…"},
 	{regexp.MustCompile(`\s+`), " "},
-	{regexp.MustCompile(`accumulating resources: accumulation err='accumulating resources from '[^']*': missing Resource metadata': must build at directory: '([^']*)': file is not directory`),
-		"$1 is not a Kubernetes object; leave it out of the resources (a directory without a kustomization.yaml has all its files as resources: write one)"},
 }
+
+// noObject is what kustomize says of a resource that is not a Kubernetes object.
+var noObject = regexp.MustCompile(`accumulating resources: accumulation err='accumulating resources from '[^']*': missing Resource metadata': must build at directory: '([^']*)': file is not directory`)
 
 // maxMessage limits the length of kustomize's error messages: some contain whole manifests.
 const maxMessage = 500
@@ -48,6 +49,13 @@ func (b *builder) clean(message string) string {
 	message = strings.ReplaceAll(message, mount, ".")
 	for _, i := range internals {
 		message = i.pattern.ReplaceAllString(message, i.replacement)
+	}
+	if found := noObject.FindStringSubmatch(message); found != nil {
+		advice := "leave it out of the resources"
+		if b.isGenerated(found[1]) {
+			advice = "the directory has no kustomization.yaml, so that all its files are resources: write one that leaves it out"
+		}
+		message = strings.Replace(message, found[0], found[1]+" is not a Kubernetes object; "+advice, 1)
 	}
 	if runes := []rune(message); len(runes) > maxMessage {
 		message = string(runes[:maxMessage]) + " …"
