@@ -136,6 +136,7 @@ Which of them answers which question is in [Reading status](reading-status.md).
 ` + "`apiVersion`" + `. A placement is named ` + "`crp/NAME`, `rp/NAMESPACE/NAME`" + ` or by its name alone, a member cluster
 ` + "`mc/NAME`, `cluster/NAME`" + ` or by its name alone, and an object ` + "`KIND/NAME -n NAMESPACE`" + ` or
 ` + "`KIND/NAMESPACE/NAME`" + `: whatever a command prints as a name, every command takes.
+Lines that are wider than a terminal are wrapped between words.
 
 Colours are for terminals only, and never if ` + "`$NO_COLOR`" + ` is set. In text, control characters and
 characters that are invisible or change the direction of writing are shown as escapes such as ` + "`\\u202e`" + `, wherever they

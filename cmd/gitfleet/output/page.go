@@ -72,8 +72,16 @@ func Sanitize(text string) string {
 	}, text)
 }
 
-// Width returns the number of columns of an unstyled text.
-func Width(text string) int { return utf8.RuneCountInString(text) }
+// Width returns the number of columns of a text, of which its styles take none.
+func Width(text string) int {
+	n := utf8.RuneCountInString(text)
+	for _, r := range text {
+		if _, style := styleOf(r); style {
+			n--
+		}
+	}
+	return n
+}
 
 // Fit pads or truncates a text to a width.
 func Fit(text string, width int) string {
@@ -91,16 +99,32 @@ func Truncate(text string, width int) string {
 	return string(runes[:max(0, width-1)]) + "…"
 }
 
-// PrintLine writes a line; on a terminal it is wrapped, and all but the first line are indented.
-func (p Page) PrintLine(w io.Writer, line, indent string) error {
-	if p.Terminal && Width(line) > p.Width {
-		rest := strings.TrimLeft(line, " ")
-		first := line[:len(line)-len(rest)]
-		lines := Wrap(rest, p.Width-Width(indent))
-		line = first + strings.Join(lines, "\n"+indent)
+// Fold breaks a line that is wider than a terminal between words, and indents all lines but the first. A word is left whole, so that
+// it can be copied. Elsewhere the line is returned as it is.
+func (p Page) Fold(line, indent string) string {
+	if !p.Terminal || Width(line) <= p.Width {
+		return line
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	var out strings.Builder
+	column, spaces, words := 0, 0, 0
+	for i, word := range strings.Split(line, " ") {
+		if i > 0 {
+			spaces++
+		}
+		if word == "" {
+			continue
+		}
+		if words++; words > 1 && column+spaces+Width(word) > p.Width {
+			out.WriteString("\n" + indent)
+			column = Width(indent)
+		} else {
+			out.WriteString(strings.Repeat(" ", spaces))
+			column += spaces
+		}
+		out.WriteString(word)
+		column, spaces = column+Width(word), 0
+	}
+	return out.String()
 }
 
 // Hang returns a text after a head, in lines that are as far indented as the first, and of which each ends with a line break. What fits

@@ -2,7 +2,6 @@ package output
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -71,18 +70,17 @@ func TestEscape(t *testing.T) {
 
 // Only a terminal gets colors and wrapped lines.
 func TestPage(t *testing.T) {
-	var out strings.Builder
 	for name, test := range map[string]struct {
-		p                Page
-		painted, printed string
+		p               Page
+		painted, folded string
 	}{
-		"a file":                    {Page{Width: 9}, "ok", "  it waits for a cluster\n"},
-		"a terminal":                {Page{Width: 14, Terminal: true, Color: true}, "\uFDD4ok\uFDD0", "  it waits\n    for a\n    cluster\n"},
-		"a terminal without colors": {Page{Width: 80, Terminal: true}, "ok", "  it waits for a cluster\n"},
+		"a file":                    {Page{Width: 9}, "ok", "  it waits  for a cluster"},
+		"a terminal":                {Page{Width: 13, Terminal: true, Color: true}, "\uFDD4ok\uFDD0", "  it waits\n    for \uFDD1a\n    cluster\uFDD0"},
+		"a narrow terminal":         {Page{Width: 7, Terminal: true}, "ok", "  it\n    waits\n    for\n    a\n    cluster"},
+		"a terminal without colors": {Page{Width: 80, Terminal: true}, "ok", "  it waits  for a cluster"},
 	} {
-		out.Reset()
-		if err := test.p.PrintLine(&out, "  it waits for a cluster", "    "); err != nil || out.String() != test.printed {
-			t.Errorf("%s: printed %q, want %q: %v", name, &out, test.printed, err)
+		if got := test.p.Fold("  it waits  for "+test.p.Paint(Bold, "a cluster"), "    "); got != test.folded {
+			t.Errorf("%s: folded %q, want %q", name, got, test.folded)
 		}
 		if got := test.p.Paint(Green, "ok"); got != test.painted {
 			t.Errorf("%s: painted %q, want %q", name, got, test.painted)

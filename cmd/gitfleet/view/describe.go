@@ -352,7 +352,8 @@ func (s *description) list(label string, values []string) {
 func (s *description) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.Paint(output.Bold, text+":")) }
 
 func (s *description) line(indent int, text string) {
-	fmt.Fprintf(&s.b, "%s%s\n", strings.Repeat("  ", indent), text)
+	margin := strings.Repeat("  ", indent)
+	fmt.Fprintln(&s.b, s.Fold(margin+text, margin+"    "))
 }
 
 // text prints a long text, indented.

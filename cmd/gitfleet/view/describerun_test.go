@@ -25,7 +25,7 @@ func TestDescribeBreaksLongLines(t *testing.T) {
 		StageName: strings.Repeat("canary", 10), Conditions: []metav1.Condition{{Reason: "StageUpdatingWaiting", LastTransitionTime: metav1.NewTime(reports.Noon)}},
 		AfterStageTaskStatus: []api.StageTaskStatus{{Type: api.GateTask, GateName: "errors", Conditions: []metav1.Condition{{Reason: "GateNotPassed", Message: waits}}}},
 	}}}})
-	text := s.b.String() + explanationText(&status.Explanation{Clusters: []status.ExplainedCluster{{Cluster: "ams", Waits: waits}}})
+	text := s.b.String() + explanationText(&status.Explanation{Clusters: []status.ExplainedCluster{{Cluster: "ams", Waits: waits}}}, output.Page{Width: 80, Terminal: true})
 	for line := range strings.Lines(text) {
 		if output.Width(line) > 81 {
 			t.Errorf("%d columns: %s", output.Width(line), line)

@@ -54,7 +54,8 @@ as plan does, offline.`,
 			if err != nil {
 				return err
 			}
-			return out.Print(cmd.OutOrStdout(), e, func() string { return explanationText(e) })
+			w := cmd.OutOrStdout()
+			return out.Print(w, e, func() string { return explanationText(e, output.PageOf(w)) })
 		},
 	}
 	cmd.Flags().StringVar(&path, "path", "", "explain the decision for this checkout, without the daemon")
@@ -109,27 +110,30 @@ func askExplanation(ctx context.Context, at *client.Connection, placement, clust
 }
 
 // explanationText writes an explanation as text.
-func explanationText(e *status.Explanation) string {
+func explanationText(e *status.Explanation, p output.Page) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  (%s, %s)\n%s: %s\n", e.Placement, e.PlacementType, e.Origin, e.Scheduled.Reason, e.Scheduled.Message)
-	for _, p := range e.Problems {
-		fmt.Fprintf(&b, "warning: %s\n", p)
+	fmt.Fprintln(&b, p.Fold(fmt.Sprintf("%s  (%s, %s)", e.Placement, e.PlacementType, e.Origin), "  "))
+	fmt.Fprintln(&b, p.Fold(e.Scheduled.Reason+": "+e.Scheduled.Message, "  "))
+	for _, problem := range e.Problems {
+		fmt.Fprintln(&b, p.Fold("warning: "+problem, "  "))
 	}
 	for _, c := range e.Clusters {
-		printCluster(&b, c)
+		printCluster(&b, c, p)
 	}
 	return b.String()
 }
 
-func printCluster(b *strings.Builder, c status.ExplainedCluster) {
+func printCluster(b *strings.Builder, c status.ExplainedCluster, p output.Page) {
 	verdict := "- " + c.Cluster + " is not selected"
 	if c.Selected {
 		verdict = "+ " + c.Cluster + " is selected"
 	}
-	fmt.Fprintf(b, "\n%s\n  %s\n", verdict, c.Reason)
-	row := func(label, text string) { fmt.Fprintf(b, "  %-14s%s\n", label, text) }
+	fmt.Fprintf(b, "\n%s\n%s\n", verdict, p.Fold("  "+c.Reason, "    "))
+	row := func(label, text string) {
+		fmt.Fprintln(b, p.Fold(fmt.Sprintf("  %-14s%s", label, text), strings.Repeat(" ", 16)))
+	}
 	if c.Waits != "" {
-		b.WriteString(output.Hang(fmt.Sprintf("  %-14s", "waits"), c.Waits, output.DefaultWidth))
+		row("rollout", c.Waits)
 	}
 	if c.How != "" {
 		row("how", c.How)

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -19,6 +20,7 @@ func TestExplanationText(t *testing.T) {
 		want string
 	}{
 		"selected":     {status.ExplainedCluster{Selected: true, Reason: "picked", How: "bound before"}, "\n+ east is selected\n  picked\n  how           bound before\n"},
+		"waiting":      {status.ExplainedCluster{Selected: true, Reason: "picked", Waits: "waits for cluster west"}, "\n+ east is selected\n  picked\n  rollout       waits for cluster west\n"},
 		"not selected": {status.ExplainedCluster{Reason: "tainted"}, "\n- east is not selected\n  tainted\n"},
 		"filters": {status.ExplainedCluster{Reason: "no", Filters: []placement.Verdict{{Filter: "health", Passed: true}, {Filter: "taints", Reason: "has the taint a"}, {Filter: "labels", Passed: true}}},
 			"\n- east is not selected\n  no\n  passes        health, labels\n  fails         taints: has the taint a\n"},
@@ -31,12 +33,12 @@ func TestExplanationText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.of.Cluster = "east"
 			e := &status.Explanation{Placement: "crp/web", PlacementType: api.PickN, Origin: "web.yaml:1", Scheduled: metav1.Condition{Reason: "SchedulingPolicyFulfilled", Message: "found all clusters"}, Clusters: []status.ExplainedCluster{test.of}}
-			if got := explanationText(e); got != head+test.want {
+			if got := explanationText(e, output.Page{}); got != head+test.want {
 				t.Errorf("%s\nwant\n%s", got, head+test.want)
 			}
 		})
 	}
-	if got := explanationText(&status.Explanation{Problems: []string{"selects nothing"}}); !strings.HasSuffix(got, "\nwarning: selects nothing\n") {
+	if got := explanationText(&status.Explanation{Problems: []string{"selects nothing"}}, output.Page{}); !strings.HasSuffix(got, "\nwarning: selects nothing\n") {
 		t.Errorf("with a warning: %q", got)
 	}
 }

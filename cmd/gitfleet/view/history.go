@@ -148,7 +148,7 @@ func (q *historyQuery) answer(ctx context.Context, c *client.Client, f output.Fo
 	}
 	p := output.PageOf(out)
 	for _, e := range entries {
-		if err = p.PrintLine(out, entryText(e), "    "); err != nil {
+		if _, err = fmt.Fprintln(out, p.Fold(entryText(e), "    ")); err != nil {
 			return err
 		}
 	}

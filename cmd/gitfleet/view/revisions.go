@@ -271,7 +271,7 @@ func printRevisions(w io.Writer, all []revisionHistory, f output.Format) error {
 			if !f.IsWide() && !c.Available.IsZero() && c.Result == history.Available {
 				continue
 			}
-			if err := p.PrintLine(w, fmt.Sprintf("    %s: %s", c.Cluster, output.Sanitize(c.text())), "      "); err != nil {
+			if _, err := fmt.Fprintln(w, p.Fold(fmt.Sprintf("    %s: %s", c.Cluster, output.Sanitize(c.text())), "      ")); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,9 @@ func NewTrace() *cobra.Command {
 		Short: "Show which file, commit and placement an object comes from",
 		Long: `Trace follows an object on a member cluster back to Git: its file and line, the
 commit that last changed it and its author, the placement that selects it, why
-the placement is on the cluster, the overrides that changed it, and its state.`,
+the placement is on the cluster, the overrides that changed it, and its state.
+
+Without -n it finds the object in any namespace, if only one has it.`,
 		Example: `  gitfleet trace deployment/web -n shop --cluster east`,
 		Args:    cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
@@ -50,12 +52,12 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 	return cmd
 }
 
-func traceText(t *status.Trace) string {
+func traceText(t *status.Trace, p output.Page) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s\n", t.ID(), t.Cluster)
+	fmt.Fprintln(&b, p.Fold(fmt.Sprintf("%s on %s", t.ID(), t.Cluster), "  "))
 	row := func(what, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "  %-11s %s\n", what, text)
+			fmt.Fprintln(&b, p.Fold(fmt.Sprintf("  %-11s %s", what, text), strings.Repeat(" ", 14)))
 		}
 	}
 	row("file", t.Origin)
@@ -74,7 +76,7 @@ func traceText(t *status.Trace) string {
 	row("placement", strings.TrimSuffix(t.Placement+"  ("+t.PlacementOrigin+")", "  ()"))
 	row("why", t.Why)
 	row("revision", output.ShortHash(t.Revision)+when(", assigned ", t.Assigned))
-	row("waits", t.Waits)
+	row("rollout", t.Waits)
 	for _, o := range t.Overrides {
 		row("override", o)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
@@ -24,7 +25,7 @@ func TestTraceText(t *testing.T) {
 		"a commit of which only the hash is known": {status.Trace{ResourceIdentifier: id, Commit: &status.TracedCommit{Hash: "a1"}}, "on east commit a1"},
 		"an envelope":                  {status.Trace{ResourceIdentifier: wrapped}, "envelope ClusterResourceEnvelope box"},
 		"a kustomization":              {status.Trace{ResourceIdentifier: id, Origin: "base/web.yaml:1", Kustomization: "app/kustomization.yaml"}, "file base/web.yaml:1 built by app/kustomization.yaml"},
-		"a placement":                  {status.Trace{ResourceIdentifier: id, Placement: "crp/web", PlacementOrigin: "web.yaml:1", Why: "picked", Revision: reports.FirstCommit, Assigned: reports.Noon, Waits: "maxUnavailable 1"}, "placement crp/web (web.yaml:1) why picked revision a1a1a1a1, assigned 2026-03-01T12:00:00Z waits maxUnavailable 1"},
+		"a placement":                  {status.Trace{ResourceIdentifier: id, Placement: "crp/web", PlacementOrigin: "web.yaml:1", Why: "picked", Revision: reports.FirstCommit, Assigned: reports.Noon, Waits: "maxUnavailable 1"}, "placement crp/web (web.yaml:1) why picked revision a1a1a1a1, assigned 2026-03-01T12:00:00Z rollout maxUnavailable 1"},
 		"a placement of unknown place": {status.Trace{ResourceIdentifier: id, Placement: "crp/web"}, "not known: placement crp/web"},
 		"overrides":                    {status.Trace{ResourceIdentifier: id, Overrides: []string{"a", "b"}, Overridden: true, State: "available"}, "override a override b state available"},
 		"overrides without effect":     {status.Trace{ResourceIdentifier: id, Overrides: []string{"a"}, State: "available"}, "override a which changed nothing state available"},
@@ -32,7 +33,7 @@ func TestTraceText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.of.Cluster = "east"
-			got := strings.Join(strings.Fields(traceText(&test.of)), " ")
+			got := strings.Join(strings.Fields(traceText(&test.of, output.Page{})), " ")
 			if !strings.HasPrefix(got, "Deployment.apps/shop/web on east ") || !strings.Contains(got, test.want) {
 				t.Errorf("no %q in %q", test.want, got)
 			}

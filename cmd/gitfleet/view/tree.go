@@ -74,14 +74,20 @@ func (t *node) add(text string) *node {
 	return n
 }
 
-func (t *node) write(b *strings.Builder, indent string) {
+func (t *node) write(b *strings.Builder, indent string, p output.Page) {
+	p.Width -= output.Width(fork)
 	for i, n := range t.below {
 		mark, next := fork, stem
 		if i == len(t.below)-1 {
 			mark, next = lastFork, noStem
 		}
-		b.WriteString(strings.TrimRight(indent+mark+n.text, " ") + "\n")
-		n.write(b, indent+next)
+		hanging := indent + next + noStem
+		if len(n.below) > 0 {
+			hanging = indent + next + stem
+		}
+		folded := strings.ReplaceAll(p.Fold(n.text, noStem), "\n"+noStem, "\n"+hanging)
+		b.WriteString(strings.TrimRight(indent+mark+folded, " ") + "\n")
+		n.write(b, indent+next, p)
 	}
 }
 
@@ -116,8 +122,8 @@ func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
 		objects(branch, c.Objects, p)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", p.Paint(output.Bold, tree.Placement), p.Paint(output.Dim, cmp.Or(tree.Origin, "removed from the repository")))
-	root.write(&b, "")
+	fmt.Fprintln(&b, p.Fold(p.Paint(output.Bold, tree.Placement)+"  "+p.Paint(output.Dim, cmp.Or(tree.Origin, "removed from the repository")), "  "))
+	root.write(&b, "", p)
 	return b.String()
 }
 
@@ -140,6 +146,9 @@ func objects(below *node, all []status.TreeObject, p output.Page) {
 	for _, o := range all {
 		width = max(width, output.Width(o.ID().String()))
 	}
+	if p.Terminal { // one long name does not make the lines of all others too wide
+		width = min(width, p.Width-len("progressing")-12)
+	}
 	for _, o := range all {
 		at := below
 		if e := o.Envelope; e != nil {
@@ -148,7 +157,7 @@ func objects(below *node, all []status.TreeObject, p output.Page) {
 			}
 			at = envelopes[*e]
 		}
-		text := output.Fit(o.ID().String(), width) + "  " + p.Paint(objectStyles[o.State], string(o.State))
+		text := fmt.Sprintf("%-*s  ", width, output.Sanitize(o.ID().String())) + p.Paint(objectStyles[o.State], string(o.State))
 		if o.Message != "" {
 			text += "  " + output.Sanitize(o.Message)
 		}
