@@ -60,6 +60,8 @@ type builder struct {
 	inputLeft int64
 	// uses are the indexes in the patches, whose lists the build copies.
 	uses []indexUse
+	// targets are those of patches that may match nothing.
+	targets patchTargets
 	// chartFiles are the files in place of charts, by their names, and rendered the steps of the renderings.
 	chartFiles map[string]chartFile
 	rendered   map[string]int64
@@ -124,6 +126,9 @@ func (t Target) Build(maxSize int64, visit func(r *document.Report, object any))
 			b.checkNames(objects)
 			out.Uses = b.replacementUses(objects)
 			b.collect(objects.Resources(), maxSize, &out, visit)
+			if !out.Cut && !b.problems.HasErrors() {
+				warnUnmatchedTargets(b)
+			}
 		}
 	}
 	out.Problems = b.problems
@@ -246,7 +251,7 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 		}
 	}
 	if failure != nil && (len(changed) > 0 || b.markKey != "") { // the message must be about what people have written
-		b.uses, b.marks, b.markKey = nil, nil, ""
+		b.uses, b.targets, b.marks, b.markKey = nil, nil, nil, ""
 		built, failure, tooLong, err = b.kustomize(nil, b.texts)
 		b.recordOrigins(built)
 	}

@@ -34,6 +34,7 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Bu
 			removeMarks(value, b.markKey)
 		}
 		b.takeLists(value, out)
+		b.targets.take(value)
 		data, _ := json.Marshal(value)
 		if size += int64(len(data)); size > b.graph.limits.BuildOutput {
 			b.fail(b.File, "the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))

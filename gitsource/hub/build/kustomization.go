@@ -42,6 +42,8 @@ type kustomization struct {
 	generators    []sourcePosition
 	pluginObjects []pluginObject
 	variables     []mention
+	// targets are the positions of the targets of its patches.
+	targets []mention
 	// literals are the literal values of secret generators.
 	literals []string
 	// problems are those of the files, own of them, and those that follow from the other kustomizations.

@@ -143,6 +143,10 @@ func (f *mentionFinder) patches(field string, patches []types.Patch) {
 		if patch.Path != "" {
 			f.mention(f.r.Field(field).At(i).Child("path"), patch.Path, textFile)
 		}
+		if field == "patches" {
+			p := f.r.Field(field).At(i).Child("target")
+			f.k.targets = append(f.k.targets, mention{field: p.String(), line: f.r.LineOf(p)})
+		}
 	}
 }
 

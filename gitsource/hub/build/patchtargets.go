@@ -1,0 +1,142 @@
+package build
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// kustomize ignores a patch whose target matches no object. Which objects it matches is known only while kustomize applies the patch. In
+// front of a patch whose target is not obviously there, the build therefore gets another one with the same target, which adds a field
+// to the top of the object, and collect takes this field away again.
+
+// targetField is the beginning of the names of these fields.
+const targetField = "gitfleet.dev/target-"
+
+// A patchTarget is the target of a patch that has the field with its index.
+type patchTarget struct {
+	mention
+	file     string
+	selector types.Selector
+	// parts are the kustomizations whose objects it may match.
+	parts []*kustomization
+	// found says that an object of the build has the field.
+	found bool
+}
+
+// patchTargets are those of a build.
+type patchTargets []*patchTarget
+
+// withTargets returns patches with those that find out whether their targets match anything. A component may patch what only some of
+// the kustomizations that use it have, and nobody here can correct one of another repository.
+func withTargets(b *builder, k *kustomization, patches []types.Patch) []types.Patch {
+	if k.isComponent() || b.graph.tree.MountOf(k.dir) != "" || mayDelete(b) {
+		return patches
+	}
+	var out []types.Patch
+	parts := b.graph.withBases(k.dir)
+	for i, patch := range patches {
+		if s := patch.Target; s != nil && !hasObject(b, parts, *s) {
+			field := targetField + fmt.Sprint(len(b.targets))
+			b.targets = append(b.targets, &patchTarget{mention: k.targets[i], file: k.file, selector: *s, parts: parts})
+			out = append(out, types.Patch{Target: s, Patch: fmt.Sprintf(`[{"op": "add", "path": "/%s", "value": true}]`, api.EscapeKey(field))})
+		}
+		out = append(out, patch)
+	}
+	return out
+}
+
+// mayDelete reports whether the objects of the build may not be those that patches were applied to, or have names with hashes of whole
+// objects.
+func mayDelete(b *builder) bool {
+	for _, text := range b.texts {
+		if bytes.Contains(text, []byte("$patch")) || bytes.Contains(text, []byte("needs-hash")) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasObject reports whether a target is just a kind and a name that a document or a generator has.
+func hasObject(b *builder, parts []*kustomization, s types.Selector) bool {
+	if s != (types.Selector{ResId: s.ResId}) || s.Namespace != "" || s.Group != "" || s.Version != "" {
+		return false
+	}
+	return slices.ContainsFunc(objectsOf(b, parts), func(p sourcePosition) bool { return p.kind == s.Kind && (s.Name == "" || p.name == s.Name) })
+}
+
+// objectsOf returns the kinds and names of the objects that kustomizations read and generate.
+func objectsOf(b *builder, parts []*kustomization) (all []sourcePosition) {
+	for _, k := range parts {
+		for _, f := range k.files {
+			if f.resource {
+				all = append(all, b.positions[f.path]...)
+			}
+		}
+		all = append(all, k.generators...)
+	}
+	return all
+}
+
+// take removes the fields from an object, and records for which targets they are.
+func (all patchTargets) take(value any) {
+	object, isMap := value.(map[string]any)
+	for i, t := range all {
+		field := targetField + fmt.Sprint(i)
+		if _, there := object[field]; isMap && there {
+			t.found = true
+			delete(object, field)
+		}
+	}
+}
+
+// warnUnmatchedTargets warns of patches that change nothing.
+func warnUnmatchedTargets(b *builder) {
+	for _, t := range b.targets {
+		if t.found {
+			continue
+		}
+		b.problems = append(b.problems, problem.Problem{
+			Origin: api.Origin{Path: t.file, Line: t.line, Kustomization: b.File}, Field: t.field, Severity: problem.Warning,
+			Message: fmt.Sprintf("matches no object, so that the patch changes nothing (%s); %s", selectorText(t.selector), nearTarget(b, t)),
+		})
+	}
+}
+
+// nearTarget returns how to correct a target.
+func nearTarget(b *builder, t *patchTarget) string {
+	var kinds, names []string
+	for _, p := range objectsOf(b, t.parts) {
+		kinds = append(kinds, p.kind)
+		if p.kind == t.selector.Kind {
+			names = append(names, p.name)
+		}
+	}
+	if near := api.Closest(t.selector.Name, names); near != "" && near != t.selector.Name {
+		return "did you mean the name " + near + "?"
+	}
+	if near := api.Closest(t.selector.Kind, kinds); near != "" && near != t.selector.Kind {
+		return "did you mean the kind " + near + "?"
+	}
+	return "correct it, or remove the patch"
+}
+
+// selectorText describes a target.
+func selectorText(s types.Selector) string {
+	var parts []string
+	for _, f := range []struct{ name, value string }{
+		{"group", s.Group}, {"version", s.Version}, {"kind", s.Kind}, {"name", s.Name}, {"namespace", s.Namespace},
+		{"labelSelector", s.LabelSelector}, {"annotationSelector", s.AnnotationSelector},
+	} {
+		if f.value != "" {
+			parts = append(parts, f.name+": "+f.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
