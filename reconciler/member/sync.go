@@ -300,7 +300,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 		return nil
 	}
 	if p.Doubted && !s.store.HeldByOther() && time.Since(s.setBackAt) > setBackInterval {
-		if back, err := inventory.SetBackSince(ctx, s.store, s.inv); err == nil && back {
+		if back, err := inventory.SetBackSince(ctx, s.store, s.owned.inv); err == nil && back {
 			// The versions of a restored cluster may have reached again what was known.
 			s.setBackAt = time.Now()
 			return reconnect(errors.New("inventories are earlier ones than were written, or missing"))
