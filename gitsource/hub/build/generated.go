@@ -24,7 +24,7 @@ func (g *Graph) generate(k *kustomization) error {
 }
 
 // isGenerated reports whether a file is a resource only because the kustomization that lists it is made up.
-func (b *builder) isGenerated(file string) bool {
+func isGenerated(b *builder, file string) bool {
 	return slices.ContainsFunc(b.parts, func(k *kustomization) bool {
 		return k.generated && slices.ContainsFunc(k.files, func(f reference) bool { return f.path == file })
 	})

@@ -52,7 +52,7 @@ func (b *builder) clean(message string) string {
 	}
 	if found := noObject.FindStringSubmatch(message); found != nil {
 		advice := "leave it out of the resources"
-		if b.isGenerated(found[1]) {
+		if isGenerated(b, found[1]) {
 			advice = "the directory has no kustomization.yaml, so that all its files are resources: write one that leaves it out"
 		}
 		message = strings.Replace(message, found[0], found[1]+" is not a Kubernetes object; "+advice, 1)
