@@ -12,14 +12,17 @@ import (
 
 // stateWriters are the files that may write each map of the state that the parts of a session share.
 var stateWriters = map[string][]string{
-	"live":  {"record.go"},
-	"Items": {"inventories.go", "record.go"}, "inv": {"inventories.go", "ownership.go"},
+	"objects": {"record.go"}, "manifests": {"record.go"},
+	"Items": {"inventories.go", "ownership.go", "record.go"}, "inv": {"ownership.go"}, "owned": {"inventories.go", "record.go"},
 	"braked": {"brake.go", "record.go"},
 	"failed": {"progress.go", "record.go"}, "verified": {"progress.go", "record.go"}, "suspects": {"progress.go", "record.go"},
 	"unprocessed": {"progress.go"}, "ended": {"record.go"}, "cutShort": {"record.go"}, "replaced": {"progress.go", "record.go"},
 	"done": {"progress.go"}, "waiting": {"progress.go", "record.go"}, "pruned": {"record.go", "report.go"}, "fresh": {"record.go"},
 	"written": {"record.go", "report.go"},
 }
+
+// stateOwners are the files that may replace what several parts read.
+var stateOwners = map[string]string{"works": "ownership.go", "wanted": "ownership.go", "newOwners": "ownership.go", "inv": "ownership.go", "manifests": "record.go"}
 
 // What observes, decides and acts returns outcomes, which are recorded in one place.
 func TestOnlyTheRecorderWritesState(t *testing.T) {
@@ -37,6 +40,11 @@ func TestOnlyTheRecorderWritesState(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(syntax, func(n ast.Node) bool {
+			for _, state := range replaces(n) {
+				if by, known := stateOwners[state]; known && by != f.Name() {
+					t.Errorf("%s: %s is replaced by %s only: call a method there", set.Position(n.Pos()), state, by)
+				}
+			}
 			for _, state := range writes(n) {
 				if by, known := stateWriters[state]; known && !slices.Contains(by, f.Name()) {
 					t.Errorf("%s: %s is written by %s only: return an outcome, or call a method there", set.Position(n.Pos()), state, strings.Join(by, " and "))
@@ -45,6 +53,18 @@ func TestOnlyTheRecorderWritesState(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// replaces returns the names of the fields that a statement assigns.
+func replaces(n ast.Node) (fields []string) {
+	if n, ok := n.(*ast.AssignStmt); ok {
+		for _, left := range n.Lhs {
+			if s, ok := left.(*ast.SelectorExpr); ok {
+				fields = append(fields, s.Sel.Name)
+			}
+		}
+	}
+	return fields
 }
 
 // writes returns the names of the fields whose maps, or objects, a statement or call changes.
@@ -65,7 +85,7 @@ func writes(n ast.Node) (fields []string) {
 		if fn, ok := n.Fun.(*ast.Ident); ok && (fn.Name == "delete" || fn.Name == "clear") {
 			field(n.Args[0])
 		}
-		if fn, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Put", "Drop", "DropMissing"}, fn.Sel.Name) {
+		if fn, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Put", "Drop", "DropMissing", "put", "remove", "replace"}, fn.Sel.Name) {
 			field(fn.X)
 		}
 	}
