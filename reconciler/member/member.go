@@ -95,6 +95,8 @@ type Config struct {
 	Probe time.Duration
 	// Observe is the time between two observations of nodes and pods; default 1 min.
 	Observe time.Duration
+	// Pace makes both longer if many agents share it; nil means that nothing does.
+	Pace *probe.Pace
 	// Sweep is the time between two sweeps, which check the watches; default 6 h, negative for
 	// none.
 	Sweep time.Duration

@@ -106,7 +106,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	cfg := &a.config
 	expressions := availability.New(&cfg.Encoder.expressions)
 	prober := probe.New(conn, probe.Config{
-		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
+		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Pace: cfg.Pace, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
 		UID: a.known.UID, Version: a.known.Version,
 	})
 	objects := &observed.Objects{}

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/review"
@@ -35,6 +36,7 @@ type members struct {
 	arrivals    chan struct{}
 	passes      chan struct{}
 	memory      *memory.Pool
+	pace        *probe.Pace
 	repo        *gitsource.Repo
 	record      func(...history.Entry)
 	fence       *replica.Fence // nil if there are no other replicas
@@ -65,7 +67,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 	m := &members{
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
-		memory: memory.New(debug.SetMemoryLimit(-1)),
+		memory: memory.New(debug.SetMemoryLimit(-1)), pace: &probe.Pace{},
 		passes: make(chan struct{}, max(1, cfg.Members.MaxRequests/cfg.Members.Concurrency)), // together they reach the limit
 	}
 	if err := credentials.CheckDir(); err != nil { // the directory may be created later
@@ -90,7 +92,7 @@ func (m *members) agent(c *hub.Cluster, report func(protocol.Observation)) recon
 	cfg.HasCommit = func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil }
 	cfg.PodFailureTimeout = m.cfg.Rollout.PodFailureTimeout.Duration
 	cfg.Report, cfg.Record, cfg.Log, cfg.Metrics, cfg.Limit, cfg.Arrivals, cfg.Passes, cfg.Memory = report, m.record, m.log, m.metrics, m.limit, m.arrivals, m.passes, m.memory
-	cfg.Probe, cfg.Sweep = m.cfg.Members.ProbeInterval.Duration, m.cfg.Members.Sweep()
+	cfg.Probe, cfg.Pace, cfg.Sweep = m.cfg.Members.ProbeInterval.Duration, m.pace, m.cfg.Members.Sweep()
 	cfg.DriftMode, cfg.DriftKinds = api.DriftMode(m.cfg.Drift.Mode), m.cfg.Drift.Kinds.Modes()
 	cfg.Additions = api.AdditionsMode(m.cfg.Drift.Additions)
 	return &runningAgent{member.New(cfg), c.Name, &m.running}

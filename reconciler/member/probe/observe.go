@@ -75,20 +75,26 @@ func (r resources) add(name, value string) {
 // summed are the resources that are summed, the same two as in KubeFleet.
 var summed = []string{"cpu", "memory"}
 
+// A namespace is what is read of a Namespace.
+type namespace struct {
+	Metadata struct{ Name, UID string }
+}
+
 func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 	found, text := map[string]bool{}, 0
 	version, err := connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
-	}, func(n metav1.PartialObjectMetadata) error {
-		if text += len(n.Name); len(found) >= connection.MaxKeptItems || text > connection.MaxNamespaceText {
+	}, func(n namespace) error {
+		name := n.Metadata.Name
+		if text += len(name); len(found) >= connection.MaxKeptItems || text > connection.MaxNamespaceText {
 			return connection.Exceeded(connection.MaxKeptItems, "namespaces, or with longer names than namespaces have")
 		}
-		if len(n.Name) > connection.MaxNamespaceName {
+		if len(name) > connection.MaxNamespaceName {
 			return nil // it is no namespace, and would be shown in the status
 		}
-		found[n.Name] = true
-		if n.Name == metav1.NamespaceSystem {
-			o.uid = connection.CutTo(string(n.UID), longestWord)
+		found[name] = true
+		if name == metav1.NamespaceSystem {
+			o.uid = connection.CutTo(n.Metadata.UID, longestWord)
 		}
 		return nil
 	})

@@ -28,6 +28,8 @@ type Config struct {
 	// Interval is the time between two probes, and Observe the time between two observations of
 	// nodes and pods.
 	Interval, Observe time.Duration
+	// Pace makes both longer in a large fleet; nil does not.
+	Pace *Pace
 	// Seconds is how long the last probe took, by cluster.
 	Seconds *series.Vec
 	Log     *slog.Logger
@@ -54,6 +56,7 @@ type Prober struct {
 	failed    retry.Backoff
 	partly    retry.LogLimiter // limits the log lines about incomplete observations
 	next      time.Time        // time of the next probe; credentials are checked more often
+	soonest   time.Time        // time of the next probe if the cluster is doubted
 	observeAt time.Time        // from then on, a probe observes the cluster too
 	demand    demand
 	// unread reports whether a namespace was created since the namespaces were last read.
@@ -77,7 +80,8 @@ func New(conn *connection.Conn, cfg Config) *Prober {
 // Start starts the probes, until ctx is done or Stop is called. uid is the UID of the cluster;
 // empty if it is not known.
 func (pr *Prober) Start(ctx context.Context, uid string) {
-	first := rand.N(pr.cfg.Interval)
+	pr.cfg.Pace.add(1)
+	first := rand.N(pr.interval())
 	pr.uid, pr.next = cmp.Or(uid, pr.uid), time.Now().Add(first)
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -122,10 +126,11 @@ func (pr *Prober) takeCreated() (created bool) {
 func (pr *Prober) Stop() {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.over = true
-	if pr.timer != nil {
+	if pr.timer != nil && !pr.over {
 		pr.timer.Stop()
+		pr.cfg.Pace.add(-1)
 	}
+	pr.over = true
 }
 
 // Wait waits until a running probe has ended. The context of Start must be done.
@@ -145,8 +150,12 @@ func (pr *Prober) run(ctx context.Context) {
 	pr.mu.Unlock()
 	defer pr.running.Done()
 	r := pr.conn.Renew(ctx, pr.uid)
-	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && !created && time.Now().Before(pr.next) {
-		pr.again(min(connection.CredentialsPoll, time.Until(pr.next)))
+	next := pr.next
+	if pr.doubtful.Load() {
+		next = pr.soonest
+	}
+	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && !created && time.Now().Before(next) {
+		pr.again(min(connection.CredentialsPoll, time.Until(next)))
 		return
 	}
 	p := pr.Probe(ctx, !time.Now().Before(pr.observeAt))
@@ -169,7 +178,7 @@ func (pr *Prober) run(ctx context.Context) {
 	pr.Results <- &p
 	if same {
 		wait := pr.pace(p)
-		pr.next = time.Now().Add(wait)
+		pr.next, pr.soonest = time.Now().Add(wait), time.Now().Add(min(wait, pr.cfg.Interval))
 		pr.again(min(wait, connection.CredentialsPoll))
 	} // otherwise the session ends
 }
@@ -177,7 +186,7 @@ func (pr *Prober) run(ctx context.Context) {
 // pace returns the time until the next probe after one with the result p.
 func (pr *Prober) pace(p Result) time.Duration {
 	if p.observed {
-		pr.observeAt = p.At.Add(pr.cfg.Observe)
+		pr.observeAt = p.At.Add(max(pr.cfg.Observe, observeEach*pr.cfg.Pace.interval()))
 	}
 	if p.UID != "" {
 		pr.uid = p.UID
@@ -186,8 +195,11 @@ func (pr *Prober) pace(p Result) time.Duration {
 		return min(pr.cfg.Interval, pr.failed.Next(500*time.Millisecond, pr.cfg.Interval))
 	}
 	pr.failed = 0
-	return pr.cfg.Interval
+	return pr.interval()
 }
+
+// interval returns the time between two probes of a cluster that answers.
+func (pr *Prober) interval() time.Duration { return max(pr.cfg.Interval, pr.cfg.Pace.interval()) }
 
 // observedWithin limits the duration of a probe with an observation.
 const observedWithin = 10 * time.Second

@@ -232,6 +232,53 @@ func TestProbesAreSpread(t *testing.T) {
 	})
 }
 
+// The probes and observations of a large fleet come less often, but each cluster is probed every minute, and soon once something
+// casts doubt on it.
+func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes, observations atomic.Int32
+		server := apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			switch r.URL.Path {
+			case "/readyz":
+				probes.Add(1)
+			case "/api/v1/nodes":
+				observations.Add(1)
+			}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+		})
+		pace := &Pace{}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: server})
+		pr.cfg.Pace = pace
+		for others, want := range map[int64]int32{0: 360, 999: 360, 2999: 120, 100_000: 60} {
+			pace.add(others)
+			probes.Store(0)
+			observations.Store(0)
+			pr.Start(ctx, "")
+			time.Sleep(time.Hour)
+			if got := probes.Load(); got < want*8/10 || got > want+2 {
+				t.Errorf("%d probes in an hour beside %d other clusters, want %d", got, others, want)
+			}
+			if got, want := observations.Load(), want/observeEach; got < want*8/10 || got > want+2 {
+				t.Errorf("%d observations in an hour beside %d other clusters, want %d", got, others, want)
+			}
+			pr.Doubt()
+			probes.Store(0)
+			time.Sleep(15 * time.Second)
+			if probes.Load() == 0 {
+				t.Errorf("beside %d other clusters, a cluster in doubt is not probed", others)
+			}
+			pr.Stop()
+			pr.over = false
+			pace.add(-others)
+		}
+		if n := pace.clusters.Load(); n != 0 {
+			t.Errorf("%d clusters are counted although none is probed", n)
+		}
+	})
+}
+
 // Once a namespace was created, the next probe comes soon and reads the namespaces, and nothing else of the cluster.
 func TestNamespacesAreReadOnceOneWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
