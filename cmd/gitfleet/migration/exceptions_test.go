@@ -52,19 +52,19 @@ func TestNestedDirectoriesAreLeftOutIfNoClusterNeedsThem(t *testing.T) {
 	}
 }
 
-// A repository with more forms of directories, or more directories that are left out, than one overlay may have gets further ones.
+// A repository with more directories that are left out than one overlay may have gets further ones.
 func TestOverlaysHaveAsMuchAsTheyMay(t *testing.T) {
 	for name, test := range map[string]struct {
-		forms, unused int
-		parts         []int
+		unused int
+		parts  []int
 	}{
-		"paths":      {260, 0, []int{256, 4}},
-		"exceptions": {20, 45, []int{11, 9}},
+		"none":       {0, []int{20}},
+		"exceptions": {45, []int{11, 9}},
 	} {
 		files, referred := fstest.MapFS{}, "resources:\n"
 		addForms := func(app string) {
-			for k := range test.forms {
-				dir := fmt.Sprintf("%s/overlays/prod/part-%03d", app, k)
+			for k := range 20 {
+				dir := fmt.Sprintf("%s/overlays/prod/part-%02d", app, k)
 				write(files, dir+"/kustomization.yaml", "resources: [a.yaml]\n")
 				write(files, dir+"/a.yaml", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s-%d, namespace: shop}}\n", app, k))
 				if app != "web" {
@@ -100,8 +100,8 @@ func TestOverlaysHaveAsMuchAsTheyMay(t *testing.T) {
 				objects += objectsFor(o.Overlay, s.Clusters[0])
 			}
 		}
-		if !slices.Equal(parts, test.parts) || objects != test.forms || len(s.Clusters) != 1 {
-			t.Errorf("%s: overlays with %v parts and %d objects for the cluster, want %v and %d", name, parts, objects, test.parts, test.forms)
+		if !slices.Equal(parts, test.parts) || objects != 20 || len(s.Clusters) != 1 {
+			t.Errorf("%s: overlays with %v parts and %d objects for the cluster, want %v and 20", name, parts, objects, test.parts)
 		}
 	}
 }
@@ -113,5 +113,17 @@ func TestOverlaysBuildNothingTwice(t *testing.T) {
 	f.leaveOutRepeated(u, map[string]map[string]bool{"paris": {"a/x": true, "b/paris": true}})
 	if got := fmt.Sprint(u.except); got != "[b/paris]" || len(f.left) != 1 || !strings.HasPrefix(f.left[0], "a/x: ") {
 		t.Errorf("left out %s; said %q", got, f.left)
+	}
+}
+
+// So does one with more forms of directories.
+func TestOverlaysHaveAsManyPathsAsTheyMay(t *testing.T) {
+	f := &wildcards{finder: &finder{units: map[string]*unit{}}}
+	var groups []*wildGroup
+	for i := range 300 {
+		groups = append(groups, &wildGroup{[]wildPath{{form: []string{fmt.Sprintf("app-%03d", i), "prod"}}}})
+	}
+	if units := f.split(groups); len(units) != 2 || pathsIn(units[0].parts) != 256 || pathsIn(units[1].parts) != 44 {
+		t.Errorf("%d overlays, with %d paths in the first", len(units), pathsIn(units[0].parts))
 	}
 }
