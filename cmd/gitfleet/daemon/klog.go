@@ -8,6 +8,7 @@ import (
 	stdlog "log"
 	"log/slog"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +22,13 @@ import (
 func logLibraries(log *slog.Logger) {
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler(), &repeated{seen: map[string]time.Time{}}}), klog.ContextualLogger(true))
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(&fewLines{next: output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()), now: time.Now})
+	stdlog.SetOutput(&rateLimitedWriter{next: output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()), now: time.Now})
 }
 
-// fewLines writes the first lines of package log of each minute, and how many more there were: whoever reaches the server can
-// cause any number, by TLS handshakes that fail and by HTTP/2 frames that are not valid. Panics are always written.
-type fewLines struct {
+// A rateLimitedWriter writes the first lines of package log of each minute, and how many it has dropped: whoever reaches the server
+// can cause any number, by TLS handshakes that fail and by HTTP/2 frames that are not valid. Panics, and errors of a server that
+// cannot accept connections, are always written.
+type rateLimitedWriter struct {
 	next io.Writer
 	now  func() time.Time
 
@@ -35,28 +37,30 @@ type fewLines struct {
 	logged, dropped int
 }
 
-// mostLines is how many lines of package log are written each minute.
-const mostLines = 10
+const maxLinesPerMinute = 10
+
+// neverDropped are how lines begin that are always written. Servers wait before they accept again, so that these are few.
+var neverDropped = [][]byte{[]byte("http: panic "), []byte("http2: panic "), []byte("http: Accept error: ")}
 
 // Write implements io.Writer for one line.
-func (f *fewLines) Write(line []byte) (int, error) {
-	if bytes.HasPrefix(line, []byte("http: panic ")) || bytes.HasPrefix(line, []byte("http2: panic ")) {
-		return f.next.Write(line)
+func (w *rateLimitedWriter) Write(line []byte) (int, error) {
+	if slices.ContainsFunc(neverDropped, func(prefix []byte) bool { return bytes.HasPrefix(line, prefix) }) {
+		return w.next.Write(line)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := f.now(); now.Sub(f.since) >= time.Minute {
-		if f.dropped > 0 {
-			fmt.Fprintf(f.next, "%s of HTTP servers and clients since %s\n", output.Count(f.dropped, "more line"), f.since.UTC().Format(time.RFC3339))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.now(); now.Sub(w.since) >= time.Minute {
+		if w.dropped > 0 {
+			fmt.Fprintf(w.next, "dropped %s of HTTP servers and clients since %s\n", output.Count(w.dropped, "more line"), w.since.UTC().Format(time.RFC3339))
 		}
-		f.since, f.logged, f.dropped = now, 0, 0
+		w.since, w.logged, w.dropped = now, 0, 0
 	}
-	if f.logged >= mostLines {
-		f.dropped++
+	if w.logged >= maxLinesPerMinute {
+		w.dropped++
 		return len(line), nil
 	}
-	f.logged++
-	return f.next.Write(line)
+	w.logged++
+	return w.next.Write(line)
 }
 
 // A klogHandler handles the logs of the Kubernetes libraries, which are useful only for developers:

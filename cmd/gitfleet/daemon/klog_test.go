@@ -92,7 +92,7 @@ func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
 }
 
 // However many TLS handshakes fail, or connections send frames that are not valid, few lines are logged, and how many there were.
-// Panics are all there.
+// Panics are all there, and so is why no connection can be accepted.
 func TestFailedConnectionsAreCounted(t *testing.T) {
 	for _, text := range []string{
 		"http: TLS handshake error from 10.0.0.5:40123: EOF",
@@ -103,15 +103,16 @@ func TestFailedConnectionsAreCounted(t *testing.T) {
 	} {
 		var out strings.Builder
 		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		l := stdlog.New(&fewLines{next: &out, now: func() time.Time { return at }}, "", 0)
+		l := stdlog.New(&rateLimitedWriter{next: &out, now: func() time.Time { return at }}, "", 0)
 		for range 10_000 {
 			l.Print(text)
 		}
 		l.Print("http: panic serving 10.0.0.5:40124: oh")
+		l.Print("http: Accept error: accept tcp [::]:8080: accept4: too many open files; retrying in 5ms")
 		at = at.Add(time.Minute)
 		l.Print(text)
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) != mostLines+3 || !strings.Contains(out.String(), "40124: oh\n") || !strings.Contains(out.String(), "9990 more lines of HTTP servers and clients since 2026-03-01T12:00:00Z\n") {
+		if len(lines) != maxLinesPerMinute+4 || !strings.Contains(out.String(), "too many open files; retrying in 5ms\n") || !strings.Contains(out.String(), "40124: oh\n") || !strings.Contains(out.String(), "dropped 9990 more lines of HTTP servers and clients since 2026-03-01T12:00:00Z\n") {
 			t.Errorf("%d lines:\n%s", len(lines), &out)
 		}
 	}
