@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,6 +85,25 @@ func TestUpdateWritesAFileOnlyIfTheTestHasNotFailed(t *testing.T) {
 	File(t, path, "right\n")
 	File(&recorder{TB: t, failures: "earlier"}, path, "wrong\n")
 	expectText(t, path, "right\n")
+}
+
+// If only some subtests were run, -update rewrites what they have compared. Otherwise it removes what nothing was compared with.
+func TestUpdateRewritesABook(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "book.txt")
+	setUpdate(t)
+	run := flag.Lookup("test.run")
+	defer run.Value.Set(run.Value.String())
+	for _, test := range []struct{ run, want string }{
+		{"TestGreetings/you", "-- all --\nhello all\n-- you --\nbye you\n"},
+		{"TestGreetings", "-- you --\nbye you\n"},
+	} {
+		write(t, path, "-- all --\nhello all\n-- you --\nhello you\n")
+		if err := run.Value.Set(test.run); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(test.run, func(t *testing.T) { Open(t, path).Compare(t, "you", "bye you") })
+		expectText(t, path, test.want)
+	}
 }
 
 func setUpdate(t *testing.T) {
