@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -26,10 +27,12 @@ type assembly struct {
 	problems problem.List
 	// invalid are the objects that have problems of their own. What refers to them does not report that they are missing.
 	invalid invalidObjects
+	// unread says that a document of the hub may be any object, since it is none that can be read.
+	unread bool
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 	unused  []string
-	// objectFiles are the files that belong to no kustomization and have objects.
+	// objectFiles are the files that belong to no kustomization, and whether they have objects. Others may be values of a chart.
 	objectFiles map[string]bool
 	// excluded is what is no part of the hub, and unusedOverlays what overlays build for no cluster.
 	excluded       []Exclusion
@@ -108,6 +111,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.budgets()
 	a.scaledObjects()
 	s.Runs = a.stagedRuns()
+	dropConsequences(a)
 	a.problems = a.problems.Sort()
 	if a.problems.HasErrors() {
 		return nil, &LoadError{Problems: a.problems}
@@ -217,7 +221,36 @@ func (a *assembly) duplicates() {
 	}
 }
 
+// hasBuilder reports whether they have an overlay or a chart, by the kind without Cluster.
+func (all invalidObjects) hasBuilder(kind string) bool {
+	for id := range all {
+		if id.Group == api.OverlayGroup && strings.TrimPrefix(id.Kind, "Cluster") == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// dropConsequences removes the problems that follow from an overlay or a chart that has problems itself: what it builds is taken for a
+// part of the hub.
+func dropConsequences(a *assembly) {
+	overlay, chart := a.invalid.hasBuilder("Overlay"), a.invalid.hasBuilder(chartKind)
+	a.problems = slices.DeleteFunc(a.problems, func(p problem.Problem) bool {
+		switch {
+		case p.Severity != problem.Error:
+			return false
+		case p.Kustomization != "":
+			return overlay && p.Field == "metadata.namespace"
+		}
+		has, isManifest := a.objectFiles[p.Path]
+		return chart && (isManifest && !has || path.Base(p.Path) == "Chart.yaml")
+	})
+}
+
 func (a *assembly) duplicate(same []*item) {
+	if (a.unread || a.invalid.hasBuilder("Overlay")) && !slices.ContainsFunc(same, func(it *item) bool { return !it.built() }) {
+		return // a consequence of that: what an overlay builds for different clusters is taken for a part of the hub
+	}
 	for _, it := range same {
 		var others []string
 		for _, other := range same {

@@ -363,9 +363,8 @@ func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *asse
 				l.plain.markSecrets(f.parsed, "", f.key.path)
 			}
 			l.keep(f.key, f.parsed)
-			if f.parsed.objects {
-				a.objectFiles[f.key.path] = true
-			}
+			a.objectFiles[f.key.path] = f.parsed.objects
+			a.unread = a.unread || slices.ContainsFunc(f.parsed.Problems, func(p problem.Problem) bool { return p.Severity == problem.Error && p.Field == "" })
 			if a.add(f.parsed); a.full {
 				return nil
 			}

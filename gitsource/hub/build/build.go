@@ -264,7 +264,7 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	case failure != nil:
 		b.fail(b.position(), "kustomize: %s", b.clean(failure.Error()))
 	}
-	b.warnUnusedVariables()
+	warnUnusedVariables(b)
 	return built, false, nil
 }
 
@@ -363,7 +363,7 @@ func kustomize(fsys filesys.FileSystem, dir string) (objects resmap.ResMap, err 
 
 // warnUnusedVariables warns of variables without a reference. kustomize logs them without the
 // file name.
-func (b *builder) warnUnusedVariables() {
+func warnUnusedVariables(b *builder) {
 	for _, k := range b.parts {
 		for _, v := range k.variables {
 			reference := "$(" + v.value + ")"
