@@ -345,7 +345,7 @@ func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 // endUnobserved records the end of drift that was not reverted here: it was still there when it
 // was last seen, and is no longer observed.
 func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
-	if !dr.progress.done[p] || dr.conn.CutOff() {
+	if dr.progress.untried.has(p) || dr.conn.CutOff() {
 		return
 	}
 	for id, d := range dr.memory[p] {

@@ -78,7 +78,7 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 			t.Run(server+", "+strategy, func(t *testing.T) {
 				s, m := test.session(t), oneManifest()
 				s.cfg.Encoder = NewEncoder("prod", "")
-				s.progress.failed, s.progress.verified, s.progress.done = map[api.ID]*failure{}, map[api.ID]observed.OwnershipState{}, map[api.PlacementKey]bool{web: true}
+				s.progress.failed, s.progress.verified, s.progress.untried = map[api.ID]*failure{}, map[api.ID]observed.OwnershipState{}, placementSet{}
 				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.owned.inventory(web).Items.Put(it)

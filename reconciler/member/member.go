@@ -172,7 +172,7 @@ type Agent struct {
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletion.Log
 	// written are the placements of which an object was written, or tried to be written, since their last report.
-	written map[api.PlacementKey]bool
+	written placementSet
 	// access knows which permissions the cluster does not grant.
 	access *permission.Reviewer
 	// silentFor limits the log lines about a cluster that does not answer. During a session,
@@ -188,7 +188,7 @@ func New(cfg Config) *Agent {
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
 		Jobs:    gatejob.NewQueue(),
-		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{}, written: map[api.PlacementKey]bool{},
+		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{},
 		known: protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})

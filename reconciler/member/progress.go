@@ -40,10 +40,32 @@ type progress struct {
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
-	// done are the placements of whose current revision all objects were tried.
-	done map[api.PlacementKey]bool
+	// untried are the placements of whose current revision not all objects were tried.
+	untried placementSet
 	// compared is when placements that only report differences were last compared.
 	compared time.Time
+}
+
+// A placementSet is a set of placements that is empty most of the time. It keeps no memory then, unlike a map whose keys were
+// deleted: a cluster may have very many placements.
+type placementSet struct{ keys map[api.PlacementKey]bool }
+
+func (s *placementSet) add(p api.PlacementKey) {
+	if s.keys == nil {
+		s.keys = map[api.PlacementKey]bool{}
+	}
+	s.keys[p] = true
+}
+
+func (s *placementSet) has(p api.PlacementKey) bool { return s.keys[p] }
+
+// take removes a placement, and reports whether the set had it.
+func (s *placementSet) take(p api.PlacementKey) (had bool) {
+	had = s.keys[p]
+	if delete(s.keys, p); len(s.keys) == 0 {
+		s.keys = nil
+	}
+	return had
 }
 
 // A failure is the reason why one object is not as desired, and the time of its next retry. Objects
@@ -198,23 +220,21 @@ func (p *progress) takeUnprocessed() map[api.ID]bool {
 }
 
 // undone records that not all objects of a placement were tried.
-func (p *progress) undone(key api.PlacementKey) { delete(p.done, key) }
+func (p *progress) undone(key api.PlacementKey) { p.untried.add(key) }
 
-// allDone records that all objects of some works were tried.
-func (p *progress) allDone(works desired) {
-	for key := range works {
-		p.done[key] = true
-	}
-}
+// allDone records that all objects of all placements were tried.
+func (p *progress) allDone() { p.untried = placementSet{} }
 
 // forgetVerified has all objects verified again.
 func (p *progress) forgetVerified() { clear(p.verified) }
 
-// forgetAll forgets what was done about objects.
-func (p *progress) forgetAll() {
+// forgetAll forgets what was done about objects of some works.
+func (p *progress) forgetAll(works desired) {
 	clear(p.verified)
 	clear(p.failed)
-	clear(p.done)
+	for key := range works {
+		p.undone(key)
+	}
 }
 
 // retryNow makes the retry of an object due. It reports whether there is one.

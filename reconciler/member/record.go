@@ -43,7 +43,7 @@ type recorder struct {
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
 	// written are the placements of which something was written since their last report; see Agent.
-	written map[api.PlacementKey]bool
+	written *placementSet
 }
 
 // overBudget returns an error if the cluster has exceeded the budget of a member.
@@ -67,7 +67,7 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
 	r.history.addOutcome(o, r.drifts.flips[id].By)
 	if old := r.live.Of(id); o.written != nil && (old == nil || old.Version != o.written.Version) || o.err != nil && o.do != diff.NeedRead {
-		r.written[o.placement] = true
+		r.written.add(o.placement)
 	}
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		r.fresh[id.Name] = true

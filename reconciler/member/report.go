@@ -112,7 +112,7 @@ type reporter struct {
 	drifts    *driftRecorder
 	deletions deletion.Log
 	// written are the placements of which something was written since their last report; see Agent.
-	written map[api.PlacementKey]bool
+	written *placementSet
 	// serials are the serial numbers of the inventories.
 	serials inventory.Serials
 }
@@ -148,7 +148,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.progress.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.owned.of(p) == nil
 	var undeleted protocol.Undeleted
@@ -165,8 +165,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written[p]
-	delete(r.written, p)
+	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written.take(p)
 	if inv := r.owned.of(p); inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {

@@ -123,7 +123,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	})
 	p := &progress{
 		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
-		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{}, done: map[api.PlacementKey]bool{},
+		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{}, waiting: waitingDeletions{}, pruned: map[api.PlacementKey]bool{},
 	}
 	s := &session{Agent: a, cluster: c, assignment: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
@@ -133,7 +133,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.drifts = &driftRecorder{cluster: c, assignment: as, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, assignment: as, owned: o, progress: p, braked: map[api.ID]braked{}}
 	s.record = &recorder{
-		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects, fresh: map[string]bool{}, written: a.written,
+		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects, fresh: map[string]bool{}, written: &a.written,
 	}
 	s.observer = &observer{cluster: c, assignment: as, owned: o, progress: p, record: s.record}
 	s.applier = &applier{cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
@@ -144,7 +144,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, assignment: as, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, serials: a.known.Inventories,
+		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: &a.written, serials: a.known.Inventories,
 	}
 	return s
 }

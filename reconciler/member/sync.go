@@ -77,7 +77,7 @@ func (s *session) sync(ctx context.Context) {
 	}
 	s.observer.unwatch()
 	if ctx.Err() == nil && !s.conn.CutOff() && !s.blocked {
-		s.progress.allDone(s.works)
+		s.progress.allDone()
 	}
 	s.reporter.all(ctx)
 }

@@ -26,12 +26,12 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
 		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
-		if s.progress.done[web] {
+		if !s.progress.untried.has(web) {
 			t.Errorf("%s counts as done before it was tried", typ)
 		}
-		s.progress.done[web] = true
+		s.progress.allDone()
 		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
-		if !s.progress.done[web] {
+		if s.progress.untried.has(web) {
 			t.Errorf("%s does not count as done after it was told again", typ)
 		}
 	}
