@@ -246,7 +246,7 @@ func (s *description) cluster(r *status.Report, name string) error {
 	c := r.Clusters[slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == name })]
 	s.field("Name", c.Name)
 	s.field("Declared in", c.Annotations[api.PathAnnotation])
-	s.field("Labels", labelsText(c.Labels))
+	s.list("Labels", labelsText(c.Labels))
 	for _, t := range c.Spec.Taints {
 		s.field("Taint", fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
 	}
@@ -288,7 +288,7 @@ func quantities(list api.ResourceList) string {
 }
 
 // labelsText returns the labels that users gave, sorted.
-func labelsText(m map[string]string) string {
+func labelsText(m map[string]string) []string {
 	var out []string
 	for k, v := range m {
 		if k != api.MemberNameLabel {
@@ -296,7 +296,7 @@ func labelsText(m map[string]string) string {
 		}
 	}
 	slices.Sort(out)
-	return strings.Join(out, ",")
+	return out
 }
 
 func (s *description) placementsOn(r *status.Report, cluster string) {

@@ -169,7 +169,7 @@ func TestDescribeAMember(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, want := range []string{"Labels: a=1,b=2 Taint: k=v:NoSchedule", "last answered", "Placements: crp/web available a1a1a1a1 2 objects"} {
+	for _, want := range []string{"Labels: a=1 b=2 Taint: k=v:NoSchedule", "last answered", "Placements: crp/web available a1a1a1a1 2 objects"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
