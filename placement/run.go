@@ -101,7 +101,8 @@ type RunStage struct {
 	Reopened time.Time `json:",omitzero"`
 	// Failed are the clusters without which the run goes on, since the update has failed there, until they have been available with the content.
 	Failed []string `json:",omitempty"`
-	// Unreachable are the clusters that the stage does not wait for, as long as they are unreachable.
+	// Unreachable are the clusters that the stage does not wait for: until it is finished, as long as they are unreachable, and after
+	// that until they have been available with the content of the run.
 	Unreachable []string `json:",omitempty"`
 	// Gates are those after the stage, as they were when the run was initialised, in the order of its tasks.
 	Gates []RunGate `json:",omitempty"`

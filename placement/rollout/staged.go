@@ -181,19 +181,25 @@ func (w *stageWalk) wait(s *placement.RunStage, why string) {
 	}
 }
 
-// updateAll lets all clusters of a finished stage have the content, such as those that joined since.
+// updateAll lets all clusters of a finished stage have the content, such as those that joined since. Those that the stage has skipped
+// as unreachable stay recorded until they have it.
 func (w *stageWalk) updateAll(s *placement.RunStage) {
 	s.Failed = slices.DeleteFunc(s.Failed, func(name string) bool {
 		b := w.in.target(name)
 		return b == nil || !b.selected() || b.has() && w.in.updated(b)
 	})
 	w.failed += len(s.Failed)
+	skipped := s.Unreachable
 	s.Unreachable = nil
 	for _, b := range w.members(s) {
 		w.may[b.Cluster] = true
-		if w.isLost(b) && !slices.Contains(s.Failed, b.Cluster) {
+		lost := w.isLost(b)
+		if slices.Contains(s.Failed, b.Cluster) || !lost && (!slices.Contains(skipped, b.Cluster) || b.has() && w.in.updated(b)) {
+			continue
+		}
+		s.Unreachable = append(s.Unreachable, b.Cluster)
+		if lost {
 			w.lost++
-			s.Unreachable = append(s.Unreachable, b.Cluster)
 			w.plan.Progress.NotAwaited = append(w.plan.Progress.NotAwaited, b.Cluster)
 		}
 	}

@@ -428,11 +428,14 @@ func TestUnreachableClustersOfAStage(t *testing.T) {
 		for _, c := range test.unreachable {
 			f.bindings[c].Unreachable = false
 		}
+		if got := recorded(); test.want == "one two run" && !slices.Equal(got, test.unreachable) {
+			t.Errorf("%s: %v are recorded as unreachable after all have answered, without the content", name, got)
+		}
 		if got := finished(); got != "one two run" {
 			t.Errorf("%s: finished %q after all have answered", name, got)
 		}
 		if got := recorded(); got != nil {
-			t.Errorf("%s: %v are recorded as unreachable after all have answered", name, got)
+			t.Errorf("%s: %v are recorded as unreachable although all have the content", name, got)
 		}
 		for c, b := range f.bindings {
 			if b.Assigned.Hash != "new" {

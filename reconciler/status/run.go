@@ -76,7 +76,8 @@ type UpdateStage struct {
 	Name     string `json:"name"`
 	Clusters int    `json:"clusters"` // without those that have left the placement
 	Updated  int    `json:"updated"`  // of them, those that have been available with the content
-	// Unreachable is the number of unreachable clusters that are not waited for.
+	// Unreachable is the number of clusters that are skipped as unreachable, of a finished stage also of those that have answered since
+	// and do not have the content yet.
 	Unreachable int       `json:"unreachable,omitempty"`
 	Finished    time.Time `json:"finished,omitzero"`
 	Waits       []string  `json:"waits,omitempty"` // what is missing of its tasks, if it is the turn of the stage
@@ -111,7 +112,7 @@ func (s *UpdateStage) Text() string {
 	}
 	text := fmt.Sprintf("stage %s: %d of %d %s updated", s.Name, s.Updated, s.Clusters, clusters)
 	if s.Unreachable > 0 {
-		text += fmt.Sprintf(", %d unreachable and not waited for", s.Unreachable)
+		text += fmt.Sprintf(", %d skipped as unreachable", s.Unreachable)
 	}
 	if len(s.Waits) > 0 {
 		text += ", waits for " + strings.Join(s.Waits, " and for ")
@@ -406,7 +407,11 @@ func (v *runView) cluster(i int, s *placement.RunStage, name string) api.Cluster
 	case v.run.Active() && s.Finished.IsZero() && !v.member(name):
 		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is no longer selected by the placement", cmp.Or(s.Started, v.run.Initialized))
 	case slices.Contains(s.Unreachable, name):
-		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", "The cluster is unreachable and is not waited for", cmp.Or(s.Started, v.run.Initialized))
+		why := "The cluster is unreachable and is not waited for"
+		if !s.Finished.IsZero() {
+			why = "The stage has ended without the cluster, which was unreachable and does not have the content yet"
+		}
+		set(api.ClusterStarted, metav1.ConditionFalse, "ClusterUpdatingSkipped", why, cmp.Or(s.Started, v.run.Initialized))
 	case v.updated[name]:
 		started = latest(c.Binding.AssignedAt, s.Started)
 		done = latest(started, availableAt(c))
