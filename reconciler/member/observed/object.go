@@ -124,9 +124,12 @@ func setEntry(e *metav1.ManagedFieldsEntry, item any) bool {
 	fields, ok := item.(map[string]any)
 	for name, value := range fields {
 		if fields, isMap := value.(map[string]any); isMap && name == "fieldsV1" {
-			raw, err := json.Marshal(fields)
-			if err != nil {
-				return false
+			raw, simple := appendFields(make([]byte, 0, 512), fields)
+			if !simple {
+				var err error
+				if raw, err = json.Marshal(fields); err != nil {
+					return false
+				}
 			}
 			e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 			continue
@@ -155,6 +158,42 @@ func setEntry(e *metav1.ManagedFieldsEntry, item any) bool {
 		}
 	}
 	return ok
+}
+
+// appendFields appends the JSON of a field set as json.Marshal does; false if that has other values than sets, or names with
+// characters that may have to be escaped.
+func appendFields(to []byte, fields map[string]any) ([]byte, bool) {
+	names := make([]string, 0, 16)
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	to = append(to, '{')
+	for i, name := range names {
+		below, isSet := fields[name].(map[string]any)
+		if !isSet || !isPlain(name) {
+			return to, false
+		}
+		if i > 0 {
+			to = append(to, ',')
+		}
+		to = append(append(append(to, '"'), name...), `":`...)
+		if to, isSet = appendFields(to, below); !isSet {
+			return to, false
+		}
+	}
+	return append(to, '}'), true
+}
+
+// isPlain reports whether a text is in JSON as it is, between quotes.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }
 
 // writer returns the field manager other than ours that wrote last.
