@@ -18,6 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -76,8 +77,35 @@ func (k *Kind) decodeEvent(line []byte) (watch.EventType, object, error) {
 		}
 		return what, o, versioned(o, err)
 	}
-	what, o, err := eventOf[metav1.PartialObjectMetadata](line)
-	return what, &o, versioned(&o, err)
+	what, o, err := eventOf[partialObject](line)
+	m := o.metadata()
+	return what, m, versioned(m, err)
+}
+
+// A partialObject is metav1.PartialObjectMetadata with no other labels and annotations than those that are looked at: most objects
+// have several of each, and the texts would be dropped after each event.
+type partialObject struct {
+	metav1.TypeMeta
+	Metadata struct {
+		metav1.ObjectMeta
+		Labels struct {
+			ManagedBy *string `json:"gitfleet.dev/managed-by"`
+		} `json:"labels"`
+		Annotations struct {
+			Prune *string `json:"gitfleet.dev/prune"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+}
+
+func (o *partialObject) metadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: o.Metadata.ObjectMeta}
+	if by := o.Metadata.Labels.ManagedBy; by != nil {
+		m.Labels = map[string]string{api.ManagedByLabel: *by}
+	}
+	if prune := o.Metadata.Annotations.Prune; prune != nil {
+		m.Annotations = map[string]string{api.PruneAnnotation: *prune}
+	}
+	return m
 }
 
 // eventOf decodes an event in one pass. Only error events, which are rare, are decoded a second

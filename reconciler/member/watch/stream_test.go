@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -45,6 +46,42 @@ func TestLinesAreReadWhole(t *testing.T) {
 			t.Fatalf("%s: %q, %v; want %q", how, got, err, want)
 		}
 	})
+}
+
+const modified = `{"type":"MODIFIED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"settings","namespace":"app",` +
+	`"uid":"0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b","resourceVersion":"123456","generation":3,"creationTimestamp":"2026-11-02T10:11:12Z",` +
+	`"labels":{"app.kubernetes.io/name":"settings","app.kubernetes.io/part-of":"shop","gitfleet.dev/managed-by":"prod"},` +
+	`"annotations":{"gitfleet.dev/origin":"apps/settings/configmap.yaml","gitfleet.dev/prune":"disabled","gitfleet.dev/commit":"0123456789abcdef"},` +
+	`"finalizers":["example.com/hold"],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"1"}],` +
+	`"managedFields":[{"manager":"gitfleet","operation":"Apply","apiVersion":"v1","time":"2026-11-02T10:11:12Z","fieldsType":"FieldsV1",` +
+	`"fieldsV1":{"f:data":{"f:level":{},"f:region":{}},"f:metadata":{"f:annotations":{"f:gitfleet.dev/commit":{}},"f:labels":{"f:gitfleet.dev/managed-by":{}}}}}]}}}`
+
+// What is kept of an object is the same whether a watch delivers it whole or its metadata.
+func TestEventsOfMetadataHaveWhatIsKept(t *testing.T) {
+	var states []*observed.Object
+	for _, full := range []bool{false, true} {
+		k := NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{})
+		k.Full = full
+		_, o, err := k.decodeEvent([]byte(modified))
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, observed.Watched(o, ""))
+	}
+	if *states[0] != *states[1] || !states[0].Kept || states[0].Fleet != "prod" || states[0].Managed == "" {
+		t.Errorf("of metadata\n%+v\nand of the whole object\n%+v", *states[0], *states[1])
+	}
+}
+
+// BenchmarkEvent is what an event of a watch of metadata costs.
+func BenchmarkEvent(b *testing.B) {
+	k := NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := k.decodeEvent([]byte(modified)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // An endless event does not fill the memory.
