@@ -141,7 +141,7 @@ func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
 	case d.path != "" && d.commit != "":
 		return cfg, errors.New("--path and --commit exclude each other")
 	case d.path == "" && cfg.Source.URL == "":
-		return cfg, errors.New("nothing to compare: set --config gitfleet.yaml for its repository, or --path DIR for a checkout")
+		return cfg, errors.New("nothing to compare: set --config gitfleet.yaml, or $" + settings.ConfigEnv + ", for its repository, or --path DIR for a checkout")
 	case cfg.Members.KubeconfigDir == "" && cfg.Members.Kubeconfig == "" && cfg.Members.SecretNamespace == "":
 		return cfg, errors.New("the kubeconfigs of the members are missing: set --config gitfleet.yaml, --kubeconfig-dir or --kubeconfig")
 	}

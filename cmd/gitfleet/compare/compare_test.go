@@ -15,7 +15,7 @@ func TestInvalidArguments(t *testing.T) {
 	}{
 		"valid":          {[]string{"--path", ".", "--kubeconfig-dir", "members"}, ""},
 		"two sources":    {[]string{"--path", ".", "--commit", "main"}, "--path and --commit exclude each other"},
-		"no source":      {nil, "nothing to compare"},
+		"no source":      {nil, "nothing to compare: set --config gitfleet.yaml, or $GITFLEET_CONFIG, for its repository"},
 		"no members":     {[]string{"--path", "."}, "the kubeconfigs of the members are missing"},
 		"negative limit": {[]string{"--path", ".", "--kubeconfig-dir", "members", "--set", "limits.files=-1"}, "limits.files: must be more than zero"},
 	}

@@ -75,7 +75,8 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := settings.Load(path, cmd.Flags())
 			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
-			err = out.Print(cmd.OutOrStdout(), doc, doc.text)
+			w := cmd.OutOrStdout()
+			err = out.Print(w, doc, func() string { return doc.text(output.PageOf(w)) })
 			if err == nil && doc.failed() {
 				return exit.Attention
 			}
@@ -117,13 +118,14 @@ func (d doctorDocument) failed() bool {
 }
 
 // text writes a line for each check, followed by the fix.
-func (d doctorDocument) text() string {
+func (d doctorDocument) text(p output.Page) string {
+	const indent = "      "
 	var b strings.Builder
 	for _, c := range d.Checks {
 		what := strings.TrimSpace(c.Check + " " + c.Subject)
-		fmt.Fprintf(&b, "%-4s  %s: %s\n", c.State, output.Escape(what), output.Escape(c.Message))
+		fmt.Fprintln(&b, p.Fold(fmt.Sprintf("%-4s  %s: %s", c.State, output.Escape(what), output.Escape(c.Message)), indent))
 		if c.Fix != "" {
-			fmt.Fprintf(&b, "      fix: %s\n", output.Escape(c.Fix))
+			fmt.Fprintln(&b, p.Fold(indent+"fix: "+output.Escape(c.Fix), indent))
 		}
 	}
 	return b.String()

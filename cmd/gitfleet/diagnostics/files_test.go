@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -159,8 +160,12 @@ func TestDoctorDocument(t *testing.T) {
 	}
 	d := doctorDocument{Checks: []check{{"member", "east\nok  x", checkFail, "a\033[2J", "grant\nit"}, {Check: "state", State: checkOK, Message: "writable"}}}
 	const want = "fail  member east\\nok  x: a\\x1b[2J\n      fix: grant\\nit\nok    state: writable\n"
-	if got := d.text(); got != want {
+	if got := d.text(output.Page{Width: 16}); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	const folded = "fail  member\n      east\\nok\n      x:\n      a\\x1b[2J\n      fix:\n      grant\\nit\nok    state:\n      writable\n"
+	if got := d.text(output.Page{Width: 16, Terminal: true}); got != folded {
+		t.Errorf("on a narrow terminal %q, want %q", got, folded)
 	}
 }
 
