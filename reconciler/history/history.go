@@ -88,7 +88,7 @@ const (
 	Created   Event = "created"
 	Changed   Event = "changed"
 	TakenOver Event = "takenOver"
-	// Repaired: somebody had changed or removed the object.
+	// Repaired: somebody had changed or removed the object, or inventories of a member.
 	Repaired Event = "repaired"
 	Deleted  Event = "deleted"
 	// Released: the object stays, and is no longer owned.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -287,8 +289,19 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		}
 		if found {
 			i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
+			i.recordRepair(id)
 		}
 		i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) { i.written(ctx, inv, err) })
+	}
+}
+
+// recordRepair adds to the history that others have changed or deleted inventories, which are put back.
+func (i *inventories) recordRepair(id api.ID) {
+	if i.cfg.Record != nil {
+		i.cfg.Record(history.Entry{
+			Time: time.Now(), Kind: history.Member, Event: history.Repaired, Cluster: i.cfg.Name, Object: id.String(),
+			Message: "somebody else had changed or deleted what gitfleet keeps on the cluster about its objects; it is put back",
+		})
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -235,8 +236,13 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 	s.record.objects.Drop(id)
 	var log strings.Builder
 	s.cfg.Log, at.Writes = slog.New(slog.NewTextHandler(&log, nil)), nil
+	var recorded []history.Entry
+	s.cfg.Record = func(all ...history.Entry) { recorded = append(recorded, all...) }
 	for range 2 {
 		s.inventories.restore(t.Context(), map[api.ID]bool{id: true})
+	}
+	if len(recorded) != 1 || recorded[0].Event != history.Repaired || recorded[0].Cluster != s.cfg.Name || recorded[0].Object != id.String() {
+		t.Errorf("the history has %+v", recorded)
 	}
 	if n := strings.Count(log.String(), "inventory was changed by somebody else"); n != 1 || !slices.Equal(at.Writes, []string{"PATCH " + id.Name}) {
 		t.Errorf("logged %d times, writes: %q", n, at.Writes)
