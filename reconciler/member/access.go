@@ -14,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -190,7 +191,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		}
 		s.reportHoldings()
 	}
-	s.logForeign()
+	s.logForeign(s.store, s.health.UID)
 	s.observingOnly = s.store.HeldByOther()
 	if s.observingOnly {
 		s.schedule(foreignRetry)
@@ -211,21 +212,21 @@ func (s *session) checkForeign(ctx context.Context) error {
 }
 
 // logForeign logs that another fleet holds the cluster, or no longer does.
-func (s *session) logForeign() {
-	switch holder := s.store.OtherMember(); {
-	case !s.store.HeldByOther() && s.foreignLog != (retry.LogLimiter{}):
-		s.foreignLog = retry.LogLimiter{}
-		s.cfg.Log.Info("cluster is not held by another fleet or member any more", "cluster", s.cfg.Name)
+func (a *Agent) logForeign(store *inventory.Store, uid string) {
+	switch holder := store.OtherMember(); {
+	case !store.HeldByOther() && a.foreignLog != (retry.LogLimiter{}):
+		a.foreignLog = retry.LogLimiter{}
+		a.config.Log.Info("cluster is not held by another fleet or member any more", "cluster", a.config.Name)
 	case holder != "":
-		if s.foreignLog.Due(holder) {
-			s.cfg.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
-				"cluster", s.cfg.Name, "holder", holder, "uid", s.health.UID)
+		if a.foreignLog.Due(holder) {
+			a.config.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
+				"cluster", a.config.Name, "holder", holder, "uid", uid)
 		}
 	default:
-		for _, o := range s.store.Holders() {
-			if s.foreignLog.Due(o.ID) {
-				s.cfg.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
-					"cluster", s.cfg.Name, "fleet", s.cfg.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
+		for _, o := range store.Holders() {
+			if a.foreignLog.Due(o.ID) {
+				a.config.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
+					"cluster", a.config.Name, "fleet", a.config.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
 			}
 		}
 	}

@@ -35,16 +35,19 @@ type controlled struct {
 	agent   *member.Agent
 	cancel  context.CancelFunc
 	done    chan struct{}
+	brake   member.Brake
 	// recorded is the drift that the next agent knows of.
 	recorded map[api.PlacementKey][]protocol.Drift
 
 	mu   sync.Mutex
 	seen protocol.WorkSeen
+	// reports are the last ones of all placements.
+	reports map[api.PlacementKey]protocol.WorkSeen
 }
 
 func newControlled(t *testing.T) *controlled {
 	t.Helper()
-	c := &controlled{t: t, cluster: simulated.New(simulated.Options{}).Cluster("east")}
+	c := &controlled{t: t, cluster: simulated.New(simulated.Options{}).Cluster("east"), reports: map[api.PlacementKey]protocol.WorkSeen{}}
 	c.config = c.cluster.Config()
 	var err error
 	if c.client, err = dynamic.NewForConfig(c.config); err != nil {
@@ -59,10 +62,15 @@ func (c *controlled) start(works ...*work.Work) {
 		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return c.config, nil },
 		Log:     slog.New(slog.NewTextHandler(c.t.Output(), nil)),
+		Brake:   c.brake,
 		Report: func(o protocol.Observation) {
-			if w, ok := o.(protocol.WorkSeen); ok && !w.Removed {
-				c.mu.Lock()
-				defer c.mu.Unlock()
+			w, ok := o.(protocol.WorkSeen)
+			if !ok {
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.reports[w.Placement] = w; !w.Removed {
 				c.seen = w
 			}
 		},

@@ -15,6 +15,9 @@
 //   - It records. The recorder (record.go) takes these outcomes: what is known of the object, its entry in the inventory, drift,
 //     the history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
 //
+// The first pass of a session is over everything (sync), and so is one in which something may have to be deleted. Later works
+// cost what they change (syncWorks).
+//
 // A pass ends with writing the inventories. The reporter (report.go) then sends the loop one protocol.WorkSeen for each placement
 // that the pass touched. Objects that are as they should be cost no request, and are not in it.
 //

@@ -126,7 +126,11 @@ func (r *reporter) all(ctx context.Context) {
 
 // touched reports the state of the placements that some objects belong to.
 func (r *reporter) touched(ctx context.Context, ids map[api.ID]bool) {
-	placements := map[api.PlacementKey]bool{}
+	r.some(ctx, map[api.PlacementKey]bool{}, ids)
+}
+
+// some reports the state of some placements, and of those that some objects belong to, which it adds to them.
+func (r *reporter) some(ctx context.Context, placements map[api.PlacementKey]bool, ids map[api.ID]bool) {
 	for id := range ids {
 		if w, ok := r.wanted.of(id); ok {
 			placements[w.placement] = true

@@ -3,10 +3,12 @@ package member
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
@@ -51,6 +53,8 @@ type session struct {
 	job         gatejob.Request
 	// observingOnly says that another fleet held the cluster, and nothing was written.
 	observingOnly bool
+	// reconciled says that all works were reconciled, those that have changed since in a pass of their own.
+	reconciled bool
 	// blocked says that the last pass could not be made, and unknown limits the log lines about
 	// kinds that are not known.
 	blocked bool
@@ -169,7 +173,7 @@ func (s *session) start(ctx context.Context) error {
 	s.sweeper.schedule()
 	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
-	s.logForeign()
+	s.logForeign(s.store, s.health.UID)
 	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
 		s.schedule(foreignRetry)
 	}
@@ -201,7 +205,7 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.watch.Wait()
 	select {
 	case p := <-s.prober.Results:
-		s.moveOn(p.Replaced)
+		moveOn(s.watch, p.Replaced)
 	default:
 	}
 	s.conn.Close()
@@ -302,8 +306,9 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 		s.leaving = true
 		s.retry.Reset(0)
 	case byWorks:
+		before := s.works
 		s.setWorks(s.last)
-		s.sync(ctx)
+		s.syncWorks(ctx, before)
 	case byDriftDecision:
 		s.resolve(ctx)
 	case byCheck:
@@ -326,10 +331,104 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 	return nil
 }
 
+// setWorks replaces the desired state of the cluster.
+func (s *session) setWorks(works []*work.Work) {
+	was, before := s.works, s.wanted
+	if len(was) == 0 {
+		s.progress.suspect(slices.Collect(s.drifts.left())...)
+	}
+	for _, w := range works {
+		old, ok := was[w.Placement]
+		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
+			s.progress.undone(w.Placement)
+		}
+		if ok {
+			s.progress.reconsider(old, w)
+		}
+	}
+	s.owned.setWorks(works)
+	s.record.superseded.update(s.owned)
+	s.expressions.Replace(s.wanted.manifests())
+	for id := range s.progress.failed {
+		w, isWanted := s.wanted.of(id)
+		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
+			s.record.settled(id) // that was the failure of another placement
+		}
+	}
+	s.drifts.memory.Forget(s.works)
+	s.drifts.additions.Forget(s.works)
+	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
+}
+
+// syncWorks reconciles what may differ since the works before, so that a new work costs what it changes. That is right only
+// after everything was reconciled, and while there is nothing to delete, which is decided with all objects in view. The
+// result is that of sync: objects of other works are as wanted, or wait for an event or a retry.
+func (s *session) syncWorks(ctx context.Context, before desired) {
+	changed := s.works.changedSince(before)
+	ids := s.owned.objectsOf(changed, before)
+	for id := range s.progress.failed {
+		ids[id] = true // a new work may have what it waits for
+	}
+	if !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale(ids) {
+		s.sync(ctx)
+		return
+	}
+	if s.reconcile(ctx, func() map[api.ID]bool { return ids }, func(map[api.ID]bool) {}) {
+		s.reporter.some(ctx, changed, ids)
+	}
+}
+
+// changedSince returns the placements whose works are not the same as before, with those that have none any more.
+func (ws desired) changedSince(before desired) map[api.PlacementKey]bool {
+	out := map[api.PlacementKey]bool{}
+	for p, w := range ws {
+		if old := before[p]; old != w && (old == nil || !old.Equal(w)) {
+			out[p] = true
+		}
+	}
+	for p := range before {
+		if ws[p] == nil {
+			out[p] = true
+		}
+	}
+	return out
+}
+
+// objectsOf returns the objects that some placements want, wait for or list, or have done so before.
+func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desired) map[api.ID]bool {
+	ids := map[api.ID]bool{}
+	for p := range placements {
+		for _, w := range []*work.Work{before.of(p), o.works.of(p)} {
+			for _, list := range [][]*work.Manifest{w.Manifests, w.Awaited} {
+				for _, m := range list {
+					ids[m.ID] = true
+				}
+			}
+		}
+		if inv := o.inv[p]; inv != nil {
+			for id := range inv.Items.IDs() {
+				ids[id] = true
+			}
+		}
+	}
+	return ids
+}
+
+// anyStale reports whether an inventory lists one of some objects, and its placement no longer wants it.
+func (o *ownership) anyStale(ids map[api.ID]bool) bool {
+	listing := o.listingsFor(len(ids))
+	for id := range ids {
+		if len(o.stalesIn(id, listing(id))) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // moveOn makes watches resume over a connection with the new credentials, and closes the other
 // connections.
-func (s *session) moveOn(replaced []*connection.Clients) {
-	s.watch.Reconnect()
+func moveOn(w *watch.Set, replaced []*connection.Clients) {
+	w.Reconnect()
 	for _, c := range replaced {
 		c.Close()
 	}

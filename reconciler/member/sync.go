@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
@@ -18,39 +17,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
 )
 
-// setWorks replaces the desired state of the cluster.
-func (s *session) setWorks(works []*work.Work) {
-	was, before := s.works, s.wanted
-	if len(was) == 0 {
-		s.progress.suspect(slices.Collect(s.drifts.left())...)
-	}
-	for _, w := range works {
-		old, ok := was[w.Placement]
-		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
-			s.progress.undone(w.Placement)
-		}
-		if ok {
-			s.progress.reconsider(old, w)
-		}
-	}
-	s.owned.setWorks(works)
-	s.record.superseded.update(s.owned)
-	s.expressions.Replace(s.wanted.manifests())
-	for id := range s.progress.failed {
-		w, isWanted := s.wanted.of(id)
-		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
-			s.record.settled(id) // that was the failure of another placement
-		}
-	}
-	s.drifts.memory.Forget(s.works)
-	s.drifts.additions.Forget(s.works)
-	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
-}
-
 // sync reconciles everything.
 func (s *session) sync(ctx context.Context) {
+	everything := func() map[api.ID]bool {
+		ids := s.owned.inventoried()
+		for id := range s.wanted.all() {
+			ids[id] = true
+		}
+		s.progress.compared = time.Now()
+		return ids
+	}
+	if s.reconcile(ctx, everything, func(ids map[api.ID]bool) { s.brake.decide(ids, s.brake.deletes, s.brake.recreations()) }) {
+		s.reporter.all(ctx)
+	}
+}
+
+// reconcile reconciles some objects. decide decides which of them are not deleted, once the state from the watches is known. It
+// reports whether the cluster is still ours.
+func (s *session) reconcile(ctx context.Context, objects func() map[api.ID]bool, decide func(map[api.ID]bool)) bool {
 	if s.store.HeldByOther() {
-		return
+		return false
 	}
 	for _, inv := range s.owned.inventories() {
 		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
@@ -59,27 +45,24 @@ func (s *session) sync(ctx context.Context) {
 		s.reportCluster()
 	}
 	s.addUnlisted(ctx)
-	ids := s.owned.inventoried()
-	for id := range s.wanted.all() {
-		ids[id] = true
-	}
-	s.progress.compared, s.blocked = time.Now(), false
+	ids := objects()
+	s.blocked, s.reconciled = false, false
 	if len(ids) == 0 {
 		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
 		s.reschedule()
 	} else if s.prepared(ctx, ids) {
-		s.brake.decide(ids, s.brake.deletes, s.brake.recreations()) // the brake needs the state from the watches
+		decide(ids)
 		s.processPrepared(ctx, ids)
 		if s.store.HeldByOther() {
-			return
+			return false
 		}
 		s.checkSuspects(ctx)
 	}
 	s.observer.unwatch()
-	if ctx.Err() == nil && !s.conn.CutOff() && !s.blocked {
+	if s.reconciled = ctx.Err() == nil && !s.conn.CutOff() && !s.blocked; s.reconciled {
 		s.progress.allDone()
 	}
-	s.reporter.all(ctx)
+	return true
 }
 
 // searchInterval is the minimum time between two searches for objects that inventories do not list.
@@ -291,7 +274,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 		return reconnect(errors.New(s.restored))
 	}
 	if len(p.Replaced) > 0 {
-		s.moveOn(p.Replaced)
+		moveOn(s.watch, p.Replaced)
 	}
 	if p.Unauthorized {
 		return reconnect(p.Err)
