@@ -262,7 +262,7 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 		b.fail(b.position(), "the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.BuildTime)
 		return nil, true, nil
 	case failure != nil:
-		b.fail(b.position(), "kustomize: %s", b.clean(failure.Error()))
+		b.problems = append(b.problems, failureOf(b, failure.Error()))
 	}
 	warnUnusedVariables(b)
 	return built, false, nil

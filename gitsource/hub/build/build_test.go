@@ -130,7 +130,7 @@ func TestBuildReports(t *testing.T) {
 		"invalid YAML":           {"resources: [a.yaml]\n", "a: [\n", []string{"app/a.yaml:1: not valid YAML: did not find expected node content; check the indentation and the quotes of this line and the one above (built by app/kustomization.yaml)"}},
 		"a duplicate key":        {"resources: [a.yaml]\n", namespaceText + "kind: Namespace\n", []string{"app/a.yaml:4: kind: this key is already set on line 2; remove one of them (built by app/kustomization.yaml)"}},
 		"a patch without a target": {"resources: [a.yaml]\npatches: [{patch: \"- {op: replace, path: /data/a, value: b}\", target: {kind: Namespace}}]\n", namespaceText, []string{
-			"app/kustomization.yaml: kustomize: replace operation does not apply: doc is missing path: /data/a: missing value",
+			"app/kustomization.yaml:2: patches[0]: the target has no field /data/a, so that the operation replace cannot be applied; correct the path, or add what is missing first",
 		}},
 		"an unused variable": {"resources: [a.yaml]\nvars:\n- name: UNUSED\n  objref: {apiVersion: v1, kind: Namespace, name: web}\n", namespaceText, []string{
 			"app/kustomization.yaml:3: vars[0]: nothing refers to this variable as $(UNUSED); remove it, or correct its name (warning)",
