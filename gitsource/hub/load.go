@@ -382,7 +382,9 @@ func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *asse
 			if !listed {
 				a.problems = append(a.problems, a.grants.CheckRead(owner, name)...)
 				a.excluded = append(a.excluded, Exclusion{name, owner + " is the kustomization of its directory and does not list it"})
-				a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
+				if !g.IsUnread(owner) {
+					a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
+				}
 			}
 			continue
 		}

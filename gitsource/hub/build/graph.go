@@ -230,3 +230,9 @@ func (g *Graph) Owner(name string) (file string, listed bool) {
 	}
 	return g.ownedDirs[path.Dir(name)], false
 }
+
+// IsUnread reports whether a kustomization file could not be read, so that what it lists is not known.
+func (g *Graph) IsUnread(file string) bool {
+	k := g.nodes[path.Dir(file)]
+	return k != nil && len(k.mentions) == 0 && k.problems.HasErrors()
+}

@@ -50,17 +50,54 @@ var (
 func (f *mentionFinder) reportDecodeError(err error) {
 	message := strings.TrimPrefix(err.Error(), "invalid Kustomization: ")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
-		p := f.r.Field(found[1])
-		if n, _ := document.Find(f.r.Root, p); n != nil {
-			f.r.Errorf(p, "unknown field; %s", schema.DidYouMean(found[1], schema.FieldNames(reflect.TypeFor[types.Kustomization]())))
-			return
+		if !f.reportUnknown(f.r.Root, reflect.TypeFor[types.Kustomization](), f.r.Object) {
+			f.r.Errorf(nil, "unknown field %s", found[1])
 		}
-		f.r.Errorf(nil, "unknown field %s", found[1])
 	} else if found := wrongType.FindStringSubmatch(message); found != nil {
 		f.r.Errorf(f.r.Field(strings.Split(found[2], ".")...), "kustomize expects %s here, not %s", found[3], found[1])
 	} else {
 		f.r.Errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
 	}
+}
+
+// reportUnknown reports the fields that a type does not have, and whether there are any.
+func (f *mentionFinder) reportUnknown(n *yaml.Node, t reflect.Type, p *document.FieldPath) (any bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
+		for i, item := range n.Content {
+			any = f.reportUnknown(item, t.Elem(), p.At(i)) || any
+		}
+	case t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := n.Content[i].Value
+			if of := typeOfField(t, name); of != nil {
+				any = f.reportUnknown(n.Content[i+1], of, p.Child(name)) || any
+			} else {
+				f.r.Errorf(p.Child(name), "unknown field; %s", schema.DidYouMean(name, schema.FieldNames(t)))
+				any = true
+			}
+		}
+	}
+	return any
+}
+
+// typeOfField returns the type of the field of a struct with a name in JSON, without regard to case; nil if there is none.
+func typeOfField(t reflect.Type, name string) reflect.Type {
+	for field := range t.Fields() {
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous && tag == "" {
+			if of := typeOfField(field.Type, name); of != nil {
+				return of
+			}
+		}
+		if strings.EqualFold(tag, name) && tag != "" {
+			return field.Type
+		}
+	}
+	return nil
 }
 
 func (f *mentionFinder) mention(p *document.FieldPath, value string, kind mentionKind) {
