@@ -70,7 +70,7 @@ func (f *wildcards) exceptions(paths []string) []string {
 		}
 	}
 	var except []string
-	for c := range f.clusters {
+	for c := range f.finder.clusters {
 		for _, dir := range f.chosen(paths, c) {
 			if !needed[dir] {
 				except = append(except, dir)
@@ -96,7 +96,7 @@ func (f *wildcards) leaveOutRepeated(u *unit, got map[string]map[string]bool) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(repeated)) {
 		if needed[dir] || !u.leaveOut(dir) {
-			f.leave("%s: another ClusterOverlay builds it as well as %s; leave it out of one of them for the clusters that get it twice", dir, u.name)
+			f.finder.leave("%s: another ClusterOverlay builds it as well as %s; leave it out of one of them for the clusters that get it twice", dir, u.name)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // substitutions are the values that Flux substitutes in what Kustomizations build.
 type substitutions struct {
-	*finder
+	finder *finder
 	// values are those of the variables by unit and cluster.
 	values map[string]map[string]map[string]string
 	// named are the variables in what a unit builds, and required those of them that occur without a default.
@@ -74,17 +74,17 @@ func valueText(value any) string { return strings.ReplaceAll(fmt.Sprint(value), 
 func (s *substitutions) valuesOf(d document, source any, root string) map[string]string {
 	kind, name := textAt(source, "kind"), textAt(source, "name")
 	if kind == "Secret" {
-		s.leave("spec.postBuild of Kustomization %s: the values of Secret %s are not written into a ClusterVars, which is shown; place the Secret, and let the objects refer to it", d.text("metadata", "name"), name)
+		s.finder.leave("spec.postBuild of Kustomization %s: the values of Secret %s are not written into a ClusterVars, which is shown; place the Secret, and let the objects refer to it", d.text("metadata", "name"), name)
 		return nil
 	}
 	var found *document
-	for i, candidate := range s.documents {
+	for i, candidate := range s.finder.documents {
 		if candidate.text("apiVersion") == "v1" && candidate.text("kind") == kind && candidate.text("metadata", "name") == name && (found == nil || within(root, candidate.file) && !within(root, found.file)) {
-			found = &s.documents[i]
+			found = &s.finder.documents[i]
 		}
 	}
 	if found == nil {
-		s.leave("spec.postBuild of Kustomization %s: the repository has no %s %s; write its values into the ClusterVars", d.text("metadata", "name"), kind, name)
+		s.finder.leave("spec.postBuild of Kustomization %s: the repository has no %s %s; write its values into the ClusterVars", d.text("metadata", "name"), kind, name)
 		return nil
 	}
 	values := map[string]string{}
@@ -92,7 +92,7 @@ func (s *substitutions) valuesOf(d document, source any, root string) map[string
 	for key, value := range data {
 		text := valueText(value)
 		if api.EncryptedWith(text) != "" {
-			s.leave("%s: the value of %s is encrypted, and a ClusterVars is shown; place it as a Secret, and let the objects refer to it", found.file, key)
+			s.finder.leave("%s: the value of %s is encrypted, and a ClusterVars is shown; place it as a Secret, and let the objects refer to it", found.file, key)
 			continue
 		}
 		values[key] = text
@@ -103,7 +103,7 @@ func (s *substitutions) valuesOf(d document, source any, root string) map[string
 // findUses finds the variables in what a directory builds for a unit, and reports whether there are any.
 func (s *substitutions) findUses(unit, target string) (found bool) {
 	for _, name := range s.filesOf(target) {
-		text, err := fs.ReadFile(s.files, name)
+		text, err := fs.ReadFile(s.finder.files, name)
 		if err != nil {
 			continue // reported when it is built
 		}
@@ -143,13 +143,13 @@ func (s *substitutions) filesOf(dir string) []string {
 			return
 		}
 		seen[dir] = true
-		_ = fs.WalkDir(s.files, dir, func(name string, entry fs.DirEntry, err error) error {
+		_ = fs.WalkDir(s.finder.files, dir, func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.Type().IsRegular() {
 				files[name] = true
 			}
 			return err
 		}) // what cannot be read is reported when it is built
-		for k, bases := range s.bases {
+		for k, bases := range s.finder.bases {
 			if k == dir || within(dir, k) {
 				for _, base := range bases {
 					read(base)
@@ -193,7 +193,7 @@ func (s *substitutions) addEmpty() {
 			}
 		}
 		if len(empty) > 0 {
-			s.leave("spec.postBuild of Kustomization %s: nothing sets %s, so that it is empty, as with Flux; write $${NAME} in the files if they mean the text", unit, few(slices.Sorted(maps.Keys(empty))))
+			s.finder.leave("spec.postBuild of Kustomization %s: nothing sets %s, so that it is empty, as with Flux; write $${NAME} in the files if they mean the text", unit, few(slices.Sorted(maps.Keys(empty))))
 		}
 	}
 }
@@ -288,7 +288,7 @@ func (s *substitutions) postBuild(unit string) string {
 // none.
 func (s *substitutions) text() string {
 	spec := api.ClusterVarsSpec{Vars: map[string]string{}}
-	names := slices.Sorted(maps.Keys(s.clusters))
+	names := slices.Sorted(maps.Keys(s.finder.clusters))
 	own := map[string]map[string]string{}
 	for _, c := range names {
 		for name, value := range s.shared[c] {

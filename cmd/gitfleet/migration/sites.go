@@ -20,7 +20,7 @@ type site struct {
 
 // A siteFinder finds the sites of a repository.
 type siteFinder struct {
-	*finder
+	finder *finder
 	// nested are the names of directories that are clusters, with the names of the directories between that of overlays or the
 	// environment and them.
 	nested map[string][]string
@@ -114,8 +114,8 @@ func labelsWithin(within []string) []string {
 // find finds the sites, and adds the clusters that they name.
 func (f *siteFinder) find() {
 	var dirs []string
-	for _, dir := range slices.Sorted(maps.Keys(f.kustomizations)) {
-		if !f.kustomizations[dir] && dir != "." {
+	for _, dir := range slices.Sorted(maps.Keys(f.finder.kustomizations)) {
+		if !f.finder.kustomizations[dir] && dir != "." {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -123,7 +123,7 @@ func (f *siteFinder) find() {
 	for _, name := range slices.Sorted(maps.Keys(f.nested)) {
 		for i, key := range labelsWithin(f.nested[name]) {
 			if key != "" {
-				f.cluster(name).labels[key] = f.nested[name][i]
+				f.finder.cluster(name).labels[key] = f.nested[name][i]
 			}
 		}
 	}
@@ -133,16 +133,16 @@ func (f *siteFinder) find() {
 		}
 	}
 	if len(f.unusedBases) > 0 {
-		f.leave("bases that no kustomization refers to: %s", few(f.unusedBases))
+		f.finder.leave("bases that no kustomization refers to: %s", few(f.unusedBases))
 	}
 	for _, s := range f.sites {
 		if s.name != "" {
-			f.cluster(s.name)
+			f.finder.cluster(s.name)
 		}
 	}
 	for _, s := range f.sites {
-		if s.key == "env" && !slices.ContainsFunc(slices.Collect(maps.Values(f.clusters)), func(c *cluster) bool { return c.labels["env"] == s.value }) {
-			f.cluster(nameOf(s.value)).labels["env"] = s.value
+		if s.key == "env" && !slices.ContainsFunc(slices.Collect(maps.Values(f.finder.clusters)), func(c *cluster) bool { return c.labels["env"] == s.value }) {
+			f.finder.cluster(nameOf(s.value)).labels["env"] = s.value
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (f *siteFinder) siteOf(dir string) (s site, is bool) {
 
 // isZone reports whether a name is that of the zone of a cluster.
 func (f *siteFinder) isZone(name string) bool {
-	for _, c := range f.clusters {
+	for _, c := range f.finder.clusters {
 		if c.labels[zone] == name {
 			return true
 		}
@@ -190,7 +190,7 @@ func (f *siteFinder) isZone(name string) bool {
 
 // setForm sets the form of a directory that is named after a cluster, with segments from first on that are named after its labels.
 func (f *siteFinder) setForm(s site, first, at int) {
-	c := f.cluster(s.name)
+	c := f.finder.cluster(s.name)
 	for i, key := range labelsWithin(s.form[first:at]) {
 		if value := s.form[first+i]; key != "" && c.labels[key] == value {
 			s.form[first+i] = "${cluster.labels." + key + "}"
@@ -202,7 +202,7 @@ func (f *siteFinder) setForm(s site, first, at int) {
 // wanted returns the directories that each cluster is meant to get.
 func (f *siteFinder) wanted() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
-	for name, c := range f.clusters {
+	for name, c := range f.finder.clusters {
 		all[name] = map[string]bool{}
 		for _, s := range f.sites {
 			if s.name == name || s.name == "" && c.labels[s.key] == s.value {

@@ -21,7 +21,7 @@ type wildPath struct {
 
 // wildcards finds the overlays with wildcards for the sites of a repository.
 type wildcards struct {
-	*finder
+	finder *finder
 	// exist are the directories that an overlay could build, and wanted those that each cluster is meant to get.
 	exist  []string
 	wanted map[string]map[string]bool
@@ -77,7 +77,7 @@ func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
 			if len(units) > 0 {
 				name = fmt.Sprintf("apps-%d", len(units)+1)
 			}
-			u, all = f.unit(name), except
+			u, all = f.finder.unit(name), except
 			u.inReserved = f.reservedNamespaces()
 			units = append(units, u)
 		}
@@ -90,7 +90,7 @@ func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
 func (f *wildcards) builtBy(u *unit) map[string][]string {
 	all := map[string][]string{}
 	without := setOf(u.except)
-	for c := range f.clusters {
+	for c := range f.finder.clusters {
 		for _, paths := range u.parts {
 			for _, dir := range f.chosen(paths, c) {
 				if !isIn(without, dir) {
@@ -200,7 +200,7 @@ func (f *wildcards) canShare(paths []wildPath, p wildPath) bool {
 		return false
 	}
 	together := f.textsOf(slices.Concat(paths, []wildPath{p}))
-	for c := range f.clusters {
+	for c := range f.finder.clusters {
 		built := map[string]bool{}
 		for _, dir := range f.chosen(together, c) {
 			built[dir] = true
@@ -218,7 +218,7 @@ func (f *wildcards) canShare(paths []wildPath, p wildPath) bool {
 
 func (f *wildcards) textsOf(paths []wildPath) (texts []string) {
 	for _, p := range paths {
-		texts = append(texts, defaulted(p.form, f.clusters))
+		texts = append(texts, defaulted(p.form, f.finder.clusters))
 	}
 	return texts
 }
@@ -226,7 +226,7 @@ func (f *wildcards) textsOf(paths []wildPath) (texts []string) {
 // chosen are the directories that an overlay builds for a cluster.
 func (f *wildcards) chosen(paths []string, name string) []string {
 	spec := &api.OverlaySpec{Paths: paths, WhenMissing: api.WhenMissingIgnore}
-	c := overlay.Cluster{Name: name, Labels: f.clusters[name].labels}
+	c := overlay.Cluster{Name: name, Labels: f.finder.clusters[name].labels}
 	dirs, err := overlay.Choose(spec, ".", c, func(dir string) bool { return slices.Contains(f.exist, dir) }, f.exist)
 	if err != nil {
 		return nil // it lacks a label
@@ -238,12 +238,12 @@ func (f *wildcards) chosen(paths []string, name string) []string {
 // manifests in or below them that belong to no kustomization.
 func (f *wildcards) buildable() []string {
 	all := map[string]bool{}
-	for dir := range f.kustomizations {
+	for dir := range f.finder.kustomizations {
 		all[dir] = true
 	}
-	for _, d := range f.documents {
+	for _, d := range f.finder.documents {
 		for dir := path.Dir(d.file); dir != "."; dir = path.Dir(dir) {
-			if _, is := f.kustomizations[dir]; is {
+			if _, is := f.finder.kustomizations[dir]; is {
 				break
 			}
 			all[dir] = true
@@ -269,17 +269,17 @@ func (f *wildcards) leaveDifferences(got map[string]map[string]bool) {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(more)) {
-		f.leave("%s: cluster %s gets it as well, although other kustomizations refer to it; add it to spec.except if that is wrong, with all below it", dir, few(more[dir]))
+		f.finder.leave("%s: cluster %s gets it as well, although other kustomizations refer to it; add it to spec.except if that is wrong, with all below it", dir, few(more[dir]))
 	}
 	for _, dir := range slices.Sorted(maps.Keys(missing)) {
-		f.leave("%s: cluster %s does not get it, since another directory has its place in the overlay; write a ClusterOverlay for it", dir, few(missing[dir]))
+		f.finder.leave("%s: cluster %s does not get it, since another directory has its place in the overlay; write a ClusterOverlay for it", dir, few(missing[dir]))
 	}
 }
 
 // reservedNamespaces are those that objects of the repository are in, sorted.
 func (f *wildcards) reservedNamespaces() []string {
-	all := slices.Clone(f.namespaces)
-	for _, d := range f.documents {
+	all := slices.Clone(f.finder.namespaces)
+	for _, d := range f.finder.documents {
 		all = append(all, d.text("metadata", "namespace"))
 	}
 	slices.Sort(all)
