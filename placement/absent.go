@@ -13,7 +13,7 @@ func (c *cycle) absent() []Absence {
 		if m.selected() {
 			continue
 		}
-		if why := c.kind.absence(c, m, nowhere); why != "" {
+		if why := c.rules.kind.absence(c, m, nowhere); why != "" {
 			all = append(all, Absence{m.Name, why})
 		}
 	}
@@ -22,12 +22,12 @@ func (c *cycle) absent() []Absence {
 
 // withoutNamespace returns the clusters that PickAll does not choose only because they lack the namespace, by name.
 func (c *cycle) withoutNamespace() []string {
-	if _, everywhere := c.kind.(pickAll); !everywhere || c.frozen != "" {
+	if _, everywhere := c.rules.kind.(pickAll); !everywhere || c.frozen != "" {
 		return nil
 	}
 	var all []string
 	for _, m := range c.members {
-		if !m.selected() && m.Ineligible == "" && c.lacksNamespace(m.Cluster) != "" && c.mismatch(m.Cluster) == "" && c.untolerated(m.Cluster) == "" && c.affinityViolation(m.Cluster) == "" {
+		if !m.selected() && m.Ineligible == "" && c.rules.lacksNamespace(m.Cluster) != "" && c.rules.mismatch(m.Cluster) == "" && c.rules.untolerated(m.Cluster) == "" && c.rules.affinityViolation(m.Cluster) == "" {
 			all = append(all, m.Name)
 		}
 	}

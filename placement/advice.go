@@ -4,10 +4,10 @@ import "fmt"
 
 // requiredChanges says what would have to change for the cluster to be selected.
 func (x *explainer) requiredChanges(m *clusterState) []string {
-	if x.frozen != "" {
-		return []string{"the policy must be completed: " + x.frozen}
+	if x.cycle.frozen != "" {
+		return []string{"the policy must be completed: " + x.cycle.frozen}
 	}
-	return x.kind.advise(x, m)
+	return x.cycle.rules.kind.advise(x, m)
 }
 
 // filterChanges says what each objecting filter requires.
@@ -43,10 +43,10 @@ func (r *rules) filterChanges(m *Cluster) []string {
 // spreadChange says what a hard spread constraint requires.
 func (x *explainer) spreadChange(m *clusterState) string {
 	i := m.forbidden
-	d, k := x.spreading.perConstraint[i], x.spreading.constraints[i]
+	d, k := x.cycle.spreading.perConstraint[i], x.cycle.spreading.constraints[i]
 	delta, _ := d.effect(d.of[m.index], k.maxSkew)
 	need := fmt.Sprintf("the maxSkew of %q must be at least %d, or a cluster be chosen where there are fewer", k.key, d.high-d.low+delta)
-	if empty := x.emptyDomains(i); len(empty) > 0 {
+	if empty := x.cycle.emptyDomains(i); len(empty) > 0 {
 		need += fmt.Sprintf("; nothing can be chosen in %s, which counts nevertheless", list(empty))
 	}
 	return need
@@ -56,8 +56,8 @@ func (x *explainer) spreadChange(m *clusterState) string {
 func (x *explainer) scoreChange(m *clusterState) string {
 	last := x.lastPick
 	if last == nil {
-		return fmt.Sprintf("numberOfClusters must be larger than %d, or a selected cluster leave the fleet: nothing is moved while the policy has what it asks for", x.n)
+		return fmt.Sprintf("numberOfClusters must be larger than %d, or a selected cluster leave the fleet: nothing is moved while the policy has what it asks for", x.cycle.rules.n)
 	}
 	s := last.current.Score
-	return fmt.Sprintf("its score must be better than that of %s%s, or numberOfClusters larger than %d", last.Name, scores(s), x.n)
+	return fmt.Sprintf("its score must be better than that of %s%s, or numberOfClusters larger than %d", last.Name, scores(s), x.cycle.rules.n)
 }

@@ -41,7 +41,7 @@ func (m *clusterState) selected() bool { return m.current != nil && !m.current.U
 
 // A cycle is one scheduling cycle of one placement.
 type cycle struct {
-	*rules
+	rules     *rules
 	members   []*clusterState // by name
 	gone      []Binding       // on clusters that have left the fleet
 	spreading *spread
@@ -69,8 +69,8 @@ func newCycle(r Request) *cycle {
 	for i := range r.Bindings {
 		c.classify(&r.Bindings[i])
 	}
-	for i := range c.preferred {
-		c.preferred[i].observe(c.members)
+	for i := range c.rules.preferred {
+		c.rules.preferred[i].observe(c.members)
 	}
 	c.noteProperties()
 	return c
@@ -108,7 +108,7 @@ func (c *cycle) classify(b *Binding) {
 	switch {
 	case b.Unscheduled:
 		m.class = unscheduled
-	case b.Policy != c.hash:
+	case b.Policy != c.rules.hash:
 		m.class = reconsidered
 	default:
 		m.class = bound
@@ -122,7 +122,7 @@ func (c *cycle) choose(m *clusterState, score *Score, order int) {
 	if m.old != nil {
 		b = *m.old
 	}
-	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.hash, false
+	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.rules.hash, false
 	b.Score, b.Order = score, order
 	b.Reason = withNote(pickedReason(m.Name, score), c.unreadable(m.Cluster))
 	m.current, m.chosen = &b, true
@@ -140,14 +140,14 @@ func (c *cycle) selectedCount() int {
 
 func (c *cycle) outcome() Outcome {
 	return Outcome{
-		Policy:    c.hash,
+		Policy:    c.rules.hash,
 		Decisions: c.decisions(),
 		Bindings:  c.bindings(),
 		Fulfilled: c.fulfilled,
 		Found:     c.selectedCount(),
 		Wanted:    c.wanted,
 		Absent:    c.absent(),
-		Notes:     c.notes,
+		Notes:     c.rules.notes,
 
 		WithoutNamespace: c.withoutNamespace(),
 	}

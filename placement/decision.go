@@ -51,10 +51,10 @@ func (c *cycle) decisions() []Decision {
 		}
 	}
 	selected := c.where((*clusterState).selected)
-	c.kind.order(c, selected)
+	c.rules.kind.order(c, selected)
 	add(selected)
 	add(c.notChosen())
-	unmet, named := c.kind.unmet(c), map[string]bool{}
+	unmet, named := c.rules.kind.unmet(c), map[string]bool{}
 	for _, d := range unmet {
 		named[d.Cluster] = true
 	}
@@ -64,7 +64,7 @@ func (c *cycle) decisions() []Decision {
 }
 
 // scored reports whether a cluster that is not selected was ranked among the candidates.
-func (c *cycle) scored(m *clusterState) bool { return c.frozen == "" && c.kind.scored(c, m) }
+func (c *cycle) scored(m *clusterState) bool { return c.frozen == "" && c.rules.kind.scored(c, m) }
 
 // notChosen are the clusters that were scored and not chosen, best first.
 func (c *cycle) notChosen() []*clusterState {
@@ -115,5 +115,5 @@ func (c *cycle) notSelectedReason(m *clusterState) string {
 	if c.frozen != "" {
 		return "Cluster " + quote(m.Name) + " is not selected: " + c.frozen
 	}
-	return c.kind.refusal(c, m)
+	return c.rules.kind.refusal(c, m)
 }

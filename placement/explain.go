@@ -114,7 +114,7 @@ func Explain(r Request) []Explanation {
 // scheduler does not: of each picked cluster the spread and whether another had the same score,
 // and the last pick.
 type explainer struct {
-	*cycle
+	cycle    *cycle
 	verdicts map[*clusterState][]SpreadVerdict
 	ties     map[*clusterState]string
 	lastPick *clusterState
@@ -123,8 +123,8 @@ type explainer struct {
 // recordPick records a pick and the runner-up.
 func (x *explainer) recordPick(m *clusterState, score int32, candidates []*clusterState) {
 	x.lastPick = m
-	x.verdicts[m] = x.spreading.verdicts(m.index)
-	if i, second := x.next(candidates); i >= 0 && second == score && candidates[i].affinity == m.affinity {
+	x.verdicts[m] = x.cycle.spreading.verdicts(m.index)
+	if i, second := x.cycle.next(candidates); i >= 0 && second == score && candidates[i].affinity == m.affinity {
 		x.ties[m] = tie(m, candidates[i])
 	}
 }
@@ -143,30 +143,30 @@ func (x *explainer) explain(e *Explanation, m *clusterState) {
 	if !e.Selected {
 		e.Change = x.requiredChanges(m)
 	}
-	if x.frozen == "" {
-		x.kind.explain(x, e, m)
+	if x.cycle.frozen == "" {
+		x.cycle.rules.kind.explain(x, e, m)
 	}
 }
 
 // lostTie says to which cluster of the same score the cluster lost; empty if it did not.
 func (x *explainer) lostTie(m *clusterState) string {
-	if !x.scored(m) {
+	if !x.cycle.scored(m) {
 		return ""
 	}
 	scores := Score{Affinity: m.affinity, Spread: m.spread}
 	switch {
 	case x.lastPick != nil && *x.lastPick.current.Score == scores:
 		return tie(x.lastPick, m)
-	case x.lastBound != nil && x.lastBound.current.Score != nil && *x.lastBound.current.Score == scores:
-		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", x.lastBound.Name)
+	case x.cycle.lastBound != nil && x.cycle.lastBound.current.Score != nil && *x.cycle.lastBound.current.Score == scores:
+		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", x.cycle.lastBound.Name)
 	}
 	return ""
 }
 
 func (x *explainer) how(m *clusterState) string {
 	switch {
-	case x.frozen != "":
-		return "nothing is selected or unscheduled: " + x.frozen
+	case x.cycle.frozen != "":
+		return "nothing is selected or unscheduled: " + x.cycle.frozen
 	case !m.selected():
 		return ""
 	case m.class == bound, m.class == reconsidered && m.reason != "":

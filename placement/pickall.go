@@ -32,26 +32,28 @@ func (pickAll) refusal(c *cycle, m *clusterState) string { return c.unschedulabl
 // asks for those that lack it, too.
 func (pickAll) absence(c *cycle, m *clusterState, nowhere bool) string {
 	switch {
-	case c.untolerated(m.Cluster) != "" || c.affinityViolation(m.Cluster) != "":
+	case c.rules.untolerated(m.Cluster) != "" || c.rules.affinityViolation(m.Cluster) != "":
 	case m.Ineligible != "":
 		known := m.Namespaces != nil && !m.NamespacesUnknown
-		if c.mightMatch(m.Cluster) && !(known && c.lacksNamespace(m.Cluster) != "") {
+		if c.rules.mightMatch(m.Cluster) && !(known && c.rules.lacksNamespace(m.Cluster) != "") {
 			return m.Ineligible
 		}
-	case nowhere && c.mismatch(m.Cluster) == "":
-		return c.lacksNamespace(m.Cluster)
+	case nowhere && c.rules.mismatch(m.Cluster) == "":
+		return c.rules.lacksNamespace(m.Cluster)
 	}
 	return ""
 }
 
 func (pickAll) explain(x *explainer, e *Explanation, m *clusterState) {
 	for _, f := range filters {
-		why := f.objection(x.rules, m.Cluster)
+		why := f.objection(x.cycle.rules, m.Cluster)
 		e.Filters = append(e.Filters, Verdict{Filter: f.name, Passed: why == "", Reason: why})
 	}
-	for _, t := range x.required {
+	for _, t := range x.cycle.rules.required {
 		e.Required = append(e.Required, t.explain(m.Cluster))
 	}
 }
 
-func (pickAll) advise(x *explainer, m *clusterState) []string { return x.filterChanges(m.Cluster) }
+func (pickAll) advise(x *explainer, m *clusterState) []string {
+	return x.cycle.rules.filterChanges(m.Cluster)
+}

@@ -10,20 +10,20 @@ import (
 type pickFixed struct{}
 
 func (pickFixed) decide(c *cycle) {
-	if len(c.names) == 0 {
-		c.addNote("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
+	if len(c.rules.names) == 0 {
+		c.rules.addNote("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
 		c.freeze("the policy names no cluster")
 		return
 	}
 	for _, m := range c.members {
 		switch {
-		case c.listed[m.Name]:
+		case c.rules.listed[m.Name]:
 			c.takeNamed(m)
 		case m.class == reconsidered:
 			c.withdraw(m)
 		}
 	}
-	c.wanted = len(c.names)
+	c.wanted = len(c.rules.names)
 	c.fulfilled = c.selectedCount() >= c.wanted
 }
 
@@ -35,19 +35,19 @@ func (c *cycle) takeNamed(m *clusterState) {
 	case m.Ineligible != "" && held:
 		if m.class == reconsidered {
 			again := *m.old
-			again.Policy = c.hash
+			again.Policy = c.rules.hash
 			m.current = &again
 		}
 		m.reason = "Cluster " + quote(m.Name) + " keeps what it has and gets nothing new: " + m.Ineligible
-		c.addNote(m.reason)
+		c.rules.addNote(m.reason)
 	}
 }
 
 // order sorts the clusters as they are listed.
 func (pickFixed) order(c *cycle, selected []*clusterState) {
 	at := map[string]int{}
-	for i, name := range c.names {
-		at[name] = i - len(c.names)
+	for i, name := range c.rules.names {
+		at[name] = i - len(c.rules.names)
 	}
 	slices.SortStableFunc(selected, func(a, b *clusterState) int { return cmp.Compare(at[a.Name], at[b.Name]) })
 }
@@ -57,7 +57,7 @@ func (pickFixed) scored(*cycle, *clusterState) bool { return false }
 // unmet are the names that were not selected: first those of ineligible clusters, then those of no cluster, as listed.
 func (pickFixed) unmet(c *cycle) []Decision {
 	var invalid, missing []Decision
-	for _, name := range c.names {
+	for _, name := range c.rules.names {
 		switch m := c.find(name); {
 		case m == nil:
 			missing = append(missing, Decision{Cluster: name, Reason: "Specified cluster " + quote(name) + " is not found"})
@@ -69,14 +69,14 @@ func (pickFixed) unmet(c *cycle) []Decision {
 }
 
 func (pickFixed) refusal(c *cycle, m *clusterState) string {
-	if c.listed[m.Name] {
+	if c.rules.listed[m.Name] {
 		return "Cluster " + quote(m.Name) + " is not eligible for resource placement yet: " + m.Ineligible
 	}
 	return "Cluster " + quote(m.Name) + " is not named by the placement policy"
 }
 
 func (pickFixed) absence(c *cycle, m *clusterState, _ bool) string {
-	if c.listed[m.Name] {
+	if c.rules.listed[m.Name] {
 		return m.Ineligible
 	}
 	return ""
@@ -86,7 +86,7 @@ func (pickFixed) absence(c *cycle, m *clusterState, _ bool) string {
 func (pickFixed) explain(*explainer, *Explanation, *clusterState) {}
 
 func (pickFixed) advise(x *explainer, m *clusterState) []string {
-	if x.listed[m.Name] {
+	if x.cycle.rules.listed[m.Name] {
 		return []string{"it must be eligible: " + m.Ineligible}
 	}
 	return []string{"spec.policy.clusterNames must name " + quote(m.Name)}

@@ -9,7 +9,7 @@ import (
 type pickN struct{ pickAll }
 
 func (pickN) decide(c *cycle) {
-	if !c.hasNumber {
+	if !c.rules.hasNumber {
 		c.freeze("the policy has no numberOfClusters")
 		return
 	}
@@ -20,18 +20,18 @@ func (pickN) decide(c *cycle) {
 		}
 	}
 	c.spreading = newSpread(c.rules.constraints, c.members)
-	c.wanted = c.n
+	c.wanted = c.rules.n
 
 	held := c.boundInOrder()
-	if c.n > len(held) {
+	if c.rules.n > len(held) {
 		for _, m := range held {
 			c.spreading.add(m.index)
 		}
-		c.scaleUp(c.n-len(held), nextOrder(held))
+		c.scaleUp(c.rules.n-len(held), nextOrder(held))
 	} else {
 		c.scaleDown(held)
 	}
-	if c.fulfilled = c.selectedCount() >= c.n; !c.fulfilled {
+	if c.fulfilled = c.selectedCount() >= c.rules.n; !c.fulfilled {
 		c.noteEmpty()
 	}
 }
@@ -64,15 +64,15 @@ func (n pickN) absence(c *cycle, m *clusterState, nowhere bool) string {
 
 func (n pickN) explain(x *explainer, e *Explanation, m *clusterState) {
 	n.pickAll.explain(x, e, m)
-	for i := range x.preferred {
-		e.Preferred = append(e.Preferred, x.preferred[i].explain(m.Cluster))
+	for i := range x.cycle.rules.preferred {
+		e.Preferred = append(e.Preferred, x.cycle.rules.preferred[i].explain(m.Cluster))
 	}
 	e.Tie = x.ties[m]
 	switch {
 	case x.verdicts[m] != nil:
 		e.Spread = x.verdicts[m]
 	case !e.Selected:
-		e.Spread = x.spreading.verdicts(m.index)
+		e.Spread = x.cycle.spreading.verdicts(m.index)
 		e.Tie = x.lostTie(m)
 	}
 }
@@ -82,7 +82,7 @@ func (n pickN) advise(x *explainer, m *clusterState) []string {
 	switch {
 	case m.forbidden >= 0:
 		needs = append(needs, x.spreadChange(m))
-	case x.scored(m):
+	case x.cycle.scored(m):
 		needs = append(needs, x.scoreChange(m))
 	}
 	return needs
@@ -186,7 +186,7 @@ func (c *cycle) scaleDown(held []*clusterState) {
 	c.withdrawUnchosen()
 	surplus := slices.Clone(held)
 	slices.SortFunc(surplus, worstFirst)
-	for _, m := range surplus[:len(held)-c.n] {
+	for _, m := range surplus[:len(held)-c.rules.n] {
 		c.withdraw(m)
 	}
 	held = slices.DeleteFunc(held, func(m *clusterState) bool { return !m.selected() })

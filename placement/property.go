@@ -31,7 +31,7 @@ func (c *cycle) unreadable(m *Cluster) string {
 		return ""
 	}
 	var all []string
-	for _, name := range c.usedProperties {
+	for _, name := range c.rules.usedProperties {
 		if value, bad := m.Malformed[name]; bad {
 			all = append(all, fmt.Sprintf("property %q is unknown, because its value %q is not a quantity", name, value))
 		}
@@ -42,7 +42,7 @@ func (c *cycle) unreadable(m *Cluster) string {
 // noteProperties adds notes about properties that no cluster reports, or only with invalid
 // values.
 func (c *cycle) noteProperties() {
-	for _, name := range c.usedProperties {
+	for _, name := range c.rules.usedProperties {
 		known, bad := 0, []string(nil)
 		for _, m := range c.members {
 			if _, ok := m.Properties[name]; ok {
@@ -54,9 +54,9 @@ func (c *cycle) noteProperties() {
 		}
 		switch {
 		case len(bad) > 0:
-			c.addNote(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), firstFew(bad)))
+			c.rules.addNote(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), firstFew(bad)))
 		case known == 0 && len(c.members) > 0:
-			c.addNote(fmt.Sprintf("no cluster reports property %q", name))
+			c.rules.addNote(fmt.Sprintf("no cluster reports property %q", name))
 		}
 	}
 }

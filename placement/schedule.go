@@ -75,7 +75,7 @@ func Schedule(r Request) Outcome {
 
 func (c *cycle) run() {
 	c.noteMisplaced()
-	c.kind.decide(c)
+	c.rules.kind.decide(c)
 }
 
 // noteMisplaced adds notes about bound clusters that would not be selected now because of other
@@ -85,8 +85,8 @@ func (c *cycle) noteMisplaced() {
 		if m.class != bound {
 			continue
 		}
-		if why := c.affinityViolation(m.Cluster); why != "" {
-			c.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
+		if why := c.rules.affinityViolation(m.Cluster); why != "" {
+			c.rules.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (c *cycle) noteEmpty() {
 	for i, k := range c.spreading.constraints {
 		forbids := slices.ContainsFunc(c.members, func(m *clusterState) bool { return m.candidate() && m.forbidden == i })
 		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
-			c.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
+			c.rules.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
 		}
 	}
 }
