@@ -161,7 +161,7 @@ func TestConflictExtentText(t *testing.T) {
 func TestConflictWarnings(t *testing.T) {
 	a, b, c := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}, api.PlacementKey{Name: "c"}
 	r := newResolver()
-	r.memo.setInForce(snapshot(t, "clusters east\nnamespace web\nplace a of web\nplace b of web\nplace c of web\n"))
+	r.planner.memo.setInForce(snapshot(t, "clusters east\nnamespace web\nplace a of web\nplace b of web\nplace c of web\n"))
 	extent := &conflictExtent{map[api.ID]bool{configMap("one"): true}, map[string]bool{"east": true}}
 	r.conflicts = map[conflict]*conflictExtent{{a, b}: extent, {b, c}: extent, {api.PlacementKey{Name: "gone"}, b}: extent}
 	const (
@@ -174,8 +174,8 @@ func TestConflictWarnings(t *testing.T) {
 		c: {"crp/b (placement-b.yaml:1)" + yields},
 	} {
 		var got []string
-		for _, w := range r.conflictWarnings(&Placement{Key: key, Spec: r.memo.spec(key)}) {
-			if w.Origin != r.memo.spec(key).Origin || w.Field != "spec.resourceSelectors" {
+		for _, w := range r.conflictWarnings(&Placement{Key: key, Spec: r.planner.memo.spec(key)}) {
+			if w.Origin != r.planner.memo.spec(key).Origin || w.Field != "spec.resourceSelectors" {
 				t.Errorf("%s has the warning at %v, %s", key, w.Origin, w.Field)
 			}
 			got = append(got, w.Message)

@@ -113,7 +113,7 @@ func (r *resolver) conflictWarnings(p *Placement) problem.List {
 	var out problem.List
 	add := func(other api.PlacementKey, format string, e *conflictExtent) {
 		text := other.String()
-		if spec := r.memo.spec(other); spec != nil {
+		if spec := r.planner.memo.spec(other); spec != nil {
 			text += " (" + spec.Origin.String() + ")"
 		}
 		out = append(out, problem.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: problem.Warning, Message: fmt.Sprintf(format, text, e)})

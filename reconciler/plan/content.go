@@ -37,7 +37,7 @@ func (pl *placementPlanner) loadContent(c *OnCluster, r placement.Revision) (con
 		pl.markInUse(p)
 		return content, true
 	}
-	if pl.stateOf(r.Commit) == commitLoading {
+	if pl.planner.stateOf(r.Commit) == commitLoading {
 		c.change(func(s *Circumstances) { s.loading = r.Commit })
 	}
 	pl.recordMissing(r.Commit)
@@ -48,10 +48,10 @@ func (pl *placementPlanner) loadContent(c *OnCluster, r placement.Revision) (con
 // commit, with the current labels and with those recorded in the revision, until the hash matches. The content is nil
 // if the revision is known and cannot be rendered.
 func (pl *placementPlanner) findContent(name string, r placement.Revision) (from *prepared, content *work.Rendered, known bool) {
-	cluster, _ := pl.memo.fleet.cluster(name)
+	cluster, _ := pl.planner.memo.fleet.cluster(name)
 	for p := range pl.knownContents(r.Commit) {
 		if content, known := p.renderedWithHash(cluster, r); known {
-			pl.memo.keepContent(pl.current.placement.Key, p)
+			pl.planner.memo.keepContent(pl.current.placement.Key, p)
 			return p, content, true
 		}
 	}
@@ -64,19 +64,19 @@ func (pl *placementPlanner) knownContents(commit string) iter.Seq[*prepared] {
 	keys := append([]api.PlacementKey{pl.current.placement.Key}, pl.current.placement.Record.Formerly...)
 	return func(yield func(*prepared) bool) {
 		for _, key := range keys {
-			for _, p := range pl.memo.contents[key] {
+			for _, p := range pl.planner.memo.contents[key] {
 				if !yield(p) {
 					return
 				}
 			}
 		}
-		for i, hash := range append([]string{commit}, slices.Sorted(maps.Keys(pl.Past))...) {
-			s := pl.Past[hash]
-			if s == nil || i > 0 && (hash == commit || hash == pl.InForce.Commit.Hash) {
+		for i, hash := range append([]string{commit}, slices.Sorted(maps.Keys(pl.planner.Past))...) {
+			s := pl.planner.Past[hash]
+			if s == nil || i > 0 && (hash == commit || hash == pl.planner.InForce.Commit.Hash) {
 				continue
 			}
 			for _, key := range keys {
-				if p := pl.memo.prepare(s, key); p != nil && p.renderer != nil && !yield(p) {
+				if p := pl.planner.memo.prepare(s, key); p != nil && p.renderer != nil && !yield(p) {
 					return
 				}
 			}
@@ -112,7 +112,7 @@ func (pl *placementPlanner) recordMissing(commit string) {
 	if pl.current.missing == nil {
 		pl.current.missing = map[string]commitState{}
 	}
-	pl.current.missing[commit] = pl.stateOf(commit)
+	pl.current.missing[commit] = pl.planner.stateOf(commit)
 }
 
 // A commitState says whether a commit can be read.
@@ -206,9 +206,9 @@ func (pl runPlanner) newestRun(p *Placement, declared []*hub.StagedRun) (newest 
 	switch {
 	case len(p.Record.LostRuns) == 0 || len(p.Record.Runs) > 0:
 		return nil, ""
-	case pl.InForce.RunHistoryErr != nil:
-		return nil, emptyLedger + ", and the Git history could not be read; retrying: " + pl.InForce.RunHistoryErr.Error()
-	case pl.InForce.RunHistory == nil:
+	case pl.planner.InForce.RunHistoryErr != nil:
+		return nil, emptyLedger + ", and the Git history could not be read; retrying: " + pl.planner.InForce.RunHistoryErr.Error()
+	case pl.planner.InForce.RunHistory == nil:
 		return nil, emptyLedger + ", and the Git history has not been read"
 	}
 	var automatic *hub.StagedRun
@@ -252,24 +252,24 @@ func (pl runPlanner) startedBefore(p *Placement, d, other *hub.StagedRun) bool {
 // historyOf returns the history of a run. One that is not lost appears in the commit in force.
 func (pl runPlanner) historyOf(p *Placement, d *hub.StagedRun) hub.RunHistory {
 	if !isLost(p, d) {
-		return hub.RunHistory{Appeared: pl.InForce.Commit, Started: pl.InForce.Commit}
+		return hub.RunHistory{Appeared: pl.planner.InForce.Commit, Started: pl.planner.InForce.Commit}
 	}
-	return pl.InForce.RunHistory[d.Manifest.ID]
+	return pl.planner.InForce.RunHistory[d.Manifest.ID]
 }
 
 // loadAppeared returns why the content of the commit in which a run has appeared is not known yet; empty if nothing more will be known.
 func (pl runPlanner) loadAppeared(p *Placement, d *hub.StagedRun) (pending string) {
 	commit := pl.historyOf(p, d).Appeared.Hash
-	if commit == "" || commit == pl.InForce.Commit.Hash {
+	if commit == "" || commit == pl.planner.InForce.Commit.Hash {
 		return ""
 	}
 	pl.recordMissing(commit)
 	where := emptyLedger + ", and commit " + commit + ", in which run " + d.Name + " appeared, "
-	switch pl.stateOf(commit) {
+	switch pl.planner.stateOf(commit) {
 	case commitLoading:
 		return where + "is being loaded"
 	case commitLost:
-		return where + "cannot be loaded, which is retried; or commit a run with another name: " + pl.Lost[commit].Error()
+		return where + "cannot be loaded, which is retried; or commit a run with another name: " + pl.planner.Lost[commit].Error()
 	}
 	return ""
 }
@@ -286,15 +286,15 @@ func (pl runPlanner) appeared(p *Placement, d *hub.StagedRun) (content placement
 		return placement.Revision{}, emptyLedger + ", and of a run that a kustomization builds it cannot be found in which commit it appeared"
 	case commit == "":
 		return placement.Revision{}, emptyLedger + ", and the commit in which it appeared is too old to be found"
-	case commit == pl.InForce.Commit.Hash:
+	case commit == pl.planner.InForce.Commit.Hash:
 		return placement.Revision{Commit: commit, Hash: pl.current.prepared.fingerprintOf()}, ""
 	}
-	if s := pl.Past[commit]; s != nil && slices.ContainsFunc(s.Runs, func(old *hub.StagedRun) bool { return old.Name == d.Name && old.Placement == d.Placement }) {
-		if old := pl.memo.prepare(s, p.Key); old != nil && old.renderer != nil {
+	if s := pl.planner.Past[commit]; s != nil && slices.ContainsFunc(s.Runs, func(old *hub.StagedRun) bool { return old.Name == d.Name && old.Placement == d.Placement }) {
+		if old := pl.planner.memo.prepare(s, p.Key); old != nil && old.renderer != nil {
 			if hash := old.fingerprintOf(); hash != pl.current.prepared.fingerprintOf() {
 				return placement.Revision{Commit: commit, Hash: hash}, ""
 			}
-			return placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}, ""
+			return placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}, ""
 		}
 	}
 	return placement.Revision{Commit: commit}, emptyLedger + ", and commit " + commit + ", in which it seems to have appeared, has no content for it"
@@ -308,7 +308,7 @@ func (pl runPlanner) setAppeared(p *Placement, d, newest *hub.StagedRun, r *plac
 		return r.Failed != ""
 	}
 	r.Content = placement.Revision{Commit: pl.historyOf(p, d).Appeared.Hash}
-	r.Started, r.SupersededBy, r.SupersededAt = pl.Now, newest.Name, pl.Now
+	r.Started, r.SupersededBy, r.SupersededAt = pl.planner.Now, newest.Name, pl.planner.Now
 	return true
 }
 

@@ -15,11 +15,11 @@ import (
 // rollback, and a cluster that joins gets what the others have.
 func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string, index int) func(*OnCluster) rollout.Deferral {
 	none := func(*OnCluster) rollout.Deferral { return rollout.Deferral{} }
-	if len(pl.memo.suspensions.freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
+	if len(pl.planner.memo.suspensions.freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
 		return none
 	}
 	for _, s := range []ledger.Subject{{Placement: p.Key, Effect: ledger.Freezes}, {Effect: ledger.Freezes}} {
-		if f, frozen := pl.memo.suspensions.freezes[s]; frozen && !(f.Overrun && p.begun(index, anyCluster)) {
+		if f, frozen := pl.planner.memo.suspensions.freezes[s]; frozen && !(f.Overrun && p.begun(index, anyCluster)) {
 			deferral := rollout.Deferral{Why: "new content waits: " + s.String() + " is " + f.String(), Until: f.Until}
 			return func(*OnCluster) rollout.Deferral { return deferral }
 		}
@@ -34,17 +34,17 @@ func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string,
 func windowDeferral(pl *placementPlanner, p *Placement, c *OnCluster, index int) rollout.Deferral {
 	isOn := func(w *window.Window) func(string) bool {
 		return func(name string) bool {
-			cluster, _ := pl.memo.fleet.cluster(name)
+			cluster, _ := pl.planner.memo.fleet.cluster(name)
 			return w.IsOn(cluster.Labels)
 		}
 	}
 	var set window.Set
-	for _, w := range pl.InForce.Windows {
+	for _, w := range pl.planner.InForce.Windows {
 		if w.Compiled.IsFor(p.Spec.Labels) && isOn(w.Compiled)(c.Binding.Cluster) {
 			set = append(set, w.Compiled)
 		}
 	}
-	at := set.At(pl.Now)
+	at := set.At(pl.planner.Now)
 	deferral := rollout.Deferral{Until: at.Until}
 	if !at.Open && !(at.By.Finishes() && p.begun(index, isOn(at.By))) {
 		deferral.Why, deferral.MaxAge = "new content waits: "+at.String(), at.By.MaxAge()
@@ -62,11 +62,11 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 			continue // it is not known whether it has newer content
 		}
 		deferred := deferral.Why != "" && p.Lag(c).Commits > 0
-		if deferral.Until.After(pl.Now) && p.Lag(c).Commits > 0 { // the wait counts as lag, or not any more, from then on
+		if deferral.Until.After(pl.planner.Now) && p.Lag(c).Commits > 0 { // the wait counts as lag, or not any more, from then on
 			p.Rollout.Wake = earliest(p.Rollout.Wake, deferral.Until)
 		}
 		if b := c.Binding; b.Deferred && !deferred {
-			b.FreeAt = pl.Now
+			b.FreeAt = pl.planner.Now
 		}
 		if c.Binding.Deferred = deferred; !deferred {
 			continue
@@ -78,7 +78,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 		c.change(func(s *Circumstances) { s.deferredUntil = deferral.Until })
 		if since := p.Lag(c).Since; deferral.MaxAge > 0 && !since.IsZero() {
 			due := since.Add(deferral.MaxAge)
-			if c.Overdue = !due.After(pl.Now); c.Overdue {
+			if c.Overdue = !due.After(pl.planner.Now); c.Overdue {
 				overdue = append(overdue, c.Binding.Cluster)
 			} else {
 				p.Rollout.Wake = earliest(p.Rollout.Wake, due)

@@ -15,7 +15,7 @@ const mostOrdered = 20
 // evict judges the evictions of a placement, each of them once and one after the other, and begins the removal of those
 // that are executed by marking the bindings. It does so before clusters are scheduled, so that others can be selected.
 func evict(pl *placementPlanner, p *Placement, before []placement.Binding, record *ledger.Placement) {
-	declared := pl.memo.inForce.evictions[p.Key]
+	declared := pl.planner.memo.inForce.evictions[p.Key]
 	if len(declared)+len(p.Record.Evictions) == 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func evict(pl *placementPlanner, p *Placement, before []placement.Binding, recor
 		return
 	}
 	state := placement.Evictable{Policy: p.Spec.Spec.Policy}
-	if b := pl.memo.inForce.budgets[p.Key]; b != nil {
+	if b := pl.planner.memo.inForce.budgets[p.Key]; b != nil {
 		state.Budget = &b.Spec
 	}
 	for _, b := range before {
@@ -43,13 +43,13 @@ func evict(pl *placementPlanner, p *Placement, before []placement.Binding, recor
 		if !e.Pending() {
 			continue
 		}
-		e.Judgement, e.Judged = state.Judge(e.Cluster), pl.Now
+		e.Judgement, e.Judged = state.Judge(e.Cluster), pl.planner.Now
 		if !e.Executed {
 			continue
 		}
 		at := slices.IndexFunc(before, func(b placement.Binding) bool { return b.Cluster == e.Cluster })
 		if b := &before[at]; !b.Removing {
-			b.Unscheduled, b.Removing, b.Evicted, b.AllowDelete, b.RemovedBy = true, true, true, true, pl.InForce.Commit.Hash
+			b.Unscheduled, b.Removing, b.Evicted, b.AllowDelete, b.RemovedBy = true, true, true, true, pl.planner.InForce.Commit.Hash
 		}
 		state.Bindings[at].Removing = true
 	}
@@ -76,7 +76,7 @@ func recordedEvictions(pl *placementPlanner, p *Placement, declared []*hub.Evict
 	slices.Reverse(out)
 	for _, d := range declared {
 		if !slices.ContainsFunc(out, func(e placement.Eviction) bool { return e.Name == d.Name }) {
-			out = append(out, placement.Eviction{Name: d.Name, Cluster: d.Spec.ClusterName, At: pl.Now})
+			out = append(out, placement.Eviction{Name: d.Name, Cluster: d.Spec.ClusterName, At: pl.planner.Now})
 		}
 	}
 	return out
@@ -86,7 +86,7 @@ func recordedEvictions(pl *placementPlanner, p *Placement, declared []*hub.Evict
 func judgeAll(p *Placement, pl *placementPlanner, j placement.Judgement) {
 	for i := range p.Record.Evictions {
 		if e := &p.Record.Evictions[i]; e.Pending() {
-			e.Judgement, e.Judged = j, pl.Now
+			e.Judgement, e.Judged = j, pl.planner.Now
 		}
 	}
 }
@@ -99,7 +99,7 @@ func evictable(pl *placementPlanner, p *Placement, b placement.Binding, record *
 	e = placement.EvictableBinding{Cluster: b.Cluster, Removing: b.Removing, Released: b.HasRevision()}
 	current := on.Seen.Hash == b.Assigned.Hash && e.Released
 	switch health := on.Seen.Health; {
-	case pl.paused[b.Cluster] != "":
+	case pl.planner.paused[b.Cluster] != "":
 		return e, false
 	case c.Unusual().Foreign != "":
 		e.Blocked = c.Unusual().Foreign

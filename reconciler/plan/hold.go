@@ -114,12 +114,12 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
-		return slices.Concat(p.RemovalHolds(cluster), otherNameHolds(p, cluster, pl.Ledger.SameAs), unidentifiedHolds(p, pl.identified))
+		return slices.Concat(p.RemovalHolds(cluster), otherNameHolds(p, cluster, pl.planner.Ledger.SameAs), unidentifiedHolds(p, pl.planner.identified))
 	case len(w.Manifests) == 0:
 		return []work.Hold{{Why: emptiedReason(p)}}
 	}
 	holds := contentHolds(p, pl.current.prepared)
-	if unreadable := append(documentHolds(pl.InForce), unreadableHolds(w.Manifests)...); len(unreadable) > 0 {
+	if unreadable := append(documentHolds(pl.planner.InForce), unreadableHolds(w.Manifests)...); len(unreadable) > 0 {
 		return append(unreadable, holds...)
 	}
 	return holds // shared by all clusters, in most placements
@@ -160,7 +160,7 @@ func (pl *placementPlanner) renameHolds() []work.Hold {
 	if r := successor.prepared.renderer; r != nil {
 		holds = append(unreadableHolds(r.Manifests()), holds...)
 	}
-	return append(documentHolds(pl.InForce), holds...)
+	return append(documentHolds(pl.planner.InForce), holds...)
 }
 
 // documentHolds holds all deletions of what a placement no longer selects while the commit has documents of which nothing says which

@@ -15,15 +15,15 @@ const maxRevisions = 10
 
 // startRollout records that the content of a placement has changed and that its rollout starts.
 func (pl *placementPlanner) startRollout(p *Placement) {
-	seen := pl.InForceSeenAt
+	seen := pl.planner.InForceSeenAt
 	if seen.IsZero() {
-		seen = pl.Now
+		seen = pl.planner.Now
 	}
 	r := &p.Record
 	r.Index++
 	revised := ledger.Revised{Index: r.Index, At: seen}
 	if p.Spec.Spec.Strategy.Type == api.External {
-		revised.Content = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
+		revised.Content = placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: pl.current.prepared.fingerprintOf()}
 	}
 	r.Revisions = append(slices.Clone(r.Revisions[max(0, len(r.Revisions)+1-maxRevisions):]), revised)
 	r.RolloutStarted, r.RolloutFinished = seen, time.Time{}
@@ -32,8 +32,8 @@ func (pl *placementPlanner) startRollout(p *Placement) {
 // finishRollout records when the newest content has become available on every cluster that the policy asks for, also if
 // it asks for none.
 func (pl *placementPlanner) finishRollout(p *Placement) {
-	if r := &p.Record; r.RollingOut() && pl.settled(p) && p.missing().Fulfilled() {
-		r.RolloutFinished = pl.Now
+	if r := &p.Record; r.RollingOut() && pl.planner.settled(p) && p.missing().Fulfilled() {
+		r.RolloutFinished = pl.planner.Now
 	}
 }
 

@@ -30,11 +30,11 @@ func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placemen
 	if !p.Record.Rebuilt || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
 		return policy
 	}
-	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), 0
+	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.planner.unansweredClusters(), 0
 	current := placement.PolicyHash(policy)
 	for _, b := range bound {
 		// Under another policy, a cluster that another fleet has claimed is not selected again.
-		if !b.Unscheduled && (b.Policy == current || pl.Ledger.Refusal(b.Cluster) == "") {
+		if !b.Unscheduled && (b.Policy == current || pl.planner.Ledger.Refusal(b.Cluster) == "") {
 			held++
 		}
 	}

@@ -138,7 +138,7 @@ func (r *resolver) before(a, b *claim, id api.ID) bool {
 
 func (r *resolver) since(cl *claim) time.Time {
 	if cl.on.Entry == nil || !cl.on.Entry.Binding.HasRevision() {
-		return r.Now
+		return r.planner.Now
 	}
 	return cl.on.Entry.Binding.AssignedAt
 }
@@ -161,7 +161,7 @@ func (r *resolver) yield(cl *claim, id api.ID, owner *claim) {
 // yieldedObject returns an object left to another placement, for the report.
 func (r *resolver) yieldedObject(m *work.Manifest, y ledger.Yield) Yielded {
 	out := Yielded{Manifest: m, To: y.To, Passing: y.Passing}
-	if spec := r.memo.spec(y.To); spec != nil {
+	if spec := r.planner.memo.spec(y.To); spec != nil {
 		out.Origin = spec.Origin
 	}
 	return out

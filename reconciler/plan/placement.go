@@ -31,7 +31,7 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 
 func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
-		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Rebuilt: pl.Rebuilt || record != nil && !record.Deleted && record.Rebuilt}
+		p.Record = ledger.Placement{Index: -1, Created: pl.planner.InForce.Commit.Time, Rebuilt: pl.planner.Rebuilt || record != nil && !record.Deleted && record.Rebuilt}
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
 			if !record.Deleted {
@@ -41,10 +41,10 @@ func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement)
 	} else {
 		p.Record = *record
 	}
-	p.Record.LostRuns = pl.lostRuns(p.Key, p.Record.LostRuns)
+	p.Record.LostRuns = pl.planner.lostRuns(p.Key, p.Record.LostRuns)
 	if p.Record.SpecHash != p.Spec.SpecHash {
 		p.Record.Generation++
-		p.Record.SpecHash, p.Record.Commit, p.Record.Spec = p.Spec.SpecHash, pl.InForce.Commit.Hash, nil
+		p.Record.SpecHash, p.Record.Commit, p.Record.Spec = p.Spec.SpecHash, pl.planner.InForce.Commit.Hash, nil
 	}
 	if p.Record.Spec == nil {
 		p.Record.Spec = &p.Spec.Spec
@@ -84,7 +84,7 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	evict(pl, p, before, record)
 	bound := keepRebuilt(p.Spec.Spec.Policy, notRemoving(before))
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: withoutEvicting(p, pl.memo.fleet.list, before), Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
+		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: withoutEvicting(p, pl.planner.memo.fleet.list, before), Bindings: bound, Others: pl.planner.clustersOfOthers(p.Spec),
 	}
 	p.Schedule = pl.schedule(p)
 	p.warn("spec.policy", p.Schedule.Notes...)
@@ -113,10 +113,10 @@ func changedRevisions(all []rollout.Assignment) []rollout.Assignment {
 
 // listAbsent lists the clusters that the policy asks for and that cannot be chosen.
 func (pl *placementPlanner) listAbsent(p *Placement) {
-	p.NoMembers = len(pl.memo.fleet.list) == 0
+	p.NoMembers = len(pl.planner.memo.fleet.list) == 0
 	for _, a := range p.Schedule.Absent {
 		usability := fulfilment.Unanswered
-		if pl.Ledger.Refusal(a.Cluster) != "" || pl.Ledger.Cluster(a.Cluster).Denied() != "" {
+		if pl.planner.Ledger.Refusal(a.Cluster) != "" || pl.planner.Ledger.Cluster(a.Cluster).Denied() != "" {
 			usability = fulfilment.Refused
 		}
 		p.Absent = append(p.Absent, Absence{a, usability})
@@ -126,7 +126,7 @@ func (pl *placementPlanner) listAbsent(p *Placement) {
 // awaitNamespace lists the clusters that PickAll will choose, since another placement is about to create the namespace there.
 func (pl *placementPlanner) awaitNamespace(p *Placement) (clusters []string) {
 	for _, name := range p.Schedule.WithoutNamespace {
-		for _, r := range pl.results {
+		for _, r := range pl.planner.results {
 			o := r.placement
 			creates := func(object *api.Object) bool {
 				return object.ID == api.ID{Kind: "Namespace", Name: p.Key.Namespace}
@@ -144,7 +144,7 @@ func (pl *placementPlanner) awaitNamespace(p *Placement) (clusters []string) {
 // own policy requests. If the input is the same, it returns the previous result: reports of members about content do
 // not affect scheduling, nor does what the rollout records in bindings.
 func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
-	if old := pl.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
+	if old := pl.planner.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
 		was := old.placement.Request
 		switch out := old.placement.Schedule; {
 		case was.Policy != p.Request.Policy, !slices.Equal(old.placement.evicting, p.evicting):
@@ -160,17 +160,17 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		out.Bindings = p.Request.Bindings // use the same memory for two equal lists
 	} else {
 		for i := range out.Bindings {
-			pl.memo.texts.Share(&out.Bindings[i].Reason)
+			pl.planner.memo.texts.Share(&out.Bindings[i].Reason)
 		}
 	}
 	if p.Unanswered > 0 { // the policy of the request is reduced
 		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
-	if pl.ShortDecisions {
+	if pl.planner.ShortDecisions {
 		out.Decisions = shortDecisions(out)
 	}
 	for i := range out.Decisions {
-		pl.memo.texts.Share(&out.Decisions[i].Reason)
+		pl.planner.memo.texts.Share(&out.Decisions[i].Reason)
 	}
 	return out
 }
@@ -196,9 +196,9 @@ func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []p
 	if record == nil {
 		return nil
 	}
-	pl.memo.before = record.AppendBindings(pl.memo.before[:0])
-	return slices.DeleteFunc(pl.memo.before, func(b placement.Binding) bool {
-		_, declared := pl.memo.fleet.cluster(b.Cluster)
+	pl.planner.memo.before = record.AppendBindings(pl.planner.memo.before[:0])
+	return slices.DeleteFunc(pl.planner.memo.before, func(b placement.Binding) bool {
+		_, declared := pl.planner.memo.fleet.cluster(b.Cluster)
 		if !declared {
 			p.Unbind = append(p.Unbind, b.Cluster)
 		}
@@ -295,12 +295,12 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
-	suspended := pl.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
+	suspended := pl.planner.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
 	in := Circumstances{
-		Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since,
-		suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster),
+		Foreign: pl.planner.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since,
+		suspendedObjects: pl.planner.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.planner.memo.fleet.driftRule(b.Cluster),
 	}
-	c := pl.memo.newCluster(OnCluster{Binding: pl.memo.newBinding(b), Content: noContent})
+	c := pl.planner.memo.newCluster(OnCluster{Binding: pl.planner.memo.newBinding(b), Content: noContent})
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}
@@ -309,7 +309,7 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 	}
 	c.setCircumstances(&in)
 	pl.loadPreviousContent(c)
-	if pl.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept
+	if pl.planner.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept
 		c.Binding.Leftover = nil
 	}
 	return c
@@ -322,12 +322,12 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	}
 	c.Binding.Inherited = false // it is selected under its name
 	if c.Entry == nil || c.Entry.Binding.Removing && c.Binding.BoundAt.IsZero() {
-		c.Binding.BoundAt = pl.Now
+		c.Binding.BoundAt = pl.planner.Now
 	}
-	pl.cancelRemoval(c)
-	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
+	pl.planner.cancelRemoval(c)
+	cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
 	c.Content, c.Err = pl.current.prepared.renderer.For(cluster)
-	c.Latest = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
+	c.Latest = placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
 	if b.Assigned.Hash == c.Latest.Hash {
 		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
 	}
@@ -387,7 +387,7 @@ func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }
 func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placement) {
 	p.Record = *record
 	if !record.Deleted {
-		p.Record.Deleted, p.Record.DeletedAt = true, pl.Now
+		p.Record.Deleted, p.Record.DeletedAt = true, pl.planner.Now
 	}
 	p.Record.LostRuns = nil
 	p.Record.Evictions = slices.Clone(p.Record.Evictions)
@@ -399,10 +399,10 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 	for _, b := range before {
 		c := pl.recordedCluster(b, record)
 		c.Binding.Unscheduled = true
-		c.Binding.Removing = b.Removing || pl.paused[b.Cluster] == "" && c.Unusual().Suspended == ""
+		c.Binding.Removing = b.Removing || pl.planner.paused[b.Cluster] == "" && c.Unusual().Suspended == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || recordAllowed
 		if !record.Deleted || b.RemovedBy == "" {
-			c.Binding.RemovedBy = pl.InForce.Commit.Hash
+			c.Binding.RemovedBy = pl.planner.InForce.Commit.Hash
 		}
 		p.Clusters = append(p.Clusters, c)
 	}

@@ -49,7 +49,7 @@ type planner struct {
 
 // A placementPlanner plans one placement: it computes its result, which is not complete before.
 type placementPlanner struct {
-	*planner
+	planner *planner
 	current *result
 }
 

@@ -74,7 +74,7 @@ func TestPlanWork(t *testing.T) {
 				current: &result{placement: p},
 			}
 			if test.paused {
-				pl.paused = map[string]string{"east": "v1"}
+				pl.planner.paused = map[string]string{"east": "v1"}
 			}
 			w := pl.planWork(p, c, &work.Work{})
 			if got := describeContent(w); got != test.want {

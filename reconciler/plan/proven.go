@@ -15,14 +15,14 @@ func (pl *placementPlanner) recordProven(p *Placement) {
 		return
 	}
 	hash, before := pl.current.prepared.fingerprintOf(), p.Record.Proven.Hash
-	if hash == before || !pl.settled(p) || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
+	if hash == before || !pl.planner.settled(p) || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
 		return
 	}
 	if before != "" {
 		earlier := slices.DeleteFunc(slices.Clone(p.Record.ProvenBefore), func(h string) bool { return h == before || h == hash })
 		p.Record.ProvenBefore = append(earlier[max(0, len(earlier)+1-maxRevisions):], before)
 	}
-	p.Record.Proven = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: hash}
+	p.Record.Proven = placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: hash}
 }
 
 func (c *OnCluster) holdsDeletions() bool {
@@ -43,7 +43,7 @@ func (pl *placementPlanner) assignProven(p *Placement, targets []rollout.Target)
 		if proven == nil {
 			return false
 		}
-		cluster, _ := pl.memo.fleet.cluster(b.Cluster)
+		cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
 		content, err := proven.renderer.For(cluster)
 		if err != nil || content.Hash == "" {
 			continue
@@ -63,7 +63,7 @@ func (pl *placementPlanner) contentOf(p *Placement, want placement.Revision) *pr
 	}
 	for known := range pl.knownContents(want.Commit) {
 		if known.fingerprintOf() == want.Hash {
-			pl.memo.keepContent(p.Key, known)
+			pl.planner.memo.keepContent(p.Key, known)
 			return known
 		}
 	}

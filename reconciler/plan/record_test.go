@@ -51,7 +51,7 @@ func TestUpdateRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := &placementPlanner{planner: &planner{Input: Input{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: "head", Time: noon}}, Rebuilt: test.rebuilt}, memo: NewMemo()}}
-			pl.memo.setInForce(pl.InForce)
+			pl.planner.memo.setInForce(pl.planner.InForce)
 			p := &Placement{Spec: test.spec}
 			pl.updateRecord(p, test.record)
 			got := p.Record
@@ -143,13 +143,13 @@ func TestRemovePlacement(t *testing.T) {
 			placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v2"}, false},
 		"leaving the cluster before": {ledger.Placement{}, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, nil,
 			placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v2"}, true},
-		"paused": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, _ *ledger.Ledger) { pl.paused = map[string]string{"east": "v1"} },
+		"paused": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, _ *ledger.Ledger) { pl.planner.paused = map[string]string{"east": "v1"} },
 			placement.Binding{Assigned: revisionOne, Unscheduled: true, RemovedBy: "v2"}, true},
 		"paused during the removal": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"},
-			func(pl *placementPlanner, _ *ledger.Ledger) { pl.paused = map[string]string{"east": "v1"} }, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, false},
+			func(pl *placementPlanner, _ *ledger.Ledger) { pl.planner.paused = map[string]string{"east": "v1"} }, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, false},
 		"suspended": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, l *ledger.Ledger) {
 			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
-			pl.memo.suspensions.update(pl.Input)
+			pl.planner.memo.suspensions.update(pl.planner.Input)
 		}, placement.Binding{Assigned: revisionOne, Unscheduled: true, RemovedBy: "v2"}, true},
 		"allowed": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, _ *ledger.Ledger) { pl.current.deleteAllowed = true },
 			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, RemovedBy: "v2", AllowDelete: true}, true},
@@ -255,14 +255,14 @@ func TestRolloutTimes(t *testing.T) {
 	pl := &placementPlanner{planner: &planner{Input: Input{Now: noon}}}
 	p := &Placement{Spec: &hub.Placement{}, Record: ledger.Placement{Index: -1}}
 	for i := range maxRevisions + 2 {
-		pl.InForceSeenAt = noon.Add(time.Duration(i) * time.Minute)
+		pl.planner.InForceSeenAt = noon.Add(time.Duration(i) * time.Minute)
 		pl.startRollout(p)
 	}
 	last := p.Record.Revisions[maxRevisions-1]
-	if r := p.Record; len(r.Revisions) != maxRevisions || r.Revisions[0].Index != 2 || last.Index != maxRevisions+1 || r.Index != last.Index || !r.RolloutStarted.Equal(pl.InForceSeenAt) || !last.At.Equal(pl.InForceSeenAt) {
+	if r := p.Record; len(r.Revisions) != maxRevisions || r.Revisions[0].Index != 2 || last.Index != maxRevisions+1 || r.Index != last.Index || !r.RolloutStarted.Equal(pl.planner.InForceSeenAt) || !last.At.Equal(pl.planner.InForceSeenAt) {
 		t.Errorf("record: %+v", p.Record)
 	}
-	pl.InForceSeenAt = time.Time{}
+	pl.planner.InForceSeenAt = time.Time{}
 	if pl.startRollout(p); !p.Record.RolloutStarted.Equal(noon) {
 		t.Errorf("an unseen head starts its rollout at %s", p.Record.RolloutStarted)
 	}
@@ -285,7 +285,7 @@ func TestRolloutTimes(t *testing.T) {
 	if pl.finishRollout(p); !p.Record.RolloutFinished.Equal(noon) {
 		t.Errorf("finished at %s", p.Record.RolloutFinished)
 	}
-	pl.Now = noon.Add(time.Hour)
+	pl.planner.Now = noon.Add(time.Hour)
 	if pl.finishRollout(p); !p.Record.RolloutFinished.Equal(noon) {
 		t.Errorf("finished again at %s", p.Record.RolloutFinished)
 	}

@@ -244,12 +244,12 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 		p.warn("", why)
 	}
 	if record == nil {
-		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time}
+		p.Record = ledger.Placement{Index: -1, Created: pl.planner.InForce.Commit.Time}
 	} else {
 		p.Record = *record
 	}
 	if p.Spec != nil {
-		lost := pl.lostRuns(p.Key, p.Record.LostRuns)
+		lost := pl.planner.lostRuns(p.Key, p.Record.LostRuns)
 		p.RecordChanged = !slices.Equal(lost, p.Record.LostRuns)
 		p.Record.LostRuns = lost
 	}

@@ -10,7 +10,7 @@ import (
 
 // A resolver decides which placement owns the objects that several select.
 type resolver struct {
-	*planner
+	planner *planner
 	// shared are the objects to decide on, and sharedIn those of each content, by its first manifest.
 	shared   map[api.ID]bool
 	sharedIn map[**work.Manifest]map[api.ID]*work.Manifest
@@ -30,7 +30,7 @@ func (pl *planner) resolveConflicts() map[api.PlacementKey]*Placement {
 		}
 	}
 	for cluster, claims := range on {
-		if r.paused[cluster] != "" {
+		if r.planner.paused[cluster] != "" {
 			r.keepOwners(claims)
 		} else {
 			r.assignOwners(claims)
@@ -72,12 +72,12 @@ func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
 	out := *cl.on
 	out.change(func(in *Circumstances) { in.Deviation, in.Yielded = cl.outcome, cl.yielded })
 	if !cl.outcome.Empty() {
-		out.work = cl.finalWork(r.paused[out.Binding.Cluster] != "")
+		out.work = cl.finalWork(r.planner.paused[out.Binding.Cluster] != "")
 	}
 	if !sameContent(cl.outcome, cl.on.Unusual().Deviation) && !cl.reassigned() {
 		// The work changes, so that reports about the old work do not count.
 		b := *out.Binding
-		b.AssignedAt = r.Now
+		b.AssignedAt = r.planner.Now
 		out.Binding = &b
 	}
 	return &out

@@ -92,7 +92,7 @@ func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 		return false
 	}
 	c := f.pl.planCluster(b, f.record)
-	if c.Err != nil || c.notRenderable || c.Unusual().loading != "" || c.Latest != was.Latest || f.pl.isPaused(c) || f.deferrals(c).Why != "" {
+	if c.Err != nil || c.notRenderable || c.Unusual().loading != "" || c.Latest != was.Latest || f.pl.planner.isPaused(c) || f.deferrals(c).Why != "" {
 		return false
 	}
 	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutTarget(p, was), f.pl.rolloutTarget(p, c))

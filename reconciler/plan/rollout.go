@@ -17,7 +17,7 @@ import (
 func (pl *placementPlanner) advanceRollout(p *Placement) {
 	in := rolloutInput(pl, p)
 	deferrals, deferred := pl.deferralsOf(p, pl.current.prepared.fingerprintOf, p.Record.Index), false
-	in.Targets = pl.memo.rolling[:0]
+	in.Targets = pl.planner.memo.rolling[:0]
 	for _, c := range p.Clusters {
 		in.Targets = append(in.Targets, pl.rolloutTarget(p, c))
 		deferral := deferrals(c)
@@ -38,7 +38,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		c := p.near(a.Cluster, i)
 		b, latest := c.Binding, a.Revision == c.Latest
 		if a.Changed {
-			b.Assigned, b.AssignedAt, b.AllowDelete, b.SameAs = a.Revision, pl.Now, pl.mayDelete(p, latest), 0
+			b.Assigned, b.AssignedAt, b.AllowDelete, b.SameAs = a.Revision, pl.planner.Now, pl.mayDelete(p, latest), 0
 		}
 		if a.Changed && latest {
 			b.Index = p.Record.Index
@@ -48,10 +48,10 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		c.recordAssignment(a, p.Record.Index)
 	}
 	for _, cluster := range p.Rollout.Remove {
-		if pl.paused[cluster] == "" {
+		if pl.planner.paused[cluster] == "" {
 			b := p.On(cluster).Binding
 			if !b.Removing {
-				b.RemovedBy = pl.InForce.Commit.Hash
+				b.RemovedBy = pl.planner.InForce.Commit.Hash
 			}
 			// A commit that allowed one content to replace another does not allow the removal.
 			b.Removing, b.AllowDelete = true, b.Removing && b.AllowDelete || pl.current.deleteAllowed
@@ -61,7 +61,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		p.On(w.Cluster).Waits = w.Message
 	}
 	recordDeferrals(pl, p, in.Targets)
-	pl.memo.rolling = in.Targets
+	pl.planner.memo.rolling = in.Targets
 	runs.recordRun(p, in.Run)
 	for _, f := range p.Rollout.Failed {
 		p.On(f.Cluster).setFailure(f)
@@ -73,17 +73,17 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		switch {
 		case c.Waits != "" && c.Unusual().Foreign != "":
 			c.Waits = c.Unusual().Foreign
-		case c.Waits != "" && pl.missingPermissions(c) != "":
-			c.Waits = pl.missingPermissions(c)
+		case c.Waits != "" && pl.planner.missingPermissions(c) != "":
+			c.Waits = pl.planner.missingPermissions(c)
 		case c.Waits != "":
-			c.Waits += pl.notRepairedReason(c)
+			c.Waits += pl.planner.notRepairedReason(c)
 		}
-		if pl.isPaused(c) {
-			c.Waits = "commit " + pl.paused[c.Binding.Cluster] + ", which the content of the cluster comes from, is still being loaded"
+		if pl.planner.isPaused(c) {
+			c.Waits = "commit " + pl.planner.paused[c.Binding.Cluster] + ", which the content of the cluster comes from, is still being loaded"
 		}
 	}
 	if p.RunPending != "" { // on something that may have changed without this placement
-		p.Rollout.Wake = earliest(p.Rollout.Wake, pl.Now.Add(pendingRunDelay))
+		p.Rollout.Wake = earliest(p.Rollout.Wake, pl.planner.Now.Add(pendingRunDelay))
 	}
 	pl.current.wake = p.Rollout.Wake
 }
@@ -93,8 +93,8 @@ const pendingRunDelay = 5 * time.Second
 
 // rolloutInput returns the input of the rollout without bindings.
 func rolloutInput(pl *placementPlanner, p *Placement) rollout.Input {
-	in := rollout.Input{Wanted: p.Schedule.Wanted, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
-		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout, RepairAfter: pl.RepairAfter,
+	in := rollout.Input{Wanted: p.Schedule.Wanted, Strategy: p.Spec.Spec.Strategy, Now: pl.planner.Now, Resumed: p.Record.Resumed,
+		Stops: pl.stops(p), MaxUnreachable: pl.planner.MaxUnreachable, AvailableTimeout: pl.planner.AvailableTimeout, RepairAfter: pl.planner.RepairAfter,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
@@ -126,7 +126,7 @@ func (pl *planner) missingPermissions(c *OnCluster) string {
 func (pl *placementPlanner) stops(p *Placement) []rollout.EarlierStop {
 	var out []rollout.EarlierStop
 	for _, s := range p.Record.Stops {
-		cluster, declared := pl.memo.fleet.cluster(s.Cluster)
+		cluster, declared := pl.planner.memo.fleet.cluster(s.Cluster)
 		if !declared {
 			cluster = work.WithLabels(placement.Cluster{Name: s.Cluster}, s.Failed)
 		}
@@ -173,7 +173,7 @@ func (c *OnCluster) awaited() string {
 }
 
 func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Target {
-	seen := pl.Ledger.Cluster(c.Binding.Cluster)
+	seen := pl.planner.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Target{
 		Binding: *c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy || c.Unusual().Foreign != "", Suspended: c.Unusual().Suspended,
@@ -185,13 +185,13 @@ func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Ta
 	switch {
 	case c.Unusual().Foreign != "":
 		b.UnusableWhy = "another fleet holds it"
-		if pl.Ledger.SameAs(c.Binding.Cluster) != "" {
+		if pl.planner.Ledger.SameAs(c.Binding.Cluster) != "" {
 			b.UnusableWhy = "another member holds it"
 		}
 	case b.Unreachable && seen != nil && len(seen.Forbidden) > 0:
 		b.UnusableWhy = "permissions are missing on it"
 	}
-	if pl.isPaused(c) || c.Unbuilt() {
+	if pl.planner.isPaused(c) || c.Unbuilt() {
 		b.Latest = placement.Revision{}
 	}
 	return b
@@ -221,7 +221,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	// An object that passes to this placement with another one's rollout exists, with the other one's content. It must
 	// not delay this rollout, since two rollouts could wait for each other forever.
 	case !w.Available():
-		out.Health, out.Failure, out.Since = rollout.Unavailable, c.failure(w), pl.unavailableSince(c)
+		out.Health, out.Failure, out.Since = rollout.Unavailable, c.failure(w), pl.planner.unavailableSince(c)
 	case w.Untrackable > 0:
 		out.Health = rollout.Untracked
 	default:
@@ -231,10 +231,10 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.Since = w.At
 	}
 	if out.Health == rollout.Available || out.Health == rollout.Untracked {
-		out.UpSince = pl.upSince(c)
+		out.UpSince = pl.planner.upSince(c)
 	}
 	if out.Health == rollout.Unavailable || out.Health == rollout.Failed {
-		out.Writing, out.DownSince = c.Entry.Unusual().Writing, pl.downSince(c)
+		out.Writing, out.DownSince = c.Entry.Unusual().Writing, pl.planner.downSince(c)
 	}
 	return out
 }

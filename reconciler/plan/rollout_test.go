@@ -148,7 +148,7 @@ func TestAvailabilityTimeoutBegins(t *testing.T) {
 			}
 			pl := &planner{Input: Input{Ledger: l, Now: noon}}
 			pp := &placementPlanner{planner: pl}
-			if got := pp.unavailableSince(&OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}); !got.Equal(test.want) {
+			if got := pp.planner.unavailableSince(&OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}); !got.Equal(test.want) {
 				t.Errorf("since %s, want %s", got, test.want)
 			}
 		})
@@ -333,7 +333,7 @@ func TestRolloutBinding(t *testing.T) {
 		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
 		want := revisionTwo
 		if test.paused {
-			pl.paused, want = map[string]string{"east": "v1"}, placement.Revision{}
+			pl.planner.paused, want = map[string]string{"east": "v1"}, placement.Revision{}
 		}
 		got := pl.rolloutTarget(&Placement{Spec: &hub.Placement{}}, c)
 		if got.Unreachable != test.unreachable || got.UnusableWhy != test.why || got.Latest != want || got.Suspended != c.Unusual().Suspended {

@@ -25,7 +25,7 @@ type runPlanner struct{ *placementPlanner }
 // stagedRun updates the records of the staged update runs of a placement, and returns the one that decides which
 // content the clusters get: the last that was started. It is nil if there is none.
 func (pl runPlanner) stagedRun(p *Placement) *rollout.StagedRun {
-	declared := pl.memo.inForce.runs[p.Key]
+	declared := pl.planner.memo.inForce.runs[p.Key]
 	if p.Spec.Spec.Strategy.Type != api.External || len(declared)+len(p.Record.Runs) == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func finishedWith(runs []placement.Run, fingerprint string) string {
 // newRunName returns the name of a run of the placement for the commit in force.
 func (pl runPlanner) newRunName(p *Placement) string {
 	const longest, digits = 63, 8
-	commit := pl.InForce.Commit.Hash
+	commit := pl.planner.InForce.Commit.Hash
 	return p.Key.Name[:min(len(p.Key.Name), longest-digits-1)] + "-" + commit[:min(len(commit), digits)]
 }
 
@@ -197,10 +197,10 @@ func supersededInVain(runs []placement.Run, declared []*hub.StagedRun, r *placem
 func (pl runPlanner) startRun(p *Placement, r *placement.Run) {
 	for i := range p.Record.Runs {
 		if other := &p.Record.Runs[i]; other.Active() {
-			other.SupersededBy, other.SupersededAt = r.Name, pl.Now
+			other.SupersededBy, other.SupersededAt = r.Name, pl.planner.Now
 		}
 	}
-	r.Started = pl.Now
+	r.Started = pl.planner.Now
 }
 
 // lastStarted is the index of the run that started last and is not superseded; -1 if none has.
@@ -262,7 +262,7 @@ func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.R
 // newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
 // newest is the run in force after the ledger was lost; nil if it was not.
 func (pl runPlanner) newRun(p *Placement, d, newest *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, UnreachablePerStage: d.UnreachablePerStage, UnreachablePerRun: d.UnreachablePerRun, FailedPerStage: d.FailedPerStage, FailedPerRun: d.FailedPerRun, Index: p.Record.Index}
+	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.planner.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, UnreachablePerStage: d.UnreachablePerStage, UnreachablePerRun: d.UnreachablePerRun, FailedPerStage: d.FailedPerStage, FailedPerRun: d.FailedPerRun, Index: p.Record.Index}
 	if done := pl.setAppeared(p, d, newest, &r); done {
 		return r
 	}
@@ -277,7 +277,7 @@ func (pl runPlanner) newRun(p *Placement, d, newest *hub.StagedRun) placement.Ru
 		if !selected(c) {
 			continue
 		}
-		cluster, _ := pl.memo.fleet.cluster(c.Binding.Cluster)
+		cluster, _ := pl.planner.memo.fleet.cluster(c.Binding.Cluster)
 		in := matchingStages(&r, cluster)
 		switch {
 		case len(in) > 1:
@@ -322,7 +322,7 @@ func (pl runPlanner) sortStage(s *placement.RunStage) string {
 	}
 	order := map[string]int{}
 	for _, name := range s.Clusters {
-		cluster, _ := pl.memo.fleet.cluster(name)
+		cluster, _ := pl.planner.memo.fleet.cluster(name)
 		value := cluster.Labels[s.SortingLabelKey]
 		n, err := strconv.Atoi(value)
 		if err != nil {
@@ -351,9 +351,9 @@ func (pl runPlanner) joinRun(p *Placement, r *placement.Run) {
 		if !selected(c) || r.Has(c.Binding.Cluster) {
 			continue
 		}
-		cluster, _ := pl.memo.fleet.cluster(c.Binding.Cluster)
+		cluster, _ := pl.planner.memo.fleet.cluster(c.Binding.Cluster)
 		if in := matchingStages(r, cluster); len(in) > 0 {
-			r.Join(&r.Stages[in[0]], cluster.Name, pl.Now)
+			r.Join(&r.Stages[in[0]], cluster.Name, pl.planner.Now)
 		} else if r.Unmatched == api.UnmatchedLast {
 			addUnmatched(r, cluster.Name)
 		}
@@ -378,7 +378,7 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, targets []r
 		}
 		c := p.On(b.Cluster)
 		b.Latest, b.Deferral = placement.Revision{}, deferrals(c)
-		cluster, _ := pl.memo.fleet.cluster(b.Cluster)
+		cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
 		rendered, err := content.renderer.For(cluster)
 		if err != nil || rendered.Hash == "" {
 			c.Waits = "run " + run.Name + ": its content cannot be rendered for the cluster"
@@ -399,10 +399,12 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, targets []r
 // unknownContent returns why the content of a run is not known for all of its clusters; empty if it is.
 func (pl runPlanner) unknownContent(p *Placement, run *rollout.StagedRun, content *prepared) string {
 	commit := run.Content.Commit
-	if err := pl.Lost[commit]; content == nil && err != nil {
+	if err := pl.planner.Lost[commit]; content == nil && err != nil {
 		return "commit " + commit + ", whose content it brings, cannot be loaded, which is retried: " + err.Error()
 	}
-	if content == nil || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return selected(c) && run.Has(c.Binding.Cluster) && pl.isPaused(c) }) {
+	if content == nil || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool {
+		return selected(c) && run.Has(c.Binding.Cluster) && pl.planner.isPaused(c)
+	}) {
 		return "a commit that its clusters have or get is still being loaded"
 	}
 	return ""
@@ -424,7 +426,7 @@ func (pl runPlanner) signedApprovals(d *hub.StagedRun, before, now *placement.Ru
 		if i < 0 || d.Requests[i].Origin.Kustomization != "" {
 			return
 		}
-		if c := pl.InForce.Signed[d.Requests[i].Origin.Path]; c.Signer != "" {
+		if c := pl.planner.InForce.Signed[d.Requests[i].Origin.Path]; c.Signer != "" {
 			all = append(slices.Clone(all), placement.Approval{Request: name, By: c.Signer, Commit: c.Hash, At: is})
 		}
 	}
@@ -443,7 +445,7 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 	}
 	i := slices.IndexFunc(p.Record.Runs, func(r placement.Run) bool { return r.Name == run.Name })
 	if p.Record.Runs[i].Active() && !p.Rollout.Run.Active() {
-		p.Rollout.Wake = pl.Now.Add(time.Second) // newer content may wait for the end of the run
+		p.Rollout.Wake = pl.planner.Now.Add(time.Second) // newer content may wait for the end of the run
 	}
 	before := p.Record.Runs[i]
 	p.Record.Runs[i] = *p.Rollout.Run
@@ -452,7 +454,7 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 	case !r.Active() || r.Halted == "":
 		r.Halted, r.HaltedSince = "", time.Time{}
 	case r.HaltedSince.IsZero():
-		r.HaltedSince = pl.Now
+		r.HaltedSince = pl.planner.Now
 	}
 	p.RunUnknown = run.Unknown
 	pl.rollBack(p, i)
@@ -489,6 +491,6 @@ func (pl runPlanner) rollBack(p *Placement, i int) {
 			r.RolledBack += ": " + p.Rollout.Failed[f].Reason
 		}
 	}
-	r.SupersededBy, r.SupersededAt = p.Record.Runs[to].Name, pl.Now
-	p.Rollout.Wake = pl.Now.Add(time.Second)
+	r.SupersededBy, r.SupersededAt = p.Record.Runs[to].Name, pl.planner.Now
+	p.Rollout.Wake = pl.planner.Now.Add(time.Second)
 }

@@ -12,8 +12,8 @@ import (
 
 // warnIdleOverrides warns of overrides of a placement that have no rule for any of its clusters.
 func (pl *placementPlanner) warnIdleOverrides(p *Placement) {
-	for _, name := range pl.current.prepared.renderer.Idle(pl.heldClusters(p)) {
-		p.Warnings = append(p.Warnings, pl.overrideWarning(name, "spec.policy.overrideRules", "has no rule for any cluster the placement holds"))
+	for _, name := range pl.current.prepared.renderer.Idle(pl.planner.heldClusters(p)) {
+		p.Warnings = append(p.Warnings, pl.planner.overrideWarning(name, "spec.policy.overrideRules", "has no rule for any cluster the placement holds"))
 	}
 }
 

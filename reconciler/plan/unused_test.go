@@ -65,7 +65,7 @@ func TestStopsHaveTheLatestContent(t *testing.T) {
 	head := snapshot(t, "clusters east/region=eu west/region=us\nnamespace web\nconfigmap web/one a\nplace web\noverride web/one to b on eu\n")
 	key := api.PlacementKey{Name: "web"}
 	pl := &placementPlanner{planner: newPlanner(Input{InForce: head, Ledger: ledger.New(), Memo: NewMemo(), Now: noon})}
-	pl.current = &result{resultKey: resultKey{prepared: pl.memo.prepare(head, key)}}
+	pl.current = &result{resultKey: resultKey{prepared: pl.planner.memo.prepare(head, key)}}
 	p := &Placement{Record: ledger.Placement{Stops: []placement.Stop{
 		{Cluster: "east"}, {Cluster: "west"}, {Cluster: "gone", Failed: placement.Revision{Hash: "1", Labels: "region=eu"}}, {Cluster: "gone-too", Failed: placement.Revision{Hash: "1", Labels: "region=us"}},
 	}}}

@@ -58,9 +58,9 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 	w.AllowDelete = c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster)
 	w.Cause = deleteCause(p, c.Binding)
 	c.DeleteAllowed = w.AllowDelete
-	paused, proven := pl.paused[c.Binding.Cluster] != "", c.Unusual().provenContent
+	paused, proven := pl.planner.paused[c.Binding.Cluster] != "", c.Unusual().provenContent
 	switch {
-	case (paused || pl.heldBySuccessor(p, c)) && c.Binding.Removing:
+	case (paused || pl.planner.heldBySuccessor(p, c)) && c.Binding.Removing:
 		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true
