@@ -61,7 +61,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.Pulls), len(decided), changes)
 	}
 	for _, c := range held {
-		if s := p.states[c.hash]; s == nil || s.State != decided[branchPrefix+c.hash] {
+		if s := p.follower.states[c.hash]; s == nil || s.State != decided[branchPrefix+c.hash] {
 			t.Errorf("of change %s is known %+v, and it was %s", c.hash, s, decided[branchPrefix+c.hash])
 		}
 	}
@@ -79,12 +79,12 @@ func TestManyDriftsAtOnce(t *testing.T) {
 // cause only one.
 func TestAWebhookWakesTheProposer(t *testing.T) {
 	p := newProposing(10)
-	p.cfg.Interval = time.Hour
+	p.follower.tracker.cfg.Interval = time.Hour
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as")
-	p.woken = true
+	p.follower.woken = true
 	p.after(t, 10*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "put back: ")
 	if p.forge.forgotten != 1 {
@@ -93,7 +93,7 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 
 	before := p.forge.requests
 	for range 100 {
-		p.woken = true
+		p.follower.woken = true
 		p.forge.Now = p.forge.Now.Add(poll.Spacing / 10)
 		p.advance(t.Context(), p.forge.Now)
 	}
@@ -132,7 +132,7 @@ func TestTheListOfWaitingChangesIsEditedSeldom(t *testing.T) {
 	}
 	for n := range 20 {
 		held = append(held, heldChange(n+1, "west"))
-		p.known.offers = held
+		p.follower.known.offers = held
 		second()
 	}
 	p.after(t, 90*time.Second, held...)

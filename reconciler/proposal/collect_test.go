@@ -166,11 +166,11 @@ place web unavailable 1
 	offers, _ := p.collector.collect(status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now}), files)
 	p.after(t, 3*time.Minute, offers...)
 	p.restart(10)
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return next, nil }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return next, nil }
 	p.collector.load = load
 	p.report = restarted(t, in, next)
 	p.group(t.Context())
-	p.after(t, 3*time.Minute, p.known.offers...)
+	p.after(t, 3*time.Minute, p.follower.known.offers...)
 	p.says(t, "east", "held: left as it is; what Git wants on east is not known yet")
 	if got := p.forge.Pulls; len(got) != 1 || got[0].State != forge.Open {
 		t.Errorf("pull requests: %+v", got)
@@ -179,7 +179,7 @@ place web unavailable 1
 	in.Past = map[string]*hub.Snapshot{in.InForce.Commit.Hash: in.InForce}
 	p.report = restarted(t, in, next)
 	p.group(t.Context())
-	p.after(t, 3*time.Minute, p.known.offers...)
+	p.after(t, 3*time.Minute, p.follower.known.offers...)
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 }
 

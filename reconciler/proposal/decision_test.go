@@ -53,9 +53,9 @@ func TestDecisionsAboutOffers(t *testing.T) {
 			c.reason = test.reason
 			switch test.fails {
 			case "forge":
-				p.retry.Fail(down, p.forge.Now)
+				p.follower.tracker.retry.Fail(down, p.forge.Now)
 			case "issues":
-				p.issues.Fail(down, p.forge.Now)
+				p.follower.tracker.issues.Fail(down, p.forge.Now)
 			case "change":
 				test.state.retry.Fail(down, p.forge.Now)
 			}
@@ -181,7 +181,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 			func(t *testing.T, p *proposing) {
 				p.forge.End(1, forge.Closed)
 				p.after(t, time.Minute)
-				p.known.notOffered = []notOffered{{change: heldChange(8, "east"), state: Unsettled, message: "commit c0ffee has it"}}
+				p.follower.known.notOffered = []notOffered{{change: heldChange(8, "east"), state: Unsettled, message: "commit c0ffee has it"}}
 				p.after(t, time.Minute)
 			},
 			"there is nothing to close: commit c0ffee has it", "it cannot be offered as a pull request: commit c0ffee has it",
@@ -194,7 +194,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 			"", "it cannot be offered as a pull request: put back, since it cannot be offered",
 		},
 		"no forge": {
-			func(t *testing.T, p *proposing) { p.cfg.Forge = nil; p.restartWithoutForge(t) },
+			func(t *testing.T, p *proposing) { p.follower.tracker.cfg.Forge = nil; p.restartWithoutForge(t) },
 			"", "no forge is configured, so nothing can be offered as a pull request",
 		},
 	} {
@@ -225,7 +225,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 // restartWithoutForge starts the proposer anew without a forge.
 func (p *proposing) restartWithoutForge(t *testing.T) {
 	p.restart(10)
-	p.cfg.Forge, p.cfg.Branches = nil, nil
+	p.follower.tracker.cfg.Forge, p.follower.tracker.cfg.Branches = nil, nil
 	p.after(t, time.Minute, heldChange(7, "east"))
 }
 

@@ -76,7 +76,7 @@ func (e *Editor) attempt(t Target) *attempt {
 	if e.before == nil {
 		e.before = render(e.Head)
 	}
-	return &attempt{Editor: e, Target: t, want: map[status.Holder]any{}}
+	return &attempt{editor: e, Target: t, want: map[status.Holder]any{}}
 }
 
 // makeEdit implements Edit.
@@ -109,7 +109,7 @@ func makeEdit(a *attempt) (*Result, error) {
 	}
 	edit.Origin = replacedLine(edit.Files)
 	if edit.Origin.Line == 0 {
-		edit.Origin = a.lineOf(a.manifest, a.Drift)
+		edit.Origin = a.editor.lineOf(a.manifest, a.Drift)
 	}
 	return edit, nil
 }
@@ -129,7 +129,7 @@ func inOverlay(a *attempt) *Result {
 
 // An attempt is an edit that is being made.
 type attempt struct {
-	*Editor
+	editor *Editor
 	Target
 	// manifest is the object as the first of the clusters gets it, and edits are the edits
 	// to make.
@@ -146,7 +146,7 @@ type attempt struct {
 // prepare determines the wanted object.
 func (a *attempt) prepare() error {
 	for i, at := range a.Changed {
-		m, err := a.before.object(at, a.ID)
+		m, err := a.editor.before.object(at, a.ID)
 		if err != nil && a.Deleted {
 			return errInManifest
 		}
@@ -176,7 +176,7 @@ func (a *attempt) prepare() error {
 
 // read returns a file of the tree with the changes of files so far.
 func (a *attempt) read(files []FileChange, path string) ([]byte, error) {
-	text, err := fs.ReadFile(treeWith(a.Files, files), path)
+	text, err := fs.ReadFile(treeWith(a.editor.Files, files), path)
 	if err != nil {
 		return nil, a.notRead(err)
 	}
@@ -196,7 +196,7 @@ func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChan
 		files[i].After = text
 		return files, nil
 	}
-	before, err := fs.ReadFile(a.Files, path)
+	before, err := fs.ReadFile(a.editor.Files, path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, a.notRead(err)
 	}
@@ -206,17 +206,17 @@ func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChan
 // verify loads the edited tree. The clusters that have the change must get the wanted object, and
 // those that are untouched what they have.
 func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
-	after, err := a.Load(treeWith(a.Files, files))
+	after, err := a.editor.Load(treeWith(a.editor.Files, files))
 	if broken, ok := errors.AsType[*hub.LoadError](err); ok {
 		return fmt.Errorf("the edited files would not load: %s", broken.Problems.Summary())
 	}
 	if err != nil {
 		return a.notRead(err)
 	}
-	if p := newProblem(a.Head, after); p != nil {
+	if p := newProblem(a.editor.Head, after); p != nil {
 		return fmt.Errorf("the edited files would have a new problem: %w", p)
 	}
-	if err := checkOthersUnchanged(a.Head, after, affected(a)); err != nil {
+	if err := checkOthersUnchanged(a.editor.Head, after, affected(a)); err != nil {
 		return err
 	}
 	now := render(after)
@@ -255,11 +255,11 @@ func (r *rendering) gives(at status.Holder, id api.ID, want any) error {
 // that have the change.
 func affected(a *attempt) map[position]bool {
 	out := map[position]bool{{id: a.ID}: true}
-	if holder := a.before.holder(a.manifest); holder != nil && holder.Overlay == nil {
+	if holder := a.editor.before.holder(a.manifest); holder != nil && holder.Overlay == nil {
 		out[position{id: holder.ID}] = true
 	}
 	for _, at := range a.Changed {
-		if m, err := a.before.object(at, a.ID); err == nil {
+		if m, err := a.editor.before.object(at, a.ID); err == nil {
 			out[position{a.ID, m.Origin.Kustomization}] = true
 		}
 	}
@@ -268,7 +268,7 @@ func affected(a *attempt) map[position]bool {
 
 // keepsOthers returns an error if a cluster gets other objects than before, except for one.
 func (a *attempt) keepsOthers(now *rendering, at status.Holder, but api.ID) error {
-	was, err := a.before.objects(at)
+	was, err := a.editor.before.objects(at)
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ func (a *attempt) source() ([]FileChange, error) {
 	if a.Deleted {
 		return a.remove()
 	}
-	source := a.before.source(a.manifest)
+	source := a.editor.before.source(a.manifest)
 	if source == nil {
 		return nil, errors.New("the commit in force does not have the object")
 	}

@@ -26,7 +26,7 @@ func TestAnEmptyMergeIsOfferedAnew(t *testing.T) {
 	p.forge.Pulls[0].MergeCommit = "merge"
 	p.after(t, 5*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 was merged")
-	p.known.commit = "merge and more"
+	p.follower.known.commit = "merge and more"
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as a pull request once")
 	p.after(t, 2*time.Minute, heldChange(7, "east"))
@@ -60,7 +60,7 @@ func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "west"), heldChange(8, "east"))
 	p.restart(10)
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	observe := func(in plan.Input) {
 		t.Helper()
 		p.report = status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})

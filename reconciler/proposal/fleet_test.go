@@ -41,7 +41,7 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 		text += fmt.Sprintf("\nconfigmap web/config-%d plain", i)
 	}
 	d := &drifting{proposing: newProposing(10), files: world.Files(t, text)}
-	d.cfg.Files = d.readFiles
+	d.follower.tracker.cfg.Files = d.readFiles
 	loader := hub.NewLoader(hub.Options{})
 	d.collector.load = func(files fs.FS) (*hub.Snapshot, error) {
 		if d.loads++; d.broken != nil {
@@ -129,16 +129,16 @@ func TestManyDriftsOfAFleet(t *testing.T) {
 	if d.loads != loads {
 		t.Errorf("%d loads of files whose changes are known", d.loads-loads)
 	}
-	if n, cfg := len(d.forge.Pulls), d.cfg; n != cfg.MaxOpen || d.forge.pushes > 2*cfg.MaxOpen || d.forge.requests > 5*cfg.MaxOpen {
+	if n, cfg := len(d.forge.Pulls), d.follower.tracker.cfg; n != cfg.MaxOpen || d.forge.pushes > 2*cfg.MaxOpen || d.forge.requests > 5*cfg.MaxOpen {
 		t.Errorf("%d pull requests with %d requests and %d pushes", n, d.forge.requests, d.forge.pushes)
 	}
-	for number := range int64(d.cfg.MaxOpen) {
+	for number := range int64(d.follower.tracker.cfg.MaxOpen) {
 		d.forge.End(number+1, forge.Closed)
 	}
 	d.step(t, time.Minute)
 	putBack, waiting, held := d.counts()
-	if len(d.forge.Pulls) != 2*d.cfg.MaxOpen || putBack != d.cfg.MaxOpen || waiting != 0 || putBack+held != changes {
-		t.Errorf("after %d were closed: %d pull requests, %d put back, %d wait, %d held", d.cfg.MaxOpen, len(d.forge.Pulls), putBack, waiting, held)
+	if len(d.forge.Pulls) != 2*d.follower.tracker.cfg.MaxOpen || putBack != d.follower.tracker.cfg.MaxOpen || waiting != 0 || putBack+held != changes {
+		t.Errorf("after %d were closed: %d pull requests, %d put back, %d wait, %d held", d.follower.tracker.cfg.MaxOpen, len(d.forge.Pulls), putBack, waiting, held)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestChangesThatCannotBeReadKeepNoOthers(t *testing.T) {
 	d.step(t, editPause)
 	d.step(t, 3*time.Minute)
 	d.step(t, time.Minute)
-	if putBack, waiting, _ := d.counts(); putBack+waiting > 0 || len(d.known.undecided()) > 0 || len(d.forge.Pulls) != d.cfg.MaxOpen {
-		t.Errorf("%d are put back, %d wait, %d are undecided, and %d are offered", putBack, waiting, len(d.known.undecided()), len(d.forge.Pulls))
+	if putBack, waiting, _ := d.counts(); putBack+waiting > 0 || len(d.follower.known.undecided()) > 0 || len(d.forge.Pulls) != d.follower.tracker.cfg.MaxOpen {
+		t.Errorf("%d are put back, %d wait, %d are undecided, and %d are offered", putBack, waiting, len(d.follower.known.undecided()), len(d.forge.Pulls))
 	}
 }

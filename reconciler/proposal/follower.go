@@ -17,7 +17,7 @@ import (
 
 // A follower offers the held changes, and follows what becomes of their pull requests and issues.
 type follower struct {
-	tracker
+	tracker tracker
 	grouper
 	known  collected
 	states map[string]*offerState
@@ -165,12 +165,12 @@ func (f *follower) changesByAge() []*change {
 // opens those that are due. It sends no request if nothing is to be done. Only errors that
 // every request is likely to meet are returned; others are recorded with their change.
 func (f *follower) sync(ctx context.Context, now time.Time) error {
-	if f.woken || f.allIssues != nil && (f.allIssues.err != nil || now.Sub(f.allIssues.at) >= f.cfg.Interval) {
-		f.allIssues = nil
+	if f.woken || f.tracker.allIssues != nil && (f.tracker.allIssues.err != nil || now.Sub(f.tracker.allIssues.at) >= f.tracker.cfg.Interval) {
+		f.tracker.allIssues = nil
 	}
 	if pulls, issues := f.dueLists(now); pulls || issues {
 		if f.woken {
-			f.cfg.Forge.ForgetList()
+			f.tracker.cfg.Forge.ForgetList()
 		}
 		f.woken = false
 		if err := f.list(ctx, now, pulls, issues); err != nil {
@@ -195,7 +195,7 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 			case isGeneral(err):
 				return err
 			case s.retry.Fail(err, now):
-				f.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", s.URL, "err", err)
+				f.tracker.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", s.URL, "err", err)
 			}
 		}
 	}
@@ -244,17 +244,17 @@ func (f *follower) isOpen(c *change, s *offerState, _ time.Time) bool {
 // opened again is not closed once more.
 func (f *follower) isUnanswered(c *change, s *offerState, now time.Time) bool {
 	pr, listed := f.open[s.name]
-	return f.cfg.ExpireAfter > 0 && c.rollback == nil && listed && s.State == forge.Open && !s.onHold() && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.cfg.ExpireAfter &&
+	return f.tracker.cfg.ExpireAfter > 0 && c.rollback == nil && listed && s.State == forge.Open && !s.onHold() && !pr.Opened.IsZero() && now.Sub(pr.Opened) >= f.tracker.cfg.ExpireAfter &&
 		!strings.Contains(pr.Body, expiredMarker)
 }
 
 // expire closes a pull request or an issue about which nobody has decided. The object stays as it is.
 func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.Time) error {
-	current, err := f.current(ctx, s.thread) // it may have been closed since the last list
+	current, err := f.tracker.current(ctx, s.thread) // it may have been closed since the last list
 	if err != nil || current == nil || current.State != forge.Open || current.onHold() {
 		return err
 	}
-	comment := "Nobody has decided about this within " + f.cfg.ExpireAfter.String() + ", so it is closed. The object stays as it is on the clusters, and is reported. " +
+	comment := "Nobody has decided about this within " + f.tracker.cfg.ExpireAfter.String() + ", so it is closed. The object stays as it is on the clusters, and is reported. " +
 		"To decide, "
 	if s.isIssue() {
 		comment += "open this again, or "
@@ -262,10 +262,10 @@ func (f *follower) expire(ctx context.Context, _ *change, s *offerState, _ time.
 	name := branchHash(s.name)
 	comment += fmt.Sprintf("use `gitfleet proposals open %s`, which offers it again, or `gitfleet proposals close %s`, which reverts it.", name, name)
 	body := strings.TrimSpace(current.Body) + "\n" + expiredMarker + "\n"
-	if err := f.end(ctx, *current, comment, body); err != nil {
+	if err := f.tracker.end(ctx, *current, comment, body); err != nil {
 		return err
 	}
-	f.cfg.Log.Info("a proposal of a drift is closed, since nobody decided about it", "url", current.URL)
+	f.tracker.cfg.Log.Info("a proposal of a drift is closed, since nobody decided about it", "url", current.URL)
 	f.removeBranch(ctx, s.name)
 	delete(f.open, s.name)
 	delete(f.written, s.name)
@@ -285,7 +285,7 @@ func (f *follower) isDue(c *change, s *offerState, now time.Time) bool {
 		return false
 	}
 	if f.canOffer(c, now) && !(s.neverOffered && groupOf(f, c) != "") {
-		return s.asked || !waitsFor(c, s, f.cfg.MinAge).After(now)
+		return s.asked || !waitsFor(c, s, f.tracker.cfg.MinAge).After(now)
 	}
 	return !s.neverOffered
 }
@@ -296,7 +296,7 @@ func (f *follower) checkMerged(ctx context.Context, _ *change, s *offerState, no
 	merged := false
 	if s.mergeCommit != "" {
 		var err error
-		if merged, err = f.cfg.Contains(ctx, f.known.commit, s.mergeCommit); err != nil {
+		if merged, err = f.tracker.cfg.Contains(ctx, f.known.commit, s.mergeCommit); err != nil {
 			return err
 		}
 	}
@@ -304,7 +304,7 @@ func (f *follower) checkMerged(ctx context.Context, _ *change, s *offerState, no
 		s.lacksMerge = f.known.commit
 		return nil
 	}
-	f.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", s.URL)
+	f.tracker.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", s.URL)
 	*s = offerState{since: now}
 	return nil
 }
@@ -345,7 +345,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		case isGeneral(err):
 			return err
 		case retry.Fail(err, now):
-			f.cfg.Log.Warn("a drift is over, and its proposal is not closed; trying again", "url", pr.URL, "err", err)
+			f.tracker.cfg.Log.Warn("a drift is over, and its proposal is not closed; trying again", "url", pr.URL, "err", err)
 		}
 		f.ending[branch] = retry
 	}
@@ -354,14 +354,14 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 
 // closeOver closes a pull request or an issue whose drift is over, unless it is closed by now.
 func closeOver(ctx context.Context, f *follower, pr thread) error {
-	current, err := f.current(ctx, pr)
+	current, err := f.tracker.current(ctx, pr)
 	if err != nil || current == nil || current.State != forge.Open {
 		return err
 	}
-	if err := f.end(ctx, pr, overComment(pr), markEnded(pr.Body)); err != nil {
+	if err := f.tracker.end(ctx, pr, overComment(pr), markEnded(pr.Body)); err != nil {
 		return err
 	}
-	f.cfg.Log.Info("a proposal is closed, since it is over", "url", pr.URL)
+	f.tracker.cfg.Log.Info("a proposal is closed, since it is over", "url", pr.URL)
 	f.removeBranch(ctx, pr.name)
 	return nil
 }

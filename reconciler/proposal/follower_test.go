@@ -20,7 +20,7 @@ func (p *proposing) reported(t *testing.T, r *status.Report, d time.Duration) {
 	t.Helper()
 	p.report = r
 	p.group(t.Context())
-	p.after(t, d, p.known.offers...)
+	p.after(t, d, p.follower.known.offers...)
 }
 
 // If the value of a field changes again, as by a second kubectl scale, the new value is a change of
@@ -28,7 +28,7 @@ func (p *proposing) reported(t *testing.T, r *status.Report, d time.Duration) {
 func TestASecondValueReplacesTheFirst(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	p := newProposing(10)
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = func(files fs.FS) (*hub.Snapshot, error) {
 		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
 	}
@@ -82,7 +82,7 @@ func TestWhatIsNotOverYet(t *testing.T) {
 			if test.body != "" {
 				p.forge.Pulls[0].Body = test.body
 			}
-			p.known = test.known
+			p.follower.known = test.known
 			p.after(t, 2*time.Minute)
 			if got := p.forge.Pulls[0].State == forge.Closed; got != test.closed {
 				t.Errorf("closed: %v, want %v", got, test.closed)
@@ -108,20 +108,20 @@ func TestADriftThatComesBackKeepsItsPullRequest(t *testing.T) {
 func TestAMergeIsLookedForInEachCommit(t *testing.T) {
 	p := newProposing(10)
 	asked := map[string]int{}
-	p.cfg.Contains = func(_ context.Context, head, _ string) (bool, error) {
+	p.follower.tracker.cfg.Contains = func(_ context.Context, head, _ string) (bool, error) {
 		asked[head]++
 		return head == "third", nil
 	}
-	p.known.commit = "first"
+	p.follower.known.commit = "first"
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.forge.End(1, forge.Merged)
 	p.forge.Pulls[0].MergeCommit = "merge"
 	for _, commit := range []string{"first", "second"} {
-		p.known.commit = commit
+		p.follower.known.commit = commit
 		p.after(t, 2*time.Minute, heldChange(7, "east"))
 		p.says(t, "east", "was merged, and its commit is not in force here yet")
 	}
-	p.known.commit = "third"
+	p.follower.known.commit = "third"
 	p.after(t, 30*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "offered as a pull request once it has lasted")
 	if got := fmt.Sprint(asked); got != "map[first:1 second:1 third:1]" {
@@ -171,7 +171,7 @@ func (f unlabeledForge) OpenPullRequest(ctx context.Context, p forge.NewPullRequ
 // A pull request that could not be labeled is followed like any other.
 func TestAPullRequestWithoutLabelsIsFollowed(t *testing.T) {
 	p := newProposing(10)
-	p.cfg.Forge = unlabeledForge{p.forge}
+	p.follower.tracker.cfg.Forge = unlabeledForge{p.forge}
 	p.after(t, 4*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 	if len(p.forge.Pulls) != 1 {
@@ -189,7 +189,7 @@ func (stuckBranches) Remove(context.Context, string, string) error {
 // A branch that cannot be deleted does not prevent the decision about its change.
 func TestABranchThatCannotBeDeleted(t *testing.T) {
 	p := newProposing(10)
-	p.cfg.Branches = stuckBranches{p.forge}
+	p.follower.tracker.cfg.Branches = stuckBranches{p.forge}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
@@ -205,12 +205,12 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	p := newProposing(10)
 	reads, broken := 0, errors.New("disk error")
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { reads++; return files, broken }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { reads++; return files, broken }
 	p.collector.load = func(files fs.FS) (*hub.Snapshot, error) {
 		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
 	}
 	p.reported(t, reporting(t, files, valued("x"), "east"), 10*time.Second)
-	if p.decided("east") != "nothing" || p.known.key != "" {
+	if p.decided("east") != "nothing" || p.follower.known.key != "" {
 		t.Errorf("decided %q", p.decided("east"))
 	}
 	broken = nil
@@ -246,7 +246,7 @@ func TestTheHashOfABranch(t *testing.T) {
 func TestRunHandlesTheNewestReport(t *testing.T) {
 	p := newProposing(10)
 	resolved := make(chan string, 10)
-	p.cfg.Files = func(_ context.Context, commit string) (fs.FS, error) {
+	p.follower.tracker.cfg.Files = func(_ context.Context, commit string) (fs.FS, error) {
 		resolved <- commit
 		return nil, errors.New("not needed")
 	}

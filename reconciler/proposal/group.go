@@ -217,7 +217,7 @@ func beginPass(f *follower) {
 
 // groupOf returns the placement with whose other changes one is offered; empty if it is offered alone.
 func groupOf(f *follower, c *change) string {
-	if !f.cfg.ByPlacement || c.rollback != nil || c.reason != nil || f.alone[c.hash] == f.known.commit || f.known.files == nil {
+	if !f.tracker.cfg.ByPlacement || c.rollback != nil || c.reason != nil || f.alone[c.hash] == f.known.commit || f.known.files == nil {
 		return ""
 	}
 	for _, d := range c.drifts {
@@ -233,7 +233,7 @@ func groupHash(fleet, placement string) string { return hashOf(fleet, "placement
 // findInGroups returns the pull request that has ended and in which a change was offered with the others of its placement, as
 // far as it still counts; nil if there is none.
 func findInGroups(f *follower, ctx context.Context, placement, hash string, since time.Time) (*thread, error) {
-	group := groupHash(f.cfg.Fleet, placement)
+	group := groupHash(f.tracker.cfg.Fleet, placement)
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
 		branch := branchOf(branchPrefix, group, attempt)
 		if _, open := f.open[branch]; open {
@@ -244,7 +244,7 @@ func findInGroups(f *follower, ctx context.Context, placement, hash string, sinc
 			if f.free[group] == branch {
 				return nil, nil
 			}
-			pr, err := f.find(ctx, branch)
+			pr, err := f.tracker.find(ctx, branch)
 			if err != nil {
 				return nil, err
 			}
@@ -258,7 +258,7 @@ func findInGroups(f *follower, ctx context.Context, placement, hash string, sinc
 		if !slices.Contains(hashes, hash) {
 			continue
 		}
-		pr, err := f.find(ctx, branch)
+		pr, err := f.tracker.find(ctx, branch)
 		if err != nil || pr != nil && !isOver(pr, since) && stillOffers(pr, hash) {
 			return pr, err
 		}
@@ -281,13 +281,13 @@ func mayStay(f *follower, c *change, pr *thread) bool {
 
 // isJoining reports whether a change is to be offered with others, and nothing was decided about it before.
 func isJoining(f *follower, c *change, s *offerState, now time.Time) bool {
-	return s.name == "" && s.neverOffered && f.putBack[c.hash] == "" && groupOf(f, c) != "" && (s.asked || !s.due(f.cfg.MinAge).After(now))
+	return s.name == "" && s.neverOffered && f.putBack[c.hash] == "" && groupOf(f, c) != "" && (s.asked || !s.due(f.tracker.cfg.MinAge).After(now))
 }
 
 // join opens the pull request of a placement with all changes that are due, or adds them to it.
 func join(f *follower, ctx context.Context, c *change, s *offerState, now time.Time) error {
 	placement := groupOf(f, c)
-	hash := groupHash(f.cfg.Fleet, placement)
+	hash := groupHash(f.tracker.cfg.Fleet, placement)
 	pr := f.findOpen(hash)
 	if pr == nil && f.atLimit(s) {
 		return nil
@@ -360,7 +360,7 @@ func rank(list []string, text string) int {
 // combine makes the edits of some changes of a placement in one tree. It returns nil if that takes more passes, or if none of
 // them can be made.
 func combine(f *follower, placement string, changes []*change) (*group, error) {
-	hash := groupHash(f.cfg.Fleet, placement)
+	hash := groupHash(f.tracker.cfg.Fleet, placement)
 	k := f.combinations[hash]
 	if k == nil || !k.continues(f.known.commit, changes) {
 		k = newCombination(f.known.commit, f.known.files, f.known.head, f.known.load)

@@ -21,7 +21,7 @@ import (
 func newGrouping(t *testing.T, clusters, configMaps int) *drifting {
 	t.Helper()
 	d := newDrifting(t, clusters, configMaps)
-	d.cfg.ByPlacement = true
+	d.follower.tracker.cfg.ByPlacement = true
 	for i := range clusters {
 		d.drift(t, i)
 	}
@@ -59,9 +59,9 @@ func (d *drifting) lasts(t *testing.T, while time.Duration) {
 // restarted continues as another process.
 func (d *drifting) restarted(t *testing.T) {
 	t.Helper()
-	cfg, load, report := d.cfg, d.collector.load, d.report
+	cfg, load, report := d.follower.tracker.cfg, d.collector.load, d.report
 	d.restart(cfg.MaxOpen)
-	d.cfg, d.collector.load, d.report, d.lastSent = cfg, load, report, nil
+	d.follower.tracker.cfg, d.collector.load, d.report, d.lastSent = cfg, load, report, nil
 }
 
 // states counts the held changes by state.
@@ -256,7 +256,7 @@ func TestMergingAGroup(t *testing.T) {
 // Nobody decides about a group: all of it stays, and is reported. What comes later is offered in another.
 func TestAGroupExpires(t *testing.T) {
 	d := newGrouping(t, 2, 2)
-	d.cfg.ExpireAfter = time.Hour
+	d.follower.tracker.cfg.ExpireAfter = time.Hour
 	d.drift(t, 0, "a", "b")
 	d.lasts(t, 70*time.Minute)
 	d.expectStates(t, "expired", "expired 2")
@@ -272,7 +272,7 @@ func TestRequestsAboutAGroup(t *testing.T) {
 	d.drift(t, 0, "a", "b", "c")
 	d.lasts(t, 3*time.Minute)
 	pr := d.forge.Pulls[0]
-	name := ChangeOf(*pr, d.cfg.Fleet)
+	name := ChangeOf(*pr, d.follower.tracker.cfg.Fleet)
 	ask := func(do func(name string) request) string {
 		t.Helper()
 		d.group(t.Context())

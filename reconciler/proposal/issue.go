@@ -79,21 +79,21 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 			numbers[pr.Number] = branch
 		}
 	}
-	list, err := f.cfg.Forge.ListIssues(ctx, issueLabel, forge.Open)
+	list, err := f.tracker.cfg.Forge.ListIssues(ctx, issueLabel, forge.Open)
 	switch {
 	case errors.Is(err, forge.ErrIssuesDisabled):
-		f.disabled = now
+		f.tracker.disabled = now
 		return open, true, nil
 	case err != nil && isGeneral(err):
 		return nil, false, err
 	case err != nil:
-		f.issuesFailed(err, now)
+		f.tracker.issuesFailed(err, now)
 		return open, false, nil
 	}
-	f.issues.Succeed()
-	f.disabled, f.missed = time.Time{}, false
+	f.tracker.issues.Succeed()
+	f.tracker.disabled, f.tracker.missed = time.Time{}, false
 	for _, i := range slices.Backward(list) {
-		hash := markedAs(i.Body, f.cfg.Fleet)
+		hash := markedAs(i.Body, f.tracker.cfg.Fleet)
 		if branch, known := numbers[i.Number]; known {
 			hash = strings.TrimPrefix(branch, issuePrefix)
 		}
@@ -101,11 +101,11 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 		switch {
 		case hash == "":
 		case twice: // two daemons have opened an issue at the same time
-			err := f.end(ctx, fromIssue(i, hash), "The same change is in "+first.URL+".", markEnded(i.Body))
+			err := f.tracker.end(ctx, fromIssue(i, hash), "The same change is in "+first.URL+".", markEnded(i.Body))
 			if err != nil && isGeneral(err) {
 				return nil, false, err
 			}
-			f.cfg.Log.Info("an issue of a drift is closed, since there is another one of the same change", "url", i.URL, "other", first.URL, "err", err)
+			f.tracker.cfg.Log.Info("an issue of a drift is closed, since there is another one of the same change", "url", i.URL, "other", first.URL, "err", err)
 		default:
 			open[issuePrefix+hash] = fromIssue(i, hash)
 		}
@@ -125,7 +125,7 @@ func (f *follower) hasOtherIssue(c *change, s *offerState, _ time.Time) bool {
 func (f *follower) followIssue(ctx context.Context, c *change, s *offerState, now time.Time) error {
 	issue, open := f.open[issuePrefix+c.hash]
 	if !open {
-		found, err := f.findIssueIfListed(ctx, c.hash, s, now)
+		found, err := f.tracker.findIssueIfListed(ctx, c.hash, s, now)
 		if err != nil || found == nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (f *follower) hasReplaceableIssue(c *change, s *offerState, _ time.Time) bo
 
 // replaceIssue closes the issue of a change, so that it is offered as a pull request.
 func (f *follower) replaceIssue(ctx context.Context, _ *change, s *offerState, _ time.Time) error {
-	current, err := f.current(ctx, s.thread) // it may have been closed since the last list
+	current, err := f.tracker.current(ctx, s.thread) // it may have been closed since the last list
 	switch {
 	case err != nil || current == nil:
 		return err
@@ -164,10 +164,10 @@ func (f *follower) replaceIssue(ctx context.Context, _ *change, s *offerState, _
 		return nil
 	}
 	const comment = "An edit of the files in Git can express the change by now. It is offered as a pull request."
-	if err := f.end(ctx, *current, comment, markEnded(current.Body)); err != nil {
+	if err := f.tracker.end(ctx, *current, comment, markEnded(current.Body)); err != nil {
 		return err
 	}
-	f.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", current.URL)
+	f.tracker.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", current.URL)
 	delete(f.open, s.name)
 	s.offerAnew()
 	return nil

@@ -90,8 +90,8 @@ func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit
 
 // built returns an object as an edited tree has it; nil if it has none, or if it has other objects that differ.
 func (a *attempt) built(files []FileChange, source *api.Object) any {
-	after, err := a.Load(treeWith(a.Files, files))
-	if err != nil || checkOthersUnchanged(a.Head, after, affected(a)) != nil {
+	after, err := a.editor.Load(treeWith(a.editor.Files, files))
+	if err != nil || checkOthersUnchanged(a.editor.Head, after, affected(a)) != nil {
 		return nil
 	}
 	object := after.Object(source.ID)
@@ -169,7 +169,7 @@ type imageEntry struct {
 func (a *attempt) sites(files []FileChange, source *api.Object, e FieldEdit) []site {
 	root := source.Origin.Kustomization
 	var out []site
-	for _, file := range a.Head.Sources[root] {
+	for _, file := range a.editor.Head.Sources[root] {
 		if !isKustomization(file) {
 			continue
 		}

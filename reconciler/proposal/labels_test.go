@@ -57,8 +57,8 @@ func TestLabelsAreCreated(t *testing.T) {
 // Reviews are requested of the configured users and of the owners of the changed files, when the pull request is opened.
 func TestReviewersAreRequested(t *testing.T) {
 	p := newProposing(10)
-	p.cfg.Reviewers, p.cfg.OwnersFiles = []string{"anna", "unknown"}, []string{"CODEOWNERS"}
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) {
+	p.follower.tracker.cfg.Reviewers, p.follower.tracker.cfg.OwnersFiles = []string{"anna", "unknown"}, []string{"CODEOWNERS"}
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) {
 		return fstest.MapFS{"CODEOWNERS": {Data: []byte("* @ben\nweb.yaml @org/apps @anna\n")}}, nil
 	}
 	p.forge.refuseReviewers = &forge.StatusError{Status: 503}
@@ -73,15 +73,15 @@ func TestReviewersAreRequested(t *testing.T) {
 	}
 	requested("once the forge answers", "anna, org/apps")
 	p.restart(10)
-	p.cfg.Reviewers, p.cfg.OwnersFiles = []string{"anna", "unknown", "carl"}, []string{"CODEOWNERS"}
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) {
+	p.follower.tracker.cfg.Reviewers, p.follower.tracker.cfg.OwnersFiles = []string{"anna", "unknown", "carl"}, []string{"CODEOWNERS"}
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) {
 		return fstest.MapFS{"CODEOWNERS": {Data: []byte("* @dora\n")}}, nil
 	}
 	requested("with others after a restart", "anna, org/apps, carl, dora")
 	body := p.forge.Pulls[0].Body // as an earlier version has opened it
 	p.forge.Pulls[0].Body = strings.ReplaceAll(body, askedLine.FindString(body)+"\n", "")
 	p.restart(10)
-	p.cfg.Reviewers = []string{"emil"}
+	p.follower.tracker.cfg.Reviewers = []string{"emil"}
 	requested("of a pull request of an earlier version", "anna, org/apps, carl, dora")
 }
 
@@ -94,7 +94,7 @@ func TestAnOfferExpires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
-			p.cfg.ExpireAfter = time.Hour
+			p.follower.tracker.cfg.ExpireAfter = time.Hour
 			p.after(t, 50*time.Minute, c("east"))
 			p.says(t, "east", "held: left as it is; offered as ")
 			p.after(t, 20*time.Minute, c("east"))
@@ -108,7 +108,7 @@ func TestAnOfferExpires(t *testing.T) {
 				t.Errorf("the comment says %q", said)
 			}
 			p.restart(10)
-			p.cfg.ExpireAfter = time.Hour
+			p.follower.tracker.cfg.ExpireAfter = time.Hour
 			p.after(t, 5*time.Minute, c("east"))
 			p.says(t, "east", " has expired: nobody decided about it")
 			if state := p.held.Load().items[0].state; state != Expired {
@@ -124,7 +124,7 @@ func TestAnOfferExpires(t *testing.T) {
 		})
 	}
 	p := newProposing(10)
-	p.cfg.ExpireAfter = time.Hour
+	p.follower.tracker.cfg.ExpireAfter = time.Hour
 	p.after(t, 70*time.Minute, heldChange(7, "east"))
 	p.forge.Pulls[0].State = forge.Open // by a person
 	p.after(t, 2*time.Hour, heldChange(7, "east"))
@@ -202,7 +202,7 @@ func TestRepeatedRequestsDoNothing(t *testing.T) {
 	}
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
 	if err := repeat(1); err == nil || !strings.Contains(err.Error(), "this change is offered by https://git.example.com/pulls/2 now") {
-		t.Errorf("a request on an earlier pull request: %v, %+v", err, p.states[heldChange(7).hash])
+		t.Errorf("a request on an earlier pull request: %v, %+v", err, p.follower.states[heldChange(7).hash])
 	}
 	var closed int
 	for _, e := range p.entries {

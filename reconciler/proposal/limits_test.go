@@ -111,7 +111,7 @@ func TestTheLimitOfOpenRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &follower{open: map[string]thread{}, states: map[string]*offerState{}}
-			f.cfg.MaxOpen = 2
+			f.tracker.cfg.MaxOpen = 2
 			for i := range test.open {
 				f.open[fmt.Sprint(branchPrefix, i)] = thread{}
 			}

@@ -15,12 +15,12 @@ import (
 // followed, they take turns, so that a forge on which nothing happens is asked one thing in an interval.
 func (f *follower) dueLists(now time.Time) (pulls, issues bool) {
 	since := now.Sub(f.listed)
-	all := f.listed.IsZero() || f.woken && since >= min(poll.Spacing, f.cfg.Interval)
-	if !all && since < f.cfg.Interval {
+	all := f.listed.IsZero() || f.woken && since >= min(poll.Spacing, f.tracker.cfg.Interval)
+	if !all && since < f.tracker.cfg.Interval {
 		return false, false
 	}
 	pulls = all || f.follows(isPullRequest)
-	issues = f.issues.Wait(now) <= 0 && (f.listed.IsZero() || f.follows(isIssue) || f.triesIssues(now))
+	issues = f.tracker.issues.Wait(now) <= 0 && (f.listed.IsZero() || f.follows(isIssue) || f.tracker.triesIssues(now))
 	if pulls && issues && !all {
 		return f.listedIssues, !f.listedIssues
 	}
@@ -58,7 +58,7 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 		}
 	}
 	if pulls {
-		list, err := f.cfg.Forge.ListOpen(ctx, f.cfg.Base)
+		list, err := f.tracker.cfg.Forge.ListOpen(ctx, f.tracker.cfg.Base)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (f *follower) addOurs(open map[string]thread, list []forge.PullRequest) {
 		known[s.name] = true
 	}
 	for _, pr := range list {
-		if !pr.Fork && isPullRequest(pr.Branch) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
+		if !pr.Fork && isPullRequest(pr.Branch) && (known[pr.Branch] || markedAs(pr.Body, f.tracker.cfg.Fleet) != "") {
 			open[pr.Branch] = thread{pr.Thread, pr.Branch, pr.MergeCommit}
 		}
 	}
@@ -132,7 +132,7 @@ type goneProposal struct {
 // more. The branch is deleted if it is done and was open before. If there is none to this base
 // any more, as when it got another one, the change is offered anew.
 func (f *follower) followEnded(ctx context.Context, gone goneProposal) error {
-	pr, err := f.current(ctx, gone.thread)
+	pr, err := f.tracker.current(ctx, gone.thread)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (f *follower) followEnded(ctx context.Context, gone goneProposal) error {
 	delete(f.written, branch)
 	delete(f.ended, branch)
 	if gone.isIssue() {
-		f.allIssues = nil
+		f.tracker.allIssues = nil
 	}
 	for hash, s := range f.states {
 		switch {
@@ -153,7 +153,7 @@ func (f *follower) followEnded(ctx context.Context, gone goneProposal) error {
 			s.offerAnew()
 		case pr != nil:
 			s.found(*pr)
-		case s.State == forge.Open && !s.onHold(), !gone.isIssue(), f.disabled.IsZero(): // deleted, or of another base
+		case s.State == forge.Open && !s.onHold(), !gone.isIssue(), f.tracker.disabled.IsZero(): // deleted, or of another base
 			*s = offerState{since: s.since}
 		}
 	}
@@ -163,7 +163,7 @@ func (f *follower) followEnded(ctx context.Context, gone goneProposal) error {
 	if pr == nil || pr.State == forge.Open || !gone.wasOpen {
 		return nil
 	}
-	f.cfg.Log.Info("a proposal of a drift was "+string(pr.State), "url", pr.URL)
+	f.tracker.cfg.Log.Info("a proposal of a drift was "+string(pr.State), "url", pr.URL)
 	f.removeBranch(ctx, branch)
 	return nil
 }
@@ -173,8 +173,8 @@ func (f *follower) removeBranch(ctx context.Context, branch string) {
 	if isIssue(branch) {
 		return
 	}
-	if err := f.cfg.Branches.Remove(ctx, branch, trailer(branch)); err != nil {
-		f.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
+	if err := f.tracker.cfg.Branches.Remove(ctx, branch, trailer(branch)); err != nil {
+		f.tracker.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 	}
 }
 
@@ -185,7 +185,7 @@ const mostLeftovers = 10
 // was not running. A branch without a pull request stays: its change may be about to be offered. It
 // returns only errors that every request is likely to meet.
 func (f *follower) removeLeftovers(ctx context.Context, now time.Time) error {
-	if now.Sub(f.leftoversAt) < f.cfg.Interval || f.leftoverRetry.Wait(now) > 0 {
+	if now.Sub(f.leftoversAt) < f.tracker.cfg.Interval || f.leftoverRetry.Wait(now) > 0 {
 		return nil
 	}
 	f.leftoversAt = now
@@ -195,14 +195,14 @@ func (f *follower) removeLeftovers(ctx context.Context, now time.Time) error {
 	case isGeneral(err):
 		return err
 	case f.leftoverRetry.Fail(err, now):
-		f.cfg.Log.Warn("branches of earlier pull requests not deleted; trying again", "err", err)
+		f.tracker.cfg.Log.Warn("branches of earlier pull requests not deleted; trying again", "err", err)
 	}
 	return nil
 }
 
 func (f *follower) tryLeftovers(ctx context.Context) error {
 	if f.leftovers == nil {
-		branches, err := f.cfg.Branches.List(ctx, ownPrefix)
+		branches, err := f.tracker.cfg.Branches.List(ctx, ownPrefix)
 		if err != nil {
 			return err
 		}
@@ -211,11 +211,11 @@ func (f *follower) tryLeftovers(ctx context.Context) error {
 	for range min(len(f.leftovers), mostLeftovers) {
 		branch := f.leftovers[0]
 		if _, open := f.open[branch]; !open {
-			pr, err := f.find(ctx, branch)
+			pr, err := f.tracker.find(ctx, branch)
 			if err != nil {
 				return err
 			}
-			if pr != nil && pr.State != forge.Open && markedAs(pr.Body, f.cfg.Fleet) != "" {
+			if pr != nil && pr.State != forge.Open && markedAs(pr.Body, f.tracker.cfg.Fleet) != "" {
 				f.removeBranch(ctx, branch)
 			}
 		}

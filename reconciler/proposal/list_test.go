@@ -43,7 +43,7 @@ func (f limitedForge) FindPullRequest(context.Context, string, string) (*forge.P
 // A forge that asks for fewer requests while leftover branches are looked at gets none at all.
 func TestLeftoverBranchesRespectTheLimitOfTheForge(t *testing.T) {
 	p := newLeftovers(25)
-	p.cfg.Forge = limitedForge{p.forge}
+	p.follower.tracker.cfg.Forge = limitedForge{p.forge}
 	c := heldChange(70, "east")
 	p.forge.Pulls = append(p.forge.Pulls, &forge.PullRequest{Base: "main", Thread: forge.Thread{Number: 26, State: forge.Open, Body: c.body("shop", nil)}, Branch: branchPrefix + c.hash})
 	p.after(t, 10*time.Second, c)

@@ -13,7 +13,7 @@ import (
 // of a mode is over, the object is compared again.
 func TestModesOfHeldDrift(t *testing.T) {
 	p := newProposing(10)
-	p.cfg.Forge, p.cfg.Branches = nil, nil
+	p.follower.tracker.cfg.Forge, p.follower.tracker.cfg.Branches = nil, nil
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; not offered as a pull request, since no forge is configured")
 

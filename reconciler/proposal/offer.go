@@ -32,7 +32,7 @@ func (f *follower) newest() string {
 // listWaiting returns the changes that wait because enough are open. The list is updated once in an
 // interval, since in a burst more changes wait with every pass.
 func (f *follower) listWaiting(now time.Time) []*change {
-	if now.Sub(f.waitingListed) >= f.cfg.Interval {
+	if now.Sub(f.waitingListed) >= f.tracker.cfg.Interval {
 		f.waitingList, f.waitingListed = nil, now
 		for _, c := range f.changesByAge() {
 			if s := f.states[c.hash]; s.name == "" && s.waits != "" {
@@ -49,14 +49,14 @@ const mostAttempts = 100
 
 // canOffer reports whether a change can be offered as a pull request or as an issue.
 func (f *follower) canOffer(c *change, now time.Time) bool {
-	return c.reason == nil || f.offersIssues(now)
+	return c.reason == nil || f.tracker.offersIssues(now)
 }
 
 // offer opens the pull request or issue of a change, or finds an existing one.
 func (f *follower) offer(ctx context.Context, c *change, s *offerState, now time.Time) error {
 	found, err := f.findOrOpen(ctx, c, s, now)
 	if err != nil || found == nil {
-		return f.noteDisabled(err, now)
+		return f.tracker.noteDisabled(err, now)
 	}
 	s.found(*found)
 	if found.State != forge.Open {
@@ -81,7 +81,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 	if placement == "" && c.rollback == nil && f.canOffer(c, now) && f.atLimit(s) {
 		return nil, nil
 	}
-	found, branch, err := f.findEarlier(ctx, c, s, now)
+	found, branch, err := f.tracker.findEarlier(ctx, c, s, now)
 	if placement != "" && err == nil && found == nil {
 		found, err = findInGroups(f, ctx, placement, c.hash, s.since)
 	}
@@ -91,7 +91,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 		return found, err
 	case c.reason != nil:
 		f.setLink(c, "")
-		return f.createIssue(ctx, c)
+		return f.tracker.createIssue(ctx, c)
 	case branch == "":
 		s.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
 		return nil, nil
@@ -120,7 +120,7 @@ func (f *follower) findOpen(hash string) (found *thread) {
 // change.
 func (f *follower) atLimit(s *offerState) bool {
 	open, retried := countDrift(f.open), f.countRetried(s)
-	if s.asked || open+retried < f.cfg.MaxOpen {
+	if s.asked || open+retried < f.tracker.cfg.MaxOpen {
 		return false
 	}
 	what := "pull requests"
@@ -130,10 +130,10 @@ func (f *follower) atLimit(s *offerState) bool {
 		}
 	}
 	s.waits = fmt.Sprintf("%s of drift: %d open", what, open)
-	if open < f.cfg.MaxOpen {
+	if open < f.tracker.cfg.MaxOpen {
 		s.waits += fmt.Sprintf(", %d not opened because of errors and retried", retried)
 	}
-	s.waits += fmt.Sprintf("; drift.maxOpen allows %d", f.cfg.MaxOpen)
+	s.waits += fmt.Sprintf("; drift.maxOpen allows %d", f.tracker.cfg.MaxOpen)
 	return true
 }
 
@@ -154,7 +154,7 @@ func (f *follower) countRetried(but *offerState) int {
 func (f *follower) create(ctx context.Context, o offer, branch string, now time.Time) (*thread, error) {
 	setLinks(f, o, "")
 	faults.At("before branch")
-	state, err := f.cfg.Branches.Publish(ctx, f.commit(o, branch, now))
+	state, err := f.tracker.cfg.Branches.Publish(ctx, f.commit(o, branch, now))
 	faults.At("after branch")
 	if err != nil {
 		return nil, err
@@ -162,22 +162,22 @@ func (f *follower) create(ctx context.Context, o offer, branch string, now time.
 	if state.Others {
 		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
-	f.ensureLabels(ctx, o.labels())
-	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{
-		Base: f.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(f.cfg.Fleet, nil) + f.noReviewers() + recordOf(o.title(), o.labels()).String(), Labels: o.labels(),
+	f.tracker.ensureLabels(ctx, o.labels())
+	pr, err := f.tracker.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{
+		Base: f.tracker.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(f.tracker.cfg.Fleet, nil) + f.noReviewers() + recordOf(o.title(), o.labels()).String(), Labels: o.labels(),
 	})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
 		return nil, err
 	}
 	if err != nil {
-		f.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
+		f.tracker.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
 	for _, c := range o.all() {
-		f.logOffered(c, "as a pull request", pr.URL)
+		f.tracker.logOffered(c, "as a pull request", pr.URL)
 	}
-	if f.cfg.Opened != nil {
-		f.cfg.Opened()
+	if f.tracker.cfg.Opened != nil {
+		f.tracker.cfg.Opened()
 	}
 	return fromPullRequest(&pr, nil)
 }
@@ -205,7 +205,7 @@ func (f *follower) setLink(c *change, body string) {
 		return
 	}
 	if c.link = linkIn(body, c.source); c.link == "" {
-		c.link = f.cfg.Forge.LineURL(f.known.commit, c.source.Path, c.source.Line)
+		c.link = f.tracker.cfg.Forge.LineURL(f.known.commit, c.source.Path, c.source.Line)
 	}
 }
 
@@ -232,7 +232,7 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 		waiting = f.listWaiting(now)
 	}
 	setLinks(f, o, pr.Body)
-	body := o.body(f.cfg.Fleet, waiting)
+	body := o.body(f.tracker.cfg.Fleet, waiting)
 	if strings.Contains(pr.Body, expiredMarker) {
 		body += expiredMarker + "\n"
 	}
@@ -247,7 +247,7 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 	if !needed {
 		return nil
 	}
-	if err := f.cfg.Forge.Edit(ctx, pr.Thread, edit); err != nil {
+	if err := f.tracker.cfg.Forge.Edit(ctx, pr.Thread, edit); err != nil {
 		return err
 	}
 	f.open[s.name] = after
@@ -255,7 +255,9 @@ func (f *follower) update(ctx context.Context, c *change, s *offerState, now tim
 }
 
 // requestsReviews reports whether reviews of pull requests may have to be requested.
-func (f *follower) requestsReviews() bool { return len(f.cfg.Reviewers)+len(f.cfg.OwnersFiles) > 0 }
+func (f *follower) requestsReviews() bool {
+	return len(f.tracker.cfg.Reviewers)+len(f.tracker.cfg.OwnersFiles) > 0
+}
 
 // noReviewers is the line of a new body that says that no reviews were requested yet.
 func (f *follower) noReviewers() string {
@@ -274,16 +276,16 @@ func (f *follower) askReviewers(ctx context.Context, o offer, pr thread) (askedR
 	}
 	w := f.written[pr.name]
 	if w.reviewersOf != key {
-		names, err := f.reviewersOf(ctx, o.edit(), f.known.commit)
+		names, err := f.tracker.reviewersOf(ctx, o.edit(), f.known.commit)
 		if err != nil {
-			f.cfg.Log.Warn("owners of changed files not read; trying again", "url", pr.URL, "err", err)
+			f.tracker.cfg.Log.Warn("owners of changed files not read; trying again", "url", pr.URL, "err", err)
 			asked, _ := askedIn(pr.Body)
 			return asked, nil
 		}
 		w.reviewersOf, w.reviewers = key, names
 		f.written[pr.name] = w
 	}
-	return f.requestReviewers(ctx, pr, w.reviewers)
+	return f.tracker.requestReviewers(ctx, pr, w.reviewers)
 }
 
 // updateBranch updates the branch of an open pull request, unless it has the files and the message that it has to have.
@@ -293,9 +295,9 @@ func (f *follower) updateBranch(ctx context.Context, o offer, pr thread, now tim
 	if w.message == commit.Message && reflect.DeepEqual(w.files, o.edit()) {
 		return nil
 	}
-	state, err := f.cfg.Branches.Publish(ctx, commit)
+	state, err := f.tracker.cfg.Branches.Publish(ctx, commit)
 	if err == nil && state.Outdated {
-		err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
+		err = f.tracker.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
 	}
 	if err == nil {
 		w.files, w.message = o.edit(), commit.Message

@@ -63,7 +63,7 @@ func (a *attempt) overrideKind() string {
 // lists them.
 func (a *attempt) directories(key api.PlacementKey) []string {
 	built := map[string]bool{}
-	for _, files := range a.Head.Sources {
+	for _, files := range a.editor.Head.Sources {
 		for _, file := range files {
 			built[path.Dir(file)] = true
 		}
@@ -75,12 +75,12 @@ func (a *attempt) directories(key api.PlacementKey) []string {
 		}
 	}
 	add(a.manifest.Origin)
-	for _, p := range a.Head.Placements {
+	for _, p := range a.editor.Head.Placements {
 		if p.Key == key {
 			add(p.Origin)
 		}
 	}
-	for _, c := range a.Head.Clusters {
+	for _, c := range a.editor.Head.Clusters {
 		if c.Name == a.Changed[0].Cluster {
 			add(c.Origin)
 		}
@@ -152,10 +152,10 @@ func (a *attempt) newRules() ([]any, error) {
 // selector selects the clusters that have the change and no others that get the object: by a
 // label that several of them have, or by name.
 func (a *attempt) selector() map[string]any {
-	first := a.before.clusters[a.Changed[0].Cluster].Labels
+	first := a.editor.before.clusters[a.Changed[0].Cluster].Labels
 	for _, key := range slices.Sorted(maps.Keys(first)) {
 		has := func(h status.Holder) bool {
-			value, there := a.before.clusters[h.Cluster].Labels[key]
+			value, there := a.editor.before.clusters[h.Cluster].Labels[key]
 			return there && value == first[key]
 		}
 		common := !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !has(h) })
@@ -217,12 +217,12 @@ func (a *attempt) existingOverrides() []existingOverride {
 			out = append(out, existingOverride{name, origin, policy.OverrideRules})
 		}
 	}
-	for _, o := range a.Head.ClusterOverrides {
+	for _, o := range a.editor.Head.ClusterOverrides {
 		if s := o.Spec.ClusterResourceSelectors; a.ID.Namespace == "" && len(s) > 0 && s[0].Group == a.ID.Group && s[0].Kind == a.ID.Kind && s[0].Name == a.ID.Name {
 			add(o.Name, o.Origin, len(s), o.Spec.Policy)
 		}
 	}
-	for _, o := range a.Head.Overrides {
+	for _, o := range a.editor.Head.Overrides {
 		if s := o.Spec.ResourceSelectors; o.Namespace == a.ID.Namespace && len(s) > 0 && s[0].Group == a.ID.Group && s[0].Kind == a.ID.Kind && s[0].Name == a.ID.Name {
 			add(o.Name, o.Origin, len(s), o.Spec.Policy)
 		}
@@ -235,7 +235,7 @@ func (a *attempt) selects(rule api.OverrideRule, at status.Holder) bool {
 	terms := rule.ClusterSelector.ClusterSelectorTerms
 	return len(terms) == 0 || slices.ContainsFunc(terms, func(t api.ClusterSelectorTerm) bool {
 		s, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
-		return err == nil && s.Matches(labels.Set(a.before.clusters[at.Cluster].Labels))
+		return err == nil && s.Matches(labels.Set(a.editor.before.clusters[at.Cluster].Labels))
 	})
 }
 

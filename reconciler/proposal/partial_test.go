@@ -32,11 +32,11 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		t.Helper()
 		p.report = reporting(t, files, gone, clusters...)
 		p.group(t.Context())
-		p.after(t, d, p.known.offers...)
+		p.after(t, d, p.follower.known.offers...)
 	}
 	begin := func() *proposing {
 		p := newProposing(10)
-		p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+		p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 		p.collector.load = withoutOverrides
 		held(p, time.Minute, "east")
 		p.says(t, "east", "held: left as it is; offered as an issue once it has lasted for 2m0s; no edit of the files makes the change: no override can delete it on these clusters only")
@@ -56,7 +56,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 
 	// without issues it is reverted, but not before the other clusters may have reported it
 	p = newProposing(10)
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = withoutOverrides
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
 	held(p, time.Minute, "east")
@@ -83,7 +83,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 
 	// if a file cannot be read, a change of some clusters is not offered for all of them
 	p = newProposing(10)
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = func(tree fs.FS) (*hub.Snapshot, error) {
 		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
 			return nil, errors.New("interrupted")
@@ -100,13 +100,13 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	// without issues, a change that cannot be offered for any clusters is not delayed
 	p = newProposing(10)
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
-	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.follower.tracker.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = withoutOverrides
 	p.report = reporting(t, files, func(d *protocol.Drift) {
 		d.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "another", ValueInMember: "x"}}}
 	}, "east")
 	p.group(t.Context())
-	p.after(t, 10*time.Second, p.known.offers...)
+	p.after(t, 10*time.Second, p.follower.known.offers...)
 	if got := p.decided("east"); !strings.HasPrefix(got, "put back: put back, since it cannot be offered") {
 		t.Errorf("decided %q", got)
 	}

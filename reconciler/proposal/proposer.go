@@ -137,7 +137,7 @@ type Proposer struct {
 	held atomic.Pointer[heldChanges]
 
 	// The fields below belong to Run's goroutine.
-	follower
+	follower  follower
 	collector collector
 	report    *status.Report
 	// lastSent are the decisions that were last sent.
@@ -188,7 +188,7 @@ func (p *Proposer) Troubles() []string { return p.troubles.List() }
 // Run works until ctx is done. An error of the forge does not end it: the error is logged,
 // reported with each drift, and the request is tried again.
 func (p *Proposer) Run(ctx context.Context) error {
-	timer := time.NewTimer(p.cfg.Interval)
+	timer := time.NewTimer(p.follower.tracker.cfg.Interval)
 	defer timer.Stop()
 	defer p.troubles.Set(nil)
 	for {
@@ -197,7 +197,7 @@ func (p *Proposer) Run(ctx context.Context) error {
 			return nil
 		case p.report = <-p.reports:
 		case <-p.wake:
-			p.woken = true
+			p.follower.woken = true
 		case r := <-p.requests:
 			r.done <- p.handle(ctx, r, time.Now())
 		case <-timer.C:
@@ -213,27 +213,27 @@ func (p *Proposer) Run(ctx context.Context) error {
 // advance updates the forge and the members for the drift that is held now, and returns the time
 // until it is to be called again.
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
-	p.track(now)
-	if p.cfg.Forge != nil && p.retry.Wait(now) <= 0 {
-		p.recordForgeResult(ctx, p.sync(ctx, now), now)
+	p.follower.track(now)
+	if p.follower.tracker.cfg.Forge != nil && p.follower.tracker.retry.Wait(now) <= 0 {
+		p.recordForgeResult(ctx, p.follower.sync(ctx, now), now)
 	}
 	p.sendDecisions(now)
 	p.troubles.Set(p.findTroubles())
-	next := p.cfg.Interval
-	waits := []time.Duration{p.retry.Wait(now)}
-	if p.collector.next != "" && !p.collector.unreadable || p.unfinished {
+	next := p.follower.tracker.cfg.Interval
+	waits := []time.Duration{p.follower.tracker.retry.Wait(now)}
+	if p.collector.next != "" && !p.collector.unreadable || p.follower.unfinished {
 		waits = append(waits, editPause)
 	}
-	if p.woken {
-		waits = append(waits, p.listed.Add(poll.Spacing).Sub(now))
+	if p.follower.woken {
+		waits = append(waits, p.follower.listed.Add(poll.Spacing).Sub(now))
 	}
-	for _, s := range p.states {
+	for _, s := range p.follower.states {
 		waits = append(waits, s.retry.Wait(now))
 		if s.name == "" {
-			waits = append(waits, s.due(p.cfg.MinAge).Sub(now))
+			waits = append(waits, s.due(p.follower.tracker.cfg.MinAge).Sub(now))
 		}
 	}
-	for _, c := range p.known.all() {
+	for _, c := range p.follower.known.all() {
 		for _, d := range c.drifts {
 			waits = append(waits, driftRule(d).Until.Sub(now))
 		}
@@ -249,14 +249,14 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 // findTroubles lists what cannot be done on the forge.
 func (p *Proposer) findTroubles() []string {
 	var out []string
-	if p.retry.Failures() > 0 {
-		out = append(out, "drift is not offered as pull requests "+p.retry.String())
+	if p.follower.tracker.retry.Failures() > 0 {
+		out = append(out, "drift is not offered as pull requests "+p.follower.tracker.retry.String())
 	}
-	manual := slices.ContainsFunc(p.known.offers, func(c *change) bool { return c.reason != nil })
-	if p.issues.Failures() > 0 && (manual || p.follows(isIssue)) {
-		out = append(out, "issues of drift are not followed "+p.issues.String())
+	manual := slices.ContainsFunc(p.follower.known.offers, func(c *change) bool { return c.reason != nil })
+	if p.follower.tracker.issues.Failures() > 0 && (manual || p.follower.follows(isIssue)) {
+		out = append(out, "issues of drift are not followed "+p.follower.tracker.issues.String())
 	}
-	if p.missed {
+	if p.follower.tracker.missed {
 		out = append(out, "drift that no edit of the files in Git can express is put back, since issues are disabled in the repository")
 	}
 	return out
@@ -264,15 +264,15 @@ func (p *Proposer) findTroubles() []string {
 
 // recordForgeResult records the result of a request to the forge.
 func (p *Proposer) recordForgeResult(ctx context.Context, err error, now time.Time) {
-	p.retry.Record(ctx, err, now, p.cfg.Log, "drift is not offered as pull requests", "the forge answers again")
+	p.follower.tracker.retry.Record(ctx, err, now, p.follower.tracker.cfg.Log, "drift is not offered as pull requests", "the forge answers again")
 }
 
 // group groups the held drifts, unless they are the same as before.
 func (p *Proposer) group(ctx context.Context) {
-	p.known.lost, p.known.unheard = !p.report.Decided(), nil
+	p.follower.known.lost, p.follower.known.unheard = !p.report.Decided(), nil
 	for _, m := range p.report.Clusters {
 		if !meta.IsStatusConditionTrue(m.Status.Conditions, api.Joined) {
-			p.known.unheard = append(p.known.unheard, m.Name)
+			p.follower.known.unheard = append(p.follower.known.unheard, m.Name)
 		}
 	}
 	var key strings.Builder
@@ -285,22 +285,22 @@ func (p *Proposer) group(ctx context.Context) {
 		key.WriteString(p.report.PlacedDigest())
 	}
 	fmt.Fprintln(&key, failedKey(p.report), p.report.InForce.Commit.Hash)
-	if key.String() == p.known.key {
+	if key.String() == p.follower.known.key {
 		return
 	}
-	files, err := p.cfg.Files(ctx, p.report.InForce.Commit.Hash)
+	files, err := p.follower.tracker.cfg.Files(ctx, p.report.InForce.Commit.Hash)
 	if err != nil {
-		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.InForce.Commit.Hash, "err", err)
+		p.follower.tracker.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.InForce.Commit.Hash, "err", err)
 		p.collector.next = "" // the files are read again in the next pass
 		return
 	}
-	p.known.key, p.known.commit = key.String(), p.report.InForce.Commit.Hash
-	p.known.files, p.known.head, p.known.load = files, p.report.InForce, p.collector.load
+	p.follower.known.key, p.follower.known.commit = key.String(), p.report.InForce.Commit.Hash
+	p.follower.known.files, p.follower.known.head, p.follower.known.load = files, p.report.InForce, p.collector.load
 	offers, others := collectFailed(ctx, p, files)
-	p.known.offers, p.known.notOffered = p.collector.collect(p.report, files)
-	p.known.offers, p.known.notOffered = append(p.known.offers, offers...), append(p.known.notOffered, others...)
-	if len(p.known.undecided()) > 0 {
-		p.known.key = "" // the next report may have more drift
+	p.follower.known.offers, p.follower.known.notOffered = p.collector.collect(p.report, files)
+	p.follower.known.offers, p.follower.known.notOffered = append(p.follower.known.offers, offers...), append(p.follower.known.notOffered, others...)
+	if len(p.follower.known.undecided()) > 0 {
+		p.follower.known.key = "" // the next report may have more drift
 	}
 }
 

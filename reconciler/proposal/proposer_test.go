@@ -155,7 +155,7 @@ func (p *proposing) restart(maxOpen int) {
 // after advances the time in steps, in which these changes are held.
 func (p *proposing) after(t testing.TB, d time.Duration, held ...*change) {
 	t.Helper()
-	p.known.offers = held
+	p.follower.known.offers = held
 	for range d / (10 * time.Second) {
 		p.forge.Now = p.forge.Now.Add(10 * time.Second)
 		p.advance(t.Context(), p.forge.Now)
@@ -341,7 +341,7 @@ func TestABranchFollowsItsFiles(t *testing.T) {
 	branch := branchPrefix + edited("").hash
 	p.after(t, 3*time.Minute, edited("b"))
 	pushed := p.forge.pushes
-	p.known.commit = "another"
+	p.follower.known.commit = "another"
 	p.after(t, time.Minute, edited("b"))
 	if p.forge.pushes != pushed {
 		t.Error("pushed while the edit is the same")
@@ -351,10 +351,10 @@ func TestABranchFollowsItsFiles(t *testing.T) {
 		t.Errorf("the branch has %q on %s", got.Files, got.Base)
 	}
 	p.forge.others[branch] = true
-	p.known.commit = "a third"
+	p.follower.known.commit = "a third"
 	p.after(t, time.Minute, edited("d"))
 	p.restart(10)
-	p.known.commit = "a third"
+	p.follower.known.commit = "a third"
 	p.after(t, 3*time.Minute, edited("d"))
 	p.after(t, time.Minute, edited("e"))
 	if got := string(p.forge.branches[branch].Files["web.yaml"]); got != "c" {

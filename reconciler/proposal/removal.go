@@ -18,7 +18,7 @@ import (
 // kustomization builds it and its manifest cannot be removed, a patch of the kustomization
 // deletes it.
 func (a *attempt) remove() ([]FileChange, error) {
-	source := a.before.source(a.manifest)
+	source := a.editor.before.source(a.manifest)
 	if source == nil {
 		return nil, errors.New("the commit in force does not have the object")
 	}
@@ -62,7 +62,7 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 	if left != nil {
 		return files, nil
 	}
-	for _, file := range a.Head.Sources[o.Kustomization] {
+	for _, file := range a.editor.Head.Sources[o.Kustomization] {
 		if !isKustomization(file) {
 			continue
 		}

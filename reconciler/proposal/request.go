@@ -122,8 +122,8 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 
 // isOfferedBy refuses a request on a pull request that does not offer the change, as far as is known.
 func (p *Proposer) isOfferedBy(hash string, number int64) error {
-	s := p.states[hash]
-	switch pr := p.findOpen(hash); {
+	s := p.follower.states[hash]
+	switch pr := p.follower.findOpen(hash); {
 	case pr != nil && (pr.isIssue() || pr.Number != number):
 		return refuse("this change is offered by %s now", pr.URL)
 	case pr != nil:
@@ -135,7 +135,7 @@ func (p *Proposer) isOfferedBy(hash string, number int64) error {
 	case s != nil && s.neverOffered:
 		return refuse("the change that is held now is a later one, which is not offered yet")
 	}
-	p.woken = true
+	p.follower.woken = true
 	return refuseForNow("it is not known yet what offers this change; try again in a moment")
 }
 
@@ -156,13 +156,13 @@ func (p *Proposer) find(name string, number int64) (heldItem, error) {
 		names = append(names, it.hash)
 	}
 	for _, it := range held.items {
-		if s := p.states[it.hash]; s != nil && it.isIn(s.name) && branchHash(s.name) == name && (number == 0 || s.Number == number) {
+		if s := p.follower.states[it.hash]; s != nil && it.isIn(s.name) && branchHash(s.name) == name && (number == 0 || s.Number == number) {
 			it.whole = countOffered(&p.follower, s.name)
 			return it, nil
 		}
 	}
 	i, err := findName(name, names)
-	if _, unknown := errors.AsType[*status.UnknownError](err); unknown && p.known.lost {
+	if _, unknown := errors.AsType[*status.UnknownError](err); unknown && p.follower.known.lost {
 		return heldItem{}, refuseForNow("the ledger was lost, and not all clusters have answered since; try again later")
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (it heldItem) subject() string {
 
 // checkRetryAfter refuses a request that needs the forge while the forge asks to send no requests.
 func (p *Proposer) checkRetryAfter(now time.Time) error {
-	if wait := p.retry.ServerDelay(now); wait > 0 {
+	if wait := p.follower.tracker.retry.ServerDelay(now); wait > 0 {
 		return refuseForNow("the forge accepts no requests for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -202,7 +202,7 @@ func (f *follower) record(event history.Event, it heldItem, by, message string) 
 	e := history.Entry{Kind: history.Action, Event: event, Object: it.id.String(), By: by, Message: message}
 	if it.whole > 1 {
 		e.Object, e.Placement, e.Message = "", it.drifts[0].Placement, fmt.Sprintf("%s; %s", message, markdown.Count(it.whole, "change"))
-		f.cfg.Record(e)
+		f.tracker.cfg.Record(e)
 		return
 	}
 	if clusters := it.clusters(); len(clusters) == 1 {
@@ -213,7 +213,7 @@ func (f *follower) record(event history.Event, it heldItem, by, message string) 
 	if same := it.describe().Placements; len(same) == 1 {
 		e.Placement = same[0]
 	}
-	f.cfg.Record(e)
+	f.tracker.cfg.Record(e)
 }
 
 func putBackMessage(by string) string { return "put back, as " + by + " has asked" }
@@ -223,16 +223,16 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 	where := markdown.Count(len(it.drifts), "cluster")
 	switch it.state {
 	case Open:
-		s := p.states[it.hash]
+		s := p.follower.states[it.hash]
 		if others := countOffered(&p.follower, s.name) - 1; it.isIn(s.name) && it.whole == 0 && others > 0 && !s.onHold() {
-			p.putBack[it.hash] = by
-			p.cfg.Log.Info("a held drift is put back on request, without the others of its pull request", "url", s.URL, "object", it.id.String(), "by", by)
-			p.record(history.ProposalClosed, it, by, "put back without the others in "+s.URL)
+			p.follower.putBack[it.hash] = by
+			p.follower.tracker.cfg.Log.Info("a held drift is put back on request, without the others of its pull request", "url", s.URL, "object", it.id.String(), "by", by)
+			p.follower.record(history.ProposalClosed, it, by, "put back without the others in "+s.URL)
 			return func() string {
 				return fmt.Sprintf("%s will be put back on %s, and leaves %s, which keeps %s", it.id, where, s.URL, markdown.Count(others, "other change"))
 			}, nil
 		}
-		pr, listed := p.open[s.name]
+		pr, listed := p.follower.open[s.name]
 		if !listed {
 			return nil, refuseForNow("%s is not listed as open; try again in a moment", s.URL)
 		}
@@ -242,33 +242,33 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		if err := p.checkRetryAfter(now); err != nil {
 			return nil, err
 		}
-		current, err := p.current(ctx, s.thread)
+		current, err := p.follower.tracker.current(ctx, s.thread)
 		if err != nil {
 			return nil, err
 		}
 		if current == nil || current.State != forge.Open || current.onHold() {
-			p.listed = time.Time{} // reads its new state at once
+			p.follower.listed = time.Time{} // reads its new state at once
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", s.URL, holdLabel)
 		}
 		comment := "Closed by " + markdown.Code(by) + ": the object is put back to what is in Git."
 		if it.whole > 1 {
 			comment = "Closed by " + markdown.Code(by) + ": the objects are put back to what is in Git."
 		}
-		if err := p.end(ctx, pr, comment, current.Body); err != nil {
+		if err := p.follower.tracker.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
-		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", s.URL, "object", it.id.String(), "by", by)
-		p.record(history.ProposalClosed, it, by, s.URL)
-		p.listed = time.Time{} // reads its new state at once
+		p.follower.tracker.cfg.Log.Info("a proposal of a drift was closed on request", "url", s.URL, "object", it.id.String(), "by", by)
+		p.follower.record(history.ProposalClosed, it, by, s.URL)
+		p.follower.listed = time.Time{} // reads its new state at once
 		on := " on " + where
 		if it.whole > 1 {
 			on = ""
 		}
 		return func() string { return fmt.Sprintf("%s is closed; %s will be put back%s", s.URL, it.subject(), on) }, nil
 	case Waiting, Reported, Inexpressible, Expired:
-		p.putBack[it.hash] = by
-		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
-		p.record(history.ProposalClosed, it, by, "put back without having been offered")
+		p.follower.putBack[it.hash] = by
+		p.follower.tracker.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
+		p.follower.record(history.ProposalClosed, it, by, "put back without having been offered")
 		return func() string { return fmt.Sprintf("%s will be put back on %s", it.id, where) }, nil
 	case OnHold:
 		return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label", it.url, holdLabel)
@@ -278,14 +278,14 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 
 // hold implements Hold.
 func (p *Proposer) hold(ctx context.Context, it heldItem, by string, on bool, now time.Time) (func() string, error) {
-	s := p.states[it.hash]
+	s := p.follower.states[it.hash]
 	if s == nil || s.name == "" {
 		return nil, refuse("it has no pull request or issue yet: %s", it.message)
 	}
 	if err := p.checkRetryAfter(now); err != nil {
 		return nil, err
 	}
-	pr, err := p.current(ctx, s.thread)
+	pr, err := p.follower.tracker.current(ctx, s.thread)
 	if err != nil {
 		return nil, err
 	}
@@ -302,24 +302,24 @@ func (p *Proposer) hold(ctx context.Context, it heldItem, by string, on bool, no
 	if !on {
 		edit, event, text = forge.Edit{RemoveLabels: []string{holdLabel}}, history.ProposalReleased, "%s does not have the label %s any more, which kept %s as it is"
 	}
-	if err := p.cfg.Forge.Edit(ctx, pr.Thread, edit); err != nil {
+	if err := p.follower.tracker.cfg.Forge.Edit(ctx, pr.Thread, edit); err != nil {
 		return nil, err
 	}
-	p.cfg.Log.Info("the label that keeps an object as it is was set or removed on request", "url", s.URL, "object", it.id.String(), "held", on, "by", by)
-	p.record(event, it, by, s.URL)
-	p.listed = time.Time{} // reads its new state at once
+	p.follower.tracker.cfg.Log.Info("the label that keeps an object as it is was set or removed on request", "url", s.URL, "object", it.id.String(), "held", on, "by", by)
+	p.follower.record(event, it, by, s.URL)
+	p.follower.listed = time.Time{} // reads its new state at once
 	return func() string { return fmt.Sprintf(text, s.URL, holdLabel, it.subject()) }, nil
 }
 
 // openNow implements Open.
 func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
-	s := p.states[it.hash]
+	s := p.follower.states[it.hash]
 	switch {
 	case it.state == Reported:
 		return nil, refuse("its drift mode is %q, which offers nothing; set the mode propose", it.drifts[0].Rule)
 	case it.state == Inexpressible || it.state == Unsettled || it.state == Merged || s == nil:
 		return nil, refuse("it cannot be offered as a pull request: %s", it.message)
-	case p.cfg.Forge == nil:
+	case p.follower.tracker.cfg.Forge == nil:
 		return nil, refuse("no forge is configured, so nothing can be offered as a pull request")
 	case it.state == Open:
 		return nil, refuse("%s is open already", it.url)
@@ -332,9 +332,9 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 			return nil, err
 		}
 	}
-	p.cfg.Log.Info("a drift is to be offered on request", "object", it.id.String(), "by", by)
+	p.follower.tracker.cfg.Log.Info("a drift is to be offered on request", "object", it.id.String(), "by", by)
 	s.asked, s.askedBy, s.retry = true, by, poll.Backoff{}
-	delete(p.putBack, it.hash)
+	delete(p.follower.putBack, it.hash)
 	return func() string {
 		if s.State == forge.Open {
 			return "offered as " + s.URL
@@ -347,20 +347,20 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 // supersede records on a closed pull request or issue that its rejection does not count any
 // more, so that another one is opened for the change, also after a restart.
 func (p *Proposer) supersede(ctx context.Context, hash string, s *offerState) error {
-	pr, err := p.current(ctx, s.thread)
+	pr, err := p.follower.tracker.current(ctx, s.thread)
 	if err != nil {
 		return err
 	}
 	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
-		p.allIssues = nil
+		p.follower.tracker.allIssues = nil
 		body := markEnded(pr.Body)
 		if _, grouped := offeredIn(pr.Body); grouped { // the others stay rejected
 			body = withoutOffer(pr.Body, hash)
 		}
-		if err := p.cfg.Forge.Edit(ctx, pr.Thread, forge.Edit{Body: body}); err != nil {
+		if err := p.follower.tracker.cfg.Forge.Edit(ctx, pr.Thread, forge.Edit{Body: body}); err != nil {
 			return err
 		}
-		delete(p.ended, s.name)
+		delete(p.follower.ended, s.name)
 	}
 	*s = offerState{since: s.since, manualSince: s.manualSince}
 	return nil

@@ -188,7 +188,7 @@ func TestReportedChangesCanBePutBack(t *testing.T) {
 	d := *heldChange(7, "east").drifts[0]
 	d.Rule = "report"
 	p.report = &status.Report{InForce: &hub.Snapshot{}, Drifts: []status.Drift{d}}
-	_, p.known.notOffered = p.collector.collect(p.report, nil)
+	_, p.follower.known.notOffered = p.collector.collect(p.report, nil)
 	p.after(t, 10*time.Second)
 	held := p.Held().Items
 	if len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Rules[0] != "report" {
@@ -291,8 +291,8 @@ func TestRequestsOnAPullRequest(t *testing.T) {
 				return
 			}
 			refused(t, err, test.want)
-			if own, _ := errors.AsType[*RefusedError](err); own != nil && own.Temporary != test.temporary || len(p.putBack) > 0 {
-				t.Errorf("temporary: %t, %v is put back", own.Temporary, p.putBack)
+			if own, _ := errors.AsType[*RefusedError](err); own != nil && own.Temporary != test.temporary || len(p.follower.putBack) > 0 {
+				t.Errorf("temporary: %t, %v is put back", own.Temporary, p.follower.putBack)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ type cachedRollback struct {
 
 // collectFailed returns what undoes the failed contents of a report. The files must be those of the commit in force.
 func collectFailed(ctx context.Context, p *Proposer, files fs.FS) (offers []*change, others []notOffered) {
-	if p.cfg.Forge == nil || p.cfg.Undo == nil {
+	if p.follower.tracker.cfg.Forge == nil || p.follower.tracker.cfg.Undo == nil {
 		return nil, nil
 	}
 	used := map[string]cachedRollback{}
@@ -45,14 +45,14 @@ func collectFailed(ctx context.Context, p *Proposer, files fs.FS) (offers []*cha
 			continue // every placement in a report has a valid key
 		}
 		f := *d.FailedContent
-		c := &change{hash: hashOf(p.cfg.Fleet, "failed content", d.Placement, f.Run, f.Commit), rollback: &rollback.Offer{Placement: key, Failed: f}}
+		c := &change{hash: hashOf(p.follower.tracker.cfg.Fleet, "failed content", d.Placement, f.Run, f.Commit), rollback: &rollback.Offer{Placement: key, Failed: f}}
 		memo := hashOf(c.hash, p.report.InForce.Commit.Hash, f.BackCommit)
 		done, known := p.collector.rollbacks[memo]
 		if !known {
 			done = undo(ctx, p, files, c.rollback)
 		}
 		if _, impossible := errors.AsType[*rollback.ImpossibleError](done.err); done.err != nil && !impossible {
-			p.cfg.Log.Warn("it is not known how to undo a content that has failed; trying again", "placement", d.Placement, "run", f.Run, "err", done.err)
+			p.follower.tracker.cfg.Log.Warn("it is not known how to undo a content that has failed; trying again", "placement", d.Placement, "run", f.Run, "err", done.err)
 			others = append(others, notOffered{c, Unsettled, done.err.Error(), true})
 			continue
 		}
@@ -67,7 +67,7 @@ func collectFailed(ctx context.Context, p *Proposer, files fs.FS) (offers []*cha
 
 // undo finds the edit that undoes a content.
 func undo(ctx context.Context, p *Proposer, files fs.FS, o *rollback.Offer) (out cachedRollback) {
-	undone, err := p.cfg.Undo(ctx, p.report.InForce.Commit.Hash, o.Failed.Commit, o.Failed.BackCommit)
+	undone, err := p.follower.tracker.cfg.Undo(ctx, p.report.InForce.Commit.Hash, o.Failed.Commit, o.Failed.BackCommit)
 	if errors.Is(err, gitsource.ErrNotInHistory) || errors.Is(err, gitsource.ErrUnknownCommit) {
 		return cachedRollback{err: rollback.Impossible(err)}
 	}

@@ -23,7 +23,7 @@ func newFailed(t *testing.T, undone *gitsource.Undone, err error) *drifting {
 	d := newDrifting(t, 2, 1)
 	d.report.Drifts = nil
 	d.fail("run-2")
-	d.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) { return undone, err }
+	d.follower.tracker.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) { return undone, err }
 	return d
 }
 
@@ -53,7 +53,7 @@ func TestFailedContentIsOfferedToBeUndone(t *testing.T) {
 	if !slices.Contains(pr.Labels, rollback.Label) || !strings.Contains(pr.Body, "the update failed on member-000") || !strings.Contains(commit.Message, "Gitfleet-Failed-Content: ") {
 		t.Errorf("labels %v, message %q and body\n%s", pr.Labels, commit.Message, pr.Body)
 	}
-	undo := d.cfg.Undo
+	undo := d.follower.tracker.cfg.Undo
 	requests := d.forge.requests
 	for range 6 {
 		d.step(t, 10*time.Second)
@@ -63,8 +63,8 @@ func TestFailedContentIsOfferedToBeUndone(t *testing.T) {
 	}
 	report, load := d.report, d.collector.load
 	d.restart(10)
-	d.report, d.collector.load, d.cfg.Undo = report, load, undo
-	d.cfg.Files = d.readFiles
+	d.report, d.collector.load, d.follower.tracker.cfg.Undo = report, load, undo
+	d.follower.tracker.cfg.Files = d.readFiles
 	for range 6 {
 		d.step(t, 10*time.Second)
 	}
@@ -108,16 +108,16 @@ func TestAnIssueIsOpenedIfContentCannotBeUndone(t *testing.T) {
 	if i := d.forge.Issues[0]; !slices.Contains(i.Labels, issueLabel) || !strings.Contains(i.Body, "the same lines of "+contentFile) {
 		t.Errorf("the issue has the labels %v and says\n%s", i.Labels, i.Body)
 	}
-	d.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) {
+	d.follower.tracker.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) {
 		return nil, errors.New("disk error")
 	}
 	d.fail("run-3")
 	d.step(t, time.Second)
-	if len(d.forge.Issues) != 1 || len(d.known.undecided()) != 1 {
-		t.Errorf("%d issues, %d undecided", len(d.forge.Issues), len(d.known.undecided()))
+	if len(d.forge.Issues) != 1 || len(d.follower.known.undecided()) != 1 {
+		t.Errorf("%d issues, %d undecided", len(d.forge.Issues), len(d.follower.known.undecided()))
 	}
 	undone := undoing(t)
-	d.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) { return undone, nil }
+	d.follower.tracker.cfg.Undo = func(context.Context, string, string, string) (*gitsource.Undone, error) { return undone, nil }
 	d.step(t, time.Second)
 	if len(d.forge.Pulls) != 1 {
 		t.Errorf("%d pull requests once it can be read", len(d.forge.Pulls))

@@ -17,7 +17,7 @@ func TestAnOpenPullRequestOfAnUntriedChangeIsOpen(t *testing.T) {
 		if restart {
 			p.restart(10)
 		}
-		p.known.notOffered = []notOffered{{c, Unsettled, errNotTried.Error(), true}}
+		p.follower.known.notOffered = []notOffered{{c, Unsettled, errNotTried.Error(), true}}
 		p.after(t, time.Minute)
 		p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 		if held := p.Held().Items; len(held) != 1 || held[0].State != Open || held[0].URL != "https://git.example.com/pulls/1" {
