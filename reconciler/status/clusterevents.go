@@ -14,7 +14,7 @@ import (
 
 // A clusterChange is the change of a placement's status on one cluster.
 type clusterChange struct {
-	*eventBuilder
+	events      *eventBuilder
 	now, was    *api.PerClusterPlacementStatus // was is empty if the cluster was not selected
 	held        *plan.OnCluster                // may be nil
 	heldBefore  *plan.OnCluster                // the previous plan; nil if the placement did not hold the cluster
@@ -24,10 +24,10 @@ type clusterChange struct {
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
 func (h *eventBuilder) clusterEvents() {
 	var usual []Event
-	for i := range h.changes {
-		now := &h.changes[i].now
+	for i := range h.builder.changes {
+		now := &h.builder.changes[i].now
 		name := now.ClusterName
-		s := &clusterChange{eventBuilder: h, now: now, was: cmp.Or(h.changes[i].was, &api.PerClusterPlacementStatus{}), held: h.p.On(name), heldBefore: h.clusterBefore(name)}
+		s := &clusterChange{events: h, now: now, was: cmp.Or(h.builder.changes[i].was, &api.PerClusterPlacementStatus{}), held: h.builder.p.On(name), heldBefore: h.clusterBefore(name)}
 		s.newRevision = s.held != nil && (s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
 		usual = append(usual, s.progressEvents()...)
 		for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents()} {
@@ -46,7 +46,7 @@ func (h *eventBuilder) clusterEvents() {
 
 // leaves returns the clusters that are no longer selected.
 func (h *eventBuilder) leaves() (out []string) {
-	if h.old == nil || h.old.of.Spec == nil || h.stay {
+	if h.old == nil || h.old.of.Spec == nil || h.builder.stay {
 		return nil
 	}
 	now := lineBuilder{h.builder}.lines()
@@ -55,7 +55,7 @@ func (h *eventBuilder) leaves() (out []string) {
 		if !d.Selected || was < 0 || !h.old.lines.At(was).selected {
 			continue
 		}
-		if at := h.p.Position(d.Cluster, was); at < 0 || !now.At(at).selected {
+		if at := h.builder.p.Position(d.Cluster, was); at < 0 || !now.At(at).selected {
 			out = append(out, d.Cluster)
 		}
 	}
@@ -67,7 +67,7 @@ func (s *clusterChange) progressEvents() []Event {
 	var out []Event
 	add := func(c *metav1.Condition) {
 		e := normal(c.Reason, c.Message)
-		e.Cluster, e.Commit = s.now.ClusterName, s.commitOn(s.now.ClusterName)
+		e.Cluster, e.Commit = s.now.ClusterName, s.events.commitOn(s.now.ClusterName)
 		out = append(out, e)
 	}
 	if s.was.ClusterName == "" {
@@ -127,7 +127,7 @@ func (s *clusterChange) awaitsDefinition(i api.ResourceIdentifier) bool {
 
 // diffEvents returns events about objects that differ and are not written.
 func (s *clusterChange) diffEvents() []Event {
-	if !s.reportsDiff() {
+	if !s.events.builder.reportsDiff() {
 		return nil
 	}
 	var out []Event

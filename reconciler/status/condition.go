@@ -46,7 +46,7 @@ func (b *builder) newConditionSet(cluster string) *conditionSet {
 }
 
 func (s *conditionSet) add(typ string, v conditionValue) {
-	at := s.b.Now
+	at := s.b.in.Now
 	if s.b.record == nil && (s.b.made == nil || s.b.made.undecided) {
 		at = s.b.p.Record.Created // the ledger has no time for it
 	}

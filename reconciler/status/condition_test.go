@@ -79,7 +79,7 @@ func TestPlacementConditionsAggregateThoseOfClusters(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := &builder{Input: Input{Now: time.Unix(1, 0)}, p: &plan.Placement{Spec: &hub.Placement{}, Schedule: test.schedule}}
+			b := &builder{in: Input{Now: time.Unix(1, 0)}, p: &plan.Placement{Spec: &hub.Placement{}, Schedule: test.schedule}}
 			b.lines = sharedlist.List[line]{}.Edit(len(test.clusters))
 			for i, c := range test.clusters {
 				b.lines.Set(i, line{statuses: statusesOf(c.Conditions)})

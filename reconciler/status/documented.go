@@ -24,7 +24,7 @@ const (
 // documented adds the older condition of a placement that stands for everything before a
 // cluster begins to apply. The older API had neither rollouts nor overrides.
 func (b *builder) documented(set *conditionSet) {
-	if b.Conditions != DocumentedConditions {
+	if b.in.Conditions != DocumentedConditions {
 		return
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized} {
@@ -44,7 +44,7 @@ func (b *builder) documented(set *conditionSet) {
 // documentedOn adds the older conditions of a placement on one cluster. The reason of a decision has
 // no quotes around the cluster's name there.
 func (b *builder) documentedOn(set *conditionSet) {
-	if b.Conditions != DocumentedConditions {
+	if b.in.Conditions != DocumentedConditions {
 		return
 	}
 	if c := meta.FindStatusCondition(set.list, api.Scheduled); c != nil {

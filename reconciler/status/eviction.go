@@ -109,11 +109,11 @@ func evictionConditions(e placement.Eviction) []metav1.Condition {
 
 // evictionEvents adds an event for each eviction that was judged since the last report.
 func (h *eventBuilder) evictionEvents() {
-	if h.record == nil && h.old == nil {
+	if h.builder.record == nil && h.old == nil {
 		return
 	}
-	for _, e := range h.p.Record.Evictions {
-		if e.Pending() || h.old != nil && slices.Contains(h.old.of.Record.Evictions, e) || h.old == nil && !e.Judged.Equal(h.Now) {
+	for _, e := range h.builder.p.Record.Evictions {
+		if e.Pending() || h.old != nil && slices.Contains(h.old.of.Record.Evictions, e) || h.old == nil && !e.Judged.Equal(h.builder.in.Now) {
 			continue
 		}
 		conditions := evictionConditions(e)

@@ -218,7 +218,7 @@ func (l lineBuilder) changed(decisions []placement.Decision) []int {
 
 // noteUnanswered notes why a cluster that has not reported yet does not answer, which its status says.
 func (l lineBuilder) noteUnanswered(c *plan.OnCluster) {
-	if seen := l.b.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy && seen.Error != "" {
+	if seen := l.b.in.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy && seen.Error != "" {
 		if l.b.unanswered == nil {
 			l.b.unanswered = map[string]string{}
 		}
@@ -317,7 +317,7 @@ func (e *placementEntry) comparable(p *plan.Placement) *placementEntry {
 // reader returns a builder that makes what the report says of clusters. It does not read the ledger, and any goroutine may use
 // it.
 func (e *placementEntry) reader() *builder {
-	return &builder{Input: Input{Now: e.at, Conditions: e.conditions}, p: e.of, made: e, unanswered: e.unanswered}
+	return &builder{in: Input{Now: e.at, Conditions: e.conditions}, p: e.of, made: e, unanswered: e.unanswered}
 }
 
 // statusOn returns what the status says of a cluster, which is looked for at guess first; nil if it is not selected. b is a
@@ -386,5 +386,5 @@ func (b *builder) missingSince() time.Time {
 			return was.Time
 		}
 	}
-	return b.Now
+	return b.in.Now
 }

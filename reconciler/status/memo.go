@@ -68,7 +68,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if old != nil && old.of == p {
 		return old
 	}
-	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old, earlier: old.comparable(p)}
+	b := &builder{in: in, p: p, record: in.Ledger.Placement(p.Key), old: old, earlier: old.comparable(p)}
 	e := b.entry()
 	m.placements[p.Key] = e
 	if p.Spec == nil {
@@ -93,7 +93,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 
 // entry returns the report of the placement without runs, and what has changed in the builder.
 func (b *builder) entry() *placementEntry {
-	e := &placementEntry{of: b.p, at: b.Now, conditions: b.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.that(isDrifted)...)}
+	e := &placementEntry{of: b.p, at: b.in.Now, conditions: b.in.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.that(isDrifted)...)}
 	if b.p.Spec == nil {
 		b.terminate(e)
 		return e

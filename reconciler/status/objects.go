@@ -33,7 +33,7 @@ func (c clusterBuilder) objects(s *api.PerClusterPlacementStatus) {
 // reportsObjects reports whether the objects of the cluster are those of the content that the status is about.
 func (c clusterBuilder) reportsObjects() bool {
 	seen := c.Seen()
-	return seen != nil && seen.Done && c.Binding.HasRevision() && (c.UpToDate() || c.external()) && c.Err == nil
+	return seen != nil && seen.Done && c.Binding.HasRevision() && (c.UpToDate() || c.builder.external()) && c.Err == nil
 }
 
 // A failedObject is an object that is not applied or not available.
@@ -54,7 +54,7 @@ func (c clusterBuilder) failed() []failedObject {
 	}
 	seen := c.Seen()
 	for i := range seen.Exceptions {
-		if o := &seen.Exceptions[i]; !c.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
+		if o := &seen.Exceptions[i]; !c.builder.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
 			all = append(all, failure(o))
 		}
 	}
@@ -86,9 +86,9 @@ func (c clusterBuilder) difference(o *protocol.ObjectState, seen *protocol.WorkS
 	id := identifier(o)
 	switch {
 	case len(o.Diffs) == 0:
-	case c.reportsDiff() && !seen.Applied():
+	case c.builder.reportsDiff() && !seen.Applied():
 		// differences are reported once all of them are known
-	case o.Drift && !c.reportsDiff():
+	case o.Drift && !c.builder.reportsDiff():
 		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
 			FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.PatchDetails(),

@@ -19,7 +19,7 @@ import (
 
 // A clusterBuilder builds the status of the placement on one cluster.
 type clusterBuilder struct {
-	*builder
+	builder *builder
 	*plan.OnCluster
 }
 
@@ -86,14 +86,14 @@ func (c clusterBuilder) condition(typ string) conditionValue {
 func (c clusterBuilder) rolloutStarted() conditionValue {
 	const undecided = "In the process of deciding whether to roll out some version of the resources or not"
 	switch {
-	case c.Binding.HasRevision() && (c.UpToDate() || c.external()), c.Unbuilt():
+	case c.Binding.HasRevision() && (c.UpToDate() || c.builder.external()), c.Unbuilt():
 		return conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
-	case c.external():
+	case c.builder.external():
 		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided + ": " + cmp.Or(c.Waits, "the strategy is External")}
 	case c.Waits != "":
 		return conditionValue{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Waits}
-	case c.p.InternalError != "" || c.p.Selection.Invalid != "":
-		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided + ": " + c.scheduled().message}
+	case c.builder.p.InternalError != "" || c.builder.p.Selection.Invalid != "":
+		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided + ": " + c.builder.scheduled().message}
 	}
 	return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided}
 }
@@ -121,7 +121,7 @@ func (c clusterBuilder) synchronized() conditionValue {
 		return conditionValue{metav1.ConditionTrue, api.AllWorkSynced, "All of the works are synchronized to the latest"}
 	}
 	text := "In the process of creating or updating the work object(s) in the hub cluster"
-	if why := c.unanswered[c.Binding.Cluster]; why != "" {
+	if why := c.builder.unanswered[c.Binding.Cluster]; why != "" {
 		text += "; the cluster does not answer: " + why
 	}
 	return conditionValue{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
@@ -160,9 +160,9 @@ func (c clusterBuilder) failedWork() string {
 // work is the name of the work that KubeFleet creates for an envelope, or without one for the
 // objects in none.
 func (c clusterBuilder) work(e *api.EnvelopeIdentifier) string {
-	name := c.p.Key.Name + "-work"
-	if c.p.Key.Namespace != "" {
-		name = c.p.Key.Namespace + "." + name
+	name := c.builder.p.Key.Name + "-work"
+	if c.builder.p.Key.Namespace != "" {
+		name = c.builder.p.Key.Namespace + "." + name
 	}
 	if e != nil {
 		sum := sha256.Sum256([]byte(string(e.Type) + "/" + e.Namespace + "/" + e.Name))

@@ -35,7 +35,7 @@ var box = &api.EnvelopeIdentifier{Name: "box", Namespace: "web", Type: api.Resou
 func newBuilder(clusters ...*plan.OnCluster) *builder {
 	p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Key: api.PlacementKey{Name: "web"}}, Clusters: clusters}
 	p.Record = ledger.Placement{Generation: 2, Created: noon.Add(-time.Hour), Index: 3}
-	return &builder{Input: Input{Plan: &plan.Plan{Placements: sharedlist.Of(p)}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon}, p: p}
+	return &builder{in: Input{Plan: &plan.Plan{Placements: sharedlist.Of(p)}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon}, p: p}
 }
 
 // strategy sets the type of the rollout or of applying.
@@ -142,9 +142,9 @@ func TestConditionsOnCluster(t *testing.T) {
 		}), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: another fleet holds this cluster"},
 		"the member has not reported": {assigned("east", nil), nil, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member is unreachable": {assigned("east", nil), func(b *builder) {
-			b.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Error: "connection refused"})
+			b.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Error: "connection refused"})
 		}, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster; the cluster does not answer: connection refused"},
-		"a reachable member has not reported":  {assigned("east", nil), func(b *builder) { b.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Healthy: true}) }, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
+		"a reachable member has not reported":  {assigned("east", nil), func(b *builder) { b.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Healthy: true}) }, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member has reported":              {assigned("east", done()), nil, api.WorkSynchronized, "True AllWorkSynced: All of the works are synchronized to the latest"},
 		"objects are being applied":            {assigned("east", &protocol.WorkSeen{}), nil, api.Applied, "False ApplyInProgress: Resources are being applied"},
 		"an object is refused":                 {assigned("east", done(objectState("one", refused, protocol.Verdict{}))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},

@@ -22,7 +22,7 @@ import (
 
 // A builder builds the status of one placement.
 type builder struct {
-	Input
+	in     Input
 	p      *plan.Placement
 	record *ledger.Placement // the record in the ledger; may be nil
 	// old is the previous report of the placement; nil if there is none. earlier is the same, if what is unchanged on a cluster is
@@ -57,7 +57,7 @@ func (b *builder) meta() metav1.ObjectMeta {
 	if names := b.p.Record.Formerly; len(names) > 0 {
 		notes[api.RenamedFromAnnotation] = names[len(names)-1].String()
 	}
-	if why := suspended(b.Input, ledger.Subject{Placement: b.p.Key}); why != "" {
+	if why := suspended(b.in, ledger.Subject{Placement: b.p.Key}); why != "" {
 		notes[api.SuspendedAnnotation] = why
 	}
 	return metav1.ObjectMeta{

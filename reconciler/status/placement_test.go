@@ -156,12 +156,12 @@ func TestTransitionTimes(t *testing.T) {
 			b := newBuilder()
 			b.p.Record.Created = noon.Add(-2 * time.Hour)
 			if test.record != nil {
-				b.Ledger.SetPlacement(b.p.Key, *test.record)
+				b.in.Ledger.SetPlacement(b.p.Key, *test.record)
 				if test.entry != nil {
-					b.Ledger.Bind(b.p.Key, placement.Binding{Cluster: test.cluster})
-					b.Ledger.SetTransitions(b.p.Key, test.cluster, test.entry.Transitions)
+					b.in.Ledger.Bind(b.p.Key, placement.Binding{Cluster: test.cluster})
+					b.in.Ledger.SetTransitions(b.p.Key, test.cluster, test.entry.Transitions)
 				}
-				b.record = b.Ledger.Placement(b.p.Key)
+				b.record = b.in.Ledger.Placement(b.p.Key)
 			}
 			set := b.newConditionSet(test.cluster)
 			set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "Because", "of " + name})
@@ -182,10 +182,10 @@ func TestTransitionTimes(t *testing.T) {
 // A condition that is gone is a change to record.
 func TestALostConditionIsRecorded(t *testing.T) {
 	b := newBuilder()
-	b.Ledger.SetPlacement(b.p.Key, ledger.Placement{Transitions: map[string]ledger.Transition{
+	b.in.Ledger.SetPlacement(b.p.Key, ledger.Placement{Transitions: map[string]ledger.Transition{
 		api.Scheduled: {Status: "True", Time: noon}, api.DeletionsHeld: {Status: "True", Time: noon},
 	}})
-	b.record = b.Ledger.Placement(b.p.Key)
+	b.record = b.in.Ledger.Placement(b.p.Key)
 	set := b.newConditionSet("")
 	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "r", "m"})
 	b.finish(set, "")
@@ -284,7 +284,7 @@ func TestDocumentedConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(test.cluster)
 			if !test.currentNames {
-				b.Conditions = DocumentedConditions
+				b.in.Conditions = DocumentedConditions
 			}
 			b.p.Schedule = placement.Outcome{Fulfilled: true, Wanted: 1, Found: 1, Decisions: []placement.Decision{{Cluster: "east", Selected: true, Reason: `picked "east"`}}}
 			if test.unscheduled {
@@ -313,12 +313,12 @@ func TestMetadataOfAPlacement(t *testing.T) {
 	}
 	b.p.Record.Commit = "v7"
 	b.p.Record.Formerly = []api.PlacementKey{{Name: "a"}, {Name: "b"}}
-	b.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Placement: b.p.Key}, By: "jo", Reason: "INC-1", Until: noon.Add(time.Hour)})
+	b.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Placement: b.p.Key}, By: "jo", Reason: "INC-1", Until: noon.Add(time.Hour)})
 	all := b.meta().Annotations
 	if all[api.CommitAnnotation] != "v7" || all[api.RenamedFromAnnotation] != "crp/b" || all[api.SuspendedAnnotation] != "suspended by jo until 2026-03-01T13:00:00Z: INC-1" {
 		t.Errorf("annotations %v", all)
 	}
-	b.Now = noon.Add(time.Hour)
+	b.in.Now = noon.Add(time.Hour)
 	if got, found := b.meta().Annotations[api.SuspendedAnnotation]; found {
 		t.Errorf("after the suspension has ended: %q", got)
 	}

@@ -28,7 +28,7 @@ var reached = []struct{ typ, reason, message string }{
 
 // An eventBuilder compares the status of a placement with the previous one and collects events.
 type eventBuilder struct {
-	*builder
+	builder *builder
 	// old is the previous report; nil if there is none. Then the ledger has the conditions from
 	// before a restart.
 	old           *placementEntry
@@ -49,14 +49,14 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 	if old != nil && old.of.Spec != nil {
 		h.before = old.status()
 	}
-	for _, r := range h.Plan.Renames {
+	for _, r := range h.builder.in.Plan.Renames {
 		if r.To == b.p.Key {
 			h.add(normal(api.PlacementRenamed, "The placement was renamed from "+r.From.String()+"; it keeps its clusters, revisions, stop and suspensions"))
 		}
 	}
 	h.schedulingEvents()
 	for _, e := range reached {
-		if h.becameTrue(h.prefix() + e.typ) {
+		if h.becameTrue(h.builder.prefix() + e.typ) {
 			h.add(normal(e.reason, e.message))
 		}
 	}
@@ -79,14 +79,14 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 // runEvents adds an event when the staged update run of the placement comes to another point, with the reason and the message of the
 // condition that says where it is, and one for each stage that is finished.
 func (h *eventBuilder) runEvents() {
-	run := updateRun(h.Input, h.p)
+	run := updateRun(h.builder.in, h.builder.p)
 	if h.old == nil || h.old.detail == nil || run == nil {
 		return
 	}
 	was := h.old.detail.UpdateRun
 	if was != nil && was.Name == run.Name {
 		before := recordedRun(h.old.of, run.Name)
-		for i, s := range recordedRun(h.p, run.Name).Stages {
+		for i, s := range recordedRun(h.builder.p, run.Name).Stages {
 			if s.FinishedSince(before, i) {
 				e := normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully")
 				e.Commit = run.Commit
@@ -102,7 +102,7 @@ func (h *eventBuilder) runEvents() {
 	case "UpdateRunStuck", "UpdateRunFailed", "UpdateRunInitializedFailed":
 		event = warning
 	}
-	e := event(run.Reason, "run "+run.Name+": "+run.Where(h.p.Key.String()))
+	e := event(run.Reason, "run "+run.Name+": "+run.Where(h.builder.p.Key.String()))
 	e.Commit = run.Commit
 	h.add(e)
 }
@@ -119,28 +119,28 @@ func recordedRun(p *plan.Placement, name string) *placement.Run {
 
 // add adds an event; one without a commit gets the commit in force.
 func (h *eventBuilder) add(e Event) {
-	e.Commit = cmp.Or(e.Commit, h.InForce.Commit.Hash)
+	e.Commit = cmp.Or(e.Commit, h.builder.in.InForce.Commit.Hash)
 	h.events = append(h.events, e)
 }
 
 // about returns the events, with the placement as the involved object.
 func (h *eventBuilder) about() []Event {
-	return aboutPlacement(h.p.Key, h.p.Record, h.Now, h.events)
+	return aboutPlacement(h.builder.p.Key, h.builder.p.Record, h.builder.in.Now, h.events)
 }
 
 // fresh reports whether a condition is about this generation of the spec.
 func (h *eventBuilder) fresh(c metav1.Condition) bool {
-	return c.ObservedGeneration == h.p.Record.Generation
+	return c.ObservedGeneration == h.builder.p.Record.Generation
 }
 
 // statusBefore is the previous status of a condition of the placement for this generation of
 // its spec.
 func (h *eventBuilder) statusBefore(typ string) string {
 	if h.old == nil {
-		if h.record == nil {
+		if h.builder.record == nil {
 			return ""
 		}
-		return h.record.Transitions[typ].Status
+		return h.builder.record.Transitions[typ].Status
 	}
 	if c := meta.FindStatusCondition(h.before.Conditions, typ); c != nil && h.fresh(*c) {
 		return string(c.Status)
@@ -155,14 +155,14 @@ func (h *eventBuilder) becameTrue(typ string) bool {
 
 // done reports whether all expected conditions of a placement are true.
 func (h *eventBuilder) done(s api.PlacementStatus) bool {
-	return !slices.ContainsFunc(append(h.expected(), api.Scheduled), func(typ string) bool {
-		return !meta.IsStatusConditionTrue(s.Conditions, h.prefix()+typ)
+	return !slices.ContainsFunc(append(h.builder.expected(), api.Scheduled), func(typ string) bool {
+		return !meta.IsStatusConditionTrue(s.Conditions, h.builder.prefix()+typ)
 	})
 }
 
 // schedulingEvents adds events about the condition Scheduled, for which KubeFleet has none.
 func (h *eventBuilder) schedulingEvents() {
-	now := meta.FindStatusCondition(h.after.Conditions, h.prefix()+api.Scheduled)
+	now := meta.FindStatusCondition(h.after.Conditions, h.builder.prefix()+api.Scheduled)
 	old := meta.FindStatusCondition(h.before.Conditions, now.Type)
 	switch {
 	case h.old == nil && h.statusBefore(now.Type) == string(now.Status):
@@ -176,7 +176,7 @@ func (h *eventBuilder) schedulingEvents() {
 
 // stopped adds events when a failed update stops the rollout, and when it is resumed.
 func (h *eventBuilder) stopped() {
-	was, now := "", h.p.Rollout.Stopped
+	was, now := "", h.builder.p.Rollout.Stopped
 	if h.old != nil {
 		was = h.old.of.Rollout.Stopped
 	}
@@ -186,7 +186,7 @@ func (h *eventBuilder) stopped() {
 		h.add(normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
 	default:
 		e := warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update, which failed")
-		if c := h.p.On(now); c != nil && c.Unusual().Failure != "" {
+		if c := h.builder.p.On(now); c != nil && c.Unusual().Failure != "" {
 			e.Message += ": " + c.Unusual().Failure
 		}
 		e.Cluster = now
@@ -196,7 +196,7 @@ func (h *eventBuilder) stopped() {
 
 // deletions adds events about deletions that are held, and about those that fail.
 func (h *eventBuilder) deletions() {
-	for i, c := range h.p.Clusters {
+	for i, c := range h.builder.p.Clusters {
 		if h.old != nil && i < len(h.old.of.Clusters) && h.old.of.Clusters[i] == c {
 			continue
 		}
@@ -224,7 +224,7 @@ func (h *eventBuilder) deletions() {
 
 // warnings adds events about warnings.
 func (h *eventBuilder) warnings() {
-	for _, w := range h.p.Warnings {
+	for _, w := range h.builder.p.Warnings {
 		if h.old == nil || !slices.Contains(h.old.of.Warnings, w) {
 			h.add(warning(api.PlacementWarning, w.Error()))
 		}
@@ -241,7 +241,7 @@ func (h *eventBuilder) clusterBefore(cluster string) *plan.OnCluster {
 
 // commitOn returns the commit that is assigned to a cluster; empty if the placement does not hold it.
 func (h *eventBuilder) commitOn(cluster string) string {
-	if c := h.p.On(cluster); c != nil {
+	if c := h.builder.p.On(cluster); c != nil {
 		return c.Binding.Assigned.Commit
 	}
 	return ""

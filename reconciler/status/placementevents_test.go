@@ -24,7 +24,7 @@ func decided(b *builder) *builder {
 		b.p.Schedule.Decisions = append(b.p.Schedule.Decisions, placement.Decision{Cluster: c.Binding.Cluster, Selected: true, Reason: fmt.Sprintf("picked %q", c.Binding.Cluster)})
 	}
 	b.p.Schedule.Found, b.p.Schedule.Wanted = len(b.p.Clusters), len(b.p.Clusters)
-	b.InForce = &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}
+	b.in.InForce = &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}
 	return b
 }
 
@@ -219,15 +219,15 @@ func TestEventsOfDifferences(t *testing.T) {
 // After a restart, the ledger has the conditions, and what it has is not reported again.
 func TestEventsAfterARestart(t *testing.T) {
 	b := decided(newBuilder(assigned("east", done())))
-	b.Ledger.SetPlacement(b.p.Key, b.p.Record)
-	b.Ledger.Bind(b.p.Key, *b.p.Clusters[0].Binding)
-	b.record = b.Ledger.Placement(b.p.Key)
+	b.in.Ledger.SetPlacement(b.p.Key, b.p.Record)
+	b.in.Ledger.Bind(b.p.Key, *b.p.Clusters[0].Binding)
+	b.record = b.in.Ledger.Placement(b.p.Key)
 	b.status()
 	for _, t := range b.transitions {
-		b.Ledger.SetTransitions(t.Key, t.Cluster, t.To)
+		b.in.Ledger.SetTransitions(t.Key, t.Cluster, t.To)
 	}
 	again := decided(newBuilder(assigned("east", done())))
-	again.Ledger, again.record = b.Ledger, b.Ledger.Placement(b.p.Key)
+	again.in.Ledger, again.record = b.in.Ledger, b.in.Ledger.Placement(b.p.Key)
 	again.p.Warnings = problem.List{{Message: "reported before the restart"}}
 	if got := eventsAfter(nil, again); len(got) > 0 {
 		t.Errorf("events %q", got)
@@ -243,7 +243,7 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 		for _, by := range changes {
 			by(b.p)
 		}
-		b.InForce = &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}
+		b.in.InForce = &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}
 		return b
 	}
 	abandon := func(p *plan.Placement) { p.Record.Abandon = true }
@@ -276,14 +276,14 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 			if got := onClusters(test.after.deletedEvents(old)); !slices.Equal(got, test.want) {
 				t.Errorf("events %q, want %q", got, test.want)
 			}
-			if got := onClusters(removedEvents(test.after.p, test.after.Input)); !slices.Equal(got, test.gone) {
+			if got := onClusters(removedEvents(test.after.p, test.after.in)); !slices.Equal(got, test.gone) {
 				t.Errorf("once it is gone: %q, want %q", got, test.gone)
 			}
 		})
 	}
 	b := going()
-	b.Plan.Renames = []ledger.Rename{{From: b.p.Key, To: api.PlacementKey{Name: "site"}}}
-	if got := removedEvents(b.p, b.Input); got != nil {
+	b.in.Plan.Renames = []ledger.Rename{{From: b.p.Key, To: api.PlacementKey{Name: "site"}}}
+	if got := removedEvents(b.p, b.in); got != nil {
 		t.Errorf("of a placement that is renamed in this turn: %+v", got)
 	}
 }
@@ -291,7 +291,7 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 // A placement under a new name says which it was.
 func TestEventOfANewName(t *testing.T) {
 	b := decided(newBuilder(assigned("east", done())))
-	b.Plan.Renames = []ledger.Rename{{From: api.PlacementKey{Name: "old"}, To: b.p.Key}, {From: api.PlacementKey{Name: "x"}, To: api.PlacementKey{Name: "y"}}}
+	b.in.Plan.Renames = []ledger.Rename{{From: api.PlacementKey{Name: "old"}, To: b.p.Key}, {From: api.PlacementKey{Name: "x"}, To: api.PlacementKey{Name: "y"}}}
 	got := eventsAfter(decided(newBuilder(assigned("east", done()))), b)
 	if want := []string{"Normal PlacementRenamed The placement was renamed from crp/old; it keeps its clusters, revisions, stop and suspensions"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)

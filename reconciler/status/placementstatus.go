@@ -62,6 +62,6 @@ func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) 
 		ObjectMeta: metav1.ObjectMeta{
 			Name: of.Name, Namespace: namespace, UID: UID(of.CreationTimestamp.Time, kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
 		},
-		SourceStatus: source, LastUpdatedTime: metav1.NewTime(b.Now),
+		SourceStatus: source, LastUpdatedTime: metav1.NewTime(b.in.Now),
 	}
 }

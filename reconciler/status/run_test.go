@@ -275,7 +275,7 @@ func TestSkippedStagesAskForNothing(t *testing.T) {
 	stage := &s.run.Stages[0]
 	stage.Clusters, stage.Updated, stage.Finished = nil, s.now, s.now
 	stage.BeforeStageTasks, stage.AfterStageTasks = []api.StageTask{{Type: api.ApprovalTask}}, []api.StageTask{{Type: api.ApprovalTask}, {Type: api.TimedWait, WaitTime: "1m"}}
-	b := &builder{Input: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
+	b := &builder{in: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
 	runs, requests := b.runs()
 	if len(requests) > 0 {
 		t.Errorf("requests: %+v", requests)
@@ -306,7 +306,7 @@ func TestApprovalRequests(t *testing.T) {
 	}
 	s.run.Stages[0].ApprovedBefore = s.now
 	s.run.Approvals = []placement.Approval{{Request: "web-1-before-canary", By: "ada", Reason: "looks well"}}
-	b := &builder{Input: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
+	b := &builder{in: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
 	text := func() string {
 		_, requests := b.runs()
 		var out []string
@@ -335,7 +335,7 @@ func TestApprovalRequests(t *testing.T) {
 // A run has an event whenever it comes to another point, with the command that approves what it waits for.
 func TestEventsOfRuns(t *testing.T) {
 	s := newRunScene()
-	h := &eventBuilder{builder: &builder{Input: Input{Now: s.now, InForce: &hub.Snapshot{}}, p: s.Placement}}
+	h := &eventBuilder{builder: &builder{in: Input{Now: s.now, InForce: &hub.Snapshot{}}, p: s.Placement}}
 	at := func(change func()) string {
 		before := *s.Placement
 		before.Record.Runs = []placement.Run{s.run.Clone()}

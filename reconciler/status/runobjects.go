@@ -50,7 +50,7 @@ func (b *builder) runs() (runs []*api.ClusterStagedUpdateRun, requests []*api.Cl
 		if at := slices.IndexFunc(b.p.Runs, func(d *hub.StagedRun) bool { return d.Name == r.Name }); at >= 0 {
 			d = b.p.Runs[at]
 		}
-		run, v := b.run(d, r), newRunView(b.p, r, b.Now)
+		run, v := b.run(d, r), newRunView(b.p, r, b.in.Now)
 		v.generation = run.Generation
 		run.Status = v.status()
 		runs = append(runs, run)
@@ -74,7 +74,7 @@ func (b *builder) run(d *hub.StagedRun, r *placement.Run) *api.ClusterStagedUpda
 	out := &api.ClusterStagedUpdateRun{TypeMeta: typeMeta(api.PlacementGroup, kind)}
 	switch {
 	case d != nil && d.Manifest != nil:
-		out.ObjectMeta, out.Spec = b.manifestMeta(d.Manifest), *d.Manifest.Spec.(*api.StagedUpdateRunSpec)
+		out.ObjectMeta, out.Spec = b.in.manifestMeta(d.Manifest), *d.Manifest.Spec.(*api.StagedUpdateRunSpec)
 		return out
 	case r == nil:
 		out.ObjectMeta = generatedMeta(kind, b.p.Key.Namespace, d.Name, b.p.Record.RolloutStarted)
@@ -121,7 +121,7 @@ func (b *builder) request(run *placement.Run, d *hub.StagedRun, stage string, be
 	by := ""
 	if d != nil {
 		if i := slices.IndexFunc(d.Requests, func(m *hub.StagedManifest) bool { return m.ID.Name == name }); i >= 0 {
-			out.ObjectMeta = b.manifestMeta(d.Requests[i])
+			out.ObjectMeta = b.in.manifestMeta(d.Requests[i])
 			by = "commit " + out.Annotations[api.CommitAnnotation]
 		}
 	}

@@ -273,7 +273,7 @@ func (b *builder) detail() *Detail {
 		return d
 	}
 	updated := count(lineBuilder{b}.lines().All(), func(of line) bool { return of.facts&isUpdated != 0 })
-	d.UpdateRun, d.FailedContent = updateRun(b.Input, p), failedContent(p)
+	d.UpdateRun, d.FailedContent = updateRun(b.in, p), failedContent(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		reason, _, _ := strings.Cut(a.Reason, plan.LastReceived) // which is said of the cluster
