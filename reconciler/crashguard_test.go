@@ -265,7 +265,7 @@ func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 		c.commit("c9", "clusters east")
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &stuckSource{read: make(chan string, 1)}
-		c.cfg.Source, c.guard = source, NewCrashGuard("", c.cfg.Log)
+		c.cfg.Source, c.loader.guard = source, NewCrashGuard("", c.cfg.Log)
 		c.source.Newest.Hash, c.newestFatal = "newest", true
 		c.updatePast(ctx, assigned("past"), c.now)
 		synctest.Wait()

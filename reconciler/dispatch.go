@@ -94,24 +94,24 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	for _, c := range p.Members {
 		declared[c.Name] = c
 	}
-	for name, m := range r.members {
+	for name, m := range r.agents.members {
 		c := declared[name]
-		_, removed := r.removedSince[name] // and declared again, before anything was released: a new agent reports what is there
+		_, removed := r.agents.removedSince[name] // and declared again, before anything was released: a new agent reports what is there
 		if c == nil && !slices.Contains(p.Left, name) || c != nil && (credentials(c) != m.credentials || m.left != nil || removed) {
-			r.stop(name, m)
+			r.agents.stop(name, m)
 		}
 	}
 	for _, name := range p.Left {
-		if !r.mayBeRenamed(name, r.inForce, r.ledger, r.cfg.Now()) {
+		if !r.agents.mayBeRenamed(name, r.inForce, r.ledger, r.cfg.Now()) {
 			r.offboard(ctx, name)
 		}
 	}
-	maps.DeleteFunc(r.removedSince, func(name string, _ time.Time) bool { return !slices.Contains(p.Left, name) })
+	maps.DeleteFunc(r.agents.removedSince, func(name string, _ time.Time) bool { return !slices.Contains(p.Left, name) })
 	r.unsent = nil
 	for _, c := range p.Members {
-		m := r.members[c.Name]
+		m := r.agents.members[c.Name]
 		if m == nil {
-			m = r.start(ctx, c, ledger.RecordOf(r.ledger, c.Name))
+			m = r.agents.start(ctx, c, ledger.RecordOf(r.ledger, c.Name))
 		}
 		if p.Works == nil {
 			continue // nothing was planned yet
@@ -153,9 +153,9 @@ func (m *runningMember) setMembership(now protocol.Membership) {
 // offboard releases the objects of a cluster that leaves the fleet; they stay on the cluster without an owner. It gives
 // up on a cluster that does not answer after offboardTimeout.
 func (r *Reconciler) offboard(ctx context.Context, name string) {
-	m := r.members[name]
+	m := r.agents.members[name]
 	if m == nil {
-		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, ledger.RecordOf(r.ledger, name))
+		m = r.agents.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, ledger.RecordOf(r.ledger, name))
 	}
 	m.setMembership(r.ledger.Membership(name))
 	if m.left == nil {
@@ -178,7 +178,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 		}
 		unanswered = "it did not answer, so that labels, annotations and inventories of gitfleet stay there"
 	}
-	r.stop(name, m)
+	r.agents.stop(name, m)
 	r.ledger.ForgetCluster(name)
 	publish(r.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}})
 }

@@ -258,8 +258,8 @@ func TestAClusterThatIsNotDeclaredHasNoAgent(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
 		f.dispatched(&plan.Plan{Works: map[string][]*work.Work{}})
-		if len(f.members) > 0 {
-			t.Errorf("members %v", f.members)
+		if len(f.agents.members) > 0 {
+			t.Errorf("members %v", f.agents.members)
 		}
 	})
 }
@@ -290,8 +290,8 @@ func TestOffboarding(t *testing.T) {
 				f.now = f.now.Add(-offboardTimeout + time.Nanosecond)
 				test.end(f)
 				f.dispatched(left)
-				if f.ledger.Cluster("east") != nil || len(f.members) > 0 {
-					t.Errorf("not forgotten: %v, %v", f.ledger.Cluster("east"), f.members)
+				if f.ledger.Cluster("east") != nil || len(f.agents.members) > 0 {
+					t.Errorf("not forgotten: %v, %v", f.ledger.Cluster("east"), f.agents.members)
 				}
 				f.tells("member left east" + test.tells + "\n")
 			})

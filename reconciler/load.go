@@ -179,13 +179,13 @@ type historyReader struct {
 
 // read begins an attempt if one is needed and due.
 func (h *historyReader) read(ctx context.Context, r *Reconciler, now time.Time) {
-	if r.inForce.RunHistoryErr == nil || !r.forgotten.Load() || h.reading || now.Before(h.at) {
+	if r.inForce.RunHistoryErr == nil || !r.loader.forgotten.Load() || h.reading || now.Before(h.at) {
 		return
 	}
 	h.reading = true
 	s := *r.inForce
 	r.running.Go(func() {
-		r.addRunHistory(ctx, &s)
+		r.loader.addRunHistory(ctx, &s)
 		r.inbox.addLoaded(loaded{commit: s.Commit, snapshot: &s, history: true, err: s.RunHistoryErr})
 	})
 }
@@ -356,12 +356,12 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 
 // loadAgain loads the newest commit although loading it has crashed the process before.
 func (r *Reconciler) loadAgain(ctx context.Context) {
-	r.guard.Reset()
+	r.loader.guard.Reset()
 	c := r.source.Newest
 	r.source.LoadError, r.newestFatal = "", false
 	r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
 	r.running.Go(func() {
-		l := r.loadCommit(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
+		l := r.loader.loadCommit(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
 		l.reloaded = true
 		r.inbox.addLoaded(l)
 	})
@@ -436,7 +436,7 @@ func (r *Reconciler) updatePast(ctx context.Context, p *plan.Plan, now time.Time
 func (r *Reconciler) requestPast(ctx context.Context, hash string, now time.Time) {
 	if r.past.loading == "" && r.past.snapshots[hash] == nil && !now.Before(r.past.retries[hash].at) {
 		r.past.loading = hash
-		r.running.Go(func() { r.loadPast(ctx, hash) })
+		r.running.Go(func() { r.loader.loadPast(ctx, hash) })
 	}
 }
 

@@ -173,11 +173,11 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 		return nil, nil
 	}
 	l := c.loadedCommit("c2", "", "clusters east\nnamespace web\nplace web external\nstrategy slow canary/name=east\nrun web-a of web by slow")
-	if c.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
+	if c.loader.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
 		t.Errorf("the history is read %d times although the ledger was not lost", reads)
 	}
-	c.forgotten.Store(true)
-	if c.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
+	c.loader.forgotten.Store(true)
+	if c.loader.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
 		t.Errorf("error %v", l.snapshot.RunHistoryErr)
 	}
 	c.commitLoaded(l, c.now)
@@ -199,14 +199,14 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 func TestHistoriesAreReadAsLongAsRunsAreLost(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	c := newChronicle(t)
-	c.forgotten.Store(true)
+	c.loader.forgotten.Store(true)
 	c.ledger.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{})
 	c.ledger.SetPlacement(web, ledger.Placement{LostRuns: []string{"web-1"}})
-	if c.runsRecorded(c.ledger); !c.forgotten.Load() {
+	if c.loader.runsRecorded(c.ledger); !c.loader.forgotten.Load() {
 		t.Error("no history is read although a run is lost")
 	}
 	c.ledger.SetPlacement(web, ledger.Placement{})
-	if c.runsRecorded(c.ledger); c.forgotten.Load() {
+	if c.loader.runsRecorded(c.ledger); c.loader.forgotten.Load() {
 		t.Error("histories are read although no run is lost")
 	}
 }

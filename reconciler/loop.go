@@ -205,7 +205,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	r.planned = append(r.planned, planOccurrences(p, r.ledger, r.inForce.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt, r.firstPlan = false, false
-	r.runsRecorded(r.ledger)
+	r.loader.runsRecorded(r.ledger)
 	saved := !r.ledger.Urgent() || r.save()
 	if saved {
 		for _, of := range r.planned {
@@ -281,7 +281,7 @@ func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now tim
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
-		if r.members[s.cluster] != nil && r.foldAndRecord(s, seen[s]) {
+		if r.agents.members[s.cluster] != nil && r.foldAndRecord(s, seen[s]) {
 			news = true
 		}
 	}

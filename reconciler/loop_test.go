@@ -192,7 +192,7 @@ func TestEventsAreKept(t *testing.T) {
 // their works.
 func TestObservationsAreFoldedInOrder(t *testing.T) {
 	c := newSettled(t)
-	c.members["east"] = &runningMember{member: idle{}}
+	c.agents.members["east"] = &runningMember{member: idle{}}
 	c.now = c.now.Add(time.Minute)
 	c.fold(map[observedSubject]protocol.Observation{
 		{"east", web}:     protocol.WorkSeen{Cluster: "east", Placement: web, At: c.now, Revision: c.last.Works["east"][0].Revision, Done: true, Total: 1, Exceptions: []protocol.ObjectState{weak("crashes")}},

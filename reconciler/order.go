@@ -145,9 +145,9 @@ func (r *Reconciler) order(ctx context.Context, o Order, do func(*orderRun, Orde
 
 // An orderRun carries out the orders of one turn.
 type orderRun struct {
-	*Reconciler
-	now     time.Time
-	actions []occurrence // of users
+	reconciler *Reconciler
+	now        time.Time
+	actions    []occurrence // of users
 	// loadNewest says that the newest commit is to be loaded again.
 	loadNewest bool
 }
@@ -158,7 +158,7 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 	if len(orders) == 0 {
 		return
 	}
-	run := &orderRun{Reconciler: r, now: now}
+	run := &orderRun{reconciler: r, now: now}
 	undo, done := r.ledger.Checkpoint(), false
 	for _, q := range orders {
 		if r.rebuilding && r.inForce != nil {
@@ -206,16 +206,16 @@ func plainText(s string) bool {
 func (r *orderRun) check(o Order) (string, error) {
 	names := map[string]bool{}
 	if o.Subject == "" {
-		for name := range r.members {
+		for name := range r.reconciler.agents.members {
 			names[name] = true
 		}
-		r.loadNewest = r.loadNewest || r.newestFatal
+		r.loadNewest = r.loadNewest || r.reconciler.newestFatal
 	} else {
 		subject, err := r.subjectOf(o)
 		if err != nil {
 			return "", err
 		}
-		for name, works := range r.works {
+		for name, works := range r.reconciler.works {
 			for _, w := range works {
 				names[name] = names[name] || w.Placement == subject.Placement
 			}
@@ -223,7 +223,7 @@ func (r *orderRun) check(o Order) (string, error) {
 	}
 	n := 0
 	for name, requested := range names {
-		if m := r.members[name]; requested && m != nil {
+		if m := r.reconciler.agents.members[name]; requested && m != nil {
 			m.member.Check()
 			if r.declares(name) { // the others are leaving the fleet
 				n++

@@ -30,7 +30,7 @@ func newOrdered(t *testing.T) *chronicle {
 }
 
 // orders returns a run of orders at the present time.
-func (c *chronicle) orders() *orderRun { return &orderRun{Reconciler: c.Reconciler, now: c.now} }
+func (c *chronicle) orders() *orderRun { return &orderRun{reconciler: c.Reconciler, now: c.now} }
 
 func TestSubjectOfAnOrder(t *testing.T) {
 	c := newOrdered(t)
@@ -106,7 +106,7 @@ func TestSuspensionsHaveAnEndAndAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			undo := c.ledger.Checkpoint()
 			defer undo()
-			if got := ordered((&orderRun{Reconciler: c.Reconciler, now: now}).suspend(test.order)); got != test.want {
+			if got := ordered((&orderRun{reconciler: c.Reconciler, now: now}).suspend(test.order)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if _, suspended := c.ledger.Suspension(ledger.Subject{Placement: web}); suspended == strings.HasPrefix(test.want, "error") {
@@ -207,7 +207,7 @@ func TestSyncCountsTheClustersThatCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newOrdered(t)
 			for _, m := range test.members {
-				c.members[m] = &runningMember{member: idle{}}
+				c.agents.members[m] = &runningMember{member: idle{}}
 			}
 			if got := ordered(c.orders().check(Order{Subject: test.subject})); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)

@@ -117,8 +117,8 @@ type Config struct {
 
 // A Reconciler runs the loop. Run may be called once.
 type Reconciler struct {
-	loader // its guard is set when Run starts
-	agents
+	loader  loader // its guard is set when Run starts
+	agents  agents
 	cfg     *Config
 	ledger  *ledger.Ledger
 	inbox   *inbox
@@ -193,17 +193,17 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	r.rebuilding = r.ledger.Empty()
-	r.forgotten.Store(r.rebuilding || hasLostRuns(r.ledger))
+	r.loader.forgotten.Store(r.rebuilding || hasLostRuns(r.ledger))
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
 	lastInForce := r.ledger.InForce()
-	r.guard, r.started = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log), r.cfg.Now()
+	r.loader.guard, r.started = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log), r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
 	defer cancel(nil)
 	r.running.Go(func() {
-		r.loadLastInForce(ctx, lastInForce)
-		cancel(r.followSource(ctx))
+		r.loader.loadLastInForce(ctx, lastInForce)
+		cancel(r.loader.followSource(ctx))
 	})
 	r.loop(ctx)
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

@@ -70,7 +70,7 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					return nil, errors.New("not here")
 				}
 				c := newChronicle(t)
-				c.guard = &CrashGuard{}
+				c.loader.guard = &CrashGuard{}
 				c.cfg.Source, c.cfg.Loader = &basedSource{crashingSource{t, []string{"c1"}}, test.files}, hub.NewLoader(options)
 				c.cfg.FetchBase = func(_ context.Context, url, hash string) error {
 					if url != "https://example.com/org/bases" || hash != commit {
@@ -115,7 +115,7 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- c.followSource(ctx) }()
+				go func() { done <- c.loader.followSource(ctx) }()
 				synctest.Wait()
 				if test.hangs > 0 {
 					if got := state(); got != "nothing" {

@@ -47,10 +47,10 @@ func (r *Reconciler) resolveRenames(ctx context.Context, now time.Time) (resolve
 	waiting := plan.Pending(r.inForce)
 	for _, name := range removed {
 		switch to := newNameOf(name, r.inForce, r.ledger); {
-		case r.isLeaving(name):
+		case r.agents.isLeaving(name):
 			waiting.Left = append(waiting.Left, name)
 		case to != "":
-			resolved = r.rename(r.ledger, name, to) && resolved
+			resolved = r.agents.rename(r.ledger, name, to) && resolved
 		case unknown && now.Sub(r.source.Since) < identifyTimeout:
 			resolved = false
 		}

@@ -64,7 +64,7 @@ func TestARenameWaitsForTheFormerAgent(t *testing.T) {
 		f.holds("east", "1")
 		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east-2", At: f.now.Add(time.Second), Healthy: true, UID: "1"})
 		f.inForce = snapshotOf("east", "east-2")
-		f.start(f.ctx, f.inForce.Clusters[0], protocol.MemberRecord{})
+		f.agents.start(f.ctx, f.inForce.Clusters[0], protocol.MemberRecord{})
 		if !f.resolveRenames(f.ctx, f.now) || f.ledger.SameAs("east-2") != "east" {
 			t.Error("a declared member lost its cluster")
 		}
@@ -116,11 +116,11 @@ func TestReleaseWaitsForMembersThatHaveNotAnswered(t *testing.T) {
 	f := newDispatchedFleet(t)
 	f.holds("east", "1")
 	f.inForce = snapshotOf("west")
-	if !f.mayBeRenamed("east", f.inForce, f.ledger, f.now) || f.mayBeRenamed("east", f.inForce, f.ledger, f.now.Add(renameGrace)) {
+	if !f.agents.mayBeRenamed("east", f.inForce, f.ledger, f.now) || f.agents.mayBeRenamed("east", f.inForce, f.ledger, f.now.Add(renameGrace)) {
 		t.Error("it waits for ever, or not at all")
 	}
 	f.ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: f.now, Healthy: true, UID: "2"})
-	if f.mayBeRenamed("east", f.inForce, f.ledger, f.now) {
+	if f.agents.mayBeRenamed("east", f.inForce, f.ledger, f.now) {
 		t.Error("it waits although all members are known")
 	}
 }
