@@ -107,6 +107,16 @@ func TestAllowedImportsAreUsed(t *testing.T) {
 	}
 }
 
+// An exception that a type no longer needs would let it grow again.
+func TestLargeTypesAreLarge(t *testing.T) {
+	_, reached := methodSets(source(t))
+	for at, most := range largeTypes {
+		if n := len(reached[at]); n <= maxMethods || n <= most-5 {
+			t.Errorf("test/arch/size.go: type %s of %s reaches %d methods: its limit of %d is to be lower", at.name, at.pkg, n, most)
+		}
+	}
+}
+
 // The list of packages in docs/architecture.md is complete. A line may name several
 // packages, separated by commas: the first by its whole path, each other one relative to the parent
 // directory of the first.
