@@ -257,7 +257,8 @@ func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionE
 // state returns the state of an object, and whether it has to be in the report.
 func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, bool) {
 	var out protocol.ObjectState
-	if w, _ := r.wanted.of(id); w.placement != p {
+	w, _ := r.wanted.of(id)
+	if w.placement != p {
 		out.Applied = protocol.Verdict{Reason: api.FailedToTakeOver, Sentence: api.SaysNotApplied,
 			Cause: "another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster"}
 		return out, true
@@ -277,21 +278,21 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 		out.Available.OK = true // availability is not checked
 		return out, t != nil
 	}
-	if r.drifts.leftDeleted(p, id) && r.live.Of(id) == nil {
-		out.Available.OK = true // it counts as available
-		return out, t != nil
-	}
-	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.progress.hasRun(w.manifest, r.owned.item(p, id)) {
-		out.Available, out.Failure = ranAvailability(w.manifest, r.owned.item(p, id).End)
-		return out, t != nil || !out.Available.OK
-	}
-	if w, isWanted := r.wanted.of(id); isWanted && r.live.Of(id) == nil {
+	if _, _, exists := r.live.Health(id); !exists {
+		if r.drifts.leftDeleted(p, id) {
+			out.Available.OK = true // it counts as available
+			return out, t != nil
+		}
+		if it := r.owned.item(p, id); r.progress.hasRun(w.manifest, it) {
+			out.Available, out.Failure = ranAvailability(w.manifest, it.End)
+			return out, t != nil || !out.Available.OK
+		}
 		if state, _ := r.owned.mayApply(w); state == hooks.NotDue {
 			out.Available = protocol.Verdict{OK: true, Reason: api.ManifestNotTrackable}
 			return out, t != nil
 		}
 	}
-	r.availability(&out, id)
+	r.availability(&out, w)
 	if !out.Available.OK && r.works.suspendedReason(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
@@ -309,9 +310,10 @@ func ranAvailability(m *work.Manifest, end inventory.End) (protocol.Verdict, str
 }
 
 // availability sets whether an applied object is available.
-func (r *reporter) availability(out *protocol.ObjectState, id api.ID) {
+func (r *reporter) availability(out *protocol.ObjectState, w wanted) {
+	id := w.manifest.ID
 	h, generation, ok := r.live.Health(id)
-	if w, _ := r.wanted.of(id); !ok && r.watch.Of(w.gvk()).Refused() {
+	if !ok && r.watch.Of(w.gvk()).Refused() {
 		h, ok = r.watch.Of(w.gvk()).HealthUnread(), true // it was applied, and is trusted to be there
 	}
 	if !ok {
