@@ -61,25 +61,25 @@ type Stop struct {
 
 // A Binding records that a placement holds a cluster, and the state of its rollout there.
 type Binding struct {
-	Cluster string
+	Cluster string `json:"-"` // in a ledger it belongs to the key
 	// Policy is the hash of the policy that selected the cluster.
-	Policy string
+	Policy string `json:",omitempty"`
 	// Score is the score when the cluster was selected; nil if it was not scored.
-	Score *Score
+	Score *Score `json:",omitempty"`
 	// Reason is the reason of the decision when the cluster was selected.
-	Reason string
+	Reason string `json:",omitempty"`
 	// Order is its position among the clusters in the order they were chosen, from 1; it orders
 	// the decisions of a PickN placement.
-	Order int
+	Order int `json:",omitempty"`
 
 	// The flags stand together, so that they take less memory.
 
 	// Unscheduled says that the cluster is no longer selected and waits for removal.
-	Unscheduled bool
+	Unscheduled bool `json:",omitempty"`
 	// Removing says that the rollout has started to remove the content of an Unscheduled
 	// cluster. A request to Schedule leaves such bindings out, so that the cluster may be
 	// selected again.
-	Removing bool
+	Removing bool `json:",omitempty"`
 	// Inherited says that the cluster had another name when it was selected. Until it is selected
 	// under its name, a removal releases the objects instead of deleting them.
 	Inherited bool `json:",omitempty"`
@@ -88,13 +88,13 @@ type Binding struct {
 	Evicted bool `json:",omitempty"`
 
 	// AllowDelete says that the commit of Assigned allows the deletions it causes.
-	AllowDelete bool
+	AllowDelete bool `json:",omitempty"`
 	// Risked says that the cluster was available when Assigned last changed, and has not been
 	// since. The rollout sets and clears it.
-	Risked bool
+	Risked bool `json:",omitempty"`
 	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
 	// this is not known. The rollout sets and clears it.
-	WasAvailable bool
+	WasAvailable bool `json:",omitempty"`
 	// Deferred reports whether a freeze or a closed window keeps newer content from the cluster.
 	Deferred bool `json:"Held,omitempty"`
 
@@ -103,15 +103,15 @@ type Binding struct {
 	RemovedBy string `json:",omitempty"`
 
 	// Assigned is the revision the cluster should have; zero until the rollout releases one.
-	Assigned Revision
+	Assigned Revision `json:",omitzero"`
 	// Leftover is the revision that was still being removed from the cluster when another placement
 	// was renamed to this one; nil if there is none. The next plan hands over the objects of it
 	// that other placements want. It is immutable.
 	Leftover *Revision `json:",omitempty"`
 	// AssignedAt is when Assigned last changed.
-	AssignedAt time.Time
+	AssignedAt time.Time `json:",omitzero"`
 	// Index is the number of the placement's content when it was assigned, from 0.
-	Index int
+	Index int `json:",omitempty"`
 	// SameAs is the number of the newest content that renders to the same objects for the cluster, if it is greater than Index.
 	SameAs int `json:",omitempty"`
 	// FreeAt is when a freeze or a closed window last ended that had kept newer content from the cluster; zero if none has.

@@ -109,10 +109,10 @@ func unlikeGit(on *plan.OnCluster, w *work.Work, m *work.Manifest) string {
 	if why := w.SuspendedReason(m.ID); why != "" {
 		return m.ID.String() + " is suspended"
 	}
-	if on.Entry == nil || on.Entry.Seen == nil {
+	if on.Entry == nil {
 		return ""
 	}
-	for _, d := range on.Entry.Seen.Drifts {
+	for _, d := range on.Entry.Seen.Unusual().Drifts {
 		if d.ID == m.ID && d.State.Present() && d.State != api.DriftAltered && !d.Addition {
 			return fmt.Sprintf("%s has been changed on the cluster (%s)", m.ID, d.State)
 		}

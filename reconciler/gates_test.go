@@ -191,7 +191,7 @@ func TestGatesLeaveOutClustersThatAreNotAwaited(t *testing.T) {
 }
 
 func drifted(id api.ID, state api.DriftState) *ledger.Entry {
-	return &ledger.Entry{Seen: &protocol.WorkSeen{Drifts: []protocol.Drift{{ID: id, State: state}}}}
+	return &ledger.Entry{Seen: &protocol.WorkState{Incidents: &protocol.Incidents{Drifts: []protocol.Drift{{ID: id, State: state}}}}}
 }
 
 // The history has an entry when a gate fails, and another one when it fails again after it was asked from the beginning.

@@ -121,10 +121,7 @@ func (c *chronicle) seen(cluster, trouble string) {
 func (c *chronicle) says(cluster string, exceptions ...protocol.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
-		c.foldAndRecord(observedSubject{cluster, w.Placement}, protocol.WorkSeen{
-			Cluster: cluster, Placement: w.Placement, At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove,
-			Total: len(w.Manifests), Exceptions: exceptions,
-		})
+		c.foldAndRecord(observedSubject{cluster, w.Placement}, protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests), Exceptions: exceptions}})
 	}
 }
 
@@ -414,7 +411,7 @@ func TestStagesOfAnObservation(t *testing.T) {
 	entry := func(applied, available time.Time, exceptions ...protocol.ObjectState) *ledger.Entry {
 		return &ledger.Entry{
 			Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}, AppliedAt: applied, AvailableAt: available,
-			Seen: &protocol.WorkSeen{At: at(9), Revision: content, Done: true, Total: 1, Exceptions: exceptions},
+			Seen: &protocol.WorkState{At: at(9), Revision: content, Done: true, Total: 1, Exceptions: exceptions},
 		}
 	}
 	assigned := &ledger.Entry{Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}}

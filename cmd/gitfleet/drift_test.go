@@ -27,20 +27,20 @@ func driftingFleet(t *testing.T) *reports.Fleet {
 	added := field("/data/text", "two\nlines", "", edit)
 	added.MemberJSON = json.RawMessage(`"two\nlines"`)
 	s.Says("ams", "web", func(w *protocol.WorkSeen) {
-		w.Drifts = []protocol.Drift{
+		w.Incidents = &protocol.Incidents{Drifts: []protocol.Drift{
 			{ID: reports.ConfigMap("one"), Version: "v1", State: api.DriftRepaired, Count: 3, FirstSeen: s.Now.Add(-2 * time.Hour), LastSeen: s.Now.Add(-10 * time.Minute),
 				By: []api.Actor{edit}, Paths: []api.Difference{field("/data/value", "9", "1", edit), added}},
 			{ID: reports.ConfigMap("two"), Version: "v1", State: api.DriftStanding, Count: 1, FirstSeen: s.Now.Add(-time.Hour), LastSeen: s.Now, Message: "suspended by alice: INC-1",
 				Paths: []api.Difference{field("/data/value", "8", "1")}},
-		}
+		}}
 	})
 	s.Says("ber", "web", func(w *protocol.WorkSeen) {
-		w.Drifts = []protocol.Drift{
+		w.Incidents = &protocol.Incidents{Drifts: []protocol.Drift{
 			{ID: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "shop"}, Version: "v1", State: api.DriftContested, Count: 1, FirstSeen: s.Now.Add(-time.Hour),
 				LastSeen: s.Now, By: []api.Actor{scaler}, Paths: []api.Difference{field("/spec/replicas", "7", "3", scaler)}, Message: "left to the HorizontalPodAutoscaler shop"},
 			{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "key"}, Version: "v1", State: api.DriftRepaired, Count: 1, FirstSeen: s.Now.Add(-time.Hour), LastSeen: s.Now.Add(-time.Hour),
 				Deleted: true, Paths: []api.Difference{field("/data/key", diff.Mask, diff.Mask)}},
-		}
+		}}
 	})
 	s.Turn(time.Second)
 	return s

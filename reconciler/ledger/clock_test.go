@@ -19,7 +19,7 @@ func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.Pl
 	l.SetPlacement(key, Placement{Resumed: resumed})
 	l.Bind(key, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "v1", Hash: "h1"}, AssignedAt: assigned})
 	l.Fold(protocol.ClusterSeen{Cluster: "east", At: said, Healthy: true})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: said, Revision: placement.Revision{Hash: "h1"}, Done: true})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: said, Revision: placement.Revision{Hash: "h1"}, Done: true}})
 	if err := store.Save(l); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWhatIsSaidAfterTheClockWasSetBackIsHeard(t *testing.T) {
 	if got := l.Cluster("east").Since; !got.Equal(now.Add(time.Second)) {
 		t.Errorf("it has not answered since %s, want %s", got, now.Add(time.Second))
 	}
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: now.Add(time.Second), Revision: placement.Revision{Hash: "h1"}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: now.Add(time.Second), Revision: placement.Revision{Hash: "h1"}}})
 	if e := l.Placement(key).Entry("east"); e.Seen.Done || e.Binding.AssignedAt.After(now) {
 		t.Errorf("what it says of web is not heard: %+v", e)
 	}
@@ -163,7 +163,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 	l.SetPlacement(key, Placement{Revisions: []Revised{{Index: 1}, {Index: 2}}})
 	l.Bind(key, placement.Binding{Cluster: "east"})
 	l.Fold(protocol.ClusterSeen{Cluster: "east", At: ten})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: ten})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: ten}})
 	l.Placement(key).Entry("east").Circumstances = &Circumstances{}
 	until := Suspension{Subject: Subject{Cluster: "east"}, Since: ten, Until: ten.Add(time.Hour)}
 	l.Suspend(until)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,17 +14,17 @@ import (
 // An Entry is one placement on one cluster: the decision and the observation.
 type Entry struct {
 	Binding placement.Binding
-	Seen    *protocol.WorkSeen // nil until the member has reported
+	Seen    *protocol.WorkState `json:",omitempty"` // nil until the member has reported
 	// AppliedAt is when all objects of the assigned revision were first observed to be applied,
 	// and AvailableAt when they were first observed to be available; zero until then. Later
 	// failures do not change them.
 	AppliedAt   time.Time `json:",omitzero"`
 	AvailableAt time.Time `json:",omitzero"`
 	// AvailableSince is when the assigned content became available; zero if it is not.
-	AvailableSince time.Time
+	AvailableSince time.Time `json:",omitzero"`
 	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: unlike
 	// the other fields they change without a new entry, since a new one would keep two entries in memory.
-	Transitions map[string]Transition `json:",omitempty"`
+	Transitions map[string]Transition `json:"-"`
 	// Circumstances is nil if there are none: call Unusual to read them.
 	Circumstances *Circumstances `json:"-"`
 
@@ -49,18 +50,47 @@ type Circumstances struct {
 // A storedEntry is an entry as it is stored, with its circumstances among its other fields.
 type storedEntry struct {
 	*entryFields
+	Conditions []storedTransition `json:",omitempty"`
 	*Circumstances
 }
 
 type entryFields Entry
 
-func stored(e *Entry) storedEntry { return storedEntry{(*entryFields)(e), e.Circumstances} }
+// A storedTransition is that of all conditions that have changed to the same status at the same time.
+type storedTransition struct {
+	Transition
+	Types []string
+}
+
+func stored(e *Entry) storedEntry {
+	return storedEntry{(*entryFields)(e), storedTransitions(e.Transitions), e.Circumstances}
+}
+
+func storedTransitions(all map[string]Transition) (out []storedTransition) {
+	for _, typ := range slices.Sorted(maps.Keys(all)) {
+		same := func(s storedTransition) bool { return s.equal(all[typ]) }
+		at := slices.IndexFunc(out, same)
+		if at < 0 {
+			at, out = len(out), append(out, storedTransition{Transition: all[typ]})
+		}
+		out[at].Types = append(out[at].Types, typ)
+	}
+	return out
+}
 
 func decodeEntry(raw []byte) (*Entry, error) {
 	e := &Entry{}
-	s := stored(e)
+	s := storedEntry{entryFields: (*entryFields)(e)}
 	err := json.Unmarshal(raw, &s)
 	e.Circumstances = s.Circumstances
+	for _, c := range s.Conditions {
+		for _, typ := range c.Types {
+			if e.Transitions == nil {
+				e.Transitions = map[string]Transition{}
+			}
+			e.Transitions[typ] = c.Transition
+		}
+	}
 	return e, err
 }
 

@@ -137,7 +137,7 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		return false // from an earlier removal; the placement exists again
 	}
 	next := *e
-	next.Seen = withTimes(o, e.Seen)
+	next.Seen = withTimes(o.WorkState, e.Seen)
 	assigned := o.Revision.Hash == e.Binding.Assigned.Hash
 	switch {
 	case !assigned || o.Compared || !o.Available():
@@ -146,7 +146,7 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		next.AvailableSince = o.At
 	}
 	if assigned && !o.At.Before(e.Binding.AssignedAt) {
-		next.recordProgress(o)
+		next.recordProgress(o.WorkState)
 	}
 	if next.reportedSince.IsZero() {
 		next.reportedSince = o.At
@@ -158,12 +158,12 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		since = back
 	}
 	confirmed := e.Reported() && e.Seen != nil && !e.Seen.At.Before(since)
-	if key := entryKey(o.Placement, o.Cluster); equalities.DeepEqual(e.drifts(), o.Drifts) {
+	if key := entryKey(o.Placement, o.Cluster); equalities.DeepEqual(e.drifts(), o.Unusual().Drifts) {
 		l.markUnsaved(key)
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
-	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Unusual().Writing == e.Unusual().Writing && sameWork(*next.Seen, e.Seen) {
+	if confirmed && len(o.Unusual().Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Unusual().Writing == e.Unusual().Writing && sameWork(*next.Seen, e.Seen) {
 		p.entries.put(&next) // a repeated report without a visible change
 		return false
 	}
@@ -181,7 +181,7 @@ func healthSince(l *Ledger, cluster string) time.Time {
 
 // recordProgress records when the assigned revision was first observed to be applied, to be
 // available, and not to be available, and whether a write may be why it is not available.
-func (e *Entry) recordProgress(o protocol.WorkSeen) {
+func (e *Entry) recordProgress(o protocol.WorkState) {
 	judged, in := o.WithoutSuspended(), *e.Unusual()
 	switch {
 	case judged.Available():
@@ -213,15 +213,12 @@ func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]protocol.Drift {
 
 // drifts returns the recorded drifts of one placement on one cluster.
 func (e *Entry) drifts() []protocol.Drift {
-	if e.Seen == nil {
-		return nil
-	}
-	return e.Seen.Drifts
+	return e.Seen.Unusual().Drifts
 }
 
 // withTimes returns the observation with a time for every verdict. If the member has not sent
 // one, it is the time of the first in a row of observations with the same verdict.
-func withTimes(w protocol.WorkSeen, old *protocol.WorkSeen) *protocol.WorkSeen {
+func withTimes(w protocol.WorkState, old *protocol.WorkState) *protocol.WorkState {
 	w.Exceptions = slices.Clone(w.Exceptions)
 	for i := range w.Exceptions {
 		o := &w.Exceptions[i]
@@ -249,7 +246,7 @@ func setSince(v *protocol.Verdict, was protocol.Verdict, at time.Time) {
 }
 
 // exceptionOf returns the reported state of an object, which is fine if it was not an exception.
-func exceptionOf(w *protocol.WorkSeen, id api.ID) protocol.ObjectState {
+func exceptionOf(w *protocol.WorkState, id api.ID) protocol.ObjectState {
 	if w != nil {
 		i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o protocol.ObjectState, id api.ID) int { return o.ID.Compare(id) })
 		if found {
@@ -261,7 +258,9 @@ func exceptionOf(w *protocol.WorkSeen, id api.ID) protocol.ObjectState {
 
 // sameWork reports whether two observations of a work are equal except for their times, deletions and
 // writes.
-func sameWork(w protocol.WorkSeen, o *protocol.WorkSeen) bool {
-	w.At, w.Deletions, w.Wrote = o.At, o.Deletions, o.Wrote
-	return equalities.DeepEqual(w, *o)
+func sameWork(w protocol.WorkState, o *protocol.WorkState) bool {
+	now, was := w.Unusual(), o.Unusual()
+	now.Deletions = was.Deletions
+	w.At, w.Wrote, w.Incidents = o.At, o.Wrote, o.Incidents
+	return equalities.DeepEqual(w, *o) && equalities.DeepEqual(now, was)
 }

@@ -146,10 +146,6 @@ func (e *Entry) copyForCluster(name string) *Entry {
 	next := *e
 	next.Binding.Cluster, next.Binding.Policy = name, "" // a policy may name its clusters
 	next.Binding.Inherited = !e.Binding.Removing
-	if e.Seen != nil {
-		seen := *e.Seen
-		seen.Cluster, next.Seen = name, &seen
-	}
 	return &next
 }
 

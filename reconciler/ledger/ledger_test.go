@@ -38,7 +38,7 @@ func bound() *Ledger {
 
 // fine returns a report that a revision is completely applied and available.
 func fine(cluster string, n int, minute int) protocol.WorkSeen {
-	return protocol.WorkSeen{Cluster: cluster, Placement: web, At: at(minute), Revision: v(n), Done: true, Total: 2}
+	return protocol.WorkSeen{Cluster: cluster, Placement: web, WorkState: protocol.WorkState{At: at(minute), Revision: v(n), Done: true, Total: 2}}
 }
 
 // failing returns a report that one object of a revision is not applied.
@@ -179,7 +179,7 @@ func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 func TestRemovedIsOfOneRemoval(t *testing.T) {
 	l := bound()
 	removing := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}
-	gone := protocol.WorkSeen{Cluster: "east", Placement: web, At: at(1), Revision: v(1), Removed: true}
+	gone := protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: at(1), Revision: v(1), Removed: true}}
 
 	if l.Fold(gone) {
 		t.Error("nobody asked for a removal, and its end was believed")
@@ -279,7 +279,7 @@ func TestDecisionsPress(t *testing.T) {
 		"work was seen":      {func(l *Ledger) { l.Fold(fine("east", 1, 1)) }, false},
 		"a drift was put back": {func(l *Ledger) {
 			o := fine("east", 1, 1)
-			o.Drifts = []protocol.Drift{{State: api.DriftRepaired, Count: 1}}
+			o.Incidents = &protocol.Incidents{Drifts: []protocol.Drift{{State: api.DriftRepaired, Count: 1}}}
 			l.Fold(o)
 		}, true},
 		"a condition changed": {func(l *Ledger) { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
@@ -351,8 +351,8 @@ func TestDriftsOfACluster(t *testing.T) {
 			l.Bind(key, placement.Binding{Cluster: cluster})
 		}
 	}
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, At: time.Unix(1, 0), Drifts: []protocol.Drift{d}})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: quiet, At: time.Unix(1, 0)})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: time.Unix(1, 0), Incidents: &protocol.Incidents{Drifts: []protocol.Drift{d}}}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: quiet, WorkState: protocol.WorkState{At: time.Unix(1, 0)}})
 	if got := l.Drifts("east"); len(got) != 1 || len(got[web]) != 1 || got[web][0].ID != d.ID {
 		t.Errorf("east: %+v", got)
 	}

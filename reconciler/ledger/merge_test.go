@@ -74,7 +74,7 @@ func TestMergeThatCannotReadASegment(t *testing.T) {
 			l.SetPlacement(web, Placement{Generation: 1})
 			mustSave(t, s, l)
 			l.Forget(gone)
-			l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)})
+			l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), Reason: strings.Repeat("large enough to merge ", 10)})
 			l.SetInForce("c2")
 			before, segments := objects.writes, len(s.index.Segments)
 

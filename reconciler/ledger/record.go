@@ -230,9 +230,8 @@ func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 			return errors.New("its placement is missing")
 		}
 		e, err := decodeEntry(raw)
-		shared.entry(e)
-		shared.Share(&k.Cluster)
 		e.Binding.Cluster = k.Cluster
+		shared.entry(e)
 		p.entries.list = append(p.entries.list, e) // which decode sorts
 		return err
 	case suspensionRecord, effectRecord:

@@ -48,9 +48,9 @@ func (l *Ledger) Rename(r Rename) {
 		if was != nil && !e.Binding.HasRevision() && !was.Removed() {
 			next.entries.put(was.withEarly(e.Unusual().Early))
 		} else {
-			moved := e.copyFor(r.To)
+			moved := *e
 			moved.Binding.Leftover = leftover(was, e)
-			next.entries.put(moved)
+			next.entries.put(&moved)
 		}
 		if e.Binding.HasRevision() || len(e.Unusual().Early) > 0 {
 			going := &Entry{Binding: e.Binding}
@@ -93,16 +93,6 @@ func (e *Entry) withEarly(ids []api.ID) *Entry {
 	slices.SortFunc(in.Early, api.ID.Compare)
 	in.Early = slices.Compact(in.Early)
 	next.setCircumstances(in)
-	return &next
-}
-
-// copyFor returns a copy of the entry for another placement.
-func (e *Entry) copyFor(key api.PlacementKey) *Entry {
-	next := *e
-	if e.Seen != nil {
-		seen := *e.Seen
-		seen.Placement, next.Seen = key, &seen
-	}
 	return &next
 }
 

@@ -75,12 +75,12 @@ func TestInspect(t *testing.T) {
 func damages(whole []byte) map[string][]byte {
 	record := bytes.Clone(whole)
 	for at := 0; ; at++ {
-		next := bytes.Index(record[at:], []byte(`"east"`))
+		next := bytes.Index(record[at:], []byte(`"Assigned"`))
 		if next < 0 {
 			break
 		}
 		at += next
-		record[at+1] = 'E'
+		record[at+1] = 'a'
 	}
 	lost := append(bytes.Clone(whole[:2*os.Getpagesize()]), make([]byte, len(whole)-2*os.Getpagesize())...) // the library panics
 	return map[string][]byte{"no database": []byte("this is no database"), "cut off": whole[:len(whole)/2], "a changed record": record, "lost pages": lost}

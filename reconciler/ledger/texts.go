@@ -44,7 +44,7 @@ func (s *sharing) entry(e *Entry) {
 	b := &e.Binding
 	s.Share(&b.Cluster, &b.Policy, &b.Reason, &b.RemovedBy, &b.Assigned.Commit, &b.Assigned.Hash, &b.Assigned.Labels)
 	if w := e.Seen; w != nil {
-		s.Share(&w.Cluster, &w.Placement.Namespace, &w.Placement.Name, &w.Revision.Commit, &w.Revision.Hash, &w.Revision.Labels)
+		s.Share(&w.Revision.Commit, &w.Revision.Hash, &w.Revision.Labels)
 	}
 	if len(e.Transitions) == 0 {
 		return

@@ -189,17 +189,17 @@ func (a *watched) stop() { a.cancel(); <-a.done }
 func (a *watched) drift() protocol.Drift {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.seen.Drifts) == 0 {
+	if len(a.seen.Unusual().Drifts) == 0 {
 		return protocol.Drift{}
 	}
-	return a.seen.Drifts[0]
+	return a.seen.Unusual().Drifts[0]
 }
 
 // drifts returns all records of drift.
 func (a *watched) drifts() []protocol.Drift {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.seen.Drifts)
+	return slices.Clone(a.seen.Unusual().Drifts)
 }
 
 // works returns the work of crp/web: one object.

@@ -151,7 +151,7 @@ func (c *controlled) expectNoDrift() {
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, d := range c.seen.Drifts {
+	for _, d := range c.seen.Unusual().Drifts {
 		c.t.Errorf("drift of %s is %s: %+v", d.ID, d.State, d.Paths)
 	}
 	for _, e := range c.seen.Exceptions {
@@ -285,8 +285,8 @@ func TestReplicasAreHandedOver(t *testing.T) {
 				expect("after another commit")
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				if len(c.seen.Drifts) > 0 {
-					t.Errorf("drift: %+v", c.seen.Drifts)
+				if len(c.seen.Unusual().Drifts) > 0 {
+					t.Errorf("drift: %+v", c.seen.Unusual().Drifts)
 				}
 			})
 		})

@@ -53,8 +53,8 @@ func TestSharedReplicasAreHandedOver(t *testing.T) {
 				}
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				if len(c.seen.Drifts) > 0 {
-					t.Errorf("drift: %+v", c.seen.Drifts)
+				if len(c.seen.Unusual().Drifts) > 0 {
+					t.Errorf("drift: %+v", c.seen.Unusual().Drifts)
 				}
 			})
 		})
@@ -120,7 +120,7 @@ func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
 				if restarted {
 					c.stop()
 					c.mu.Lock()
-					c.recorded = map[api.PlacementKey][]protocol.Drift{less.Placement: c.seen.Drifts}
+					c.recorded = map[api.PlacementKey][]protocol.Drift{less.Placement: c.seen.Unusual().Drifts}
 					c.mu.Unlock()
 					c.start(less)
 					c.settle()
@@ -132,7 +132,7 @@ func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
 				}
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				for _, d := range c.seen.Drifts {
+				for _, d := range c.seen.Unusual().Drifts {
 					if d.State.Present() {
 						t.Errorf("drift: %+v", d)
 					}
@@ -200,7 +200,7 @@ func TestEnlargedClaimKeepsItsSize(t *testing.T) {
 					}
 					c.mu.Lock()
 					defer c.mu.Unlock()
-					for _, d := range c.seen.Drifts {
+					for _, d := range c.seen.Unusual().Drifts {
 						if d.State != api.DriftIgnored && d.State != api.DriftEnded {
 							t.Errorf("drift: %+v", d)
 						}

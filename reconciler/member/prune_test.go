@@ -80,7 +80,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			}
 			s.reporter.report(t.Context(), web)
 			var got []string
-			for _, f := range told.Remaining().DeletionErrors {
+			for _, f := range told.Unusual().DeletionErrors {
 				got = append(got, f.ID.Name+": "+f.Message)
 			}
 			text := strings.Join(got, "\n")

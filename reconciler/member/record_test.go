@@ -36,7 +36,8 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var reported []string
 	s.cfg.Report = func(o protocol.Observation) {
-		for _, d := range o.(protocol.WorkSeen).Deletions {
+		seen := o.(protocol.WorkSeen)
+		for _, d := range seen.Unusual().Deletions {
 			reported = append(reported, fmt.Sprintf("%d by %s, %s: %v", d.Total, d.Commit, d.Why, d.Objects))
 		}
 	}

@@ -152,12 +152,12 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, WorkState: protocol.WorkState{At: time.Now(), Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}}
 	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.owned.of(p) == nil
-	var undeleted protocol.Undeleted
-	undeleted.Lingering, undeleted.Collecting, undeleted.Finalizing = r.lingering(p)
-	undeleted.Terminating, undeleted.Waiting = r.terminating(undeleted.Lingering), r.deletionWaits(p)
+	var unusual protocol.Incidents
+	unusual.Lingering, unusual.Collecting, unusual.Finalizing = r.lingering(p)
+	unusual.Terminating, unusual.Waiting = r.terminating(unusual.Lingering), r.deletionWaits(p)
 	for _, m := range w.Manifests {
 		state, exception := r.state(p, m.ID)
 		if state.Available.Reason == string(health.NotTrackable) {
@@ -169,18 +169,18 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	o.Drifts, o.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written.take(p)
+	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written.take(p)
 	if inv := r.owned.of(p); inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {
-				o.Braked = append(o.Braked, protocol.Braked{ID: id, Why: b.why})
+				unusual.Braked = append(unusual.Braked, protocol.Braked{ID: id, Why: b.why})
 			}
 		}
-		undeleted.DeletionErrors = r.deletionErrors(inv)
-		slices.SortFunc(o.Braked, func(a, b protocol.Braked) int { return a.ID.Compare(b.ID) })
+		unusual.DeletionErrors = r.deletionErrors(inv)
+		slices.SortFunc(unusual.Braked, func(a, b protocol.Braked) int { return a.ID.Compare(b.ID) })
 	}
 	slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
-	o.Undeleted = undeleted.OrNil()
+	o.Incidents = unusual.OrNil()
 	r.cfg.Report(o)
 }
 

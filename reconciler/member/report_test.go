@@ -141,13 +141,13 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
 				s.works[web] = &work.Work{Placement: web, Remove: remove}
 				s.reporter.report(t.Context(), web)
-				if !slices.Equal(reported.Remaining().Lingering, test.lingering) || !slices.Equal(reported.Remaining().Collecting, test.collected) {
-					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Remaining().Lingering, reported.Remaining().Collecting)
+				if !slices.Equal(reported.Unusual().Lingering, test.lingering) || !slices.Equal(reported.Unusual().Collecting, test.collected) {
+					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Unusual().Lingering, reported.Unusual().Collecting)
 				}
 			}
 			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
-			if s.reporter.report(t.Context(), web); reported.Remaining().Lingering != nil {
-				t.Errorf("it waits for %v, which is wanted", reported.Remaining().Lingering)
+			if s.reporter.report(t.Context(), web); reported.Unusual().Lingering != nil {
+				t.Errorf("it waits for %v, which is wanted", reported.Unusual().Lingering)
 			}
 		})
 	}

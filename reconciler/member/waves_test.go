@@ -52,8 +52,8 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		if s.reporter.report(t.Context(), web); !exists(inventory.ConfigMaps) || !exists(services) {
 			t.Fatal("an object of a later wave is gone")
 		}
-		if len(seen.Remaining().Waiting) != 1 || seen.Remaining().Waiting[0] != (protocol.DeletionWait{Objects: 1, Example: config1, For: service, Of: web}) {
-			t.Fatalf("it waits for %+v", seen.Remaining().Waiting)
+		if len(seen.Unusual().Waiting) != 1 || seen.Unusual().Waiting[0] != (protocol.DeletionWait{Objects: 1, Example: config1, For: service, Of: web}) {
+			t.Fatalf("it waits for %+v", seen.Unusual().Waiting)
 		}
 	}
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
@@ -62,7 +62,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 	}
 	s.progress.failed[service].next = time.Time{} // it is read again
 	s.pruner.prune(t.Context(), s.owned.stales(service), map[api.PlacementKey]bool{})
-	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Remaining().Waiting) > 0 || s.owned.inventory(web).Items.Len() > 0 {
+	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Unusual().Waiting) > 0 || s.owned.inventory(web).Items.Len() > 0 {
 		t.Errorf("once the first object is gone: %+v", seen)
 	}
 }

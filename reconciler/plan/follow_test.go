@@ -84,7 +84,7 @@ func (f *flow) report(cluster string) {
 	case "untracked":
 		o.Untrackable = 1
 	case "held":
-		o.Removed, o.Braked = false, []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
+		o.Removed, o.Incidents = false, &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}}
 	case "written":
 		o.Wrote = true
 	case "slow", "stuck", "failed", "pending", "suspended":

@@ -330,15 +330,12 @@ func (c *OnCluster) Leaves(id api.ID) bool {
 // HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit has allowed them since.
 func (c *OnCluster) HeldDeletions() (held []protocol.Braked, pending bool) {
 	seen := c.Seen()
-	if seen == nil {
-		return nil, false
-	}
-	return seen.Braked, c.DeleteAllowed
+	return seen.Unusual().Braked, seen != nil && c.DeleteAllowed
 }
 
 // Seen returns the member's report about the assigned revision; nil if there is none yet. A report from before the
 // assignment does not count, even if the content is the same.
-func (c *OnCluster) Seen() *protocol.WorkSeen {
+func (c *OnCluster) Seen() *protocol.WorkState {
 	if c.Entry == nil || c.Entry.Seen == nil {
 		return nil
 	}

@@ -104,7 +104,7 @@ func TestBindingsOfAPlacement(t *testing.T) {
 	for _, b := range []placement.Binding{{Cluster: "a"}, {Cluster: "b", Removing: true}, {Cluster: "c", Removing: true}, {Cluster: "gone"}} {
 		l.Bind(key, b)
 	}
-	l.Fold(protocol.WorkSeen{Cluster: "c", Placement: key, At: noon, Removed: true})
+	l.Fold(protocol.WorkSeen{Cluster: "c", Placement: key, WorkState: protocol.WorkState{At: noon, Removed: true}})
 	pl := &placementPlanner{planner: newPlanner(Input{InForce: head, Ledger: l, Memo: NewMemo(), Now: noon})}
 	p := &Placement{Key: key}
 	var names []string
@@ -190,7 +190,7 @@ func TestDeletedPlacementIsForgotten(t *testing.T) {
 	l := ledger.New()
 	l.SetPlacement(key, ledger.Placement{Deleted: true})
 	l.Bind(key, placement.Binding{Cluster: "east", Unscheduled: true, Removing: true})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: noon, Removed: true})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: noon, Removed: true}})
 	p := Resolve(Input{InForce: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon})
 	if pl := p.Placements.At(0); !pl.Forget {
 		t.Errorf("plan: %+v", pl)
@@ -214,7 +214,7 @@ func TestCancelRemoval(t *testing.T) {
 	}{
 		"being removed":          {&ledger.Entry{Binding: removing}, again, false, placement.Binding{Cluster: "east", Assigned: revisionOne, AssignedAt: noon}},
 		"being removed, paused":  {&ledger.Entry{Binding: removing}, again, true, removing},
-		"removed":                {&ledger.Entry{Binding: removing, Seen: &protocol.WorkSeen{Removed: true}}, again, false, again},
+		"removed":                {&ledger.Entry{Binding: removing, Seen: &protocol.WorkState{Removed: true}}, again, false, again},
 		"new":                    {nil, again, false, again},
 		"assigned":               {&ledger.Entry{Binding: removing}, placement.Binding{Cluster: "east", Assigned: revisionTwo}, false, placement.Binding{Cluster: "east", Assigned: revisionTwo}},
 		"bound without revision": {&ledger.Entry{Binding: again}, again, false, again},

@@ -241,7 +241,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 
 // isSuspended reports whether all objects that a report leaves out as suspended still are. Otherwise the member has to
 // report again: what is not known of them is not available.
-func (c *OnCluster) isSuspended(w *protocol.WorkSeen) bool {
+func (c *OnCluster) isSuspended(w *protocol.WorkState) bool {
 	return c.Unusual().Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o protocol.ObjectState) bool {
 		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
 		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.Unusual().suspendedObjects, now)
@@ -295,7 +295,7 @@ func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 }
 
 // failure describes the first object that failed, with the reason; empty if none did.
-func (c *OnCluster) failure(w *protocol.WorkSeen) string {
+func (c *OnCluster) failure(w *protocol.WorkState) string {
 	if o := w.Failed(); o != nil {
 		return o.ID.String() + ": " + cmp.Or(o.Failure, o.Applied.Cause)
 	}

@@ -57,13 +57,15 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 	p.UpdateLedger(d.in.Ledger)
 	for cluster, works := range p.Works {
 		for _, w := range works {
-			seen := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+			seen := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
+			var in protocol.Incidents
 			for i := range configMaps {
 				id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint("config-", i)}
 				held := protocol.Drift{ID: id, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 				valued(cluster)(&held)
-				seen.Drifts = append(seen.Drifts, held)
+				in.Drifts = append(in.Drifts, held)
 			}
+			seen.Incidents = in.OrNil()
 			d.in.Ledger.Fold(seen)
 		}
 	}

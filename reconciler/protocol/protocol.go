@@ -75,10 +75,15 @@ type InventorySeen struct {
 type WorkSeen struct {
 	Cluster   string
 	Placement api.PlacementKey
-	At        time.Time
-	Revision  placement.Revision // of the reported work; zero if there is none
-	Removed   bool               // no object of the placement is left on the cluster
-	Done      bool               // every object of the revision was tried at least once
+	WorkState
+}
+
+// A WorkState is what a WorkSeen says about a placement on a cluster.
+type WorkState struct {
+	At       time.Time
+	Revision placement.Revision `json:",omitzero"`  // of the reported work; zero if there is none
+	Removed  bool               `json:",omitempty"` // no object of the placement is left on the cluster
+	Done     bool               `json:",omitempty"` // every object of the revision was tried at least once
 	// Compared says that the objects were only compared, as in ReportDiff: their availability
 	// is not known.
 	Compared bool `json:",omitempty"`
@@ -86,19 +91,19 @@ type WorkSeen struct {
 	Wrote bool `json:",omitempty"`
 	// Inventory is the serial number of the inventory; zero if it was never written.
 	Inventory   uint64        `json:",omitempty"`
-	Total       int           // the objects of the work
-	Untrackable int           // the applied objects without a health check
-	Exceptions  []ObjectState // the objects that are not applied, not available, or differ
-	// Drifts are the recorded drifts; if there are very many, only the newest.
-	Drifts    []Drift    `json:",omitempty"`
-	Braked    []Braked   `json:",omitempty"` // the objects whose deletion is held
-	Deletions []Deletion `json:",omitempty"` // since the last report, oldest first
-	// Undeleted is nil for most works; it is read with Remaining.
-	*Undeleted
+	Total       int           `json:",omitempty"` // the objects of the work
+	Untrackable int           `json:",omitempty"` // the applied objects without a health check
+	Exceptions  []ObjectState `json:",omitempty"` // the objects that are not applied, not available, or differ
+	// Incidents is nil for most works: call Unusual to read them.
+	Incidents *Incidents `json:",omitempty"`
 }
 
-// An Undeleted lists objects of a placement that are to be deleted and still exist. It is rare, and immutable.
-type Undeleted struct {
+// Incidents are what few works have: drift, and deletions that were made, are held or are not finished. They are immutable.
+type Incidents struct {
+	// Drifts are the recorded drifts; if there are very many, only the newest.
+	Drifts         []Drift         `json:",omitempty"`
+	Braked         []Braked        `json:",omitempty"` // the objects whose deletion is held
+	Deletions      []Deletion      `json:",omitempty"` // since the last report, oldest first
 	DeletionErrors []DeletionError `json:",omitempty"`
 	// Lingering are the objects that have a deletion timestamp and still exist. Of these, Collecting
 	// wait for the garbage collector to delete their dependents, and Finalizing have finalizers.
@@ -111,20 +116,20 @@ type Undeleted struct {
 	Waiting []DeletionWait `json:",omitempty"`
 }
 
-// Remaining returns what is to be deleted and still exists; empty for a nil report.
-func (w *WorkSeen) Remaining() Undeleted {
-	if w == nil || w.Undeleted == nil {
-		return Undeleted{}
+// Unusual returns the incidents; empty for a nil report.
+func (w *WorkState) Unusual() Incidents {
+	if w == nil || w.Incidents == nil {
+		return Incidents{}
 	}
-	return *w.Undeleted
+	return *w.Incidents
 }
 
-// OrNil returns the objects; nil if there are none.
-func (u Undeleted) OrNil() *Undeleted {
-	if len(u.DeletionErrors)+len(u.Lingering)+len(u.Waiting) == 0 {
+// OrNil returns the incidents; nil if there are none.
+func (in Incidents) OrNil() *Incidents {
+	if len(in.Drifts)+len(in.Braked)+len(in.Deletions)+len(in.DeletionErrors)+len(in.Lingering)+len(in.Waiting) == 0 {
 		return nil
 	}
-	return &u
+	return &in
 }
 
 // A Terminating is an object that was deleted and still exists, since when, and why according to its
@@ -201,18 +206,18 @@ type Verdict struct {
 func (v Verdict) Message() string { return v.Sentence.Message(v.Cause) }
 
 // Applied reports whether every object of the revision is applied.
-func (w *WorkSeen) Applied() bool {
+func (w *WorkState) Applied() bool {
 	return w != nil && w.Done && !slices.ContainsFunc(w.Exceptions, func(o ObjectState) bool { return !o.Applied.OK })
 }
 
 // Available reports whether every object is applied and available.
-func (w *WorkSeen) Available() bool {
+func (w *WorkState) Available() bool {
 	return w.Applied() && !slices.ContainsFunc(w.Exceptions, func(o ObjectState) bool { return !o.Available.OK })
 }
 
 // Failed returns the first object that was refused or, if there is none, the first that will
 // not become available by itself; nil if there is neither.
-func (w *WorkSeen) Failed() *ObjectState {
+func (w *WorkState) Failed() *ObjectState {
 	var unavailable *ObjectState
 	for i := range w.Exceptions {
 		switch o := &w.Exceptions[i]; {
@@ -235,7 +240,7 @@ func (o *ObjectState) HasFailed() bool {
 }
 
 // FailedObjects is the number of objects that have failed.
-func (w *WorkSeen) FailedObjects() (n int) {
+func (w *WorkState) FailedObjects() (n int) {
 	for i := range w.Exceptions {
 		if w.Exceptions[i].HasFailed() {
 			n++
@@ -255,7 +260,7 @@ func (o *ObjectState) PatchDetails() []api.PatchDetail {
 
 // WithoutSuspended returns the report without the suspended objects, which do not count for the
 // health of the cluster.
-func (w *WorkSeen) WithoutSuspended() *WorkSeen {
+func (w *WorkState) WithoutSuspended() *WorkState {
 	suspended := func(o ObjectState) bool { return o.Applied.Reason == api.Suspended }
 	if w == nil || !slices.ContainsFunc(w.Exceptions, suspended) {
 		return w
@@ -306,15 +311,20 @@ const (
 // with its writes. The earlier report was never folded.
 func (w WorkSeen) After(earlier WorkSeen) WorkSeen {
 	w.Wrote = w.Wrote || earlier.Wrote
-	all := slices.Concat(earlier.Deletions, w.Deletions)
-	w.Deletions = all[max(0, len(all)-MostDeletions):]
+	if before := earlier.Unusual().Deletions; len(before) > 0 {
+		in := w.Unusual()
+		all := slices.Concat(before, in.Deletions)
+		in.Deletions = all[max(0, len(all)-MostDeletions):]
+		w.Incidents = &in
+	}
 	return w
 }
 
 // Deleted returns the deletions that an earlier report does not have. earlier may be nil.
-func (w *WorkSeen) Deleted(earlier *WorkSeen) []Deletion {
-	return slices.DeleteFunc(slices.Clone(w.Deletions), func(d Deletion) bool {
-		return earlier != nil && slices.ContainsFunc(earlier.Deletions, d.equal)
+func (w *WorkState) Deleted(earlier *WorkState) []Deletion {
+	before := earlier.Unusual().Deletions
+	return slices.DeleteFunc(slices.Clone(w.Unusual().Deletions), func(d Deletion) bool {
+		return slices.ContainsFunc(before, d.equal)
 	})
 }
 

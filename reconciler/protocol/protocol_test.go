@@ -31,7 +31,7 @@ func TestFailed(t *testing.T) {
 		"only drifted":        {[]ObjectState{object("e", ObjectState{Applied: ok, Available: ok, Drift: true})}, ""},
 	}
 	for name, test := range tests {
-		got := (&WorkSeen{Exceptions: test.all}).Failed()
+		got := (&WorkSeen{WorkState: WorkState{Exceptions: test.all}}).Failed()
 		if (got == nil) != (test.want == "") || got != nil && got.ID.Name != test.want {
 			t.Errorf("%s: %+v, want %q", name, got, test.want)
 		}
@@ -40,7 +40,7 @@ func TestFailed(t *testing.T) {
 
 // Suspended objects do not count for the health of a cluster.
 func TestSuspendedObjectsAreNotJudged(t *testing.T) {
-	w := WorkSeen{Done: true, Exceptions: []ObjectState{{ID: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.Suspended}}}}
+	w := WorkSeen{WorkState: WorkState{Done: true, Exceptions: []ObjectState{{ID: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.Suspended}}}}}
 	if w.Applied() || !w.WithoutSuspended().Applied() || !w.WithoutSuspended().Available() || len(w.Exceptions) != 1 {
 		t.Errorf("%+v, judged %+v", w, w.WithoutSuspended())
 	}
@@ -69,31 +69,34 @@ func TestReportsCarryDeletionsOn(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := WorkSeen{Deletions: test.later}.After(WorkSeen{Deletions: test.earlier}).Deletions
-			if !slices.EqualFunc(got, test.want, Deletion.equal) {
+			report := func(deletions []Deletion) WorkSeen {
+				return WorkSeen{WorkState: WorkState{Incidents: Incidents{Deletions: deletions}.OrNil()}}
+			}
+			both := report(test.later).After(report(test.earlier))
+			if got := both.Unusual().Deletions; !slices.EqualFunc(got, test.want, Deletion.equal) {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// Records of earlier versions have the lists of what is not deleted beside the other fields, and most have none.
-func TestUndeletedIsReadAsItWasWritten(t *testing.T) {
-	for text, want := range map[string]int{`{"Cluster":"east","Total":3}`: 0, `{"Cluster":"east","Lingering":[{"Kind":"Namespace","Name":"web"}],"Total":3}`: 1} {
-		var w WorkSeen
+// Most works have no incidents, and none are stored of them.
+func TestIncidentsAreReadAsTheyWereWritten(t *testing.T) {
+	for text, want := range map[string]int{`{"Total":3}`: 0, `{"Total":3,"Incidents":{"Lingering":[{"Kind":"Namespace","Name":"web"}]}}`: 1} {
+		var w WorkState
 		if err := json.Unmarshal([]byte(text), &w); err != nil {
 			t.Fatal(err)
 		}
-		if len(w.Remaining().Lingering) != want || (w.Undeleted == nil) != (want == 0) {
+		if len(w.Unusual().Lingering) != want || (w.Incidents == nil) != (want == 0) {
 			t.Errorf("%s is read as %+v", text, w)
 		}
 		again, err := json.Marshal(w)
-		if err != nil || strings.Contains(string(again), "Lingering") != (want > 0) || strings.Contains(string(again), "Undeleted") {
+		if err != nil || strings.Contains(string(again), "Incidents") != (want > 0) {
 			t.Errorf("%s is written as %s, %v", text, again, err)
 		}
 	}
-	var none *WorkSeen
-	if len(none.Remaining().Waiting) != 0 || (Undeleted{}).OrNil() != nil || (Undeleted{Lingering: []api.ID{{}}}).OrNil() == nil {
-		t.Error("an empty list of what is not deleted is kept")
+	var none *WorkState
+	if len(none.Unusual().Waiting) != 0 || (Incidents{}).OrNil() != nil || (Incidents{Lingering: []api.ID{{}}}).OrNil() == nil {
+		t.Error("no incidents are kept")
 	}
 }

@@ -55,9 +55,10 @@ func drifts(p *plan.Placement, clusters ...*plan.OnCluster) []Drift {
 	var out []Drift
 	for _, c := range clusters {
 		from := len(out)
-		if e := c.Entry; e != nil && e.Seen != nil { // drift is recorded independently of the content
-			for i := range e.Seen.Drifts {
-				out = append(out, drift(p, c, &e.Seen.Drifts[i]))
+		if e := c.Entry; e != nil { // drift is recorded independently of the content
+			all := e.Seen.Unusual().Drifts
+			for i := range all {
+				out = append(out, drift(p, c, &all[i]))
 			}
 		}
 		if seen := c.Seen(); seen != nil {

@@ -18,7 +18,7 @@ import (
 
 // observed returns a report of a member about its work, of a random kind.
 func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) protocol.WorkSeen {
-	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}}
 	if len(w.Manifests) == 0 {
 		return o
 	}
@@ -36,9 +36,9 @@ func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) protocol.W
 	case "failed":
 		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
 	case "held":
-		o.Removed, o.Braked = false, []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}
+		o.Removed, o.Incidents = false, &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}}
 	case "drifted":
-		o.Drifts = []protocol.Drift{{ID: id, State: api.DriftRepaired, Count: 1, FirstSeen: at, LastSeen: at}}
+		o.Incidents = &protocol.Incidents{Drifts: []protocol.Drift{{ID: id, State: api.DriftRepaired, Count: 1, FirstSeen: at, LastSeen: at}}}
 	case "foreign":
 		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: fine, Available: fine, Diffs: []api.Difference{{}}, FirstSeen: at, LastSeen: at}}
 	}

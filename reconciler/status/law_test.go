@@ -97,14 +97,15 @@ func (s *scene) happens(rt *rapid.T, cluster string) {
 
 // saidBy draws a member's report about its work.
 func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) protocol.WorkSeen {
-	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}}
 	if w.Remove {
 		o.Removed = rapid.Bool().Draw(rt, "removed")
 		return o
 	}
 	o.Done = rapid.IntRange(0, 3).Draw(rt, "done") > 0
+	var in protocol.Incidents
 	if rapid.IntRange(0, 5).Draw(rt, "braked") == 0 {
-		o.Braked = []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "old"}, Why: "a namespace is never deleted unasked"}}
+		in.Braked = []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "old"}, Why: "a namespace is never deleted unasked"}}
 	}
 	o.Untrackable = rapid.IntRange(0, 1).Draw(rt, "untrackable")
 	for _, m := range w.Manifests {
@@ -112,7 +113,7 @@ func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) protocol.W
 		details := []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "x", ValueInMember: "y"}}}
 		d := protocol.Drift{ID: m.ID, Version: "v1", Envelope: m.Envelope, Count: 1, FirstSeen: now, LastSeen: now, Paths: details}
 		if d.State = rapid.SampledFrom([]api.DriftState{"", "", "", api.DriftRepaired, api.DriftContested, api.DriftEnded, api.DriftIgnored}).Draw(rt, "drift"); d.State != "" {
-			o.Drifts = append(o.Drifts, d)
+			in.Drifts = append(in.Drifts, d)
 		}
 		switch rapid.IntRange(0, 8).Draw(rt, "object") {
 		case 0:
@@ -130,5 +131,6 @@ func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) protocol.W
 		}
 		o.Exceptions = append(o.Exceptions, e)
 	}
+	o.Incidents = in.OrNil()
 	return o
 }

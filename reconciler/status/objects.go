@@ -82,7 +82,7 @@ func yieldedCause(y plan.Yielded) string {
 }
 
 // difference adds an object that differs from its manifest.
-func (c clusterBuilder) difference(o *protocol.ObjectState, seen *protocol.WorkSeen, s *api.PerClusterPlacementStatus) {
+func (c clusterBuilder) difference(o *protocol.ObjectState, seen *protocol.WorkState, s *api.PerClusterPlacementStatus) {
 	id := identifier(o)
 	switch {
 	case len(o.Diffs) == 0:
@@ -186,7 +186,7 @@ func causeOf(all []failedObject) string {
 }
 
 // failureText is why the assigned content of a cluster has failed, without names of pods.
-func failureText(text string, seen *protocol.WorkSeen) string {
+func failureText(text string, seen *protocol.WorkState) string {
 	for i := range seen.Exceptions {
 		text = withoutPod(text, seen.Exceptions[i].Pod)
 	}

@@ -53,7 +53,7 @@ func TestObjectsOfACluster(t *testing.T) {
 			c.Content.Refused = []work.Refused{{Manifest: configMap("one"), Reason: api.Duplicated, Cause: "it is there twice"}}
 		}), nil, []string{"failed one Applied False Duplicated: Failed to apply the manifest (error: it is there twice)"}},
 		"nothing is reported":  {assigned("east", nil), nil, nil},
-		"the pass is not over": {assigned("east", &protocol.WorkSeen{Exceptions: []protocol.ObjectState{objectState("one", refused, protocol.Verdict{})}}), nil, nil},
+		"the pass is not over": {assigned("east", &protocol.WorkState{Exceptions: []protocol.ObjectState{objectState("one", refused, protocol.Verdict{})}}), nil, nil},
 		"nothing is assigned":  {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Binding.Assigned = placement.Revision{} }), nil, nil},
 		"of old content":       {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }), nil, nil},
 		"of old content, external": {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }),
@@ -136,8 +136,8 @@ func TestSortKeysAreUnique(t *testing.T) {
 // cannot be deleted.
 func TestClusterDetails(t *testing.T) {
 	id := func(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
-	braked := func(seen *protocol.WorkSeen) *protocol.WorkSeen {
-		seen.Braked = []protocol.Braked{{ID: id("old"), Why: "too many"}}
+	braked := func(seen *protocol.WorkState) *protocol.WorkState {
+		seen.Incidents = &protocol.Incidents{Braked: []protocol.Braked{{ID: id("old"), Why: "too many"}}}
 		return seen
 	}
 	bound := noon.Add(-time.Minute)
@@ -148,7 +148,7 @@ func TestClusterDetails(t *testing.T) {
 		updated int
 	}{
 		"available":          {change(assigned("east", done()), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 1},
-		"being applied":      {assigned("east", &protocol.WorkSeen{Total: 3}), nil, ClusterDetail{Commit: "v2", Objects: 3, Behind: 1}, 0},
+		"being applied":      {assigned("east", &protocol.WorkState{Total: 3}), nil, ClusterDetail{Commit: "v2", Objects: 3, Behind: 1}, 0},
 		"becoming available": {change(assigned("east", done(objectState("one", yes, notReady))), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Objects: 3, Cause: "ConfigMap/web/one: 1 of 2 replicas", Progressing: true}, 1},
 		"failed": {change(change(assigned("east", done(objectState("one", refused, protocol.Verdict{}), change1(objectState("two", yes, notReady), func(o *protocol.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Failure: "ConfigMap/web/one: denied"} }), nil,
 			ClusterDetail{Commit: "v2", Objects: 3, FailedObjects: 2, Cause: "ConfigMap/web/one: admission webhook denied", Failure: "ConfigMap/web/one: denied"}, 1},
@@ -162,10 +162,8 @@ func TestClusterDetails(t *testing.T) {
 		"unscheduled":                {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Unscheduled = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 0},
 		"deletions are held":         {change(assigned("east", braked(done())), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Braked: []string{"ConfigMap/web/old: too many"}}, 1},
 		"held deletions are allowed": {change(change(assigned("east", braked(done())), applied), func(c *plan.OnCluster) { c.DeleteAllowed = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Deleting: 1}, 1},
-		"deletions fail and linger": {change(assigned("east", &protocol.WorkSeen{
-			Done: true, Total: 3, Undeleted: &protocol.Undeleted{DeletionErrors: []protocol.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
-				Finalizing: []protocol.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")}},
-		}), applied), nil, ClusterDetail{
+		"deletions fail and linger": {change(assigned("east", &protocol.WorkState{Done: true, Total: 3, Incidents: &protocol.Incidents{DeletionErrors: []protocol.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
+			Finalizing: []protocol.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")}}}), applied), nil, ClusterDetail{
 			Commit: "v2", Applied: true, Available: true, Objects: 3, DeletionErrors: []string{"ConfigMap/web/a: denied"},
 			Lingering: []string{"ConfigMap/web/b (finalizers: example.com/x)", "ConfigMap/web/c (until the garbage collector has deleted what was made of it)", "ConfigMap/web/d"},
 		}, 1},
@@ -229,10 +227,10 @@ func TestDrifts(t *testing.T) {
 	foreignObject.Diffs[0].By = []api.Actor{actor("a", 1), actor("b", 2)}
 	foreignObject.Diffs = append(foreignObject.Diffs, api.Difference{By: []api.Actor{actor("a", 1), actor("c", 3)}})
 	seen := done(foreignObject, differing(objectState("two", yes, yes), true))
-	seen.Drifts = []protocol.Drift{
+	seen.Incidents = &protocol.Incidents{Drifts: []protocol.Drift{
 		{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "z"}, Version: "v1", State: api.DriftRepaired, Count: 4, FirstSeen: noon, LastSeen: noon.Add(time.Hour), Since: noon.Add(time.Minute)},
 		{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}, Version: "v1", State: api.DriftHeld, Rule: "propose", Message: "waits", Count: 1, FirstSeen: noon, LastSeen: noon, Generation: 3, Deleted: true, Digest: "d", By: []api.Actor{actor("a", 1)}},
-	}
+	}}
 	outdated := change(assigned("west", seen), func(c *plan.OnCluster) { c.Binding.Assigned = oldContent })
 	p := newBuilder(assigned("east", seen), assigned("north", nil), outdated).p
 	got := drifts(p, p.Clusters...)

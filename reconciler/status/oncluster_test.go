@@ -46,14 +46,14 @@ func (b *builder) strategy(rollout api.RolloutStrategyType, apply api.ApplyStrat
 
 // assigned returns a cluster with the newest content and what the member has reported about it;
 // nil for nothing.
-func assigned(cluster string, seen *protocol.WorkSeen) *plan.OnCluster {
+func assigned(cluster string, seen *protocol.WorkState) *plan.OnCluster {
 	c := &plan.OnCluster{
 		Binding: &placement.Binding{Cluster: cluster, Assigned: newContent, AssignedAt: noon.Add(-time.Minute), Index: 3},
 		Latest:  newContent, Content: &work.Rendered{Hash: newContent.Hash}, Entry: &ledger.Entry{},
 	}
 	if seen != nil {
 		out := *seen
-		out.Cluster, out.Revision, out.At = cluster, newContent, noon
+		out.Revision, out.At = newContent, noon
 		c.Entry.Seen = &out
 	}
 	c.Entry.Binding = *c.Binding
@@ -74,8 +74,8 @@ var (
 )
 
 // done is the report that everything is applied and available, except for some objects.
-func done(exceptions ...protocol.ObjectState) *protocol.WorkSeen {
-	return &protocol.WorkSeen{Done: true, Total: 3, Exceptions: exceptions}
+func done(exceptions ...protocol.ObjectState) *protocol.WorkState {
+	return &protocol.WorkState{Done: true, Total: 3, Exceptions: exceptions}
 }
 
 func objectState(name string, applied, available protocol.Verdict) protocol.ObjectState {
@@ -146,7 +146,7 @@ func TestConditionsOnCluster(t *testing.T) {
 		}, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster; the cluster does not answer: connection refused"},
 		"a reachable member has not reported":  {assigned("east", nil), func(b *builder) { b.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: noon, Healthy: true}) }, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member has reported":              {assigned("east", done()), nil, api.WorkSynchronized, "True AllWorkSynced: All of the works are synchronized to the latest"},
-		"objects are being applied":            {assigned("east", &protocol.WorkSeen{}), nil, api.Applied, "False ApplyInProgress: Resources are being applied"},
+		"objects are being applied":            {assigned("east", &protocol.WorkState{}), nil, api.Applied, "False ApplyInProgress: Resources are being applied"},
 		"an object is refused":                 {assigned("east", done(objectState("one", refused, protocol.Verdict{}))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},
 		"an object in an envelope is refused":  {assigned("east", done(objectState("a", yes, notReady), inEnvelope(objectState("one", refused, protocol.Verdict{})))), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object " + boxWork + " has failed to apply"},
 		"an object cannot be sent":             {refusedManifest(nil), nil, api.Applied, "False NotAllWorkHaveBeenApplied: Work object web-work has failed to apply"},
@@ -157,9 +157,9 @@ func TestConditionsOnCluster(t *testing.T) {
 		"all objects are applied":              {assigned("east", done(objectState("one", yes, notReady))), nil, api.Applied, "True AllWorkHaveBeenApplied: All corresponding work objects are applied"},
 		"an object is not available":           {assigned("east", done(objectState("one", yes, notReady))), nil, api.Available, "False NotAllWorkAreAvailable: Work object web-work is not yet available"},
 		"an enveloped object is not available": {assigned("east", done(objectState("a", yes, yes), inEnvelope(objectState("one", yes, notReady)))), nil, api.Available, "False NotAllWorkAreAvailable: Work object " + boxWork + " is not yet available"},
-		"an object has no health check":        {assigned("east", &protocol.WorkSeen{Done: true, Untrackable: 1}), nil, api.Available, "True NotAllWorkAreAvailabilityTrackable: The availability of work object web-work is not trackable"},
+		"an object has no health check":        {assigned("east", &protocol.WorkState{Done: true, Untrackable: 1}), nil, api.Available, "True NotAllWorkAreAvailabilityTrackable: The availability of work object web-work is not trackable"},
 		"all objects are available":            {assigned("east", done(objectState("one", yes, yes))), nil, api.Available, "True AllWorkAreAvailable: All corresponding work objects are available"},
-		"differences are not known yet":        {assigned("east", &protocol.WorkSeen{}), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False DiffReportInProgress: Diff reporting on resources is in progress"},
+		"differences are not known yet":        {assigned("east", &protocol.WorkState{}), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False DiffReportInProgress: Diff reporting on resources is in progress"},
 		"an object cannot be compared":         {assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "False NotAllWorkHaveDiffReported: Work object web-work has failed to report diff"},
 		"all objects are compared":             {assigned("east", done()), func(b *builder) { b.strategy("", api.ReportDiff) }, api.DiffReported, "True AllWorkHaveDiffReported: All corresponding work objects have reported diff"},
 	}

@@ -186,11 +186,11 @@ func configMap(name string) *work.Manifest {
 // The state of an object is what the member said of the assigned content.
 func TestStateOfAnObjectInTheTree(t *testing.T) {
 	one := configMap("one")
-	done, begun := &protocol.WorkSeen{Done: true}, &protocol.WorkSeen{}
+	done, begun := &protocol.WorkState{Done: true}, &protocol.WorkState{}
 	ok := protocol.Verdict{OK: true}
 	for name, test := range map[string]struct {
 		c     plan.OnCluster
-		seen  *protocol.WorkSeen
+		seen  *protocol.WorkState
 		state *protocol.ObjectState
 		want  TreeState
 		says  string

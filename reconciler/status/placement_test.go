@@ -265,7 +265,7 @@ func TestDocumentedConditions(t *testing.T) {
 			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
 		},
 		"being applied": {
-			cluster: assigned("east", &protocol.WorkSeen{}), onCluster: picked + "ResourceApplied=False ApplyInProgress: Resources are being applied",
+			cluster: assigned("east", &protocol.WorkState{}), onCluster: picked + "ResourceApplied=False ApplyInProgress: Resources are being applied",
 			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
 		},
 		"not applied": {
@@ -351,8 +351,9 @@ func TestUIDs(t *testing.T) {
 func TestDeletionsHeld(t *testing.T) {
 	braking := func(cluster string, objects ...string) *plan.OnCluster {
 		seen := done()
+		seen.Incidents = &protocol.Incidents{}
 		for _, name := range objects {
-			seen.Braked = append(seen.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
+			seen.Incidents.Braked = append(seen.Incidents.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
 		}
 		return assigned(cluster, seen)
 	}

@@ -204,17 +204,17 @@ func (h *eventBuilder) deletions() {
 		if was == c {
 			continue
 		}
-		before, now := &protocol.WorkSeen{}, cmp.Or(c.Seen(), &protocol.WorkSeen{})
+		before, now := &protocol.WorkState{}, cmp.Or(c.Seen(), &protocol.WorkState{})
 		if was != nil {
 			before = cmp.Or(was.Seen(), before)
 		}
 		var held, failed []Event
 		if braked, pending := c.HeldDeletions(); !pending {
-			for _, b := range added(before.Braked, braked, func(b protocol.Braked) api.ID { return b.ID }) {
+			for _, b := range added(before.Unusual().Braked, braked, func(b protocol.Braked) api.ID { return b.ID }) {
 				held = append(held, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 			}
 		}
-		for _, f := range added(before.Remaining().DeletionErrors, now.Remaining().DeletionErrors, func(f protocol.DeletionError) api.ID { return f.ID }) {
+		for _, f := range added(before.Unusual().DeletionErrors, now.Unusual().DeletionErrors, func(f protocol.DeletionError) api.ID { return f.ID }) {
 			failed = append(failed, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, held)

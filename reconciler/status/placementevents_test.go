@@ -63,7 +63,7 @@ func TestEventsOfProgress(t *testing.T) {
 	const onEast = "east: Normal RolloutStarted Detected the new changes on the resources and started the rollout process"
 	const availableOnEast = "east: Normal AllWorkAreAvailable All corresponding work objects are available"
 	unreported := func() *builder { return decided(newBuilder(assigned("east", nil))) }
-	applying := func() *builder { return decided(newBuilder(assigned("east", &protocol.WorkSeen{}))) }
+	applying := func() *builder { return decided(newBuilder(assigned("east", &protocol.WorkState{}))) }
 	available := func() *builder { return decided(newBuilder(assigned("east", done()))) }
 	compared := func() *builder { return available().strategy("", api.ReportDiff) }
 	pending := func() *builder {
@@ -71,7 +71,7 @@ func TestEventsOfProgress(t *testing.T) {
 		b.p.Pending = true
 		return decided(b)
 	}
-	updating := func(hash string, seen *protocol.WorkSeen) *builder {
+	updating := func(hash string, seen *protocol.WorkState) *builder {
 		return decided(newBuilder(change(assigned("east", seen), func(c *plan.OnCluster) {
 			c.Binding.Assigned.Hash, c.Latest.Hash = hash, hash
 			if c.Entry.Seen != nil {
@@ -121,7 +121,7 @@ func TestEventsOfProblems(t *testing.T) {
 		}
 		return decided(newBuilder(c))
 	}
-	reporting := func(seen *protocol.WorkSeen, changes ...func(c *plan.OnCluster)) *builder {
+	reporting := func(seen *protocol.WorkState, changes ...func(c *plan.OnCluster)) *builder {
 		c := assigned("east", seen)
 		for _, by := range changes {
 			by(c)
@@ -134,18 +134,19 @@ func TestEventsOfProblems(t *testing.T) {
 	}
 	one := objectState("one", refused, protocol.Verdict{})
 	awaiting := change1(objectState("one", protocol.Verdict{Reason: api.DecodingErred, Cause: "no kind"}, protocol.Verdict{}), func(o *protocol.ObjectState) { o.Pending = true })
-	held := func(names ...string) *protocol.WorkSeen {
+	held := func(names ...string) *protocol.WorkState {
 		seen := done()
+		seen.Incidents = &protocol.Incidents{}
 		for _, name := range names {
-			seen.Braked = append(seen.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "not empty"})
+			seen.Incidents.Braked = append(seen.Incidents.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "not empty"})
 		}
 		return seen
 	}
-	failing := func(names ...string) *protocol.WorkSeen {
+	failing := func(names ...string) *protocol.WorkState {
 		seen := done()
-		seen.Undeleted = &protocol.Undeleted{}
+		seen.Incidents = &protocol.Incidents{}
 		for _, name := range names {
-			seen.DeletionErrors = append(seen.DeletionErrors, protocol.DeletionError{ID: api.ID{Kind: "Namespace", Name: name}, Message: "denied"})
+			seen.Incidents.DeletionErrors = append(seen.Incidents.DeletionErrors, protocol.DeletionError{ID: api.ID{Kind: "Namespace", Name: name}, Message: "denied"})
 		}
 		return seen
 	}
@@ -171,9 +172,9 @@ func TestEventsOfProblems(t *testing.T) {
 		"it still fails":  {reporting(done(one)), reporting(done(one)), nil},
 		"it fails for another reason": {reporting(done(one)), reporting(done(change1(one, func(o *protocol.ObjectState) { o.Applied.Reason = api.FailedToTakeOver }))),
 			[]string{"east: Warning FailedToTakeOver ConfigMap/web/one: admission webhook denied"}},
-		"it waits for its definition":     {reporting(&protocol.WorkSeen{}), reporting(done(awaiting)), nil},
+		"it waits for its definition":     {reporting(&protocol.WorkState{}), reporting(done(awaiting)), nil},
 		"an object is not available":      {available(), reporting(done(objectState("one", yes, notReady))), []string{"east: Warning NotAllWorkAreAvailable Work object web-work is not yet available"}},
-		"being applied again":             {available(), reporting(&protocol.WorkSeen{}), nil},
+		"being applied again":             {available(), reporting(&protocol.WorkState{}), nil},
 		"an update fails":                 {reporting(done(objectState("one", yes, notReady))), reporting(done(objectState("one", yes, notReady)), failure), []string{"east: Warning UpdateFailed The assigned content has failed: no image"}},
 		"it has failed before":            {reporting(done(objectState("one", yes, notReady)), failure), reporting(done(objectState("one", yes, notReady)), failure), nil},
 		"an override fails":               {available(), available(overrideError), []string{"east: Warning OverriddenFailed Failed to apply the override rules on the resources: " + (&work.OverrideError{Object: objectOne, Err: errors.New("x")}).Error()}},
@@ -251,7 +252,7 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 	unclear := func(p *plan.Placement) { p.Unclear = "two candidates" }
 	pending := func(p *plan.Placement) { p.Pending = true }
 	heldDeletion := func(p *plan.Placement) {
-		p.Clusters[0].Entry.Seen.Braked = []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}
+		p.Clusters[0].Entry.Seen.Incidents = &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}}
 	}
 	const cleaned = "Normal PlacementCleanupFinalizerRemoved Deleted the snapshots and removed the placement cleanup finalizer"
 	for name, test := range map[string]struct {

@@ -329,7 +329,8 @@ func (s *scene) member(cluster, name, lines string) {
 		s.t.Fatalf("%s was not sent %s", cluster, name)
 	}
 	w := works[i]
-	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
+	in := protocol.Incidents{}
 	for line := range strings.Lines(lines) {
 		words := strings.Fields(line)
 		switch words[0] {
@@ -340,16 +341,17 @@ func (s *scene) member(cluster, name, lines string) {
 		case "removed":
 			o.Removed = true
 		case "braked":
-			o.Braked = append(o.Braked, protocol.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
+			in.Braked = append(in.Braked, protocol.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
 		case "repaired", "ended", "altered":
-			o.Drifts = append(o.Drifts, s.remembered(w, words))
+			in.Drifts = append(in.Drifts, s.remembered(w, words))
 		default:
 			if words[0] == "drifts" {
-				o.Drifts = append(o.Drifts, s.remembered(w, words))
+				in.Drifts = append(in.Drifts, s.remembered(w, words))
 			}
 			o.Exceptions = append(o.Exceptions, s.exception(w, words))
 		}
 	}
+	o.Incidents = in.OrNil()
 	slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
 	s.in.Ledger.Fold(o)
 }

@@ -326,7 +326,7 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	for _, b := range held {
 		e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
 	}
-	undeleted := seen.Remaining()
+	undeleted := seen.Unusual()
 	for _, f := range undeleted.DeletionErrors {
 		e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
 	}
@@ -340,7 +340,7 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 }
 
 // lingeringText describes an object that was deleted and still exists: since when, and why.
-func lingeringText(of protocol.Undeleted, id api.ID) string {
+func lingeringText(of protocol.Incidents, id api.ID) string {
 	var notes []string
 	at := slices.IndexFunc(of.Terminating, func(t protocol.Terminating) bool { return t.ID == id })
 	if at >= 0 {

@@ -150,7 +150,7 @@ func reasonOf(p *plan.Placement, c *plan.OnCluster) string {
 }
 
 // stateOf describes the state of an object.
-func stateOf(seen *protocol.WorkSeen, id api.ID) string {
+func stateOf(seen *protocol.WorkState, id api.ID) string {
 	if seen == nil {
 		return "the cluster has not reported this revision yet"
 	}

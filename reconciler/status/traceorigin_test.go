@@ -29,18 +29,18 @@ func TestStateOfATracedObject(t *testing.T) {
 		return o
 	}
 	for name, test := range map[string]struct {
-		seen *protocol.WorkSeen
+		seen *protocol.WorkState
 		want string
 	}{
 		"nothing is reported":   {nil, "the cluster has not reported this revision yet"},
-		"being applied":         {&protocol.WorkSeen{}, "being applied"},
+		"being applied":         {&protocol.WorkState{}, "being applied"},
 		"not mentioned":         {done(objectState("two", refused, protocol.Verdict{})), "applied and available"},
 		"refused":               {done(exception(refused, protocol.Verdict{}, nil)), "not applied: admission webhook denied"},
 		"waiting":               {done(exception(refused, protocol.Verdict{}, func(o *protocol.ObjectState) { o.Pending = true })), "not applied yet: admission webhook denied"},
 		"not available":         {done(exception(yes, notReady, nil)), "applied, not available yet: 1 of 2 replicas"},
 		"failed":                {done(exception(yes, notReady, func(o *protocol.ObjectState) { o.Failure = "no image" })), "applied, and failed: no image"},
 		"different":             {done(exception(yes, yes, nil)), "applied and available; it differs from Git"},
-		"mentioned in progress": {&protocol.WorkSeen{Exceptions: []protocol.ObjectState{exception(yes, notReady, nil)}}, "applied, not available yet: 1 of 2 replicas"},
+		"mentioned in progress": {&protocol.WorkState{Exceptions: []protocol.ObjectState{exception(yes, notReady, nil)}}, "applied, not available yet: 1 of 2 replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stateOf(test.seen, objectOne); got != test.want {

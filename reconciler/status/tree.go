@@ -140,7 +140,7 @@ func assignedContent(c *plan.OnCluster) *work.Rendered {
 
 // treeObject returns one object. An object that a complete report does not mention is
 // available.
-func treeObject(c *plan.OnCluster, m *work.Manifest, seen *protocol.WorkSeen, s *protocol.ObjectState) TreeObject {
+func treeObject(c *plan.OnCluster, m *work.Manifest, seen *protocol.WorkState, s *protocol.ObjectState) TreeObject {
 	out := TreeObject{ResourceIdentifier: m.Identifier(), State: ObjectAvailable}
 	i := slices.IndexFunc(c.Unusual().Yielded, func(y plan.Yielded) bool { return y.ID == m.ID })
 	switch {

@@ -359,7 +359,7 @@ func TestObjectMovesToAnotherPlacement(t *testing.T) {
 		t.Errorf("the namespace goes, and with it what is wanted there: %v", err)
 	}
 	a.Set([]*work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, {Placement: api.PlacementKey{Name: "two"}, Remove: true}})
-	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w protocol.WorkSeen) bool { return len(w.Remaining().Lingering) == 1 && !w.Removed })
+	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w protocol.WorkSeen) bool { return len(w.Unusual().Lingering) == 1 && !w.Removed })
 	finalizeNamespace(t, a.client, ns)
 	a.until(api.PlacementKey{Name: "one"}, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
 }

@@ -25,9 +25,9 @@ func (a *agent) awaitDrift(p api.PlacementKey, name, what string, ok func(protoc
 	a.t.Helper()
 	var found protocol.Drift
 	a.until(p, what, func(w protocol.WorkSeen) bool {
-		i := slices.IndexFunc(w.Drifts, func(d protocol.Drift) bool { return d.ID.Name == name })
+		i := slices.IndexFunc(w.Unusual().Drifts, func(d protocol.Drift) bool { return d.ID.Name == name })
 		if i >= 0 {
-			found = w.Drifts[i]
+			found = w.Unusual().Drifts[i]
 		}
 		return i >= 0 && ok(found)
 	})
@@ -91,20 +91,20 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 	noError(t, err)
 	is(a.awaitDrift(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
 
-	last := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Drifts) == 4 })
+	last := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Unusual().Drifts) == 4 })
 	if raw, err := json.Marshal(last); err != nil || strings.Contains(string(raw), "canary") {
 		t.Errorf("a secret is reported: %s %v", raw, err)
 	}
 	a.stop()
-	a.startWith(protocol.MemberRecord{Drifts: map[api.PlacementKey][]protocol.Drift{key: last.Drifts}})
+	a.startWith(protocol.MemberRecord{Drifts: map[api.PlacementKey][]protocol.Drift{key: last.Unusual().Drifts}})
 	a.Set([]*work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
 	d := a.awaitDrift(key, "one", "repaired", repaired(2))
-	if len(d.Paths) != 1 || d.Paths[0].ValueInHub != "a" || !d.FirstSeen.Equal(last.Drifts[0].FirstSeen) {
+	if len(d.Paths) != 1 || d.Paths[0].ValueInHub != "a" || !d.FirstSeen.Equal(last.Unusual().Drifts[0].FirstSeen) {
 		t.Errorf("after a restart: %+v", d)
 	}
-	a.until(key, "without what is not wanted any more", func(w protocol.WorkSeen) bool { return len(w.Drifts) == 3 })
+	a.until(key, "without what is not wanted any more", func(w protocol.WorkSeen) bool { return len(w.Unusual().Drifts) == 3 })
 }
 
 // Drift that is not reverted is reported with the manager that caused it, until it ends.
@@ -190,7 +190,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 			t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
 		}
 	}
-	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Drifts) == 1 })
+	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Unusual().Drifts) == 1 })
 	if got := verdict(seen, "web"); got != `Applied, drift /spec/replicas "2"→"6"` || !seen.Applied() {
 		t.Errorf("the object: %s", got)
 	}

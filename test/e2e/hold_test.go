@@ -131,7 +131,9 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	}
 
 	a.Set([]*work.Work{workOf("web", "2", configMap(ns, "kept", "a"))})
-	a.until(key, "given up", func(w protocol.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
+	a.until(key, "given up", func(w protocol.WorkSeen) bool {
+		return w.Revision.Hash == "2" && w.Done && len(w.Unusual().Drifts) == 0
+	})
 }
 
 // The annotation of an object takes precedence over that of its placement, that over the one of

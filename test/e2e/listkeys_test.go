@@ -151,8 +151,8 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 			t.Errorf("round %s: it found %v changes by others, and there were %v", n, got, want)
 		}
 	}
-	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Drifts) >= 3*len(rounds) })
-	for _, d := range seen.Drifts {
+	seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return len(w.Unusual().Drifts) >= 3*len(rounds) })
+	for _, d := range seen.Unusual().Drifts {
 		if !strings.HasPrefix(d.ID.Name, "fence-") {
 			t.Errorf("drift that nobody caused: %s", driftText(d))
 		}

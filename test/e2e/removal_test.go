@@ -48,7 +48,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 	}
 	finalizers(`["example.com/backup"]`)
 	waits := func(w protocol.WorkSeen) bool {
-		return !w.Removed && slices.Equal(w.Remaining().Lingering, []api.ID{{Kind: "ConfigMap", Namespace: ns, Name: "held"}})
+		return !w.Removed && slices.Equal(w.Unusual().Lingering, []api.ID{{Kind: "ConfigMap", Namespace: ns, Name: "held"}})
 	}
 	gone := []*work.Work{{Placement: key, Remove: true, AllowDelete: true}}
 	a.Set(gone)
@@ -70,7 +70,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 		t.Errorf("after a restart: %v; inventories: %d", written, len(a.inventory()))
 	}
 	finalizers("null")
-	a.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed && len(w.Remaining().Lingering) == 0 })
+	a.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed && len(w.Unusual().Lingering) == 0 })
 	if len(a.inventory()) != 0 {
 		t.Error("the inventory is still there")
 	}
@@ -89,7 +89,7 @@ func TestPlacementRestoredBeforeItsObjectsAreGone(t *testing.T) {
 			a.Set(works)
 			a.applied(key, "1")
 			a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
-			a.until(key, "waiting", func(w protocol.WorkSeen) bool { return len(w.Remaining().Lingering) > 0 })
+			a.until(key, "waiting", func(w protocol.WorkSeen) bool { return len(w.Unusual().Lingering) > 0 })
 			if restarted {
 				a.stop()
 				a.start()
@@ -105,8 +105,8 @@ func TestPlacementRestoredBeforeItsObjectsAreGone(t *testing.T) {
 			if _, err := a.get(name, "one"); err != nil {
 				t.Error(err)
 			}
-			if last := a.until(key, "reported", func(protocol.WorkSeen) bool { return true }); len(last.Drifts) > 0 {
-				t.Errorf("it is reported as drift: %+v", last.Drifts)
+			if last := a.until(key, "reported", func(protocol.WorkSeen) bool { return true }); len(last.Unusual().Drifts) > 0 {
+				t.Errorf("it is reported as drift: %+v", last.Unusual().Drifts)
 			}
 		})
 	}

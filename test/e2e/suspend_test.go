@@ -53,7 +53,7 @@ func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen := a.until(key, "drift reported", func(w protocol.WorkSeen) bool {
-				return slices.ContainsFunc(w.Drifts, func(d protocol.Drift) bool { return d.ID.Name == "cm-000" && d.State == api.DriftStanding })
+				return slices.ContainsFunc(w.Unusual().Drifts, func(d protocol.Drift) bool { return d.ID.Name == "cm-000" && d.State == api.DriftStanding })
 			})
 			states := map[string]protocol.ObjectState{}
 			for _, e := range seen.Exceptions {

@@ -145,8 +145,8 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	finalizers(`["example.com/log"]`)
 	a.Set([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 	a.until(key, "waiting for the pod", func(w protocol.WorkSeen) bool {
-		return !w.Removed && slices.ContainsFunc(w.Remaining().Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
-			!slices.ContainsFunc(w.Remaining().Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
+		return !w.Removed && slices.ContainsFunc(w.Unusual().Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
+			!slices.ContainsFunc(w.Unusual().Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
 	})
 	finalizers("null")
 	a.until(key, "removed", func(w protocol.WorkSeen) bool { return w.Removed })
@@ -159,9 +159,9 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	a.Set([]*work.Work{{Placement: crd, Remove: true}})
 	a.eventually("the definition is going", func() (bool, error) {
 		w := a.until(crd, "reported", func(protocol.WorkSeen) bool { return true })
-		if len(w.Braked) > 0 {
-			return false, fmt.Errorf("held: %v", w.Braked)
+		if len(w.Unusual().Braked) > 0 {
+			return false, fmt.Errorf("held: %v", w.Unusual().Braked)
 		}
-		return w.Removed || slices.ContainsFunc(w.Remaining().Lingering, func(id api.ID) bool { return id.Kind == "CustomResourceDefinition" }), nil
+		return w.Removed || slices.ContainsFunc(w.Unusual().Lingering, func(id api.ID) bool { return id.Kind == "CustomResourceDefinition" }), nil
 	})
 }

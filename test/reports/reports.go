@@ -94,7 +94,7 @@ func (s *Fleet) Says(cluster, placement string, more ...func(*protocol.WorkSeen)
 		if w.Placement.Name != placement {
 			continue
 		}
-		o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+		o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: s.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
 		for _, m := range more {
 			m(&o)
 		}
@@ -144,19 +144,21 @@ func Failed(name, why string) func(*protocol.WorkSeen) {
 func Contested(name, by string) func(*protocol.WorkSeen) {
 	return func(w *protocol.WorkSeen) {
 		actors := []api.Actor{{Manager: by, Operation: "Update", Time: w.At}}
-		w.Drifts = append(w.Drifts, protocol.Drift{
+		in := w.Unusual()
+		in.Drifts = append(in.Drifts, protocol.Drift{
 			ID: ConfigMap(name), Version: "v1", State: api.DriftContested, Count: 4, FirstSeen: w.At.Add(-time.Hour), LastSeen: w.At, By: actors,
 			Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInMember: "9", ValueInHub: "2"}, By: actors}},
 		})
+		w.Incidents = &in
 	}
 }
 
 // NotDeleted is an object whose deletion is refused.
 func NotDeleted(name, why string) func(*protocol.WorkSeen) {
 	return func(w *protocol.WorkSeen) {
-		of := w.Remaining()
+		of := w.Unusual()
 		of.DeletionErrors = append(of.DeletionErrors, protocol.DeletionError{ID: ConfigMap(name), Message: why})
-		w.Undeleted = &of
+		w.Incidents = &of
 	}
 }
 
@@ -166,17 +168,19 @@ func Removed(w *protocol.WorkSeen) { w.Removed = true }
 // Lingering is an object that was deleted and has a finalizer.
 func Lingering(name, finalizer string) func(*protocol.WorkSeen) {
 	return func(w *protocol.WorkSeen) {
-		of := w.Remaining()
+		of := w.Unusual()
 		of.Lingering = append(of.Lingering, ConfigMap(name))
 		of.Finalizing = append(of.Finalizing, protocol.Finalizing{ID: ConfigMap(name), Finalizers: finalizer})
-		w.Undeleted = &of
+		w.Incidents = &of
 	}
 }
 
 // Held is an object whose deletion is held.
 func Held(name, why string) func(*protocol.WorkSeen) {
 	return func(w *protocol.WorkSeen) {
-		w.Braked = append(w.Braked, protocol.Braked{ID: ConfigMap(name), Why: why})
+		in := w.Unusual()
+		in.Braked = append(in.Braked, protocol.Braked{ID: ConfigMap(name), Why: why})
+		w.Incidents = &in
 	}
 }
 

@@ -69,7 +69,7 @@ type outage struct {
 }
 
 // recordOutage records what a report says about availability.
-func (m *observations) recordOutage(at bindingKey, o *protocol.WorkSeen, assigned placement.Revision) {
+func (m *observations) recordOutage(at bindingKey, o *protocol.WorkState, assigned placement.Revision) {
 	judged := o.WithoutSuspended()
 	switch x := m.outages[at]; {
 	case o.Revision.Hash != assigned.Hash || judged.Available():
@@ -185,7 +185,7 @@ func (t *decision) updateCounted(names []string) {
 func (w *world) noteAvailable(o *protocol.WorkSeen) {
 	at := bindingKey{o.Placement, o.Cluster}
 	judged := o.WithoutSuspended()
-	if !judged.Available() || o.Compared || judged != o && w.saved.suspended(at, w.now()) {
+	if !judged.Available() || o.Compared || judged != &o.WorkState && w.saved.suspended(at, w.now()) {
 		return
 	}
 	w.availableSomewhere[o.Revision.Hash] = true
