@@ -90,6 +90,9 @@ func (e eventObject) Same(old store.Source) bool {
 	return was.Count == e.Count && was.First.Equal(e.First) && was.Last.Equal(e.Last)
 }
 
+// Transient implements store.Transient.
+func (e eventObject) Transient() {}
+
 func (e eventObject) Object() *store.Object {
 	meta := metav1.ObjectMeta{
 		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(e.First),

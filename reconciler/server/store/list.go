@@ -27,6 +27,13 @@ func (q Query) matches(o *Object) bool {
 		(q.Fields == nil || q.Fields.Matches(o.Selectable()))
 }
 
+// sees reports whether the query matches an object, which it makes only if that is needed.
+func (q Query) sees(o *entry) bool {
+	namespace, _ := o.source.Key()
+	all := (q.Labels == nil || q.Labels.Empty()) && (q.Fields == nil || q.Fields.Empty())
+	return (q.Namespace == "" || namespace == q.Namespace) && (all || q.matches(o.read()))
+}
+
 // Version returns the version of the newest change.
 func (s *Store) Version() uint64 {
 	s.mu.RLock()
@@ -43,7 +50,7 @@ func (s *Store) Get(kind schema.GroupVersionResource, namespace, name string) *O
 		return nil
 	}
 	if i, found := k.find(namespace, name); found {
-		return k.slots[i].object
+		return k.slots[i].read()
 	}
 	return nil
 }
@@ -83,11 +90,11 @@ func (s *Store) List(q Query, afterNamespace, afterName string, limit int) Page 
 	}
 	for _, o := range k.slots[from:] {
 		switch {
-		case !q.matches(o.object):
+		case !q.sees(o):
 		case limit > 0 && len(page.Objects) == limit:
 			page.Left++
 		default:
-			page.Objects = append(page.Objects, o.object)
+			page.Objects = append(page.Objects, o.read())
 		}
 	}
 	return page

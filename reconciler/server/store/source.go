@@ -16,6 +16,12 @@ type Source interface {
 	Object() *Object
 }
 
+// A Transient source makes its object each time it is read, since there are many of them of which few are read.
+type Transient interface {
+	Source
+	Transient()
+}
+
 // Compare orders sources as Replace requires.
 func Compare(a, b Source) int {
 	aNamespace, aName := a.Key()

@@ -47,9 +47,10 @@ type kindStore struct {
 
 // An entry is one object through all its versions.
 type entry struct {
-	source Source
-	object *Object // the newest version
-	born   uint64
+	source  Source
+	object  *Object // the newest version; nil if it is Transient
+	version uint64  // of object
+	born    uint64
 	// before are its labels until the version relabeled, for watches with a label selector.
 	before    map[string]string
 	relabeled uint64
@@ -61,7 +62,17 @@ type record struct {
 	slot    *entry
 }
 
-func (r record) current() bool { return r.slot.object.version == r.version }
+func (r record) current() bool { return r.slot.version == r.version }
+
+// read returns the newest version of the object.
+func (e *entry) read() *Object {
+	if e.object != nil {
+		return e.object
+	}
+	o := e.source.Object()
+	o.stamp(e.version)
+	return o
+}
 
 // shelf returns the store of a kind. The caller holds the write lock.
 func (s *Store) shelf(kind schema.GroupVersionResource) *kindStore {
@@ -128,8 +139,8 @@ func (s *Store) rename(k *kindStore, sources []Source) {
 
 func (s *Store) add(k *kindStore, source Source) *entry {
 	n := &entry{source: source}
-	s.put(k, n, source.Object())
-	n.born = n.object.version
+	s.put(k, n, source.Object)
+	n.born = n.version
 	return n
 }
 
@@ -137,24 +148,27 @@ func (s *Store) update(k *kindStore, o *entry, source Source) {
 	if source.Same(o.source) {
 		return
 	}
-	object := source.Object()
-	if !maps.Equal(o.object.Labels, object.Labels) {
-		o.before, o.relabeled = o.object.Labels, s.version+1
-	}
-	s.put(k, o, object)
+	old := o.read().Labels
 	o.source = source
+	s.put(k, o, source.Object)
+	if !maps.Equal(old, o.read().Labels) {
+		o.before, o.relabeled = old, s.version
+	}
 }
 
 func (s *Store) remove(k *kindStore, o *entry) {
 	o.deleted = true
-	s.put(k, o, o.object.copy())
+	s.put(k, o, func() *Object { return o.object.copy() })
 	k.gone++
 }
 
-func (s *Store) put(k *kindStore, o *entry, object *Object) {
+func (s *Store) put(k *kindStore, o *entry, object func() *Object) {
 	s.version++
-	object.stamp(s.version)
-	o.object = object
+	o.version = s.version
+	if _, transient := o.source.(Transient); !transient {
+		o.object = object()
+		o.object.stamp(s.version)
+	}
 	k.log = append(k.log, record{s.version, o})
 }
 

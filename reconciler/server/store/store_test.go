@@ -31,6 +31,12 @@ func (s thing) Object() *Object {
 	return &Object{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: s.name, Labels: map[string]string{"color": *s.of}}}
 }
 
+// A brief is a thing whose object is made when it is read.
+type brief struct{ thing }
+
+func (s brief) Same(old Source) bool { return s.thing.Same(old.(brief).thing) }
+func (s brief) Transient()           {}
+
 // fill sets the store to a map of names and colors. Unchanged colors are the same pointers.
 func fill(s *Store, was map[string]*string, colors map[string]string) map[string]*string {
 	is := map[string]*string{}
@@ -42,7 +48,11 @@ func fill(s *Store, was map[string]*string, colors map[string]string) map[string
 		} else {
 			is[name] = &color
 		}
-		sources = append(sources, thing{name, is[name]})
+		source := Source(thing{name, is[name]})
+		if name == "a" || name == "c" {
+			source = brief{source.(thing)}
+		}
+		sources = append(sources, source)
 	}
 	s.Replace(things, sources)
 	return is
@@ -127,11 +137,14 @@ func TestWatchesEndWithTheListedState(t *testing.T) {
 
 func TestVersionChangesOnlyWithTheObject(t *testing.T) {
 	s := New(began)
-	was := fill(s, nil, map[string]string{"a": "red", "b": "red"})
-	a, b := s.Get(things, "ns", "a"), s.Get(things, "ns", "b")
-	fill(s, was, map[string]string{"a": "red", "b": "blue"})
-	if now := s.Get(things, "ns", "a"); now != a {
-		t.Errorf("a was %s and is %s without a change", a.ResourceVersion, now.ResourceVersion)
+	was := fill(s, nil, map[string]string{"a": "red", "b": "red", "d": "red"})
+	a, b, d := s.Get(things, "ns", "a"), s.Get(things, "ns", "b"), s.Get(things, "ns", "d")
+	fill(s, was, map[string]string{"a": "red", "b": "blue", "d": "red"})
+	if now := s.Get(things, "ns", "a"); now == a || now.ResourceVersion != a.ResourceVersion {
+		t.Errorf("a was %s and is %s without a change, and is made anew: %t", a.ResourceVersion, now.ResourceVersion, now != a)
+	}
+	if now := s.Get(things, "ns", "d"); now != d {
+		t.Errorf("d was %s and is %s without a change", d.ResourceVersion, now.ResourceVersion)
 	}
 	now := s.Get(things, "ns", "b")
 	if now.version <= b.version || now.Labels["color"] != "blue" {

@@ -164,7 +164,7 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 			continue
 		}
 		if typ := q.event(r.slot, since); typ != "" {
-			changes = append(changes, change{typ, r.slot.object})
+			changes = append(changes, change{typ, r.slot.read()})
 		}
 	}
 	*from = s.version
@@ -174,14 +174,14 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 // event returns the type of the event for the changes of an object since a version; empty if
 // the query does not see them.
 func (q Query) event(o *entry, since uint64) watch.EventType {
-	before := o.born <= since
-	is := q.matches(o.object)
+	object, before := o.read(), o.born <= since
+	is := q.matches(object)
 	if before && o.relabeled > since && q.Labels != nil {
 		before = q.Labels.Matches(labels.Set(o.before))
 	} else if q.Labels != nil {
-		before = before && q.Labels.Matches(labels.Set(o.object.Labels))
+		before = before && q.Labels.Matches(labels.Set(object.Labels))
 	}
-	inReach := Query{Kind: q.Kind, Namespace: q.Namespace, Fields: q.Fields}.matches(o.object)
+	inReach := Query{Kind: q.Kind, Namespace: q.Namespace, Fields: q.Fields}.matches(object)
 	switch {
 	case !inReach:
 		return ""
