@@ -59,14 +59,14 @@ type Prober struct {
 	soonest   time.Time        // time of the next probe if the cluster is doubted
 	observeAt time.Time        // from then on, a probe observes the cluster too
 	demand    demand
-	// unread reports whether a namespace was created since the namespaces were last read.
-	unread bool
+	// unpublished are the namespaces of the cluster after some were created, until a result has them; nil if all are published.
+	unpublished []string
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
 	probing bool        // a probe is running
 	over    bool        // no probe may begin any more
-	created bool        // a namespace was created since the last probe began
+	created []string    // the namespaces after some were created since the last probe began; nil if none were
 	running sync.WaitGroup
 }
 
@@ -93,7 +93,7 @@ func (pr *Prober) again(after time.Duration) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.probing = false
-	if pr.created {
+	if pr.created != nil {
 		after = min(after, createdDelay)
 	}
 	if !pr.over {
@@ -101,25 +101,26 @@ func (pr *Prober) again(after time.Duration) {
 	}
 }
 
-// createdDelay is the time between the creation of a namespace and the probe that reads the namespaces, since others may follow.
+// createdDelay is the time between the creation of a namespace and the probe that publishes it, since others may follow.
 const createdDelay = time.Second
 
-// NamespaceCreated has a probe read the namespaces of the cluster soon. It may be called by any goroutine.
-func (pr *Prober) NamespaceCreated() {
+// NamespacesCreated has a probe publish all namespaces of the cluster soon, since some of them were created. It may be called by any
+// goroutine.
+func (pr *Prober) NamespacesCreated(all []string) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.created = true
+	pr.created = all
 	if pr.timer != nil && !pr.over && !pr.probing {
 		pr.timer.Reset(createdDelay)
 	}
 }
 
-// takeCreated reports whether a namespace was created since the last probe began, and forgets it.
-func (pr *Prober) takeCreated() (created bool) {
+// takeCreated returns the namespaces if some were created since the last probe began, and forgets that.
+func (pr *Prober) takeCreated() (all []string) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	created, pr.created = pr.created, false
-	return created
+	all, pr.created = pr.created, nil
+	return all
 }
 
 // Stop returns when no probe can begin any more.
@@ -146,7 +147,7 @@ func (pr *Prober) run(ctx context.Context) {
 	}
 	pr.running.Add(1)
 	pr.probing = true
-	created := pr.created
+	created := pr.created != nil
 	pr.mu.Unlock()
 	defer pr.running.Done()
 	r := pr.conn.Renew(ctx, pr.uid)
@@ -205,11 +206,13 @@ func (pr *Prober) interval() time.Duration { return max(pr.cfg.Interval, pr.cfg.
 const observedWithin = 10 * time.Second
 
 // Probe checks whether the API server is ready. If observe is set, it also reads the identity
-// and the size of the cluster, and otherwise the namespaces if one was created.
+// and the size of the cluster. The result has the namespaces if they were read, or if some were created.
 func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, min(pr.conn.Timeout(), observedWithin))
 	defer cancel()
-	pr.unread = pr.takeCreated() || pr.unread
+	if created := pr.takeCreated(); created != nil {
+		pr.unpublished = created
+	}
 	p := Result{At: time.Now()}
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
@@ -229,12 +232,11 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 			}
 		}
 		p.UID, p.Version, p.properties, p.Namespaces = o.uid, o.version, o.properties, slices.Sorted(maps.Keys(o.namespaces))
-	} else if o := (observation{}); pr.unread && pr.observeNamespaces(ctx, &o) == nil {
-		p.UID, p.Version, p.Namespaces = o.uid, o.version, slices.Sorted(maps.Keys(o.namespaces))
 	}
-	if p.Namespaces != nil {
-		pr.unread = false // otherwise the next probe tries again
+	if p.Namespaces == nil {
+		p.Namespaces = pr.unpublished
 	}
+	pr.unpublished = nil
 	if p.Doubted = pr.doubtful.Swap(false); p.Doubted && p.Version == 0 {
 		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation
 	}
