@@ -87,8 +87,8 @@ func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage,
 		}
 		target := placement.GateTarget{Cluster: name, Job: gate.JobOn(name)}
 		switch seen := l.Cluster(name); {
-		case on.Unusual().Foreign != "":
-			target.Unknown = on.Unusual().Foreign
+		case on.Unusual().Refusal != "":
+			target.Unknown = on.Unusual().Refusal
 		case on.Unusual().Suspended != "":
 			target.Unknown = "it is " + on.Unusual().Suspended
 		case seen == nil || !seen.Healthy:

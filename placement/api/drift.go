@@ -68,7 +68,7 @@ const (
 	// DriftEnded: the drift has ended by itself: somebody else reverted it, or the manifest now
 	// has the same values.
 	DriftEnded DriftState = "ended"
-	// DriftForeign: the object is not owned, or is only compared, and differs from its manifest.
+	// DriftForeign: the object differs from its manifest, and the placement does not own it or only compares it.
 	DriftForeign DriftState = "foreign"
 )
 

@@ -15,7 +15,7 @@ type Owner string
 
 // The owners. Owner references do not matter; see Case.CoOwned.
 const (
-	// Foreign has no marker.
+	// Foreign has no marker: nobody who uses gitfleet owns it.
 	Foreign Owner = "foreign"
 	// Ours has the marker of this fleet and this placement.
 	Ours Owner = "ours"

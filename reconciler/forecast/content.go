@@ -99,7 +99,7 @@ func (o *Forecast) Works(cluster string) []*work.Work {
 		c := p.On(cluster)
 		switch {
 		case c == nil || p.Spec == nil || c.Err != nil || c.Binding.Unscheduled || c.Binding.Removing:
-		case c.Unusual().Foreign != "":
+		case c.Unusual().Refusal != "":
 			return nil
 		default:
 			out = append(out, p.FinalWork(c))

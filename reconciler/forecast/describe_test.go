@@ -212,7 +212,7 @@ func TestWorksAfterTheRollouts(t *testing.T) {
 		return p
 	}
 	foreign := func(_ *plan.Placement, c *plan.OnCluster) {
-		c.Circumstances = &plan.Circumstances{Foreign: "another fleet holds it"}
+		c.Circumstances = &plan.Circumstances{Refusal: "another fleet holds it"}
 	}
 	o := &Forecast{Plan: &plan.Plan{Placements: sharedlist.Of(
 		on("api", nil),

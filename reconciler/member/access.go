@@ -145,8 +145,8 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 // The same holds for a cluster that another member of this fleet holds, and for one that the fleet
 // has not identified yet, for example because the kubeconfig leads to another cluster since.
 
-// foreignRetry is the time between two checks whether another fleet still holds the cluster.
-const foreignRetry = time.Minute
+// holderRetry is the time between two checks whether another fleet still holds the cluster.
+const holderRetry = time.Minute
 
 // receiveFleet uses the membership of the last call of SetMembership.
 func (s *session) receiveFleet() {
@@ -191,19 +191,19 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		}
 		s.reportHoldings()
 	}
-	s.logForeign(s.store, s.health.UID)
+	s.logHolder(s.store, s.health.UID)
 	s.observingOnly = s.store.HeldByOther()
 	if s.observingOnly {
-		s.schedule(foreignRetry)
+		s.schedule(holderRetry)
 	} else if s.last != nil {
 		s.sync(ctx)
 	}
 	return nil
 }
 
-// checkForeign begins to observe only if the last pass has found that another fleet has claimed the
+// checkHolder begins to observe only if the last pass has found that another fleet has claimed the
 // cluster.
-func (s *session) checkForeign(ctx context.Context) error {
+func (s *session) checkHolder(ctx context.Context) error {
 	if !s.store.HeldByOther() || s.observingOnly {
 		return nil
 	}
@@ -211,20 +211,20 @@ func (s *session) checkForeign(ctx context.Context) error {
 	return s.observeOnly(ctx, byCheck)
 }
 
-// logForeign logs that another fleet holds the cluster, or no longer does.
-func (a *Agent) logForeign(store *inventory.Store, uid string) {
+// logHolder logs that another fleet holds the cluster, or no longer does.
+func (a *Agent) logHolder(store *inventory.Store, uid string) {
 	switch holder := store.OtherMember(); {
-	case !store.HeldByOther() && a.foreignLog != (retry.LogLimiter{}):
-		a.foreignLog = retry.LogLimiter{}
+	case !store.HeldByOther() && a.holderLog != (retry.LogLimiter{}):
+		a.holderLog = retry.LogLimiter{}
 		a.config.Log.Info("cluster is not held by another fleet or member any more", "cluster", a.config.Name)
 	case holder != "":
-		if a.foreignLog.Due(holder) {
+		if a.holderLog.Due(holder) {
 			a.config.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
 				"cluster", a.config.Name, "holder", holder, "uid", uid)
 		}
 	default:
 		for _, o := range store.Holders() {
-			if a.foreignLog.Due(o.ID) {
+			if a.holderLog.Due(o.ID) {
 				a.config.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
 					"cluster", a.config.Name, "fleet", a.config.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
 			}

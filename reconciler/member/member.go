@@ -181,8 +181,8 @@ type Agent struct {
 	// silentFor limits the log lines about a cluster that does not answer. During a session,
 	// only its probes use it.
 	silentFor retry.LogLimiter
-	// foreignLog limits the log lines about another fleet that holds the cluster.
-	foreignLog retry.LogLimiter
+	// holderLog limits the log lines about another fleet that holds the cluster.
+	holderLog retry.LogLimiter
 }
 
 // New returns an agent that does nothing until it runs.

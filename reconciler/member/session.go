@@ -173,9 +173,9 @@ func (s *session) start(ctx context.Context) error {
 	s.sweeper.schedule()
 	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
-	s.logForeign(s.store, s.health.UID)
+	s.logHolder(s.store, s.health.UID)
 	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
-		s.schedule(foreignRetry)
+		s.schedule(holderRetry)
 	}
 	defer s.handled(ctx)
 	if s.last == nil {
@@ -183,7 +183,7 @@ func (s *session) start(ctx context.Context) error {
 	}
 	s.setWorks(s.last)
 	s.sync(ctx)
-	return s.checkForeign(ctx)
+	return s.checkHolder(ctx)
 }
 
 // handled is called after each call of handle. It reviews permissions if a request was refused, lets
@@ -284,7 +284,7 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 	if err := s.act(ctx, woken); err != nil {
 		return err
 	}
-	return s.checkForeign(ctx)
+	return s.checkHolder(ctx)
 }
 
 // runJob runs the Job of a gate where the fleet may write.

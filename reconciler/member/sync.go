@@ -348,7 +348,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	tasks, prune := s.applier.findTasks(ids)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.HeldByOther() {
-		return // checkForeign follows
+		return // checkHolder follows
 	}
 	for _, o := range failed {
 		s.record.failure(o)

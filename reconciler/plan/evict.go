@@ -101,8 +101,8 @@ func evictable(pl *placementPlanner, p *Placement, b placement.Binding, record *
 	switch health := on.Seen.Health; {
 	case pl.planner.paused[b.Cluster] != "":
 		return e, false
-	case c.Unusual().Foreign != "":
-		e.Blocked = c.Unusual().Foreign
+	case c.Unusual().Refusal != "":
+		e.Blocked = c.Unusual().Refusal
 	case c.Unusual().Suspended != "":
 		e.Blocked = "it is " + c.Unusual().Suspended
 	case on.Unreachable:

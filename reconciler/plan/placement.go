@@ -297,7 +297,7 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	suspended := pl.planner.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
 	in := Circumstances{
-		Foreign: pl.planner.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since,
+		Refusal: pl.planner.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since,
 		suspendedObjects: pl.planner.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.planner.memo.fleet.driftRule(b.Cluster),
 	}
 	c := pl.planner.memo.newCluster(OnCluster{Binding: pl.planner.memo.newBinding(b), Content: noContent})

@@ -233,9 +233,9 @@ type Circumstances struct {
 	Failure string
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
-	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet or another
+	// Refusal is the reason why nothing at all is written to the cluster: it is set if another fleet or another
 	// member holds the cluster.
-	Foreign string
+	Refusal string
 	// Deviation has the differences between the assigned content and the objects that the cluster is sent, because other
 	// placements select the same objects.
 	Deviation ledger.Deviation
@@ -260,13 +260,13 @@ type Circumstances struct {
 
 // empty reports whether a cluster is in no circumstances.
 func (s *Circumstances) empty() bool {
-	return s.Failure == "" && s.Suspended == "" && s.Foreign == "" && s.Deviation.Empty() && len(s.Yielded) == 0 &&
+	return s.Failure == "" && s.Suspended == "" && s.Refusal == "" && s.Deviation.Empty() && len(s.Yielded) == 0 &&
 		s.provenContent == nil && s.deferredUntil.IsZero() && s.suspendedSince.IsZero() && len(s.suspendedObjects) == 0 && s.driftRule == "" && s.leftover == nil && s.loading == ""
 }
 
 // equals reports whether circumstances are the same in memory.
 func (s *Circumstances) equals(o *Circumstances) bool {
-	return s == o || s.Failure == o.Failure && s.Suspended == o.Suspended && s.Foreign == o.Foreign && s.Deviation.Identical(o.Deviation) &&
+	return s == o || s.Failure == o.Failure && s.Suspended == o.Suspended && s.Refusal == o.Refusal && s.Deviation.Identical(o.Deviation) &&
 		ledger.Identical(s.Yielded, o.Yielded) && s.provenContent == o.provenContent && s.deferredUntil == o.deferredUntil && s.suspendedSince == o.suspendedSince &&
 		ledger.Identical(s.suspendedObjects, o.suspendedObjects) && s.driftRule == o.driftRule && s.leftover == o.leftover && s.loading == o.loading
 }

@@ -58,7 +58,7 @@ func TestCircumstancesThatDifferAreNotTheSame(t *testing.T) {
 	changes := map[string]func(*Circumstances){
 		"Failure":          func(s *Circumstances) { s.Failure = "x" },
 		"Suspended":        func(s *Circumstances) { s.Suspended = "x" },
-		"Foreign":          func(s *Circumstances) { s.Foreign = "x" },
+		"Refusal":          func(s *Circumstances) { s.Refusal = "x" },
 		"Deviation":        func(s *Circumstances) { s.Deviation.Early = []api.ID{{Kind: "Namespace", Name: "web"}} },
 		"Yielded":          func(s *Circumstances) { s.Yielded = []Yielded{{}} },
 		"provenContent":    func(s *Circumstances) { s.provenContent = &work.Rendered{} },

@@ -71,8 +71,8 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 			c.change(func(in *Circumstances) { in.Failure = c.renderError() })
 		}
 		switch {
-		case c.Waits != "" && c.Unusual().Foreign != "":
-			c.Waits = c.Unusual().Foreign
+		case c.Waits != "" && c.Unusual().Refusal != "":
+			c.Waits = c.Unusual().Refusal
 		case c.Waits != "" && pl.planner.missingPermissions(c) != "":
 			c.Waits = pl.planner.missingPermissions(c)
 		case c.Waits != "":
@@ -176,14 +176,14 @@ func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Ta
 	seen := pl.planner.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Target{
 		Binding: *c.Binding, Latest: c.Latest,
-		Unreachable: seen == nil || !seen.Healthy || c.Unusual().Foreign != "", Suspended: c.Unusual().Suspended,
+		Unreachable: seen == nil || !seen.Healthy || c.Unusual().Refusal != "", Suspended: c.Unusual().Suspended,
 		Seen: pl.rolloutStatus(p, c), BlockedSince: c.Unusual().suspendedSince,
 	}
 	if seen != nil && !seen.Healthy {
 		b.BlockedSince = earliest(b.BlockedSince, seen.Since)
 	}
 	switch {
-	case c.Unusual().Foreign != "":
+	case c.Unusual().Refusal != "":
 		b.UnusableWhy = "another fleet holds it"
 		if pl.planner.Ledger.SameAs(c.Binding.Cluster) != "" {
 			b.UnusableWhy = "another member holds it"

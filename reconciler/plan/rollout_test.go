@@ -329,7 +329,7 @@ func TestRolloutBinding(t *testing.T) {
 			l.Fold(*test.seen)
 		}
 		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
-		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Circumstances: &Circumstances{Foreign: test.foreign, Suspended: "suspended by alice"}}
+		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Circumstances: &Circumstances{Refusal: test.foreign, Suspended: "suspended by alice"}}
 		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
 		want := revisionTwo
 		if test.paused {

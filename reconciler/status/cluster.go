@@ -49,8 +49,8 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen.Since)}
 	} else {
 		joined := condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen.Joined)
-		if in.foreign != "" {
-			joined = condition(api.Joined, metav1.ConditionFalse, in.foreignReason(), in.foreign, seen.Joined)
+		if in.refusal != "" {
+			joined = condition(api.Joined, metav1.ConditionFalse, in.refusalReason(), in.refusal, seen.Joined)
 		}
 		s.Conditions = []metav1.Condition{
 			condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen.Joined), joined,
@@ -70,8 +70,8 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	return &out
 }
 
-// foreignReason is the reason of a refused cluster.
-func (in clusterInput) foreignReason() string {
+// refusalReason is the reason of a refused cluster.
+func (in clusterInput) refusalReason() string {
 	if in.sameAs != "" {
 		return api.MemberClusterDuplicate
 	}

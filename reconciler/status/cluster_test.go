@@ -98,7 +98,7 @@ func TestMemberClusterConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := east(test.seen)
-			in.foreign = test.foreign
+			in.refusal = test.foreign
 			o := in.object(noon)
 			show := func(c metav1.Condition) string {
 				return c.Type + "=" + textOf(&c) + " since " + c.LastTransitionTime.Format(time.TimeOnly)
@@ -221,11 +221,11 @@ func TestMemberClusterEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := east(test.is.seen)
-			in.foreign = test.is.foreign
+			in.refusal = test.is.foreign
 			var old *clusterEntry
 			if test.was != nil {
 				old = &clusterEntry{clusterInput: east(test.was.seen)}
-				old.foreign = test.was.foreign
+				old.refusal = test.was.foreign
 			}
 			got := in.events(old, noon)
 			if !slices.Equal(short(got), test.want) {

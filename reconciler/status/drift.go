@@ -82,7 +82,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *protocol.Drift) Drift {
 	}
 }
 
-// foreign returns an object that differs and is not owned, or is only compared.
+// foreign returns an object that differs, and that the placement does not own or only compares.
 func foreign(p *plan.Placement, c *plan.OnCluster, o *protocol.ObjectState) Drift {
 	d := Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),

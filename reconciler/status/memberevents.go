@@ -31,7 +31,7 @@ var memberEvents = map[ledger.MemberChange]func(clusterInput) Event{
 	ledger.CredentialsRenewed: func(clusterInput) Event {
 		return normal(api.CredentialsRenewed, "the current credentials are in use")
 	},
-	ledger.MemberRefused: func(in clusterInput) Event { return warning(in.foreignReason(), in.foreign) },
+	ledger.MemberRefused: func(in clusterInput) Event { return warning(in.refusalReason(), in.refusal) },
 	ledger.MemberAccepted: func(clusterInput) Event {
 		return normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more")
 	},
@@ -55,7 +55,7 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 }
 
 func (in clusterInput) state() ledger.MemberState {
-	return ledger.MemberState{Seen: in.seen, Refusal: in.foreign}
+	return ledger.MemberState{Seen: in.seen, Refusal: in.refusal}
 }
 
 // memberLeftEvents returns the event that a cluster is no longer declared.

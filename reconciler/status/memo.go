@@ -167,9 +167,9 @@ type clusterInput struct {
 	known     ledger.Declared
 	seen      *ledger.Cluster
 	suspended string // why nothing is written to the cluster; empty if it is not suspended
-	// foreign is why the cluster is refused, because another fleet or another member holds it; empty if it is
+	// refusal is why the cluster is refused, because another fleet or another member holds it; empty if it is
 	// not. sameAs is that other member.
-	foreign, sameAs string
+	refusal, sameAs string
 	// cordoned says that the cluster is drained.
 	cordoned bool
 }
@@ -177,7 +177,7 @@ type clusterInput struct {
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	now := clusterInput{
 		declared: c, known: in.Ledger.Declared()[clusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
-		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), foreign: in.Ledger.Refusal(c.Name), sameAs: in.Ledger.SameAs(c.Name),
+		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), refusal: in.Ledger.Refusal(c.Name), sameAs: in.Ledger.SameAs(c.Name),
 	}
 	now.cordoned = suspended(in, ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons}) != ""
 	old := m.clusters[c.Name]

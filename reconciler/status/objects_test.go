@@ -153,7 +153,7 @@ func TestClusterDetails(t *testing.T) {
 		"failed": {change(change(assigned("east", done(objectState("one", refused, protocol.Verdict{}), change1(objectState("two", yes, notReady), func(o *protocol.ObjectState) { o.Failure = "no image" }))), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Failure: "ConfigMap/web/one: denied"} }), nil,
 			ClusterDetail{Commit: "v2", Objects: 3, FailedObjects: 2, Cause: "ConfigMap/web/one: admission webhook denied", Failure: "ConfigMap/web/one: denied"}, 1},
 		"nothing is reported":   {assigned("east", nil), nil, ClusterDetail{Commit: "v2", Behind: 1}, 0},
-		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Foreign: "held by b"} }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
+		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Refusal: "held by b"} }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
 		"waiting with old content": {change(assigned("east", nil), func(c *plan.OnCluster) {
 			c.Binding.Assigned, c.Binding.Index, c.Binding.BoundAt, c.Waits = oldContent, 1, bound, "maxUnavailable 1 reached"
 		}), nil, ClusterDetail{Commit: "v1", Behind: 2, BehindSince: bound, Waits: "maxUnavailable 1 reached"}, 0},

@@ -110,7 +110,7 @@ func (c clusterBuilder) overridden() conditionValue {
 }
 
 func (c clusterBuilder) synchronized() conditionValue {
-	why := c.Unusual().Foreign
+	why := c.Unusual().Refusal
 	if why == "" && c.Err != nil {
 		why = c.Err.Error()
 	}

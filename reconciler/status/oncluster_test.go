@@ -138,7 +138,7 @@ func TestConditionsOnCluster(t *testing.T) {
 		"an override fails":                  {change(assigned("east", nil), func(c *plan.OnCluster) { c.Err = overrideError }), nil, api.Overridden, "False OverriddenFailed: Failed to apply the override rules on the resources: " + overrideError.Error()},
 		"an envelope is invalid":             {change(assigned("east", nil), func(c *plan.OnCluster) { c.Err = &work.EnvelopeError{Problems: []error{errors.New("box: not YAML")}} }), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: box: not YAML"},
 		"another fleet holds the cluster": {change(assigned("east", done()), func(c *plan.OnCluster) {
-			c.Circumstances = &plan.Circumstances{Foreign: "another fleet holds this cluster"}
+			c.Circumstances = &plan.Circumstances{Refusal: "another fleet holds this cluster"}
 		}), nil, api.WorkSynchronized, "False SyncWorkFailed: Failed to synchronize the work to the latest: another fleet holds this cluster"},
 		"the member has not reported": {assigned("east", nil), nil, api.WorkSynchronized, "Unknown WorkSynchronizedUnknown: In the process of creating or updating the work object(s) in the hub cluster"},
 		"the member is unreachable": {assigned("east", nil), func(b *builder) {

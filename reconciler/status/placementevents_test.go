@@ -178,7 +178,7 @@ func TestEventsOfProblems(t *testing.T) {
 		"an update fails":                 {reporting(done(objectState("one", yes, notReady))), reporting(done(objectState("one", yes, notReady)), failure), []string{"east: Warning UpdateFailed The assigned content has failed: no image"}},
 		"it has failed before":            {reporting(done(objectState("one", yes, notReady)), failure), reporting(done(objectState("one", yes, notReady)), failure), nil},
 		"an override fails":               {available(), available(overrideError), []string{"east: Warning OverriddenFailed Failed to apply the override rules on the resources: " + (&work.OverrideError{Object: objectOne, Err: errors.New("x")}).Error()}},
-		"another fleet takes the cluster": {available(), available(func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Foreign: "held by b"} }), []string{"east: Warning SyncWorkFailed Failed to synchronize the work to the latest: held by b"}},
+		"another fleet takes the cluster": {available(), available(func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Refusal: "held by b"} }), []string{"east: Warning SyncWorkFailed Failed to synchronize the work to the latest: held by b"}},
 		"a deletion is held":              {available(), reporting(held("a")), []string{"east: Warning DeletionHeld Namespace/a: not empty"}},
 		"another deletion is held":        {reporting(held("a")), reporting(held("a", "b")), []string{"east: Warning DeletionHeld Namespace/b: not empty"}},
 		"held deletions are allowed":      {available(), reporting(held("a"), func(c *plan.OnCluster) { c.DeleteAllowed = true }), nil},

@@ -304,7 +304,7 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []p
 	if seen == nil {
 		return e, nil
 	}
-	ours := c.Unusual().Foreign == ""
+	ours := c.Unusual().Refusal == ""
 	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
 	e.Progressing = ours && seen.Done && !e.Available && c.Unusual().Failure == "" && seen.Failed() == nil
 	e.FailedObjects = seen.FailedObjects()

@@ -37,7 +37,7 @@ that were corrected.
   altered     the cluster stores other values than are applied (admission
               webhook)
   ended       it no longer differs; gitfleet did not correct it
-  foreign     the object is not managed by gitfleet, or is only compared
+  foreign     the placement does not own the object, or only compares it
 
 Exit codes: 0 nothing differs now, 1 something does (standing, held, added,
 contested or foreign), 2 error.`,
