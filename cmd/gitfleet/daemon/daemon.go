@@ -142,7 +142,10 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	if d.members, err = newMembers(d.cfg, d.repo, log, d.metrics.members); err != nil {
 		return err
 	}
-	d.members.record, d.members.fence = d.recordEntries, d.candidate.fence()
+	d.members.record = d.recordEntries
+	if fence := d.candidate.fence(); fence != nil {
+		d.members.fence, d.members.credentials.Dial = fence, fence.Dial
+	}
 	if err := d.connectForge(configuredName); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -79,14 +78,6 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 func (m *members) agent(c *hub.Cluster, report func(protocol.Observation)) reconciler.Member {
 	cfg := m.config(c)
 	if m.fence != nil {
-		connect := cfg.Connect
-		cfg.Connect = func(ctx context.Context) (*rest.Config, error) {
-			config, err := connect(ctx)
-			if err == nil {
-				config.Dial = m.fence.Dial
-			}
-			return config, err
-		}
 		cfg.Wrap = m.fence.Wrap
 	}
 	cfg.HasCommit = func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil }

@@ -56,6 +56,8 @@ type Conn struct {
 	current atomic.Pointer[Clients]
 	// silent counts consecutive requests without a response.
 	silent atomic.Int32
+	// unchanged is what Connect returns as long as the credentials are those in use; nil if that cannot be told. Only Renew uses it.
+	unchanged *rest.Config
 	// kept limits the log lines about new credentials that do not work. Only Renew uses it.
 	kept retry.LogLimiter
 }

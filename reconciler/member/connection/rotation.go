@@ -28,6 +28,16 @@ func (c Config) credentials(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return read(cfg)
+}
+
+// namesFiles reports whether a client configuration names files, which may change while it does not.
+func namesFiles(cfg *rest.Config) bool {
+	return cfg.CAFile != "" || cfg.CertFile != "" || cfg.KeyFile != "" || cfg.BearerTokenFile != ""
+}
+
+// read returns a copy of a client configuration that names no files.
+func read(cfg *rest.Config) (*rest.Config, error) {
 	cfg = rest.CopyConfig(cfg)
 	if err := rest.LoadTLSFiles(cfg); err != nil {
 		return nil, fmt.Errorf("read the certificates of the credentials: %w", err)
@@ -106,11 +116,21 @@ func (c *Conn) Renew(ctx context.Context, uid string) (r Rotation) {
 func (c *Conn) tryRenewal(ctx context.Context, uid string, r *Rotation) error {
 	ctx, cancel := context.WithTimeout(ctx, min(c.cfg.Timeout, renewWithin))
 	defer cancel()
-	cfg, err := c.cfg.credentials(ctx)
+	connect, err := c.cfg.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if connect == c.unchanged {
+		return nil
+	}
+	cfg, err := read(connect)
 	if err != nil {
 		return err
 	}
 	if fingerprintOf(cfg) == c.clients().credentials {
+		if !namesFiles(connect) {
+			c.unchanged = connect
+		}
 		return nil
 	}
 	all, err := c.cfg.dial(cfg)

@@ -110,6 +110,42 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 	}
 }
 
+// A configuration that stays the same is compared once, unless it names files: those may be replaced.
+func TestUnchangedCredentialsAreNotComparedAgain(t *testing.T) {
+	for _, inFile := range []bool{false, true} {
+		current := cluster(t, "first", "one")
+		token := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(token, []byte("first"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if inFile {
+			current.BearerTokenFile = token
+		}
+		c, err := New(Config{
+			Cluster: "east", Connect: func(context.Context) (*rest.Config, error) { return current, nil }, Timeout: time.Minute,
+			Metrics: new(NewMetrics()), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		}, cluster(t, "first", "one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		for range 2 { // the first finds another address
+			if r := c.Renew(t.Context(), "one"); r.Unrenewed != "" {
+				t.Fatal(r.Unrenewed)
+			}
+		}
+		if compared := c.unchanged == nil; compared != inFile {
+			t.Errorf("in a file: %t, compared again: %t", inFile, compared)
+		}
+		if err := os.WriteFile(token, []byte("wrong"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := c.Renew(t.Context(), "one"); (r.Unrenewed != "") != inFile {
+			t.Errorf("in a file: %t; after the file was replaced: %q", inFile, r.Unrenewed)
+		}
+	}
+}
+
 // Files that the credentials name are read again, also if a symbolic link is replaced.
 func TestFilesOfCredentialsAreReadAgain(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -13,12 +14,30 @@ import (
 // changed.
 type cache struct {
 	mu   sync.Mutex
-	read map[string]readFile
+	read map[string]*readFile
 }
 
 type readFile struct {
 	info   fs.FileInfo
 	config *clientcmdapi.Config
+
+	mu sync.Mutex
+	// clients are the client configurations made of it, by context.
+	clients map[string]*rest.Config
+}
+
+// client returns the client configuration of a context, which make makes at the first call that succeeds.
+func (r *readFile) client(context string, make func() (*rest.Config, error)) (*rest.Config, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cfg := r.clients[context]; cfg != nil {
+		return cfg, nil
+	}
+	cfg, err := make()
+	if err == nil {
+		r.clients[context] = cfg
+	}
+	return cfg, err
 }
 
 // opening limits how many files are open at a time: thousands of members load theirs at once. A file whose opening blocks, on a
@@ -27,7 +46,7 @@ var opening = make(chan struct{}, 64)
 
 // load reads a kubeconfig unless its file is unchanged, and resolves the paths in it. A nil
 // receiver always reads.
-func (k *cache) load(path string) (*clientcmdapi.Config, error) {
+func (k *cache) load(path string) (*readFile, error) {
 	opening <- struct{}{}
 	defer func() { <-opening }()
 	f, err := os.Open(path) // Stat alone succeeds without the permission to read
@@ -44,7 +63,7 @@ func (k *cache) load(path string) (*clientcmdapi.Config, error) {
 		defer k.mu.Unlock()
 		was, known := k.read[path]
 		if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
-			return was.config, nil
+			return was, nil
 		}
 		delete(k.read, path)
 	}
@@ -52,8 +71,12 @@ func (k *cache) load(path string) (*clientcmdapi.Config, error) {
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(cfg)
 	}
-	if err == nil && k != nil {
-		k.read[path] = readFile{info, cfg}
+	if err != nil {
+		return nil, err
 	}
-	return cfg, err
+	file := &readFile{info: info, config: cfg, clients: map[string]*rest.Config{}}
+	if k != nil {
+		k.read[path] = file
+	}
+	return file, nil
 }

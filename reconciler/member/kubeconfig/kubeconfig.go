@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,8 @@ type Sources struct {
 	// AllowInsecure permits kubeconfigs that do not verify the server's certificate, or use
 	// plain HTTP.
 	AllowInsecure bool
+	// Dial, if set, opens the connections to members.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// files caches kubeconfigs; nil reads them at each call.
 	files *cache
@@ -43,20 +46,25 @@ type Sources struct {
 // Cached returns sources that read a kubeconfig again only if its file has changed, so that
 // Config may be called often.
 func (s Sources) Cached() Sources {
-	s.files = &cache{read: map[string]readFile{}}
+	s.files = &cache{read: map[string]*readFile{}}
 	return s
 }
 
 // Config returns the client configuration of a member. contextName is the context to use. If it
 // is empty, the context in File is the one with the member's name, and in Dir and Secrets the
-// current one. Each call reads files that have changed.
+// current one. Each call reads files that have changed. It returns the same pointer as before for a file that has not, if the sources
+// are cached; the configuration must not be changed.
 func (s Sources) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
 	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){s.fromDir, s.fromFile, s.fromSecret} {
 		f, err := find(ctx, name, contextName)
 		if err != nil {
 			return nil, err
 		}
-		if f != nil {
+		switch {
+		case f == nil:
+		case f.file != nil:
+			return f.file.client(f.context, func() (*rest.Config, error) { return s.use(name, f) })
+		default:
 			return s.use(name, f)
 		}
 	}
@@ -91,8 +99,8 @@ type found struct {
 	config  *clientcmdapi.Config
 	context string
 	from    string
-	// local says that it may refer to files by relative paths.
-	local bool
+	// file is the file that it was read from, and that paths in it are relative to; nil if it is in a Secret.
+	file *readFile
 }
 
 func (s Sources) fromDir(_ context.Context, name, contextName string) (*found, error) {
@@ -100,7 +108,7 @@ func (s Sources) fromDir(_ context.Context, name, contextName string) (*found, e
 		return nil, nil
 	}
 	path := filepath.Join(s.Dir, name+".kubeconfig")
-	cfg, err := s.files.load(path)
+	file, err := s.files.load(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -110,7 +118,7 @@ func (s Sources) fromDir(_ context.Context, name, contextName string) (*found, e
 		}
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: path, local: true}, nil
+	return &found{config: file.config, context: cmp.Or(contextName, file.config.CurrentContext), from: path, file: file}, nil
 }
 
 func (s Sources) fromFile(_ context.Context, name, contextName string) (*found, error) {
@@ -120,12 +128,12 @@ func (s Sources) fromFile(_ context.Context, name, contextName string) (*found, 
 	if _, err := os.Stat(s.File); err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	cfg, err := s.files.load(s.File)
+	file, err := s.files.load(s.File)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.File, err)
 	}
-	f := &found{config: cfg, context: cmp.Or(contextName, name), from: s.File, local: true}
-	if cfg.Contexts[f.context] == nil {
+	f := &found{config: file.config, context: cmp.Or(contextName, name), from: s.File, file: file}
+	if file.config.Contexts[f.context] == nil {
 		return nil, nil // the member may have a Secret
 	}
 	return f, nil
@@ -165,6 +173,7 @@ func (s Sources) use(name string, f *found) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: context %q: %w", f.from, f.context, err)
 	}
+	cfg.Dial = s.Dial
 	return cfg, nil
 }
 
@@ -193,7 +202,7 @@ func (s Sources) check(f *found, kctx *clientcmdapi.Context) error {
 		if (user.Exec != nil || user.AuthProvider != nil) && !s.AllowExec {
 			return errors.New("its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with the setting members.allowKubeconfigExec")
 		}
-		if !f.local && (user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "") {
+		if f.file == nil && (user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "") {
 			return errors.New("its user names files of the daemon's machine: embed the data instead")
 		}
 	}
@@ -201,7 +210,7 @@ func (s Sources) check(f *found, kctx *clientcmdapi.Context) error {
 		if (cluster.InsecureSkipTLSVerify || !strings.HasPrefix(cluster.Server, "https://")) && !s.AllowInsecure {
 			return errors.New("its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with the setting members.allowInsecureKubeconfig")
 		}
-		if !f.local && cluster.CertificateAuthority != "" {
+		if f.file == nil && cluster.CertificateAuthority != "" {
 			return errors.New("its cluster names a file of the daemon's machine: embed certificate-authority-data instead")
 		}
 	}

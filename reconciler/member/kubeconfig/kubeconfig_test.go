@@ -173,6 +173,10 @@ func TestCachedCredentialsFollowTheirFile(t *testing.T) {
 				t.Errorf("version %d: %s, want %s", i, got, want)
 			}
 		}
+		one, err := c.Config(t.Context(), "east", "")
+		if two, again := c.Config(t.Context(), "east", ""); one != two || err != nil || again != nil {
+			t.Errorf("version %d: two configurations of an unchanged file: %v, %v", i, err, again)
+		}
 	}
 	write(t, path, "half a kubecon")
 	if got := host(); !strings.Contains(got, path) {

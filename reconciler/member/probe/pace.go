@@ -3,6 +3,8 @@ package probe
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A Pace slows the probes of many clusters, so that all of them together send no more than so many each second. It is safe for
@@ -32,4 +34,10 @@ func (p *Pace) interval() time.Duration {
 		return 0
 	}
 	return min(slowest, time.Duration(p.clusters.Load())*share)
+}
+
+// credentials returns the time between two checks for replaced credentials of a cluster, which cost less than a probe. A probe of a
+// cluster in doubt comes with such a check, and is not delayed much either.
+func (p *Pace) credentials() time.Duration {
+	return min(2*connection.CredentialsPoll, max(connection.CredentialsPoll, p.interval()/2))
 }

@@ -85,7 +85,7 @@ func (pr *Prober) Start(ctx context.Context, uid string) {
 	pr.uid, pr.next = cmp.Or(uid, pr.uid), time.Now().Add(first)
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.timer = time.AfterFunc(min(first, connection.CredentialsPoll), func() { pr.run(ctx) })
+	pr.timer = time.AfterFunc(min(first, pr.cfg.Pace.credentials()), func() { pr.run(ctx) })
 }
 
 // again schedules the next probe.
@@ -156,7 +156,7 @@ func (pr *Prober) run(ctx context.Context) {
 		next = pr.soonest
 	}
 	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && !created && time.Now().Before(next) {
-		pr.again(min(connection.CredentialsPoll, time.Until(next)))
+		pr.again(min(pr.cfg.Pace.credentials(), time.Until(next)))
 		return
 	}
 	p := pr.Probe(ctx, !time.Now().Before(pr.observeAt))
@@ -180,7 +180,7 @@ func (pr *Prober) run(ctx context.Context) {
 	if same {
 		wait := pr.pace(p)
 		pr.next, pr.soonest = time.Now().Add(wait), time.Now().Add(min(wait, pr.cfg.Interval))
-		pr.again(min(wait, connection.CredentialsPoll))
+		pr.again(min(wait, pr.cfg.Pace.credentials()))
 	} // otherwise the session ends
 }
 
