@@ -129,7 +129,7 @@ func Of(in Input) (*Forecast, error) {
 // lacks.
 func (o *Forecast) addMoved() {
 	o.Moved = MovedItems(func() *hub.Snapshot { return o.inForce }, o.Snapshot)
-	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan, o.facts), literalVariables(o.Plan))
+	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan, o.facts), literalVariables(o.Plan), missingRuns(o.Snapshot, o.Plan))
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on
