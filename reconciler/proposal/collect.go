@@ -204,9 +204,6 @@ func newChange(fleet string, d *status.Drift) *change {
 	return c
 }
 
-// errUnreadable is returned if the file cannot be read at the moment.
-var errUnreadable = errors.New("the file cannot be read from the commit in force")
-
 // errUnknown is returned if the desired content of the clusters is not known yet, for instance
 // after a restart until their commits are loaded.
 var errUnknown = errors.New("not known yet")

@@ -331,3 +331,6 @@ func (a *attempt) inSource(source *api.Object, edits []FieldEdit) ([]FileChange,
 		return a.inFile(nil, site{o.Path, beginningOn(o.Line), edits})
 	}
 }
+
+// errUnreadable is returned if the file cannot be read at the moment.
+var errUnreadable = errors.New("the file cannot be read from the commit in force")

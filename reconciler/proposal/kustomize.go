@@ -448,3 +448,9 @@ func (a *attempt) originalName(source *api.Object) string {
 	}
 	return source.ID.Name
 }
+
+// isKustomization reports whether a file is a kustomization by its name.
+func isKustomization(file string) bool {
+	base := path.Base(file)
+	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
+}

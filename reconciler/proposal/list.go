@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -109,16 +108,6 @@ func (f *follower) addOurs(open map[string]thread, list []forge.PullRequest) {
 			open[pr.Branch] = thread{pr.Thread, pr.Branch, pr.MergeCommit}
 		}
 	}
-}
-
-// branchHash returns the hash of the change of a pull request or an issue, which is part of the name
-// of its branch.
-func branchHash(branch string) string {
-	for _, prefix := range []string{issuePrefix, branchPrefix, rollbackPrefix} {
-		branch = strings.TrimPrefix(branch, prefix)
-	}
-	hash, _, _ := strings.Cut(branch, "-")
-	return hash
 }
 
 // A goneProposal is a pull request or an issue that is not listed as open any more.

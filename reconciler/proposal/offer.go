@@ -43,10 +43,6 @@ func (f *follower) listWaiting(now time.Time) []*change {
 	return f.waitingList
 }
 
-// mostAttempts is the maximum number of times that the same change is offered again after it
-// had ended.
-const mostAttempts = 100
-
 // canOffer reports whether a change can be offered as a pull request or as an issue.
 func (f *follower) canOffer(c *change, now time.Time) bool {
 	return c.reason == nil || f.tracker.offersIssues(now)
@@ -207,11 +203,6 @@ func (f *follower) setLink(c *change, body string) {
 	if c.link = linkIn(body, c.source); c.link == "" {
 		c.link = f.tracker.cfg.Forge.LineURL(f.known.commit, c.source.Path, c.source.Line)
 	}
-}
-
-// sameText reports whether two bodies are equal except for changes that a forge makes.
-func sameText(a, b string) bool {
-	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
 // update updates an open pull request or issue: the branch with its commit, the body, and the title and the labels as

@@ -130,3 +130,21 @@ func isTitleOf(title, now string) bool {
 	what, _, found := strings.Cut(now, " on ")
 	return found && regexp.MustCompile("^"+regexp.QuoteMeta(what)+fmt.Sprintf(` on (%[1]s of )?%[1]s clusters?$`, "[0-9]+")).MatchString(title)
 }
+
+// sameText reports whether two bodies are equal except for changes that a forge makes.
+func sameText(a, b string) bool {
+	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
+}
+
+// mostReviewers is the maximum number of reviewers of a pull request.
+const mostReviewers = 10
+
+// branchHash returns the hash of the change of a pull request or an issue, which is part of the name
+// of its branch.
+func branchHash(branch string) string {
+	for _, prefix := range []string{issuePrefix, branchPrefix, rollbackPrefix} {
+		branch = strings.TrimPrefix(branch, prefix)
+	}
+	hash, _, _ := strings.Cut(branch, "-")
+	return hash
+}

@@ -133,12 +133,6 @@ func removeDocument(text []byte, line int) ([]byte, error) {
 	return withFinalNewline(text, slices.Concat(text[:s.at(from)], text[s.at(to):])), nil
 }
 
-// isKustomization reports whether a file is a kustomization by its name.
-func isKustomization(file string) bool {
-	base := path.Base(file)
-	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
-}
-
 // allowTrailers returns the trailers that a commit message needs to allow what the commit
 // removes; nil if it removes nothing.
 func (c *change) allowTrailers() []string {

@@ -62,9 +62,6 @@ func (t *tracker) ensureLabels(ctx context.Context, names []string) {
 	}
 }
 
-// mostReviewers is the maximum number of reviewers of a pull request.
-const mostReviewers = 10
-
 // reviewersOf returns whose reviews of an edit of a commit are to be requested: the configured users and teams, and the owners
 // of the files that it changes.
 func (t *tracker) reviewersOf(ctx context.Context, edit []FileChange, commit string) ([]string, error) {
@@ -292,3 +289,7 @@ func (t *tracker) commentOnce(ctx context.Context, pr thread, marker, text strin
 	_, err = t.cfg.Forge.AddComment(ctx, pr.Number, text+"\n\n"+marker+"\n")
 	return err
 }
+
+// mostAttempts is the maximum number of times that the same change is offered again after it
+// had ended.
+const mostAttempts = 100
