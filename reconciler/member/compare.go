@@ -3,6 +3,8 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -334,4 +336,43 @@ func (x *executor) recordLeft(o *outcome, fields diff.Left, live *unstructured.U
 // stillThere says that fields are there which Git has removed, and who owns them.
 func stillThere(fields []api.Difference) string {
 	return "what Git has removed is still there: " + drift.Paths(fields) + ", owned by " + drift.By(diff.Actors(fields))
+}
+
+// withoutAllocated returns the body of a Service without the addresses and ports of the live
+// Service, which stay allocated until that is deleted.
+func withoutAllocated(body []byte, live *unstructured.Unstructured) ([]byte, error) {
+	service := &unstructured.Unstructured{}
+	if err := service.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	for fields, name := range allocations(live) {
+		taken[fmt.Sprint(fields[name])] = true
+	}
+	delete(taken, "None") // a headless Service has no address
+	for fields, name := range allocations(service) {
+		if taken[fmt.Sprint(fields[name])] {
+			delete(fields, name)
+		}
+	}
+	return service.MarshalJSON()
+}
+
+// allocations yields the fields of a Service that the server allocates: the map that has the
+// field, and its name.
+func allocations(service *unstructured.Unstructured) iter.Seq2[map[string]any, string] {
+	return func(yield func(map[string]any, string) bool) {
+		spec, _ := service.Object["spec"].(map[string]any)
+		for _, name := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+			if !yield(spec, name) {
+				return
+			}
+		}
+		ports, _ := spec["ports"].([]any)
+		for _, p := range ports {
+			if port, ok := p.(map[string]any); ok && !yield(port, "nodePort") {
+				return
+			}
+		}
+	}
 }

@@ -455,3 +455,28 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 	}
 	return true
 }
+
+// rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
+// additions to the object are not offered any more.
+func (dr *driftRecorder) rejection(t task) (r protocol.DriftDecision, rejected bool) {
+	r, known := dr.decision(protocol.DriftKey{Placement: t.placement, ID: t.manifest.ID, Addition: true})
+	return r, known && r.PutBack && dr.additionsRule(t) != ""
+}
+
+// recordRemoved records that additions were removed, since a user has rejected them.
+func (dr *driftRecorder) recordRemoved(o *outcome) {
+	was := dr.additions[o.placement][o.manifest.ID]
+	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
+	if r, known := dr.decision(protocol.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
+		now.Message = connection.Cut(r.Message)
+	}
+	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)
+	by := ""
+	if len(now.By) > 0 {
+		by = now.By[0].Manager
+	}
+	dr.removals[o.manifest.ID] = dr.removals[o.manifest.ID].Flip(time.Now(), by)
+	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, "added")
+	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
+		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
+}

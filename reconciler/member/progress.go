@@ -320,3 +320,7 @@ type pendingDefinition struct{ error }
 
 // Unwrap returns the error of the API server.
 func (c *pendingDefinition) Unwrap() error { return c.error }
+
+// reportInterval is the time between two comparisons of placements that only report
+// differences. They have to be repeated, since objects that are not ours are not watched.
+const reportInterval = 5 * time.Minute

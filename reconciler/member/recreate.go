@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -192,45 +191,6 @@ func (a *applier) tryRecreation(ctx context.Context, t task, live *unstructured.
 		return fmt.Errorf("dry run of the new object: %w", err)
 	}
 	return nil
-}
-
-// withoutAllocated returns the body of a Service without the addresses and ports of the live
-// Service, which stay allocated until that is deleted.
-func withoutAllocated(body []byte, live *unstructured.Unstructured) ([]byte, error) {
-	service := &unstructured.Unstructured{}
-	if err := service.UnmarshalJSON(body); err != nil {
-		return nil, err
-	}
-	taken := map[string]bool{}
-	for fields, name := range allocations(live) {
-		taken[fmt.Sprint(fields[name])] = true
-	}
-	delete(taken, "None") // a headless Service has no address
-	for fields, name := range allocations(service) {
-		if taken[fmt.Sprint(fields[name])] {
-			delete(fields, name)
-		}
-	}
-	return service.MarshalJSON()
-}
-
-// allocations yields the fields of a Service that the server allocates: the map that has the
-// field, and its name.
-func allocations(service *unstructured.Unstructured) iter.Seq2[map[string]any, string] {
-	return func(yield func(map[string]any, string) bool) {
-		spec, _ := service.Object["spec"].(map[string]any)
-		for _, name := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
-			if !yield(spec, name) {
-				return
-			}
-		}
-		ports, _ := spec["ports"].([]any)
-		for _, p := range ports {
-			if port, ok := p.(map[string]any); ok && !yield(port, "nodePort") {
-				return
-			}
-		}
-	}
 }
 
 // notRecreated returns why a live object is not deleted although its manifest requests it;

@@ -244,10 +244,6 @@ func (s *session) reschedule() {
 // watch reports.
 const unfollowedInterval = 30 * time.Second
 
-// reportInterval is the time between two comparisons of placements that only report
-// differences. They have to be repeated, since objects that are not ours are not watched.
-const reportInterval = 5 * time.Minute
-
 // setBackInterval is the least time between two sessions that end because inventories are missing or
 // earlier ones: a server may lose whatever is written.
 const setBackInterval = 10 * time.Minute

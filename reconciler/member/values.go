@@ -13,10 +13,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A valueChecker compares the values of objects that others have written with those that were
@@ -213,13 +211,6 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 	}
 }
 
-// rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
-// additions to the object are not offered any more.
-func (dr *driftRecorder) rejection(t task) (r protocol.DriftDecision, rejected bool) {
-	r, known := dr.decision(protocol.DriftKey{Placement: t.placement, ID: t.manifest.ID, Addition: true})
-	return r, known && r.PutBack && dr.additionsRule(t) != ""
-}
-
 // repeatedRemovals yields the objects to which a rejected addition was made once more, and the time from which it may be
 // removed again.
 func (dr *driftRecorder) repeatedRemovals() iter.Seq2[wanted, time.Time] {
@@ -266,22 +257,4 @@ func (dr *driftRecorder) otherRules() iter.Seq[api.ID] {
 			}
 		}
 	}
-}
-
-// recordRemoved records that additions were removed, since a user has rejected them.
-func (dr *driftRecorder) recordRemoved(o *outcome) {
-	was := dr.additions[o.placement][o.manifest.ID]
-	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
-	if r, known := dr.decision(protocol.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
-		now.Message = connection.Cut(r.Message)
-	}
-	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)
-	by := ""
-	if len(now.By) > 0 {
-		by = now.By[0].Manager
-	}
-	dr.removals[o.manifest.ID] = dr.removals[o.manifest.ID].Flip(time.Now(), by)
-	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, "added")
-	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
-		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
 }
