@@ -36,6 +36,8 @@ type pruner struct {
 	content     *content.Checker
 	// waves are those of the present call of prune; nil until they are needed.
 	waves *deletion.Waves
+	// containers are the stale Namespaces and definitions, by placement, as they were when the present call of prune first asked for them.
+	containers map[api.PlacementKey][]api.ID
 }
 
 // A waitingDeletions has the object that has to be gone first, by the one that waits for it.
@@ -71,7 +73,7 @@ type removal struct {
 // inventory and still have our label, each by its UID. The inventory lists an object until it is
 // gone.
 func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
-	stales, p.waves = p.withWaiting(stales), nil
+	stales, p.waves, p.containers = p.withWaiting(stales), nil, map[api.PlacementKey][]api.ID{}
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	stales = p.inventories.handOver(ctx, stales, touched)
 	p.record.pruning(stales)
@@ -161,11 +163,21 @@ func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
 		return
 	}
 	if !facts.Allowed {
-		facts.Held = p.owned.deletionHeld(st, p.brake.containersOf(st.inv))
+		facts.Held = p.owned.deletionHeld(st, p.containersOf(st.inv))
 	}
 	if facts.Held == "" {
 		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement, st.item.ID(), true))
 	}
+}
+
+// containersOf is that of the brake, which goes through the whole inventory, once for each placement.
+func (p *pruner) containersOf(inv *inventory.Inventory) []api.ID {
+	with, known := p.containers[inv.Placement]
+	if !known {
+		with = p.brake.containersOf(inv)
+		p.containers[inv.Placement] = with
+	}
+	return with
 }
 
 // delete deletes a stale object.
