@@ -13,7 +13,7 @@ type panicking struct{ fs.FS }
 
 func (panicking) Open(string) (fs.File, error) { panic("index out of range") }
 
-// A commit whose loading panics is refused, and the next one is loaded as ever. What the panic was is in the log only, if there is one.
+// A panic while a commit is loaded refuses the commit, and does not affect the next one. The panic itself is written to the log only.
 func TestAPanicRefusesTheCommit(t *testing.T) {
 	files := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")}}
 	for name, logged := range map[string]bool{"with a log": true, "without": false} {

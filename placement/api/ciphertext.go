@@ -110,8 +110,8 @@ func decoded(text string) string {
 	return string(plain)
 }
 
-// variablesOfSOPS returns what the entries of an object are encrypted with if a generator made them from a file of variables that
-// SOPS has encrypted: the metadata of SOPS are variables too. It returns nil if they are none.
+// variablesOfSOPS returns how the values of an object are encrypted that a generator has made from an env file encrypted by SOPS.
+// Such a file has the metadata of SOPS among its variables. It returns nil if the values have no such metadata.
 func variablesOfSOPS(values map[string]any, encoded bool) *Ciphertext {
 	value := func(key string) string {
 		text, _ := values[key].(string)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -43,7 +41,7 @@ func ContentOf(objects []Placed) Content {
 		if o.Ignored {
 			continue
 		}
-		if name := o.ID.Namespace; name != "" && !known[name] && name != metav1.NamespaceDefault && !api.ReservedNamespace(name) {
+		if name := o.ID.Namespace; name != "" && !known[name] && !api.ReservedNamespace(name) {
 			known[name] = true // one object of each Namespace that is missing will do
 			c.needs = append(c.needs, Need{Reference{To: api.ID{Kind: namespaces.Kind, Name: name}, Field: "metadata.namespace"}, o.Object})
 		}

@@ -26,10 +26,10 @@ type Reference struct {
 // definitions are the kind of what defines other kinds.
 var definitions = api.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// IsDefinition reports whether the reference is the kind of the object.
+// IsDefinition reports whether the reference is to a CustomResourceDefinition, which is that of the kind of the object itself.
 func (r Reference) IsDefinition() bool { return r.To.GroupKind() == definitions }
 
-// IsNamespace reports whether the reference is the Namespace of the object.
+// IsNamespace reports whether the reference is to a Namespace, which is that of the object itself.
 func (r Reference) IsNamespace() bool { return r.To.GroupKind() == namespaces }
 
 // namespaces are the kind of Namespaces.

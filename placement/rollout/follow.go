@@ -12,9 +12,8 @@ import (
 // cluster, without reading the other targets. p is the plan for was. If more than a step of this one cluster has to be decided,
 // ok is false, and Next has to be called.
 //
-// The input is that of Next without targets. It is the input of p apart from the time, which is before p.Wake. The
-// assignments of p that do not change a revision may be missing. The new plan has none, and its Wake may be earlier than
-// that of Next.
+// in is the Input that Next was called with for p, except that it has no Targets and a later Now, which must be before p.Wake. p may
+// lack the assignments that do not change a revision. The new plan has no assignments, and its Wake may be earlier than that of Next.
 func (p Plan) Follow(in Input, was, is Target) (next Plan, a Assignment, ok bool) {
 	ends := func(s placement.Stop) bool { return s.Cluster == is.Cluster }
 	switch {

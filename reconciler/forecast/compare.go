@@ -170,7 +170,7 @@ func (o Object) equals(p Object) bool {
 	return o.withoutKept() == p.withoutKept()
 }
 
-// withoutKept returns the object without Kept, which does not matter for a comparison.
+// withoutKept returns a copy of the object with Kept unset, so that it does not count when two objects are compared.
 func (o Object) withoutKept() Object {
 	o.Kept = false
 	return o

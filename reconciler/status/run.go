@@ -45,12 +45,13 @@ func CommitApproval(placement api.PlacementKey, run, stage string, before bool) 
 	return fmt.Sprintf("commit the %s %s with parentStageRollout: %s and targetStage: %s", kind, api.ApprovalName(run, stage, before), run, stage)
 }
 
-// Where says where the run is, and what gates answer. If it waits for an approval, that has the command that gives it, or what to commit.
+// Where describes the current state of the run and the answers of its gates. If the run waits for an approval, it includes the command
+// that gives the approval, or what to commit.
 func (u *UpdateRun) Where(placement string) string {
 	return strings.Join(append([]string{u.WhereWithoutGates(placement)}, u.Gates...), "; ")
 }
 
-// WhereWithoutGates is like Where without the answers of gates, which are also in the texts of the stages.
+// WhereWithoutGates is Where without the answers of gates, which the texts of the stages include too.
 func (u *UpdateRun) WhereWithoutGates(placement string) string {
 	if u.Asks == "" {
 		return u.Message

@@ -40,8 +40,8 @@ type Options struct {
 	Now func() time.Time
 	// Wrote is called for every object that is written, and for none if nil. The cluster is locked meanwhile.
 	Wrote func(cluster, namespace, name string)
-	// OnePort serves all clusters at one address, each below a path of its own and with the same certificate. With thousands of
-	// clusters a process may open fewer files than two for each. Clients still have connections of their own.
+	// OnePort serves all clusters at one address and with one certificate, each cluster below its own path. Use it for thousands of
+	// clusters: listeners for each of them would exceed the limit of open files. Clients still have their own connections.
 	OnePort bool
 }
 

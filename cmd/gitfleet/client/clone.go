@@ -76,7 +76,8 @@ const maxVisited, maxRead = 20000, 64 << 10
 // hubGroups are the API groups of members and placements, as manifests name them.
 var hubGroups = [][]byte{[]byte(api.ClusterGroup + "/"), []byte(api.PlacementGroup + "/")}
 
-// findHub implements cloneAtHand.hub.
+// findHub returns the hub of a clone as cloneAtHand.hub describes it. It searches the directory, and then each directory above it, up
+// to the top of the clone.
 func findHub(top, within string) string {
 	visited := 0
 	for dir, below := within, ""; ; dir, below = path.Dir(dir), dir {
@@ -88,7 +89,7 @@ func findHub(top, within string) string {
 			rel, _ := filepath.Rel(top, name)
 			switch rel = filepath.ToSlash(rel); {
 			case err != nil || e.IsDir() && (rel == below || rel != dir && isNoHub(name)):
-				return fs.SkipDir // what is in below was looked at before
+				return fs.SkipDir // below has been searched already
 			case e.Type().IsRegular() && isHubFile(name):
 				found = true
 				return fs.SkipAll

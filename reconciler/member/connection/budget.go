@@ -34,8 +34,8 @@ const (
 	// that of what they decompress to, in bytes. That is read without being kept as a whole.
 	MaxInventories = 64 << 20
 	MaxUnpacked    = 256 << 20
-	// MaxPlacements is the maximum number of placements that have an inventory on a cluster. The ledger has an entry for each,
-	// which takes several KiB, also if no commit has the placement.
+	// MaxPlacements is the maximum number of placements that may have an inventory on a cluster. The ledger keeps an entry of several KiB
+	// for each of them, even if no commit declares the placement.
 	MaxPlacements = 10_000
 	// MaxPosition is the maximum length of the text that continues a list, and of a resource version, in bytes. Requests
 	// repeat them, and so do the errors of requests.
