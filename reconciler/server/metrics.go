@@ -155,24 +155,16 @@ func (p *scrape) source() {
 	p.gauge(commitProblems, float64(len(s.Warnings)), "warning")
 }
 
-// states are the states that have a series: the first ones always, and the others, which are rare, if something is in them.
-var states = [...]status.State{
-	status.StateAvailable, status.StateProgressing, status.StateWaiting, status.StateFailed,
-	status.StateRolling, status.StateUnreachable, status.StateForbidden, status.StateForeign, status.StateRemoving, status.StateHeld,
-}
-
-const alwaysShown = 4
-
 // A summary is over all clusters of one placement, or all placements on one cluster. It has the
-// number in each of states, and the greatest lag.
+// number in each of status.AssignedStates, and the greatest lag.
 type summary struct {
-	counts  [len(states)]int
+	counts  [len(status.AssignedStates)]int
 	commits int
 	since   time.Time
 }
 
 func (s *summary) add(c *status.Summary) {
-	if i := slices.Index(states[:], c.State); i >= 0 {
+	if i := slices.Index(status.AssignedStates[:], c.State); i >= 0 {
 		s.counts[i]++
 	}
 	s.commits = max(s.commits, c.Behind)
@@ -185,8 +177,8 @@ func (s *summary) add(c *status.Summary) {
 // summary exports the states and the lag of one placement, or of one cluster.
 func (p *scrape) summary(s *summary, state, commits, seconds *prometheus.Desc, name string) {
 	for i, n := range s.counts {
-		if i < alwaysShown || n > 0 {
-			p.gauge(state, float64(n), name, string(states[i]))
+		if s := status.AssignedStates[i]; s != status.StateRemoving || n > 0 {
+			p.gauge(state, float64(n), name, string(s))
 		}
 	}
 	p.gauge(commits, float64(s.commits), name)

@@ -233,8 +233,11 @@ func StateOf(c *ClusterDetail, s *api.PerClusterPlacementStatus, members MemberS
 	return StateRolling
 }
 
+// AssignedStates are the states that AssignedState returns.
+var AssignedStates = [...]State{StateAvailable, StateProgressing, StateWaiting, StateFailed, StateRemoving}
+
 // AssignedState returns the state of the content that a cluster has, whether or not it can be reached now and newer content
-// waits for it. It is one of removing, failed, waiting, available and progressing.
+// waits for it. It is one of AssignedStates.
 func (c *ClusterDetail) AssignedState() State {
 	switch {
 	case c.Removing:

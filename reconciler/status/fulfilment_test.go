@@ -113,3 +113,27 @@ func TestCauseOfACluster(t *testing.T) {
 		t.Errorf("the failure is %q", got)
 	}
 }
+
+// AssignedState returns each of AssignedStates and no other state, so that metrics of them leave out no cluster.
+func TestAssignedStates(t *testing.T) {
+	returned := map[State]bool{}
+	for _, removing := range []bool{false, true} {
+		for _, failure := range []string{"", "no image"} {
+			for _, waits := range []string{"", "maxUnavailable 1"} {
+				for _, available := range []bool{false, true} {
+					c := ClusterDetail{Removing: removing, Failure: failure, Waits: waits, Available: available}
+					returned[c.AssignedState()] = true
+				}
+			}
+		}
+	}
+	for _, s := range AssignedStates {
+		if !returned[s] {
+			t.Errorf("%s is never returned", s)
+		}
+		delete(returned, s)
+	}
+	if len(returned) > 0 {
+		t.Errorf("%v are not among AssignedStates", returned)
+	}
+}
