@@ -153,7 +153,7 @@ func (r *replacement) Key(key string, at []string) string { return r.text(key, a
 
 // SameKeys records that variables have made keys the same.
 func (r *replacement) SameKeys(key string, at []string) {
-	r.fail(at, fmt.Errorf("two keys are %q", key), errSameKeys)
+	r.fail(at, fmt.Errorf("two keys are %q once their variables are replaced; rename one of them, or change the value of its variable", key), errSameKeys)
 }
 
 // Text returns the text with the values of its variables, or what that is as YAML.

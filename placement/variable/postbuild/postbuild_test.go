@@ -59,7 +59,7 @@ func TestReplace(t *testing.T) {
 		"a: [x, {b: '${domain'}]":              "a.1.b: a variable lacks its closing bracket; write ${NAME}, or $${ for the text ${",
 		"a: ${domain%x}":                       "a: ${domain%x} is not known; write ${NAME}, ${NAME:=DEFAULT}, ${NAME:POSITION:LENGTH}, ${NAME/OLD/NEW} or ${NAME^^}, or $${domain%x} for the text",
 		"a: ${cluster.name}":                   "a: ${cluster.name} is not known; write ${NAME}, ${NAME:=DEFAULT}, ${NAME:POSITION:LENGTH}, ${NAME/OLD/NEW} or ${NAME^^}, or $${cluster.name} for the text",
-		"a: {'${domain}': 1, example.com: 2}":  `a: two keys are "example.com"`,
+		"a: {'${domain}': 1, example.com: 2}":  `a: two keys are "example.com" once their variables are replaced; rename one of them, or change the value of its variable`,
 	} {
 		t.Run(in, func(t *testing.T) {
 			object := map[string]any{}
