@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/overlay"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -176,7 +177,7 @@ func (i *inspector) checkContents(p *plan.Placement) {
 	first := map[string]error{}
 	for _, c := range p.Clusters {
 		if c.Err != nil {
-			text := c.Err.Error()
+			text := cmp.Or(i.unbuilt(p, c.Binding.Cluster), c.Err.Error())
 			failing[text] = append(failing[text], c.Binding.Cluster)
 			first[text] = cmp.Or(first[text], c.Err)
 		}
@@ -192,6 +193,22 @@ func (i *inspector) checkContents(p *plan.Placement) {
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
 		i.fail(i.overrideOrigin(first[text], p.Spec.Origin), "", fmt.Sprintf("%s would not be updated on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
 	}
+}
+
+// unbuilt says which overlay of a placement has a directory for a cluster that cannot be built, which is reported as well; empty if
+// there is none.
+func (i *inspector) unbuilt(p *plan.Placement, cluster string) string {
+	at := slices.IndexFunc(i.plan.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
+	for _, o := range p.Selection.Objects {
+		if o.Overlay == nil || o.Overlay.Chart != nil || at < 0 {
+			continue
+		}
+		keys, _ := overlay.BuildsFor(o.Overlay, overlay.Cluster{Name: cluster, Labels: i.plan.Clusters[at].Labels, Properties: o.Overlay.Properties[cluster]})
+		if slices.ContainsFunc(keys, func(key string) bool { return o.Overlay.Builds[key].Err != "" }) {
+			return fmt.Sprintf("what %s (%s) has for them cannot be built, for a reason that is reported as well", o.ID, o.Overlay.At)
+		}
+	}
+	return ""
 }
 
 // overrideOrigin returns the position of the override that cannot be applied.

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -151,5 +152,28 @@ func TestOneProblemForAllClustersWithoutAVariable(t *testing.T) {
 		if len(found) != 1 || found[0].text() != want {
 			t.Errorf("%s: %d problems, the first is\n%s\nwant\n%s", text, len(found), found[0].text(), want)
 		}
+	}
+}
+
+// What an overlay cannot build is one more problem of its placement, for all clusters, and not its reason once for each.
+func TestInspectWithoutBuilds(t *testing.T) {
+	const overlay = "{apiVersion: gitfleet.dev/v1alpha1, kind: ClusterOverlay, metadata: {name: web}, spec: {path: 'apps/${cluster.name}'}}\n"
+	const placed = "---\n{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: web}, spec: {resourceSelectors: [{group: gitfleet.dev, version: v1alpha1, kind: ClusterOverlay, name: web}], policy: {placementType: PickAll}}}\n"
+	of := files("c.yaml", memberCluster("ams", "")+memberCluster("chi", ""), "o.yaml", overlay+placed,
+		"apps/base/kustomization.yaml", "resources: [web.yaml]\n", "apps/base/web.yaml", "metadata: {\n",
+		"apps/ams/kustomization.yaml", "resources: [../base]\n", "apps/chi/kustomization.yaml", "resources: [../base]\n")
+	found, _, err := examine(loaded(t, of), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range found {
+		if f.rule == unfit {
+			got = append(got, f.text())
+		}
+	}
+	const want = "o.yaml:3: crp/web would not be updated on ams, chi: what ClusterOverlay.gitfleet.dev/web (o.yaml:1) has for them cannot be built, for a reason that is reported as well"
+	if len(got) != 2 || !slices.Contains(got, want) {
+		t.Errorf("got %q, want the reason and %q", got, want)
 	}
 }
