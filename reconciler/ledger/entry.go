@@ -50,11 +50,20 @@ type Circumstances struct {
 // A storedEntry is an entry as it is stored, with its circumstances among its other fields.
 type storedEntry struct {
 	*entryFields
+	Seen       *storedState       `json:",omitempty"`
 	Conditions []storedTransition `json:",omitempty"`
 	*Circumstances
+	// Transitions are read, and stored as Conditions.
+	Transitions map[string]Transition `json:",omitempty"`
 }
 
 type entryFields Entry
+
+// A storedState is a state as it is stored, with its incidents among its other fields.
+type storedState struct {
+	protocol.WorkState
+	*protocol.Incidents
+}
 
 // A storedTransition is that of all conditions that have changed to the same status at the same time.
 type storedTransition struct {
@@ -63,7 +72,12 @@ type storedTransition struct {
 }
 
 func stored(e *Entry) storedEntry {
-	return storedEntry{(*entryFields)(e), storedTransitions(e.Transitions), e.Circumstances}
+	s := storedEntry{entryFields: (*entryFields)(e), Conditions: storedTransitions(e.Transitions), Circumstances: e.Circumstances}
+	if e.Seen != nil {
+		s.Seen = &storedState{*e.Seen, e.Seen.Incidents}
+		s.Seen.WorkState.Incidents = nil
+	}
+	return s
 }
 
 func storedTransitions(all map[string]Transition) (out []storedTransition) {
@@ -82,7 +96,11 @@ func decodeEntry(raw []byte) (*Entry, error) {
 	e := &Entry{}
 	s := storedEntry{entryFields: (*entryFields)(e)}
 	err := json.Unmarshal(raw, &s)
-	e.Circumstances = s.Circumstances
+	e.Circumstances, e.Transitions = s.Circumstances, s.Transitions
+	if s.Seen != nil {
+		seen := s.Seen.WorkState
+		seen.Incidents, e.Seen = s.Seen.Incidents, &seen
+	}
 	for _, c := range s.Conditions {
 		for _, typ := range c.Types {
 			if e.Transitions == nil {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -204,7 +205,8 @@ func TestRenamedIsACopyForReading(t *testing.T) {
 // in memory.
 func TestStoredEntries(t *testing.T) {
 	const plain = `{"Binding":{"WasAvailable":true,"Assigned":{"Commit":"v1","Hash":"h1"},"AssignedAt":"2025-03-04T10:00:00Z"},` +
-		`"Seen":{"At":"2025-03-04T10:00:00Z","Revision":{"Commit":"v1","Hash":"h1"},"Done":true,"Total":2},"AppliedAt":"2025-03-04T10:00:00Z",` +
+		`"AppliedAt":"2025-03-04T10:00:00Z",` +
+		`"Seen":{"At":"2025-03-04T10:00:00Z","Revision":{"Commit":"v1","Hash":"h1"},"Done":true,"Total":2,"Braked":[{"ID":{"Group":"","Kind":"Namespace","Namespace":"","Name":"web"},"Why":"many"}]},` +
 		`"Conditions":[{"Status":"True","Time":"2025-03-04T10:00:00Z","Types":["Applied","Scheduled"]},{"Status":"False","Time":"2025-03-04T10:00:00Z","Types":["Available"]}]`
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	for name, test := range map[string]struct {
@@ -229,5 +231,21 @@ func TestStoredEntries(t *testing.T) {
 		if again, err := json.Marshal(stored(e)); err != nil || string(again) != raw {
 			t.Errorf("%s: %s is stored as %s: %v", name, raw, again, err)
 		}
+	}
+}
+
+// Transitions that were stored by type, and fields that were stored although they are zero, are read as well.
+func TestStoredEntriesOfBefore(t *testing.T) {
+	at := ten.Format(time.RFC3339)
+	raw := `{"Binding":{"Assigned":{"Commit":"v1","Hash":"h1"}},"Seen":{"Cluster":"east","Placement":{"Name":"web"},"At":"` + at + `","Removed":false,"Total":2,` +
+		`"Exceptions":null,"Drifts":[{"State":"held"}],"Lingering":[{"Kind":"Namespace","Name":"web"}]},"AvailableSince":"0001-01-01T00:00:00Z",` +
+		`"Transitions":{"Applied":{"Status":"True","Time":"` + at + `"}}}`
+	e, err := decodeEntry([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := e.Seen.Unusual()
+	if e.Seen.Total != 2 || len(in.Drifts) != 1 || len(in.Lingering) != 1 || !e.AvailableSince.IsZero() || !e.Transitions["Applied"].Time.Equal(ten) {
+		t.Errorf("%+v, incidents %+v", e, in)
 	}
 }
