@@ -268,7 +268,7 @@ func (r *replacement) Key(key string, at []string) string { return r.text(key, a
 
 // SameKeys records that variables have made keys the same.
 func (r *replacement) SameKeys(key string, at []string) {
-	r.fail(at, "two keys are %q", key)
+	r.fail(at, "two keys are %q once their variables are replaced; rename one of them, or change the value of its variable", key)
 }
 
 // Text returns the text with the values of its variables, as a number where the field needs one.
@@ -283,7 +283,7 @@ func (r *replacement) Text(v string, at []string) any {
 		return text
 	}
 	if err != nil {
-		r.fail(at, "must be a whole number, and is none for the cluster")
+		r.fail(at, "must be a whole number, and %.100s is %.100q; change the value of the variable", v, text)
 	}
 	return n
 }

@@ -58,11 +58,11 @@ func TestVariablesAreReplaced(t *testing.T) {
 		"a number":       {enabled + "data: {count: '${vars.replicas}', t: '${vars.replicas}'}", "paris", `{"count":5,"t":"5"}`, []api.NumberField{{Path: []string{"data", "count"}}}},
 		"number or text": {enabled + "data: {count: '${vars.replicas}'}", "oslo", `{"count":"many"}`, []api.NumberField{{Path: []string{"data", "count"}, OrText: true}}},
 		"nobody asks":    {strings.Replace(enabled, "enabled", "never", 1) + "data: {a: '${cluster.name}'}", "paris", `{"a":"${cluster.name}"}`, nil},
-		"no number":      {enabled + "data: {count: '${vars.replicas}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.count: must be a whole number, and is none for the cluster", []api.NumberField{{Path: []string{"data", "count"}}}},
+		"no number":      {enabled + "data: {count: '${vars.replicas}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.count: must be a whole number, and ${vars.replicas} is \"many\"; change the value of the variable", []api.NumberField{{Path: []string{"data", "count"}}}},
 		"no label":       {enabled + "data: {a: '${cluster.labels.env}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: the cluster has no label env; add it to its MemberCluster, or write a default such as ${cluster.labels.env:-TEXT}", nil},
 		"no variable":    {enabled + "data: {a: '${vars.none}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: the cluster has no variable none; set it in a ClusterVars, or write a default such as ${vars.none:-TEXT}", nil},
 		"malformed":      {enabled + "data: {a: '${cluster.nam}'}", "oslo", "web.yaml:3: ConfigMap/shop/c: data.a: ${cluster.nam} is not known; write ${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
-		"two equal keys": {enabled + "data: {'${cluster.name}': a, paris: b}", "paris", `web.yaml:3: ConfigMap/shop/c: data: two keys are "paris"`, nil},
+		"two equal keys": {enabled + "data: {'${cluster.name}': a, paris: b}", "paris", `web.yaml:3: ConfigMap/shop/c: data: two keys are "paris" once their variables are replaced; rename one of them, or change the value of its variable`, nil},
 		"no closed one":  {enabled + "data: {a: '${vars.a'}", "paris", "web.yaml:3: ConfigMap/shop/c: data.a: a variable lacks its closing bracket; write ${cluster.name}, ${cluster.labels.KEY}, ${cluster.properties.KEY} or ${vars.NAME}, each with a default such as ${cluster.labels.KEY:-TEXT}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
