@@ -132,11 +132,15 @@ func (i *inspector) ruleOf(p *plan.Placement, w problem.Problem) *rule {
 	return doubtful
 }
 
-// checkSelection warns of a placement that selects no cluster, or too few.
+// checkSelection warns of a placement that selects no cluster, or too few. The loader warns of names of clusters that do not exist.
 func (i *inspector) checkSelection(p *plan.Placement) {
 	const field = "spec.policy"
 	out := p.Schedule
-	switch {
+	lacks := func(name string) bool {
+		return p.On(name) == nil && slices.ContainsFunc(i.Clusters, func(c *hub.Cluster) bool { return c.Name == name })
+	}
+	switch names := p.Spec.Spec.Policy.ClusterNames; {
+	case len(names) > 0 && !slices.ContainsFunc(names, lacks):
 	case out.Found == 0:
 		i.warn(p.Spec.Origin, field, "selects no cluster: "+objections(out.Decisions))
 	case !out.Fulfilled && out.Found == len(out.Decisions):

@@ -56,7 +56,11 @@ func TestInspect(t *testing.T) {
 		of   fstest.MapFS
 		want []string
 	}{
-		"all has an effect":       {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+configMap("one")), nil},
+		"all has an effect": {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+configMap("one")), nil},
+		"a misspelt cluster": {files("c.yaml", memberCluster("amsterdam", ""), "p.yaml", crp("web", "policy: {placementType: PickFixed, clusterNames: [amsterdm]}"), "w.yaml", namespace("web")), []string{
+			"c.yaml:2: no placement selects the cluster amsterdam (warning) [dead-configuration]",
+			"p.yaml:2: spec.policy.clusterNames[0]: the commit has no MemberCluster amsterdm, so it is not chosen; did you mean amsterdam? (warning) [doubtful]",
+		}},
 		"no placement":            {files("c.yaml", two, "w.yaml", namespace("web")), []string{"there is no placement, so nothing is placed; add a ClusterResourcePlacement or a ResourcePlacement (warning) [dead-configuration]"}},
 		"no member":               {files("p.yaml", crp("web", all), "w.yaml", namespace("web")), []string{"there is no MemberCluster, so nothing is placed; add one for each member (warning) [dead-configuration]"}},
 		"a member without effect": {files("c.yaml", two, "p.yaml", crp("web", near), "w.yaml", namespace("web")), []string{"c.yaml:4: no placement selects the cluster chi (warning) [dead-configuration]"}},
