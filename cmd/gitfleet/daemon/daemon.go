@@ -196,7 +196,7 @@ func (d *daemon) connectForge(statusFleet string) error {
 	}
 	d.reviews = newReviewer(d.cfg, d.repo, d.remotes, shared, statusFleet, d.members.try, d.log)
 	d.approvals = newApprover(d.cfg, d.repo, d.remotes, shared, d.decide, d.log)
-	d.commands = newCommander(d.cfg, shared, d.proposals, d.reviews, d.approvals, d.record.Add, d.log)
+	d.commands = newCommander(d.cfg, shared, d.proposals, d.reviews, d.approvals, d.recordEntries, d.log)
 	return nil
 }
 
