@@ -32,7 +32,7 @@ const (
 	// waitsSuspended: the cluster or placement is suspended.
 	waitsSuspended reason = "Suspended"
 	// waitsDeferral: new content is frozen, or its window is closed.
-	waitsDeferral reason = "Hold"
+	waitsDeferral reason = "Deferral"
 	// waitsStopped: an update failed and stopped the rollout.
 	waitsStopped reason = "Stopped"
 	// waitsExternal: an update run has to update it.
