@@ -20,7 +20,7 @@ func TestUnavailableFunctions(t *testing.T) {
 		`cel.bind(x, object.a, x == 1)`:        "line 1, column 1: undeclared reference to 'cel'",
 		`quantity(object.a).isLessThan("1k")`:  "line 1, column 9: undeclared reference to 'quantity'",
 		`self.a == 1`:                          "line 1, column 1: undeclared reference to 'self'",
-		"object.a == 1 &&\n  oldObject.a == 1": "line 2, column 3: undeclared reference to 'oldObject'",
+		"object.a == 1 &&\n  oldObject.a == 1": "line 2, column 3: undeclared reference to 'oldObject'; did you mean object?",
 		`matches()`:                            "line 1, column 8: found no matching overload for 'matches' applied to '()'",
 		`object.a.matches(1)`:                  "line 1, column 17: found no matching overload for 'matches' applied to 'dyn.(int)'",
 		`"a" == 1`:                             "line 1, column 5: found no matching overload for '_==_' applied to '(string, int)'",

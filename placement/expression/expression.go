@@ -9,10 +9,15 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // The limits of an expression.
@@ -84,14 +89,14 @@ func compile(text, variable, meaning string) (*Expression, error) {
 	}
 	tree, issues := env.Parse(text)
 	if issues.Err() != nil {
-		return nil, first(issues)
+		return nil, first(env, variable, issues)
 	}
 	states, err := inspect(tree)
 	if err != nil {
 		return nil, err
 	}
 	if tree, issues = env.Check(tree); issues.Err() != nil {
-		return nil, first(issues)
+		return nil, first(env, variable, issues)
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("it gives a %s, and must give a bool: true if %s", t, meaning)
@@ -111,13 +116,27 @@ func compile(text, variable, meaning string) (*Expression, error) {
 	return &Expression{program, variable, estimate.Max}, nil
 }
 
-// first returns the first of several issues, since the others often result from it.
-func first(issues *cel.Issues) error {
+var (
+	undeclared = regexp.MustCompile(`undeclared reference to '(\w+)'`)
+	assignment = regexp.MustCompile(`token recognition error at: '= ?`)
+)
+
+// first returns the first of several issues, since the others often result from it, with the name that was probably meant.
+func first(env *cel.Env, variable string, issues *cel.Issues) error {
 	all := issues.Errors()
 	if len(all) == 0 {
 		return issues.Err()
 	}
-	return located(all[0].Location, strings.TrimSuffix(strings.ReplaceAll(all[0].Message, "\n", " "), " (in container '')"))
+	text := strings.TrimSuffix(strings.ReplaceAll(all[0].Message, "\n", " "), " (in container '')")
+	if assignment.MatchString(text) {
+		text += "; write == to compare"
+	}
+	if found := undeclared.FindStringSubmatch(text); found != nil {
+		if near := api.Closest(found[1], append(slices.Sorted(maps.Keys(env.Functions())), variable)); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+	}
+	return located(all[0].Location, text)
 }
 
 func located(at interface {

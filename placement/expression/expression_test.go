@@ -72,7 +72,9 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"nothing":             {" ", "it is empty"},
 		"half of it":          {`object.status.`, "line 1, column "},
-		"an unknown name":     {`objekt.status.ready`, "line 1, column 1: undeclared reference to 'objekt'"},
+		"an unknown name":     {`objekt.status.ready`, "line 1, column 1: undeclared reference to 'objekt'; did you mean object?"},
+		"a misspelt function": {`object.status.phase.startWith("a")`, "undeclared reference to 'startWith'; did you mean startsWith?"},
+		"an assignment":       {`object.status.phase = "a"`, "; write == to compare"},
 		"an unknown function": {`object.status.ready.atLeast(1)`, "undeclared reference to 'atLeast'"},
 		"no question":         {`1 + 1`, "it gives a int, and must give a bool"},
 		"a book":              {strings.Repeat(" ", Longest) + "true", "it has 4100 bytes, more than 4096"},

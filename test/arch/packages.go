@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 
 	"placement/controllers":        {"placement/api"},
 	"placement/listitem":           {"placement/api"},
-	"placement/expression":         {},
+	"placement/expression":         {"placement/api"},
 	"placement/variable/postbuild": {"placement/variable"},
 
 	"gitsource":                {"gitsource/filelock", "gitsource/hostlimit", "gitsource/hub/grant", "gitsource/objects", "gitsource/remote", "gitsource/retryafter", "gitsource/signature", "placement/api"},
