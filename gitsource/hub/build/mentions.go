@@ -197,6 +197,9 @@ func fileOf(source string) string {
 
 func (f *mentionFinder) generator(p *document.FieldPath, kind string, g types.GeneratorArgs) {
 	f.k.generators = append(f.k.generators, sourcePosition{kind: kind, name: g.Name, line: f.r.LineOf(p)})
+	if g.Behavior != "" && types.NewGenerationBehavior(g.Behavior) == types.BehaviorUnspecified {
+		f.r.Warnf(p.Child("behavior"), "kustomize takes %q for create; %s", g.Behavior, schema.DidYouMean(g.Behavior, []string{"create", "merge", "replace"}))
+	}
 	s := g.KvPairSources
 	for i, source := range s.FileSources {
 		f.mention(p.Child("files").At(i), fileOf(source), dataFile)
