@@ -18,8 +18,9 @@ import (
 )
 
 // An occurrence is something that has happened to a placement, or to a placement on a cluster. Occurrences are derived from the
-// ledger before and after a plan or an observation, so that nothing is recorded twice, also after a restart, and from what users
-// order. The history, the metrics of rollouts, the traces of commits and log lines are written from them; see publish.
+// ledger before and after a plan or an observation, so that a restart repeats nothing that was saved, and from what users order; an
+// observation may be made again that was not saved yet. The metrics of rollouts, the traces of commits, log lines and most of the
+// history are written from them; see publish. Agents, proposals and commands add entries of their own.
 type occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
