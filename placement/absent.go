@@ -20,9 +20,9 @@ func (c *cycle) absent() []Absence {
 	return all
 }
 
-// withoutNamespace returns the clusters that PickAll does not choose only because they lack the namespace, by name.
+// withoutNamespace returns the clusters that a policy for all clusters does not choose only because they lack the namespace, by name.
 func (c *cycle) withoutNamespace() []string {
-	if _, everywhere := c.rules.kind.(pickAll); !everywhere || c.frozen != "" {
+	if !c.rules.kind.everywhere() || c.frozen != "" {
 		return nil
 	}
 	var all []string

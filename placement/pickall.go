@@ -44,6 +44,8 @@ func (pickAll) absence(c *cycle, m *clusterState, nowhere bool) string {
 	return ""
 }
 
+func (pickAll) everywhere() bool { return true }
+
 func (pickAll) explain(x *explainer, e *Explanation, m *clusterState) {
 	for _, f := range filters {
 		why := f.objection(x.cycle.rules, m.Cluster)

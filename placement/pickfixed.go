@@ -82,6 +82,8 @@ func (pickFixed) absence(c *cycle, m *clusterState, _ bool) string {
 	return ""
 }
 
+func (pickFixed) everywhere() bool { return false }
+
 // explain adds nothing: there are no filters.
 func (pickFixed) explain(*explainer, *Explanation, *clusterState) {}
 

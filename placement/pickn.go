@@ -62,6 +62,8 @@ func (n pickN) absence(c *cycle, m *clusterState, nowhere bool) string {
 	return n.pickAll.absence(c, m, nowhere)
 }
 
+func (pickN) everywhere() bool { return false }
+
 func (n pickN) explain(x *explainer, e *Explanation, m *clusterState) {
 	n.pickAll.explain(x, e, m)
 	for i := range x.cycle.rules.preferred {

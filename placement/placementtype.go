@@ -18,6 +18,8 @@ type placementType interface {
 	// absence is why a cluster that the policy asks for cannot be chosen; empty if the policy does not ask for it, or did not
 	// choose it. nowhere says that no cluster is selected.
 	absence(c *cycle, m *clusterState, nowhere bool) string
+	// everywhere reports whether the policy asks for every cluster that passes the filters.
+	everywhere() bool
 	// explain adds to an explanation what was evaluated for a cluster.
 	explain(x *explainer, e *Explanation, m *clusterState)
 	// advise says what would have to change for a cluster to be selected; each item is necessary by itself.
