@@ -1,9 +1,13 @@
 // Package drift says whether an object still is as it was applied, and remembers the objects that are not.
 //
-// Of is the only place that decides it. A pass, a sweep, a preview, plans and the choice of what an apply has to claim
-// call it with what they know: first with the metadata that a watch has reported, which costs nothing; then, if others have
-// written the object, with the object as it was read; and if its values differ, with a dry run, which admission webhooks
-// take part in. Whoever gets Unknown finds out what is missing and asks again.
+// Of decides it. A pass, a sweep, a preview, plans and the choice of what an apply has to claim call it with what they know:
+// first with the metadata that a watch has reported, which costs nothing; then, if others have written the object, with the
+// object as it was read; and if its values differ, with a dry run, which admission webhooks take part in. Whoever gets
+// Unknown finds out what is missing and asks again.
+//
+// What differs, which is asked afterwards, is compared by the executor of package member with diff.Compare, and diff.Decide
+// says what is done about it: for an object whose drift is held, for one with the strategy IfNotDrifted or FullComparison, and
+// after a write with FullComparison.
 //
 // The ownership of fields alone does not answer the question, since values can change under gitfleet's own field manager.
 // Hashes of the values would, but most watches deliver metadata only.
@@ -49,8 +53,6 @@ type Applied struct {
 type Actual struct {
 	Exists         bool
 	Fleet, Managed string
-	// Written says that others have written the object since its values were last compared.
-	Written bool
 	// Live is the object; nil if only its metadata is known.
 	Live *unstructured.Unstructured
 	// DryRun is what an apply of the manifest would make of Live; nil if it was not requested. Refused says that the
@@ -98,8 +100,6 @@ func Of(applied Applied, actual Actual) Finding {
 	switch {
 	case !actual.Exists, actual.Live == nil && !marked:
 		return Finding{Answer: Drifted}
-	case actual.Live == nil && actual.Written:
-		return Finding{Answer: Unknown}
 	case actual.Live == nil:
 		return Finding{Answer: Untouched}
 	}

@@ -41,7 +41,6 @@ func TestWhatHasDrifted(t *testing.T) {
 	unlabelled := configMap("", both, map[string]any{"a": "1", "b": "2"})          // under gitfleet's own name
 	applied := Applied{Fleet: "prod", Managed: Read(asApplied).Managed, Manifest: manifest}
 	altered := []api.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "webhook"}}
-	written := func(a Actual) Actual { a.Written = true; return a }
 	tests := map[string]struct {
 		known           []api.PatchDetail // that the server stores differently
 		actual          Actual
@@ -51,11 +50,10 @@ func TestWhatHasDrifted(t *testing.T) {
 		"gone":                                    {nil, Seen(nil), Drifted, nil, nil},
 		"gone, as it was read":                    {nil, Read(nil), Drifted, nil, nil},
 		"metadata as applied":                     {nil, Seen(observed.Of(asApplied)), Untouched, nil, nil},
-		"metadata as applied, written by others":  {nil, written(Seen(observed.Of(sameName))), Unknown, nil, nil},
 		"another owner":                           {nil, Seen(observed.Of(edited)), Drifted, nil, nil},
 		"another owner, as metadata shows":        {nil, Marked(edited), Drifted, nil, nil},
 		"another label":                           {nil, Seen(observed.Of(unlabelled)), Drifted, nil, nil},
-		"values as applied":                       {nil, written(Read(asApplied)), Untouched, nil, nil},
+		"values as applied":                       {nil, Read(asApplied), Untouched, nil, nil},
 		"another owner and value":                 {nil, Read(edited), Drifted, []string{"/data/a"}, nil},
 		"another label, as it was read":           {nil, Read(unlabelled), Drifted, []string{"/metadata/labels/gitfleet.dev~1managed-by"}, nil},
 		"another value":                           {nil, Read(sameName), Unknown, []string{"/data/a"}, nil},
