@@ -94,7 +94,7 @@ func (e *Evictable) Judge(cluster string) Judgement {
 		return allowed(", placement has failed")
 	case e.Budget == nil:
 		return allowed(", no ClusterResourcePlacementDisruptionBudget specified")
-	case e.Policy.Type() == api.PickAll && (e.Budget.MaxUnavailable != nil || e.Budget.MinAvailable != nil && e.Budget.MinAvailable.Type == intstr.String):
+	case e.Budget.FaultFor(e.Policy) != "":
 		return blocked(" by misconfigured ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or MinAvailable is specified as a percentage for PickAll ClusterResourcePlacement")
 	case e.spare(available, total) > 0:
 		return allowed(counts)

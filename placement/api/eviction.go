@@ -47,6 +47,19 @@ type DisruptionBudgetSpec struct {
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }
 
+// FaultFor returns the name of the field that a policy does not allow; empty if there is none. PickAll wants no number of clusters,
+// of which the budget could be a share.
+func (s *DisruptionBudgetSpec) FaultFor(p *PlacementPolicy) string {
+	switch {
+	case p.Type() != PickAll:
+	case s.MaxUnavailable != nil:
+		return "maxUnavailable"
+	case s.MinAvailable != nil && s.MinAvailable.Type == intstr.String:
+		return "minAvailable"
+	}
+	return ""
+}
+
 // The conditions of evictions with their reasons, which are KubeFleet's.
 const (
 	EvictionValid       = "Valid"

@@ -46,14 +46,11 @@ func CheckDisruptionBudget(r *document.Report, id api.ID, spec *api.DisruptionBu
 
 // BudgetFault returns the field of a budget that its placement does not allow, and why; empty if there is none.
 func BudgetFault(spec *api.DisruptionBudgetSpec, policy *api.PlacementPolicy) (field, message string) {
-	if policy.Type() != api.PickAll {
-		return "", ""
+	switch field = spec.FaultFor(policy); field {
+	case "maxUnavailable":
+		message = "cluster resource placement policy type PickAll is not supported with any specified max unavailable " + spec.MaxUnavailable.String()
+	case "minAvailable":
+		message = "cluster resource placement policy type PickAll is not supported with min available as a percentage " + spec.MinAvailable.String()
 	}
-	switch {
-	case spec.MaxUnavailable != nil:
-		return "maxUnavailable", "cluster resource placement policy type PickAll is not supported with any specified max unavailable " + spec.MaxUnavailable.String()
-	case spec.MinAvailable != nil && spec.MinAvailable.Type == intstr.String:
-		return "minAvailable", "cluster resource placement policy type PickAll is not supported with min available as a percentage " + spec.MinAvailable.String()
-	}
-	return "", ""
+	return field, message
 }
