@@ -119,6 +119,18 @@ func TestBuildRemovesTheOriginAnnotation(t *testing.T) {
 	}
 }
 
+// The annotation in which kustomize records the transformers has only those of the kustomization.
+func TestBuildAddsNoTransformer(t *testing.T) {
+	const patch = "patches: [{target: {kind: Name.*}, patch: '[{\"op\": \"add\", \"path\": \"/metadata/labels\", \"value\": {}}]'}]\n"
+	g := sources{
+		"app/kustomization.yaml": "resources: [a.yaml]\nbuildMetadata: [transformerAnnotations]\n" + patch,
+		"app/a.yaml":             namespaceText,
+	}.graph(t, limit.Limits{})
+	if n := strings.Count(buildText(t, g.Target("app")), "PatchTransformer"); n != 1 {
+		t.Errorf("%d patches, want 1", n)
+	}
+}
+
 // A build that fails reports the file and the line as far as kustomize knows them, and builds
 // nothing.
 func TestBuildReports(t *testing.T) {

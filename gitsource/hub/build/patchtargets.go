@@ -1,8 +1,8 @@
 package build
 
 import (
-	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,7 +36,7 @@ type patchTargets []*patchTarget
 // withTargets returns patches with those that find out whether their targets match anything. A component may patch what only some of
 // the kustomizations that use it have, and nobody here can correct one of another repository.
 func withTargets(b *builder, k *kustomization, patches []types.Patch) []types.Patch {
-	if k.isComponent() || b.graph.tree.MountOf(k.dir) != "" || mayDelete(b) {
+	if k.isComponent() || b.graph.tree.MountOf(k.dir) != "" {
 		return patches
 	}
 	var out []types.Patch
@@ -52,15 +52,21 @@ func withTargets(b *builder, k *kustomization, patches []types.Patch) []types.Pa
 	return out
 }
 
-// mayDelete reports whether the objects of the build may not be those that patches were applied to, or have names with hashes of whole
-// objects.
-func mayDelete(b *builder) bool {
+// noTargets match what a file of a build without such patches has: the objects may not be those that patches were applied to, or lose
+// the fields when a generator merges them or a patch replaces the root, or record a hash of whole objects or each patch.
+var noTargets = []*regexp.Regexp{
+	regexp.MustCompile(`\$patch`), regexp.MustCompile(`needs-hash`), regexp.MustCompile(`local-config`), regexp.MustCompile(`transformerAnnotations`),
+	regexp.MustCompile(`ehavior\W+(?:merge|replace)`), regexp.MustCompile(`path[\\"']*\s*:\s*\\*(?:""|''|"\\+")`),
+}
+
+// canHaveTargets reports whether a build may get these patches.
+func canHaveTargets(b *builder) bool {
 	for _, text := range b.texts {
-		if bytes.Contains(text, []byte("$patch")) || bytes.Contains(text, []byte("needs-hash")) {
-			return true
+		if slices.ContainsFunc(noTargets, func(r *regexp.Regexp) bool { return r.Match(text) }) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // hasObject reports whether a target is just a kind and a name that a document or a generator has.

@@ -35,7 +35,7 @@ type indexUse struct {
 // marked returns the kustomization files of the build whose patches address items by their indexes, with operations
 // that copy the lists, or have targets that may match nothing, with patches that find that out.
 func (b *builder) marked() map[string]types.Kustomization {
-	out := map[string]types.Kustomization{}
+	out, targets := map[string]types.Kustomization{}, canHaveTargets(b)
 	for _, k := range b.parts {
 		spec, marked := k.spec, false
 		mark := func(field string, patches []types.Patch) []types.Patch {
@@ -45,7 +45,9 @@ func (b *builder) marked() map[string]types.Kustomization {
 			}
 			return patches
 		}
-		spec.Patches = withTargets(b, k, mark("patches", spec.Patches))
+		if spec.Patches = mark("patches", spec.Patches); targets {
+			spec.Patches = withTargets(b, k, spec.Patches)
+		}
 		marked = marked || len(spec.Patches) > len(k.spec.Patches)
 		//lint:ignore SA1019 kustomize still reads it, and so must we
 		spec.PatchesJson6902 = mark("patchesJson6902", spec.PatchesJson6902)
