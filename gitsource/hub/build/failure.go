@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,9 +16,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+// idText matches how kustomize writes the ID of an object. Its groups are the kind and the name, which may have dots.
+const idText = `(\w+)\.[^/]*/(\S+?)\.(?:\[noNs\]|[^.\s":;']+)(?:[\s":;']|$)`
+
 var (
-	// inBase matches the beginning of a message about a base or a component, which has its directory.
-	inBase = regexp.MustCompile(`^accumulating (?:resources: accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file'|components: accumulateDirectory): "?recursed accumulation of path '` + mount + `/([^']*)': `)
+	// inBase matches the beginning of a message about a base or a component, which has its directory. Of a component, the rest is quoted.
+	inBase = regexp.MustCompile(`^accumulating (?:resources: accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file'|components: accumulateDirectory): ("?)recursed accumulation of path '` + mount + `/([^']*)': `)
 	// inFile matches a message about a file of the resources.
 	inFile = regexp.MustCompile(`(?s)^accumulating resources: accumulation err='(?:accumulating|merging) resources from '([^']*)': (.*)': must build at directory: '[^']*': file is not directory$`)
 )
@@ -32,10 +36,10 @@ type failureRule struct {
 
 // failureRules are for the mistakes that people make most often. The last group of a pattern is the text that is quoted.
 var failureRules = []failureRule{
-	{regexp.MustCompile(`may not add resource with an already registered id: (\w+)\.[^/]*/([^.]+)`), nil, func(_ *builder, _ []*kustomization, found []string) string {
+	{regexp.MustCompile(`may not add resource with an already registered id: ` + idText), nil, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("%s %s is among the resources more than once; list it once, or rename one of them", found[1], found[2])
 	}},
-	{regexp.MustCompile(`no resource matches strategic merge patch "(\w+)\.[^/]*/([^".]+)`), []string{"patches", "patchesStrategicMerge"}, func(b *builder, parts []*kustomization, found []string) string {
+	{regexp.MustCompile(`no resource matches strategic merge patch "` + idText), []string{"patches", "patchesStrategicMerge"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("the patch is for %s %s, which is not among the resources; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "correct the name, or add it to them"))
 	}},
 	{regexp.MustCompile(`resource with name (\S+) does not match a config`), []string{"replicas"}, func(b *builder, parts []*kustomization, found []string) string {
@@ -53,7 +57,7 @@ var failureRules = []failureRule{
 	{regexp.MustCompile(`merging from generator: id (\w+) (\S+) does not exist; cannot merge or replace`), []string{"configMapGenerator", "secretGenerator"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("there is no %s %s to merge with or to replace; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "remove behavior, or correct the name"))
 	}},
-	{regexp.MustCompile(`nothing selected by (\w+)\.[^/]*/([^.]+)`), []string{"replacements"}, func(b *builder, parts []*kustomization, found []string) string {
+	{regexp.MustCompile(`nothing selected by ` + idText), []string{"replacements"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("the source %s %s is not among the resources; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "correct it, or add it to them"))
 	}},
 }
@@ -77,11 +81,14 @@ func suggestName(b *builder, parts []*kustomization, kind, name, fix string) str
 func failureOf(b *builder, message string) problem.Problem {
 	k := b.root
 	for found := inBase.FindStringSubmatch(message); found != nil; found = inBase.FindStringSubmatch(message) {
-		i := slices.IndexFunc(b.parts, func(k *kustomization) bool { return k.dir == found[1] })
+		i := slices.IndexFunc(b.parts, func(k *kustomization) bool { return k.dir == found[2] })
 		if i < 0 {
 			break
 		}
 		k, message = b.parts[i], message[len(found[0]):]
+		if text, err := strconv.Unquote(`"` + message); found[1] != "" && err == nil {
+			message = text
+		}
 	}
 	p := problem.Problem{Origin: api.Origin{Path: k.file}, Severity: problem.Error}
 	if k != b.root {
@@ -158,7 +165,7 @@ func locate(b *builder, k *kustomization, fields []string, text string) (file, f
 		for _, exact := range []bool{true, false} {
 			for i, entry := range list.Content {
 				visitScalarNodes(entry, func(n *yaml.Node) {
-					at := strings.Index(n.Value, text)
+					at := indexOfPath(n.Value, text)
 					if line > 0 || at < 0 || exact && n.Value != text {
 						return
 					}
@@ -172,7 +179,7 @@ func locate(b *builder, k *kustomization, fields []string, text string) (file, f
 		for _, entry := range list.Content {
 			visitScalarNodes(entry, func(n *yaml.Node) {
 				other := path.Join(k.dir, n.Value)
-				at := strings.Index(string(b.texts[other]), text)
+				at := indexOfPath(string(b.texts[other]), text)
 				if line == 0 && at >= 0 && strings.HasPrefix(name, "patches") {
 					file, field, line = other, "", 1+strings.Count(string(b.texts[other][:at]), "\n")
 				}
@@ -180,6 +187,23 @@ func locate(b *builder, k *kustomization, fields []string, text string) (file, f
 		}
 	}
 	return file, field, line
+}
+
+// pathCharacter matches the beginning of a text that continues a path or a name.
+var pathCharacter = regexp.MustCompile(`^[\w/~.-]`)
+
+// indexOfPath returns the first index of a path or a name in a text in which it is not just the beginning of another one; -1 if there is
+// none.
+func indexOfPath(text, part string) int {
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], part)
+		if i < 0 {
+			return -1
+		}
+		if at += i; !pathCharacter.MatchString(text[at+len(part):]) {
+			return at
+		}
+	}
 }
 
 // visitScalarNodes visits the scalars of a node that are no keys.

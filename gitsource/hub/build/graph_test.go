@@ -146,12 +146,13 @@ func TestReferences(t *testing.T) {
 func TestReadKustomization(t *testing.T) {
 	const deprecated = ": kustomize has deprecated this field; use "
 	for text, want := range map[string][]string{
-		"namePrefix: a-":                            nil,
-		"":                                          {"k: a kustomization is one document, and this file has 0"},
-		"namePrefix: a-\n---\nnamePrefix: b-":       {"k: a kustomization is one document, and this file has 2"},
-		"[a]":                                       {"k:1: a kustomization is a mapping with fields such as resources"},
-		"{}":                                        {"k:1: the kustomization is empty; list something under resources, or remove the file"},
-		"\nresource: [a.yaml]":                      {"k:2: resource: unknown field; did you mean resources?"},
+		"namePrefix: a-":                      nil,
+		"":                                    {"k: a kustomization is one document, and this file has 0"},
+		"namePrefix: a-\n---\nnamePrefix: b-": {"k: a kustomization is one document, and this file has 2"},
+		"[a]":                                 {"k:1: a kustomization is a mapping with fields such as resources"},
+		"{}":                                  {"k:1: the kustomization is empty; list something under resources, or remove the file"},
+		"\nresource: [a.yaml]":                {"k:2: resource: unknown field; did you mean resources?"},
+		"images: [&a {name: a}, {<<: *a, nam: b}]":  {"k:1: images[1].nam: unknown field; did you mean name?"},
 		"namePrefix: a-\nimages: [{nam: a}]":        {"k:2: images[0].nam: unknown field; did you mean name?"},
 		"namePrefix: a-\nresources: a.yaml":         {"k:2: resources: kustomize expects []string here, not string"},
 		"a: [":                                      {"k:1: not valid YAML: did not find expected node content; check the indentation and the quotes of this line and the one above"},

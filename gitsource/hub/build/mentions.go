@@ -73,6 +73,9 @@ func (f *mentionFinder) reportUnknown(n *yaml.Node, t reflect.Type, p *document.
 	case t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := n.Content[i].Value
+			if name == "<<" { // merges another mapping
+				continue
+			}
 			if of := typeOfField(t, name); of != nil {
 				any = f.reportUnknown(n.Content[i+1], of, p.Child(name)) || any
 			} else {
