@@ -118,7 +118,8 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 			continue
 		}
 		e := a.encoded()
-		e.Serial, st.announced[a.Placement] = a.serial, e
+		e.Serial = a.serial
+		st.announced[a.Placement] = e
 		if inv == nil {
 			a.owner, a.serial = owner, 0
 			all[a.Placement] = a

@@ -96,6 +96,25 @@ func TestAnnouncementOfACrashIsDeleted(t *testing.T) {
 	}
 }
 
+// An announcement that is written again after it was read, without a placement that is deleted, still counts for the others.
+func TestAnnouncementStillCountsAfterItWasRead(t *testing.T) {
+	a, b := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}
+	at := apiserver.NewConfigMaps()
+	st := storeAt(t, at)
+	before := addition(a, "old")
+	save(t, st, &before)
+	if !Announce(t.Context(), st, []Inventory{addition(a, "new"), addition(b, "two")}) {
+		t.Fatal("not announced")
+	}
+	again := storeAt(t, at)
+	if err := again.Delete(t.Context(), load(t, again)[b]); err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, storeAt(t, at)); !slices.Equal(namesIn(got[a]), []string{"new", "old"}) {
+		t.Errorf("a has %v", namesIn(got[a]))
+	}
+}
+
 // The inventory of a placement that is deleted does not come back with an announcement that still counts for others, or
 // that was written although the response was lost.
 func TestDeletedInventoryIsAnnouncedNoLonger(t *testing.T) {
