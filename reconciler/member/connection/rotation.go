@@ -150,6 +150,7 @@ func (c *Conn) tryRenewal(ctx context.Context, uid string, r *Rotation) error {
 	c.cfg.Log.Info("credentials renewed", "cluster", c.cfg.Cluster)
 	c.cfg.Metrics.setExpiry(c.cfg.Cluster, all.validity)
 	r.Replaced = append(r.Replaced, c.current.Swap(all))
+	c.unchanged = nil
 	return nil
 }
 

@@ -146,6 +146,30 @@ func TestUnchangedCredentialsAreNotComparedAgain(t *testing.T) {
 	}
 }
 
+// Credentials that were replaced and are put back are used again.
+func TestCredentialsThatArePutBackAreUsed(t *testing.T) {
+	first, second := cluster(t, "first", "one"), cluster(t, "second", "one")
+	second.BearerTokenFile = filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(second.BearerTokenFile, []byte("second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	current := first
+	c, err := New(Config{
+		Cluster: "east", Connect: func(context.Context) (*rest.Config, error) { return current, nil }, Timeout: time.Minute,
+		Metrics: new(NewMetrics()), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for i, next := range []*rest.Config{first, second, first} {
+		current = next
+		if r := c.Renew(t.Context(), "one"); r.Unrenewed != "" || len(r.Replaced) > 0 != (i > 0) {
+			t.Errorf("step %d: kept because of %q, %d replaced", i, r.Unrenewed, len(r.Replaced))
+		}
+	}
+}
+
 // Files that the credentials name are read again, also if a symbolic link is replaced.
 func TestFilesOfCredentialsAreReadAgain(t *testing.T) {
 	dir := t.TempDir()

@@ -26,18 +26,26 @@ type readFile struct {
 	clients map[string]*rest.Config
 }
 
-// client returns the client configuration of a context, which make makes at the first call that succeeds.
+// client returns the client configuration of a context, which make makes at the first call that succeeds. make may read files
+// that do not answer, and delays no other context.
 func (r *readFile) client(context string, make func() (*rest.Config, error)) (*rest.Config, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if cfg := r.clients[context]; cfg != nil {
-		return cfg, nil
+	made := r.clients[context]
+	r.mu.Unlock()
+	if made != nil {
+		return made, nil
 	}
 	cfg, err := make()
-	if err == nil {
-		r.clients[context] = cfg
+	if err != nil {
+		return nil, err
 	}
-	return cfg, err
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if made := r.clients[context]; made != nil {
+		return made, nil
+	}
+	r.clients[context] = cfg
+	return cfg, nil
 }
 
 // opening limits how many files are open at a time: thousands of members load theirs at once. A file whose opening blocks, on a
