@@ -359,22 +359,10 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		return
 	}
 	s.saveInventories(ctx, touched)
-	if all := withCreated(s.health.Namespaces, s.record.fresh); all != nil {
-		s.health.Namespaces = all
-		s.prober.NamespacesCreated(all)
+	if len(s.record.fresh) > 0 {
+		s.prober.NamespaceCreated()
 	}
 	s.reschedule()
-}
-
-// withCreated returns the namespaces of a cluster after some were created, which need not be read again; nil if none were, or if it is
-// not known which others there are.
-func withCreated(known []string, created map[string]bool) []string {
-	if len(created) == 0 || known == nil {
-		return nil
-	}
-	all := slices.AppendSeq(slices.Clone(known), maps.Keys(created))
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // saveInventories writes the inventories that have changed. If their owners have changed, it

@@ -80,20 +80,6 @@ func TestProbesThatEndASession(t *testing.T) {
 	}
 }
 
-// The namespaces that a pass has created are added to those that were known, unless those could not be read.
-func TestCreatedNamespacesAreKnown(t *testing.T) {
-	created := map[string]bool{"shop": true, "web": true}
-	if all := withCreated(nil, created); all != nil {
-		t.Errorf("beside unknown ones: %q", all)
-	}
-	if all := withCreated([]string{"web"}, nil); all != nil {
-		t.Errorf("without a new one: %q", all)
-	}
-	if all := withCreated([]string{"default", "web"}, created); !slices.Equal(all, []string{"default", "shop", "web"}) {
-		t.Errorf("all are %q", all)
-	}
-}
-
 // A pass that applies very much waits for its turn among all clusters, until others have ended or have taken long, and others do not.
 func TestLargePassesTakeTurns(t *testing.T) {
 	for n, waits := range map[int]bool{largePass: true, largePass - 1: false} {

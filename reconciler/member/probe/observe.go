@@ -165,7 +165,7 @@ const demandFor = 5
 // updateDemand reads the requests of running pods if they were last read more than demandFor
 // observations ago.
 func (pr *Prober) updateDemand(ctx context.Context) error {
-	if time.Since(pr.demand.at) <= demandFor*pr.cfg.Observe {
+	if time.Since(pr.demand.at) <= demandFor*pr.observeInterval() {
 		return nil
 	}
 	asked, err := pr.readPods(ctx)

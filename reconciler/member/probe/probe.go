@@ -59,14 +59,14 @@ type Prober struct {
 	soonest   time.Time        // time of the next probe if the cluster is doubted
 	observeAt time.Time        // from then on, a probe observes the cluster too
 	demand    demand
-	// unpublished are the namespaces of the cluster after some were created, until a result has them; nil if all are published.
-	unpublished []string
+	// unread reports whether a namespace was created since the namespaces were last read.
+	unread bool
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
 	probing bool        // a probe is running
 	over    bool        // no probe may begin any more
-	created []string    // the namespaces after some were created since the last probe began; nil if none were
+	created bool        // a namespace was created since the last probe began
 	running sync.WaitGroup
 }
 
@@ -93,7 +93,7 @@ func (pr *Prober) again(after time.Duration) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.probing = false
-	if pr.created != nil {
+	if pr.created {
 		after = min(after, createdDelay)
 	}
 	if !pr.over {
@@ -101,26 +101,25 @@ func (pr *Prober) again(after time.Duration) {
 	}
 }
 
-// createdDelay is the time between the creation of a namespace and the probe that publishes it, since others may follow.
+// createdDelay is the time between the creation of a namespace and the probe that reads the namespaces, since others may follow.
 const createdDelay = time.Second
 
-// NamespacesCreated has a probe publish all namespaces of the cluster soon, since some of them were created. It may be called by any
-// goroutine.
-func (pr *Prober) NamespacesCreated(all []string) {
+// NamespaceCreated has a probe read the namespaces of the cluster soon. It may be called by any goroutine.
+func (pr *Prober) NamespaceCreated() {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.created = all
+	pr.created = true
 	if pr.timer != nil && !pr.over && !pr.probing {
 		pr.timer.Reset(createdDelay)
 	}
 }
 
-// takeCreated returns the namespaces if some were created since the last probe began, and forgets that.
-func (pr *Prober) takeCreated() (all []string) {
+// takeCreated reports whether a namespace was created since the last probe began, and forgets it.
+func (pr *Prober) takeCreated() (created bool) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	all, pr.created = pr.created, nil
-	return all
+	created, pr.created = pr.created, false
+	return created
 }
 
 // Stop returns when no probe can begin any more.
@@ -147,7 +146,7 @@ func (pr *Prober) run(ctx context.Context) {
 	}
 	pr.running.Add(1)
 	pr.probing = true
-	created := pr.created != nil
+	created := pr.created
 	pr.mu.Unlock()
 	defer pr.running.Done()
 	r := pr.conn.Renew(ctx, pr.uid)
@@ -184,10 +183,18 @@ func (pr *Prober) run(ctx context.Context) {
 	} // otherwise the session ends
 }
 
+// observeInterval returns the time between two observations of the cluster.
+func (pr *Prober) observeInterval() time.Duration {
+	return max(pr.cfg.Observe, observeEach*pr.cfg.Pace.interval())
+}
+
 // pace returns the time until the next probe after one with the result p.
 func (pr *Prober) pace(p Result) time.Duration {
-	if p.observed {
-		pr.observeAt = p.At.Add(max(pr.cfg.Observe, observeEach*pr.cfg.Pace.interval()))
+	switch {
+	case p.observed && p.unread != "":
+		pr.observeAt = p.At.Add(pr.cfg.Observe)
+	case p.observed:
+		pr.observeAt = p.At.Add(pr.observeInterval())
 	}
 	if p.UID != "" {
 		pr.uid = p.UID
@@ -206,13 +213,11 @@ func (pr *Prober) interval() time.Duration { return max(pr.cfg.Interval, pr.cfg.
 const observedWithin = 10 * time.Second
 
 // Probe checks whether the API server is ready. If observe is set, it also reads the identity
-// and the size of the cluster. The result has the namespaces if they were read, or if some were created.
+// and the size of the cluster, and otherwise the namespaces if one was created.
 func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, min(pr.conn.Timeout(), observedWithin))
 	defer cancel()
-	if created := pr.takeCreated(); created != nil {
-		pr.unpublished = created
-	}
+	pr.unread = pr.takeCreated() || pr.unread
 	p := Result{At: time.Now()}
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
@@ -232,11 +237,12 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 			}
 		}
 		p.UID, p.Version, p.properties, p.Namespaces = o.uid, o.version, o.properties, slices.Sorted(maps.Keys(o.namespaces))
+	} else if o := (observation{}); pr.unread && pr.observeNamespaces(ctx, &o) == nil {
+		p.UID, p.Version, p.Namespaces = o.uid, o.version, slices.Sorted(maps.Keys(o.namespaces))
 	}
-	if p.Namespaces == nil {
-		p.Namespaces = pr.unpublished
+	if p.Namespaces != nil {
+		pr.unread = false // otherwise the next probe tries again
 	}
-	pr.unpublished = nil
 	if p.Doubted = pr.doubtful.Swap(false); p.Doubted && p.Version == 0 {
 		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation
 	}

@@ -279,8 +279,8 @@ func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
 	})
 }
 
-// Once a namespace was created, the next probe comes soon and publishes the namespaces, which it does not read.
-func TestNamespacesArePublishedOnceOneWasCreated(t *testing.T) {
+// Once a namespace was created, the next probe comes soon and reads the namespaces, and nothing else of the cluster.
+func TestNamespacesAreReadOnceOneWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		asked := map[string]int{}
@@ -301,37 +301,44 @@ func TestNamespacesArePublishedOnceOneWasCreated(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		probes := len(read)
 		for range 3 {
-			pr.NamespacesCreated([]string{"app", "shop"})
+			pr.NamespaceCreated()
 		}
 		time.Sleep(createdDelay)
 		synctest.Wait()
-		if len(read) != probes+1 || !slices.Equal(read[probes], []string{"app", "shop"}) || len(asked) != 1 {
-			t.Errorf("published %q, asked %v", read[probes:], asked)
+		if len(read) != probes+1 || !slices.Equal(read[probes], []string{"shop"}) || asked["/api/v1/namespaces"] != 1 || asked["/api/v1/nodes"] > 0 {
+			t.Errorf("read %q, asked %v", read[probes:], asked)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if len(asked) != 1 || len(read) < probes+2 || read[len(read)-1] != nil {
-			t.Errorf("then published %q, asked %v", read[probes:], asked)
+		if asked["/api/v1/namespaces"] != 1 || len(read) < probes+2 || read[len(read)-1] != nil {
+			t.Errorf("then read %q, asked %v", read[probes:], asked)
 		}
 	})
 }
 
-// Namespaces that were created are published also if the next probe fails, and once.
-func TestCreatedNamespacesArePublishedAfterAFailure(t *testing.T) {
-	code := http.StatusServiceUnavailable
+// If the namespaces cannot be read once one was created, the next regular probe reads them.
+func TestNamespacesAreReadAgainAfterAFailure(t *testing.T) {
+	asked, refused := 0, true
 	pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
+		code, body := http.StatusOK, `{"items": [{"metadata": {"name": "shop"}}]}`
+		if r.URL.Path == "/api/v1/namespaces" {
+			if asked++; refused {
+				code, body = http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+			}
+		}
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 	})})
-	pr.NamespacesCreated([]string{"shop"})
-	if p := pr.Probe(t.Context(), false); p.Err == nil || p.Namespaces != nil {
-		t.Fatalf("while it is not ready: %v, %q", p.Err, p.Namespaces)
+	pr.NamespaceCreated()
+	if p := pr.Probe(t.Context(), false); p.Namespaces != nil || asked == 0 {
+		t.Fatalf("refused: %q, asked %d times", p.Namespaces, asked)
 	}
-	code = http.StatusOK
+	refused = false
 	if p := pr.Probe(t.Context(), false); !slices.Equal(p.Namespaces, []string{"shop"}) {
 		t.Errorf("then: %q", p.Namespaces)
 	}
-	if p := pr.Probe(t.Context(), false); p.Namespaces != nil {
-		t.Errorf("once they were published: %q", p.Namespaces)
+	before := asked
+	if p := pr.Probe(t.Context(), false); p.Namespaces != nil || asked != before {
+		t.Errorf("once they were read: %q, asked again %d times", p.Namespaces, asked-before)
 	}
 }
 
