@@ -36,6 +36,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,7 +144,10 @@ type Agent struct {
 	connection connection.Config
 	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
 	// SetDriftDecisions that were not received yet.
-	newWorks          chan []*work.Work
+	newWorks chan []*work.Work
+	// skipped says that works were replaced before they were used, so that all have to be reported: what differs between the others
+	// does not show what the loop has asked for meanwhile.
+	skipped           atomic.Bool
 	newMembership     chan protocol.Membership
 	newDriftDecisions chan protocol.DriftDecisions
 	// last are the works that were last received; only Run uses it. Nil means that none were
@@ -206,17 +210,21 @@ func New(cfg Config) *Agent {
 // that was not used yet. Only one goroutine may call it. Until the first call nothing is
 // written.
 func (a *Agent) Set(works []*work.Work) {
-	replace(a.newWorks, works)
+	if replace(a.newWorks, works) {
+		a.skipped.Store(true)
+	}
 }
 
 // replace puts a value into a channel with one element, instead of a value that was not received
-// yet. Only one goroutine may send to the channel.
-func replace[T any](ch chan T, value T) {
+// yet, and reports whether there was one. Only one goroutine may send to the channel.
+func replace[T any](ch chan T, value T) (replaced bool) {
 	select {
 	case <-ch:
+		replaced = true
 	default:
 	}
 	ch <- value
+	return replaced
 }
 
 // SetMembership sets the fleet of the agent, the fleets whose inventories it takes over, and the

@@ -360,16 +360,22 @@ func (s *session) setWorks(works []*work.Work) {
 	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
-// syncWorks reconciles what may differ since the works before, so that a new work costs what it changes. That is right only
-// after everything was reconciled, and while there is nothing to delete, which is decided with all objects in view. The
-// result is that of sync: objects of other works are as wanted, or wait for an event or a retry.
+// syncWorks reconciles and reports what may differ since the works before, so that a new work costs what it changes. That is right
+// only after everything was reconciled, while there is nothing to delete, which is decided with all objects in view, and if the loop
+// has asked for nothing else in between. Objects of other works are then as wanted, or wait for an event or a retry.
 func (s *session) syncWorks(ctx context.Context, before desired) {
 	changed := s.works.changedSince(before)
 	ids := s.owned.objectsOf(changed, before)
 	for id := range s.progress.failed {
 		ids[id] = true // a new work may have what it waits for
 	}
-	if !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale(ids) {
+	for p := range s.drifts.memory {
+		for id := range s.drifts.memory[p] {
+			ids[id] = true // what is held may have come to its end
+		}
+	}
+	skipped := s.skipped.Swap(false)
+	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale(s.owned.inventoried()) {
 		s.sync(ctx)
 		return
 	}

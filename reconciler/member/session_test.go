@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -53,6 +55,40 @@ func TestWatchesInUseAreOpenedAfterAPass(t *testing.T) {
 	}
 	if path := <-watched; path != "/api/v1/configmaps" {
 		t.Errorf("%s is watched", path)
+	}
+}
+
+// If works were replaced before they were used, everything is reported: the loop may have asked for something in between that
+// the works before and after do not show.
+func TestSkippedWorksHaveEverythingReported(t *testing.T) {
+	for _, skipped := range []bool{false, true} {
+		s := memberOf(t, here, apiserver.NewConfigMaps())
+		if err := s.inventories.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reported := map[string]bool{}
+		s.cfg.Report = func(o protocol.Observation) {
+			if w, ok := o.(protocol.WorkSeen); ok {
+				reported[w.Placement.Name] = true
+			}
+		}
+		works := func(version string) []*work.Work {
+			return []*work.Work{{Placement: api.PlacementKey{Name: "same"}}, {Placement: web, Revision: placement.Revision{Hash: version}}}
+		}
+		s.setWorks(works("1"))
+		s.sync(t.Context())
+		clear(reported)
+		if skipped {
+			s.Set([]*work.Work{})
+		}
+		s.Set(works("2"))
+		s.last = <-s.newWorks
+		if err := s.act(t.Context(), byWorks); err != nil {
+			t.Fatal(err)
+		}
+		if !reported[web.Name] || reported["same"] != skipped {
+			t.Errorf("skipped: %t, reported: %v", skipped, reported)
+		}
 	}
 }
 
