@@ -232,19 +232,28 @@ func (all invalidObjects) hasBuilder(kind string) bool {
 }
 
 // dropConsequences removes the problems that follow from an overlay or a chart that has problems itself: what it builds is taken for a
-// part of the hub.
+// part of the hub, and the files of a chart for objects. If no error were left, all are kept: then one of them is the cause.
 func dropConsequences(a *assembly) {
 	overlay, chart := a.invalid.hasBuilder("Overlay"), a.invalid.hasBuilder(chartKind)
-	a.problems = slices.DeleteFunc(a.problems, func(p problem.Problem) bool {
+	var charts []string
+	for _, p := range a.problems {
+		if chart && path.Base(p.Path) == "Chart.yaml" {
+			charts = append(charts, path.Dir(p.Path)+"/")
+		}
+	}
+	follows := func(p problem.Problem) bool {
 		switch {
 		case p.Severity != problem.Error:
 			return false
 		case p.Kustomization != "":
 			return overlay && p.Field == "metadata.namespace"
 		}
-		has, isManifest := a.objectFiles[p.Path]
-		return chart && (isManifest && !has || path.Base(p.Path) == "Chart.yaml")
-	})
+		return slices.ContainsFunc(charts, func(dir string) bool { return strings.HasPrefix(p.Path, dir) })
+	}
+	isCause := func(p problem.Problem) bool { return p.Severity == problem.Error && !follows(p) }
+	if slices.ContainsFunc(a.problems, isCause) {
+		a.problems = slices.DeleteFunc(a.problems, follows)
+	}
 }
 
 func (a *assembly) duplicate(same []*item) {
