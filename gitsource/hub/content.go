@@ -39,7 +39,6 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	it.object = &api.Object{
 		ID: it.id, Content: &unstructured.Unstructured{Object: object}, Hash: hash, Origin: it.origin, Numbers: r.Numbers, Release: r.Release,
 	}
-	it.object.Substituted = it.object.Content.GetAnnotations()[api.SubstituteAnnotation] == api.SubstituteDisabled
 	if path := variableIn(object); path != nil && !it.isBuilder() {
 		slices.Reverse(path)
 		at := fieldAt(r.Object, object, path)

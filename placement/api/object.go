@@ -29,7 +29,7 @@ type Object struct {
 	Numbers []NumberField
 	// Variable is where the first text with a variable is, unless an annotation of the object says what becomes of it; nil if there is none.
 	Variable *FieldPosition
-	// Substituted says that no variables are replaced in the object any more: they were when it was built, or its annotation declines that.
+	// Substituted says that variables were replaced when the object was built for a cluster, so that none are any more.
 	Substituted bool
 	// Overlay is what an overlay or a chart has for each cluster; nil for other objects.
 	Overlay *BuiltOverlay

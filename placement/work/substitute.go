@@ -95,10 +95,15 @@ func asks(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[api.SubstituteAnnotation] == api.SubstituteEnabled
 }
 
+// declines reports whether an object says that what looks like a variable is text.
+func declines(o *unstructured.Unstructured) bool {
+	return o.GetAnnotations()[api.SubstituteAnnotation] == api.SubstituteDisabled
+}
+
 // wants reports whether variables of a manifest are replaced. One with encrypted values has to ask itself, since such a value may
 // look like a variable. One in which an overlay has replaced variables already is left alone.
 func (s *substitution) wants(m *Manifest) bool {
-	return !m.Substituted && (s.all && m.HashKey == nil || asks(m.Object.Content))
+	return !m.Substituted && (s.all && m.HashKey == nil && !declines(m.Object.Content) || asks(m.Object.Content))
 }
 
 // collect adds the variables of a value. It reports whether one is malformed or escaped, which are replaced as well.
