@@ -375,7 +375,7 @@ func (s *session) syncWorks(ctx context.Context, before desired) {
 		}
 	}
 	skipped := s.skipped.Swap(false)
-	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale(s.owned.inventoried()) {
+	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale() {
 		s.sync(ctx)
 		return
 	}
@@ -420,12 +420,16 @@ func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desir
 	return ids
 }
 
-// anyStale reports whether an inventory lists one of some objects, and its placement no longer wants it.
-func (o *ownership) anyStale(ids map[api.ID]bool) bool {
-	listing := o.listingsFor(len(ids))
-	for id := range ids {
-		if len(o.stalesIn(id, listing(id))) > 0 {
-			return true
+// anyStale reports whether an inventory lists an object that its placement no longer wants.
+func (o *ownership) anyStale() bool {
+	for p, inv := range o.inv {
+		for id := range inv.Items.IDs() {
+			if w, isWanted := o.wanted.of(id); isWanted && w.placement == p {
+				continue
+			}
+			if len(o.stales(id)) > 0 {
+				return true
+			}
 		}
 	}
 	return false
