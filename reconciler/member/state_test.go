@@ -17,7 +17,7 @@ var stateWriters = map[string][]string{
 	"braked": {"brake.go", "record.go"},
 	"failed": {"progress.go", "record.go"}, "verified": {"progress.go", "record.go"}, "suspects": {"progress.go", "record.go"},
 	"unprocessed": {"progress.go"}, "ended": {"record.go"}, "cutShort": {"record.go"}, "replaced": {"progress.go", "record.go"},
-	"done": {"progress.go"}, "waiting": {"progress.go", "record.go"}, "pruned": {"record.go", "report.go"}, "fresh": {"record.go"},
+	"untried": {"progress.go"}, "waiting": {"progress.go", "record.go"}, "pruned": {"record.go", "report.go"}, "fresh": {"record.go"},
 	"written": {"record.go", "report.go"},
 }
 
@@ -85,7 +85,7 @@ func writes(n ast.Node) (fields []string) {
 		if fn, ok := n.Fun.(*ast.Ident); ok && (fn.Name == "delete" || fn.Name == "clear") {
 			field(n.Args[0])
 		}
-		if fn, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Put", "Drop", "DropMissing", "put", "remove", "replace"}, fn.Sel.Name) {
+		if fn, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Put", "Drop", "DropMissing", "put", "remove", "replace", "add", "take"}, fn.Sel.Name) {
 			field(fn.X)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// A Pace slows the probes of many clusters, so that all of them together send no more than so many each second. It is safe for
-// concurrent use; nil slows none.
+// A Pace slows the probes of many clusters, so that all of them together send no more than so many each second, unless that would
+// leave one unprobed for too long. Clusters in doubt are not slowed. It is safe for concurrent use; nil slows none.
 type Pace struct{ clusters atomic.Int64 }
 
 const (

@@ -22,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// Config configures a Prober. All fields must be set except UID and Version.
+// Config configures a Prober. All fields must be set except UID, Version and Pace.
 type Config struct {
 	Cluster string
 	// Interval is the time between two probes, and Observe the time between two observations of
