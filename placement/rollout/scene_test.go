@@ -95,7 +95,7 @@ func (s *scene) do(words []string) string {
 		s.block(args, func(b *Target) { b.Suspended = "suspended by alice until 14:00: an incident" })
 	case "hold":
 		s.each(args, func(b *Target) {
-			b.Deferral = Deferral{Why: "frozen by alice: release week", Until: s.in.Now.Add(time.Hour)}
+			b.Deferral = Deferral{Why: "new content waits: the fleet is frozen by alice until Monday: release week", Until: s.in.Now.Add(time.Hour)}
 		})
 	case "release":
 		s.each(args, func(b *Target) { b.Deferral = Deferral{} })
