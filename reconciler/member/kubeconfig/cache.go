@@ -21,31 +21,22 @@ type readFile struct {
 	info   fs.FileInfo
 	config *clientcmdapi.Config
 
-	mu sync.Mutex
-	// clients are the client configurations made of it, by context.
-	clients map[string]*rest.Config
+	// clients has the *rest.Config that was converted from it for a context, by the name of the context.
+	clients sync.Map
 }
 
-// client returns the client configuration of a context, which make makes at the first call that succeeds. make may read files
-// that do not answer, and delays no other context.
-func (r *readFile) client(context string, make func() (*rest.Config, error)) (*rest.Config, error) {
-	r.mu.Lock()
-	made := r.clients[context]
-	r.mu.Unlock()
-	if made != nil {
-		return made, nil
+// client returns the client configuration of a context. The first successful call of convert decides what all calls return. Convert may
+// read files on a file system that does not answer, which delays callers of this context only.
+func (r *readFile) client(context string, convert func() (*rest.Config, error)) (*rest.Config, error) {
+	if known, ok := r.clients.Load(context); ok {
+		return known.(*rest.Config), nil
 	}
-	cfg, err := make()
+	cfg, err := convert()
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if made := r.clients[context]; made != nil {
-		return made, nil
-	}
-	r.clients[context] = cfg
-	return cfg, nil
+	known, _ := r.clients.LoadOrStore(context, cfg)
+	return known.(*rest.Config), nil
 }
 
 // opening limits how many files are open at a time: thousands of members load theirs at once. A file whose opening blocks, on a
@@ -82,7 +73,7 @@ func (k *cache) load(path string) (*readFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := &readFile{info: info, config: cfg, clients: map[string]*rest.Config{}}
+	file := &readFile{info: info, config: cfg}
 	if k != nil {
 		k.read[path] = file
 	}
