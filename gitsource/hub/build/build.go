@@ -221,17 +221,18 @@ func (b *builder) recordPosition(file string, r *document.Report) {
 	b.positions[file] = append(b.positions[file], sourcePosition{kind, at("metadata", "name").Value, r.Origin.Line, r.Origin.Document})
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
-			visitScalars(at(field), func(value string) { b.secrets = append(b.secrets, value) })
+			visitScalars(at(field), func(value *yaml.Node) { b.secrets = append(b.secrets, value.Value) })
 		}
 	}
 }
 
-func visitScalars(n *yaml.Node, visit func(string)) {
+// visitScalars visits the scalars of a node that are not keys.
+func visitScalars(n *yaml.Node, visit func(*yaml.Node)) {
 	if n.Kind == yaml.ScalarNode {
-		visit(n.Value)
+		visit(n)
 	}
 	for i, child := range n.Content {
-		if n.Kind != yaml.MappingNode || i%2 == 1 { // not the keys
+		if n.Kind != yaml.MappingNode || i%2 == 1 {
 			visitScalars(child, visit)
 		}
 	}

@@ -164,7 +164,7 @@ func locate(b *builder, k *kustomization, fields []string, text string) (file, f
 		}
 		for _, exact := range []bool{true, false} {
 			for i, entry := range list.Content {
-				visitScalarNodes(entry, func(n *yaml.Node) {
+				visitScalars(entry, func(n *yaml.Node) {
 					at := indexOfPath(n.Value, text)
 					if line > 0 || at < 0 || exact && n.Value != text {
 						return
@@ -177,7 +177,7 @@ func locate(b *builder, k *kustomization, fields []string, text string) (file, f
 			}
 		}
 		for _, entry := range list.Content {
-			visitScalarNodes(entry, func(n *yaml.Node) {
+			visitScalars(entry, func(n *yaml.Node) {
 				other := path.Join(k.dir, n.Value)
 				at := indexOfPath(string(b.texts[other]), text)
 				if line == 0 && at >= 0 && strings.HasPrefix(name, "patches") {
@@ -202,18 +202,6 @@ func indexOfPath(text, part string) int {
 		}
 		if at += i; !pathCharacter.MatchString(text[at+len(part):]) {
 			return at
-		}
-	}
-}
-
-// visitScalarNodes visits the scalars of a node that are no keys.
-func visitScalarNodes(n *yaml.Node, visit func(*yaml.Node)) {
-	if n.Kind == yaml.ScalarNode {
-		visit(n)
-	}
-	for i, child := range n.Content {
-		if n.Kind != yaml.MappingNode || i%2 == 1 {
-			visitScalarNodes(child, visit)
 		}
 	}
 }
