@@ -129,7 +129,12 @@ func Of(in Input) (*Forecast, error) {
 // lacks.
 func (o *Forecast) addMoved() {
 	o.Moved = MovedItems(func() *hub.Snapshot { return o.inForce }, o.Snapshot)
-	o.Warnings = slices.Concat(o.Warnings, o.Moved, missingReferences(o.Snapshot, o.Plan, o.facts), literalVariables(o.Plan), missingRuns(o.Snapshot, o.Plan))
+	o.Warnings = slices.Concat(o.Warnings, o.Moved, contentWarnings(o.Snapshot, o.Plan, o.facts))
+}
+
+// contentWarnings returns the warnings about the content of placements, which only a plan shows.
+func contentWarnings(s *hub.Snapshot, p *plan.Plan, known facts) problem.List {
+	return slices.Concat(missingReferences(s, p, known), literalVariables(p), missingRuns(s, p))
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on

@@ -34,7 +34,7 @@ func literalVariables(p *plan.Plan) (out problem.List) {
 func literalsOf(p *plan.Placement) (first *api.Object, names []string) {
 	known := map[api.ID]bool{}
 	add := func(o *api.Object) {
-		if o.Variable == nil || o.Substituted || o.HashKey != nil || known[o.ID] || o.Content.GetAnnotations()[api.SubstituteAnnotation] != "" {
+		if o.Variable == nil || o.Substituted || o.HashKey != nil || known[o.ID] {
 			return
 		}
 		known[o.ID] = true

@@ -236,7 +236,7 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 	if r.problems == nil {
 		r.problems = map[problem.Problem]bool{}
 		known := facts{}
-		for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, missingReferences(r.inForce, r.plan, known), literalVariables(r.plan), missingRuns(r.inForce, r.plan)), r.plan, known) {
+		for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, contentWarnings(r.inForce, r.plan, known)), r.plan, known) {
 			r.problems[withoutLine(p)] = true
 		}
 	}
