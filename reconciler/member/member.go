@@ -145,8 +145,8 @@ type Agent struct {
 	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
 	// SetDriftDecisions that were not received yet.
 	newWorks chan []*work.Work
-	// skipped says that works were replaced before they were used, so that all have to be reported: what differs between the others
-	// does not show what the loop has asked for meanwhile.
+	// skipped says that Set has replaced works that were never used. The next pass then reports every placement: a placement may have
+	// been changed and changed back, and the loop waits for a report that is newer than that.
 	skipped           atomic.Bool
 	newMembership     chan protocol.Membership
 	newDriftDecisions chan protocol.DriftDecisions

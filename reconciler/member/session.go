@@ -53,7 +53,7 @@ type session struct {
 	job         gatejob.Request
 	// observingOnly says that another fleet held the cluster, and nothing was written.
 	observingOnly bool
-	// reconciled says that all works were reconciled, those that have changed since in a pass of their own.
+	// reconciled says that the last pass was complete, so that every work is reconciled.
 	reconciled bool
 	// blocked says that the last pass could not be made, and unknown limits the log lines about
 	// kinds that are not known.
@@ -360,9 +360,9 @@ func (s *session) setWorks(works []*work.Work) {
 	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
-// syncWorks reconciles and reports what may differ since the works before, so that a new work costs what it changes. That is right
-// only after everything was reconciled, while there is nothing to delete, which is decided with all objects in view, and if the loop
-// has asked for nothing else in between. Objects of other works are then as wanted, or wait for an event or a retry.
+// syncWorks reconciles and reports only what differs between the new works and those before, so that a new work costs what it changes.
+// It makes a full pass instead if the last pass was not complete, if something may have to be deleted, which is decided for all objects
+// together, or if works were skipped. All other objects are as desired, or have a retry or a watch event pending.
 func (s *session) syncWorks(ctx context.Context, before desired) {
 	changed := s.works.changedSince(before)
 	ids := s.owned.objectsOf(changed, before)
@@ -379,7 +379,7 @@ func (s *session) syncWorks(ctx context.Context, before desired) {
 		s.sync(ctx)
 		return
 	}
-	if s.reconcile(ctx, func() map[api.ID]bool { return ids }, func(map[api.ID]bool) {}) {
+	if s.reconcile(ctx, ids) {
 		s.reporter.some(ctx, changed, ids)
 	}
 }

@@ -19,22 +19,14 @@ import (
 
 // sync reconciles everything.
 func (s *session) sync(ctx context.Context) {
-	everything := func() map[api.ID]bool {
-		ids := s.owned.inventoried()
-		for id := range s.wanted.all() {
-			ids[id] = true
-		}
-		s.progress.compared = time.Now()
-		return ids
-	}
-	if s.reconcile(ctx, everything, func(ids map[api.ID]bool) { s.brake.decide(ids, s.brake.deletes, s.brake.recreations()) }) {
+	if s.reconcile(ctx, nil) {
 		s.reporter.all(ctx)
 	}
 }
 
-// reconcile reconciles some objects. decide decides which of them are not deleted, once the state from the watches is known. It
-// reports whether the cluster is still ours.
-func (s *session) reconcile(ctx context.Context, objects func() map[api.ID]bool, decide func(map[api.ID]bool)) bool {
+// reconcile reconciles some objects, or everything if ids is nil: only then does the brake decide which deletions are held. It reports
+// whether the cluster is still ours.
+func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 	if s.store.HeldByOther() {
 		return false
 	}
@@ -45,13 +37,22 @@ func (s *session) reconcile(ctx context.Context, objects func() map[api.ID]bool,
 		s.reportCluster()
 	}
 	s.addUnlisted(ctx)
-	ids := objects()
+	everything := ids == nil
+	if everything {
+		ids = s.owned.inventoried()
+		for id := range s.wanted.all() {
+			ids[id] = true
+		}
+		s.progress.compared = time.Now()
+	}
 	s.blocked, s.reconciled = false, false
 	if len(ids) == 0 {
 		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
 		s.reschedule()
 	} else if s.prepared(ctx, ids) {
-		decide(ids)
+		if everything { // the brake needs the state from the watches
+			s.brake.decide(ids, s.brake.deletes, s.brake.recreations())
+		}
 		s.processPrepared(ctx, ids)
 		if s.store.HeldByOther() {
 			return false
