@@ -141,10 +141,7 @@ func (a *assembly) references() {
 
 // suggest returns how to correct a name that the commit does not have: the nearest of the known names, or else a fix.
 func suggest(name string, known iter.Seq[string], fix string) string {
-	if near := api.Closest(name, slices.Sorted(known)); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return fix
+	return api.Suggest(name, slices.Sorted(known), fix)
 }
 
 // namesIn yields the names of keys in a namespace. split returns the namespace and the name of a key.

@@ -21,6 +21,14 @@ func Closest(word string, known []string) string {
 	return best
 }
 
+// Suggest returns the end of a message about an unknown word: the most similar known word, or fix if none is similar.
+func Suggest(word string, known []string, fix string) string {
+	if best := Closest(word, known); best != "" {
+		return "did you mean " + best + "?"
+	}
+	return fix
+}
+
 // editDistance counts the letters to insert, delete, replace or swap.
 func editDistance(a, b string) int {
 	var before, last []int

@@ -252,10 +252,7 @@ func has(fields fieldSet, name string) bool {
 // DidYouMean returns the end of a message about an unknown word: the most similar known word,
 // or all known words.
 func DidYouMean(word string, known []string) string {
-	if best := api.Closest(word, known); best != "" {
-		return "did you mean " + best + "?"
-	}
-	return "known here: " + strings.Join(known, ", ")
+	return api.Suggest(word, known, "known here: "+strings.Join(known, ", "))
 }
 
 // FieldNames returns the names of the JSON fields of a struct, sorted.

@@ -56,11 +56,7 @@ func checkReviewed(r *document.Report, annotations map[string]string, spec *api.
 		i := slices.IndexFunc(spec.Stages, func(s api.StageConfig) bool { return s.Name == name })
 		switch {
 		case i < 0:
-			fix := "correct the name"
-			if near := api.Closest(name, names); near != "" {
-				fix = "did you mean " + near + "?"
-			}
-			r.Rulef(at, "the strategy has no stage %q; %s", name, fix)
+			r.Rulef(at, "the strategy has no stage %q; %s", name, api.Suggest(name, names, "correct the name"))
 		case !spec.Stages[i].NeedsApproval(true) && !spec.Stages[i].NeedsApproval(false):
 			r.Rulef(at, "stage %s needs no approval; add a task of type Approval, or leave it out here", name)
 		}
