@@ -54,6 +54,18 @@ func newDispatchedFleet(t *testing.T) *dispatchedFleet {
 	return f
 }
 
+// newStoredFleet is newDispatchedFleet with a ledger in a file.
+func newStoredFleet(t *testing.T) *dispatchedFleet {
+	store, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	f := newDispatchedFleet(t)
+	f.cfg.Store = store
+	return f
+}
+
 func (f *dispatchedFleet) call(format string, args ...any) {
 	f.calls = append(f.calls, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
@@ -174,13 +186,7 @@ func TestNoWorksAreSentBeforeTheLedgerIsSaved(t *testing.T) {
 // plans again.
 func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := ledger.Open(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		f := newDispatchedFleet(t)
-		f.cfg.Store = store
+		f := newStoredFleet(t)
 		f.ledger.SetPlacement(web, ledger.Placement{})
 		for i := range 2000 { // which are saved before east
 			f.ledger.Bind(web, placement.Binding{Cluster: fmt.Sprintf("c%04d", i)})
@@ -188,6 +194,7 @@ func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 		f.ledger.Bind(web, placement.Binding{Cluster: "east", Assigned: placement.Revision{Hash: "v1"}})
 		p := fleetPlan("a", "v1")
 		f.dispatched(p, "start east a", "run east")
+		store := f.cfg.Store
 		f.cfg.Store = full{}
 		if f.sendRest(f.ctx, f.now); f.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
 			t.Errorf("without a save: waits %v, due %s", f.unsent, f.due)
@@ -205,13 +212,7 @@ func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 // observations that the works follow from.
 func TestWorksWaitForAllObservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := ledger.Open(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		f := newDispatchedFleet(t)
-		f.cfg.Store = store
+		f := newStoredFleet(t)
 		for i := range 3000 {
 			f.ledger.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: f.now})
 		}
