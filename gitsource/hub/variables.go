@@ -45,8 +45,8 @@ func (a *assembly) variables() *api.Variables {
 	return out
 }
 
-// variableIn returns the keys of the first field of an object that has a variable, from the last to the first; nil if none has. A
-// part with an annotation about variables is left out.
+// variableIn returns the path of the first field of an object that contains a variable, in reverse order; nil if there is none. Objects
+// with the substitute annotation, also those in an envelope, are skipped.
 func variableIn(v any) (path []string) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -137,13 +137,12 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 	return content.Required(), complete
 }
 
-// Two daemons with the same fleet name see each other's inventories as their own. They are
-// distinguished by the fleet's ID, which every inventory and the claim have. If a cluster has
-// an inventory or a claim with another ID, nothing is written there: no object, no label, no
-// inventory, no namespace.
+// Fleet names need not be unique, so every inventory and the claim of a cluster record the ID of the
+// fleet. A session writes nothing to a cluster whose inventories or claim have another ID: no object,
+// label, inventory or namespace.
 //
-// The same holds for a cluster that another member of this fleet holds, and for one that the fleet
-// has not identified yet, for example because the kubeconfig leads to another cluster since.
+// Nor does it write to a cluster that another member of this fleet holds, or whose identity is not
+// confirmed, for example because the kubeconfig now leads to another cluster.
 
 // holderRetry is the time between two checks whether another fleet still holds the cluster.
 const holderRetry = time.Minute

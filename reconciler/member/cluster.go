@@ -15,7 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// A cluster is the connection to a member cluster, and what observes it. All parts of a session share it, and none changes it.
+// A cluster has the connection to a member cluster, and the caches and watches that read it. All parts of a session share it, and none
+// replaces its fields.
 type cluster struct {
 	cfg    *Config
 	conn   *connection.Conn

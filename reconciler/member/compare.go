@@ -338,8 +338,8 @@ func stillThere(fields []api.Difference) string {
 	return "what Git has removed is still there: " + drift.Paths(fields) + ", owned by " + drift.By(diff.Actors(fields))
 }
 
-// withoutAllocated returns the body of a Service without the addresses and ports of the live
-// Service, which stay allocated until that is deleted.
+// withoutAllocated returns the body of a Service without the cluster IPs and node ports of the live
+// Service: they stay allocated until the live Service is deleted.
 func withoutAllocated(body []byte, live *unstructured.Unstructured) ([]byte, error) {
 	service := &unstructured.Unstructured{}
 	if err := service.UnmarshalJSON(body); err != nil {

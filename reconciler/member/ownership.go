@@ -239,7 +239,7 @@ func (o *ownership) inventory(p api.PlacementKey) *inventory.Inventory {
 	return inv
 }
 
-// of returns the inventory of a placement; nil if it has none.
+// of returns the inventory of a placement, or nil.
 func (o *ownership) of(p api.PlacementKey) *inventory.Inventory { return o.inv[p] }
 
 // inventories yields the inventories by placement.

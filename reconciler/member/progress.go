@@ -40,7 +40,7 @@ type progress struct {
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
-	// untried are the placements of whose current revision not all objects were tried.
+	// untried are the placements with objects of the current revision that were never attempted.
 	untried placementSet
 	// compared is when placements that only report differences were last compared.
 	compared time.Time
@@ -321,6 +321,6 @@ type pendingDefinition struct{ error }
 // Unwrap returns the error of the API server.
 func (c *pendingDefinition) Unwrap() error { return c.error }
 
-// reportInterval is the time between two comparisons of placements that only report
-// differences. They have to be repeated, since objects that are not ours are not watched.
+// reportInterval is the time between two comparisons of a placement with the strategy ReportDiff. Polling is needed because only
+// objects with gitfleet's label are watched.
 const reportInterval = 5 * time.Minute

@@ -22,9 +22,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// A session is one connection to the cluster and everything that is known through it. It
-// belongs to the agent's goroutine. It decides when something is done; its parts do it. See the
-// package comment for which of them owns what.
+// A session is one connection to the cluster and everything that is known through it. Only the goroutine
+// of Agent.Run uses it. It decides when to act, and its parts act; the package comment says which part
+// owns which state.
 type session struct {
 	*Agent
 	*cluster

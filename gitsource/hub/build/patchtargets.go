@@ -12,11 +12,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kustomize ignores a patch whose target matches no object. Which objects it matches is known only while kustomize applies the patch. In
-// front of a patch whose target is not obviously there, the build therefore gets another one with the same target, which adds a field
-// to the top of the object, and collect takes this field away again.
+// kustomize ignores a patch whose target matches no object, and which objects match is known only while it builds. A patch whose target
+// is not evidently among the resources is therefore preceded by a probe: a patch with the same target that adds a top-level field, which
+// collect removes from the result.
 
-// targetField is the beginning of the names of these fields.
+// targetField is the prefix of the names of these fields; the index of the target follows.
 const targetField = "gitfleet.dev/target-"
 
 // A patchTarget is the target of a patch that has the field with its index.
@@ -33,8 +33,8 @@ type patchTarget struct {
 // patchTargets are those of a build.
 type patchTargets []*patchTarget
 
-// withTargets returns patches with those that find out whether their targets match anything. A component may patch what only some of
-// the kustomizations that use it have, and nobody here can correct one of another repository.
+// withTargets adds a probe before each patch whose target may match nothing. Components are left out, because a component may patch
+// objects that only some of its users have, and so are remote bases, which this repository cannot correct.
 func withTargets(b *builder, k *kustomization, patches []types.Patch) []types.Patch {
 	if k.isComponent() || b.graph.tree.MountOf(k.dir) != "" {
 		return patches
@@ -52,14 +52,14 @@ func withTargets(b *builder, k *kustomization, patches []types.Patch) []types.Pa
 	return out
 }
 
-// noTargets match what a file of a build without such patches has: the objects may not be those that patches were applied to, or lose
-// the fields when a generator merges them or a patch replaces the root, or record a hash of whole objects or each patch.
+// noTargets match files that rule out probes in their build: those that hash objects, record transformations, drop objects from the
+// output, or replace or merge objects after a patch, so that the added field is seen or lost.
 var noTargets = []*regexp.Regexp{
 	regexp.MustCompile(`\$patch`), regexp.MustCompile(`needs-hash`), regexp.MustCompile(`local-config`), regexp.MustCompile(`transformerAnnotations`),
 	regexp.MustCompile(`ehavior\W+(?:merge|replace)`), regexp.MustCompile(`path[\\"']*\s*:\s*\\*(?:""|''|"\\+")`),
 }
 
-// canHaveTargets reports whether a build may get these patches.
+// canHaveTargets reports whether a build may have probes.
 func canHaveTargets(b *builder) bool {
 	for _, text := range b.texts {
 		if slices.ContainsFunc(noTargets, func(r *regexp.Regexp) bool { return r.Match(text) }) {

@@ -17,10 +17,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// Most requests to a cluster are applies, for which client-go prepares more than they need. They are
-// sent without it; what does not succeed at once is left to client-go.
+// Server-side applies are most of the requests to a cluster. They are sent without client-go's request
+// builder, which takes less than half of the time besides net/http (BenchmarkApplyWhole). A request that
+// fails is passed to client-go, which retries it or decodes its Status.
 
-// An applyHeader has the headers of every apply whose response is of one kind. Nobody may change it.
+// An applyHeader has the request headers of server-side applies, for responses with the whole object and with metadata only. All
+// requests share them, so that they must not be changed.
 type applyHeader struct{ whole, metadata http.Header }
 
 func newApplyHeader(cfg *rest.Config) applyHeader {
@@ -34,7 +36,7 @@ func newApplyHeader(cfg *rest.Config) applyHeader {
 	return applyHeader{with("application/json"), with(AcceptMetadata)}
 }
 
-// applyQuery is the query of an apply, by whether it is forced.
+// applyQuery has the encoded query parameters of a server-side apply, by the value of force.
 var applyQuery = map[bool]string{true: queryOf(true), false: queryOf(false)}
 
 func queryOf(force bool) string {

@@ -152,7 +152,7 @@ type Clients struct {
 	rest *rest.RESTClient // for small requests and watches
 	bulk *rest.RESTClient // for large requests and responses
 
-	// base is the URL of the API server, and applyHeader the headers of applies.
+	// base is the URL of the API server. applyHeader has the request headers of server-side applies.
 	base        *url.URL
 	applyHeader applyHeader
 

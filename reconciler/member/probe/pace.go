@@ -12,12 +12,12 @@ import (
 type Pace struct{ clusters atomic.Int64 }
 
 const (
-	// share is how much of the time between two probes of a cluster each cluster takes: 100 are probed each second.
+	// share is the least probe interval for each cluster of the fleet, so that at most 100 clusters are probed per second.
 	share = 10 * time.Millisecond
-	// slowest is the longest time between two probes because of the number of clusters: the state of a cluster must not be much
-	// older, and a cluster may be unreachable for several minutes before placements avoid it.
+	// slowest is the longest probe interval that the number of clusters can lead to. The scheduler ignores an unreachable cluster only
+	// after several minutes, so that it still learns in time.
 	slowest = time.Minute
-	// observeEach is the least number of probes for one observation of a cluster, which sends several requests.
+	// observeEach limits observations, which send several requests, to every sixth probe.
 	observeEach = 6
 )
 
@@ -36,8 +36,8 @@ func (p *Pace) interval() time.Duration {
 	return min(slowest, time.Duration(p.clusters.Load())*share)
 }
 
-// credentials returns the time between two checks for replaced credentials of a cluster, which cost less than a probe. A probe of a
-// cluster in doubt comes with such a check, and is not delayed much either.
+// credentials returns the time between two checks for rotated credentials of a cluster, which are cheaper than a probe. The check also
+// starts the probe of a cluster in doubt, so that it is at most twice connection.CredentialsPoll.
 func (p *Pace) credentials() time.Duration {
 	return min(2*connection.CredentialsPoll, max(connection.CredentialsPoll, p.interval()/2))
 }
