@@ -24,7 +24,9 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	if !validation.CheckAnnotations(r, r.Object, object) {
 		return nil
 	}
-	if encrypted := api.CiphertextIn(object); encrypted != nil {
+	if encrypted := api.CiphertextIn(object); encrypted != nil && encrypted.Tool == "SOPS" {
+		r.AddUndecrypted(nil, "%s: %s", it.id, encrypted.Message())
+	} else if encrypted != nil {
 		r.Add(problem.Failure, nil, "%s: %s", it.id, encrypted.Message())
 	} else if !r.Problems.HasErrors() {
 		schema.CheckBuiltin(r, r.Object, object)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -19,7 +18,7 @@ func (p *parsed) addItems(r *document.Report, value any) {
 	if object, isMap := value.(map[string]any); isMap && object["apiVersion"] != nil && api.IsEncryptedDocument(object) && !p.forClusters {
 		p.objects = true
 		p.unreadable = append(p.unreadable, r.Origin)
-		r.Add(problem.Failure, r.Object, "%s", api.UnreadableMessage(object))
+		r.AddUndecrypted(r.Object, "%s", api.UnreadableMessage(object))
 		return
 	}
 	eachObject(r, value, "not a Kubernetes object but %s; "+ignoreHint, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {

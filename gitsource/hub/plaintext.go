@@ -169,7 +169,7 @@ func (p *plaintexts) markSecrets(out *parsed, kustomization string, files ...str
 			values, key = append(values, d.Values...), append(key, d.Key[:]...)
 		case kustomization != "" || !errors.Is(d.err, sops.ErrNoKey): // else each object of the file says so
 			out.Problems = append(out.Problems, problem.Problem{
-				Origin: api.Origin{Path: name, Kustomization: kustomization}, Severity: problem.Failure,
+				Origin: api.Origin{Path: name, Kustomization: kustomization}, Severity: problem.Failure, Undecrypted: true,
 				Message: "it is encrypted with SOPS and cannot be decrypted, so that its objects are not applied, and stay on clusters as they are there: " + d.err.Error(),
 			})
 			if !errors.Is(d.err, sops.ErrNoKey) {

@@ -157,7 +157,7 @@ func checkRepository(ctx context.Context, c settings.Config) (*hub.Snapshot, che
 func checkDecryption(s *hub.Snapshot) []check {
 	var encrypted problem.List
 	for _, w := range s.Warnings {
-		if w.Severity == problem.Failure && strings.Contains(w.Message, "encrypted with SOPS") {
+		if w.Undecrypted {
 			encrypted = append(encrypted, w)
 		}
 	}

@@ -60,6 +60,16 @@ func (r *Report) Full(severity problem.Severity) bool { return r.count[severity]
 
 // Add reports a problem at a field, unless there are too many.
 func (r *Report) Add(severity problem.Severity, p *FieldPath, format string, args ...any) {
+	r.add(problem.Problem{Severity: severity}, p, format, args...)
+}
+
+// AddUndecrypted is Add for something that cannot be decrypted; see problem.Problem.
+func (r *Report) AddUndecrypted(p *FieldPath, format string, args ...any) {
+	r.add(problem.Problem{Severity: problem.Failure, Undecrypted: true}, p, format, args...)
+}
+
+func (r *Report) add(found problem.Problem, p *FieldPath, format string, args ...any) {
+	severity := found.Severity
 	if r.Full(severity) {
 		return
 	}
@@ -68,7 +78,8 @@ func (r *Report) Add(severity problem.Severity, p *FieldPath, format string, arg
 	}
 	origin := r.Origin
 	origin.Line = r.LineOf(p)
-	r.keep(problem.Problem{Origin: origin, Field: p.String(), Severity: severity, Message: fmt.Sprintf(format, args...)})
+	found.Origin, found.Field, found.Message = origin, p.String(), fmt.Sprintf(format, args...)
+	r.keep(found)
 }
 
 func (r *Report) keep(p problem.Problem) {

@@ -31,6 +31,8 @@ type Problem struct {
 	Severity Severity
 	// Message says what is wrong and how to fix it.
 	Message string
+	// Undecrypted says that something encrypted with SOPS cannot be decrypted with the configured keys.
+	Undecrypted bool
 }
 
 // Error returns path:line: field: message, without the parts that are not known, and the
