@@ -68,10 +68,7 @@ func (c *Conn) apply(ctx context.Context, r Resource, id api.ID, body []byte, fo
 	req.URL, req.Host, req.Header = &at, at.Host, header
 	res, err := client.Client.Do(req)
 	if err != nil || res.StatusCode >= http.StatusMultipleChoices {
-		var again *rest.RESTClient
-		if again, err = all.over(answered(client.Client, res, err)); err != nil {
-			return false, err
-		}
+		again := all.patch(answered(client.Client, res, err))
 		raw, code, err := c.write(ctx, applyRequest(again, r, id, body, force).SetHeader("Accept", header.Get("Accept")))
 		if err != nil {
 			return false, err

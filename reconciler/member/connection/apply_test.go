@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -73,5 +75,40 @@ func TestRefusedApplyIsStatus(t *testing.T) {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || answer.Status().Code != http.StatusConflict || err.Error() != "conflict with other managers" || requests != 1 {
 		t.Errorf("%d requests, %v", requests, err)
+	}
+}
+
+// A copiedObject counts its copies.
+type copiedObject struct {
+	runtime.Unknown
+	copies *int
+}
+
+func (o *copiedObject) DeepCopyObject() runtime.Object {
+	*o.copies++
+	return o
+}
+
+// Copying the configuration of a credential plugin writes to it, so that requests, which are sent concurrently, do not do so.
+func TestRequestsDoNotCopyTheCredentialPlugin(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		apiserver.Refuse(w, http.StatusConflict, "conflict with "+r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(server.Close)
+	copies := 0
+	c := connOf(t, &rest.Config{Host: server.URL, ExecProvider: &clientcmdapi.ExecConfig{
+		Command: "sh", Args: []string{"-c", `echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"plugin"}}'`},
+		APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode, Config: &copiedObject{copies: &copies},
+	}})
+	opened := copies
+	_, _, err := c.ApplyWhole(t.Context(), configMapKind, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}, []byte("{}"), true)
+	if err == nil || err.Error() != "conflict with ***" {
+		t.Fatal(err)
+	}
+	if _, err := c.Metadata(); err != nil {
+		t.Fatal(err)
+	}
+	if copies != opened {
+		t.Errorf("copied %d times", copies-opened)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -191,6 +192,8 @@ func newClients(cfg *rest.Config, share *memory.Share) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.ExecProvider = nil // only the transports need it, and copies of a configuration write to it
 	c := &Clients{cfg: cfg, quota: shared, closeIdle: closeIdle, applyHeader: newApplyHeader(cfg)}
 	if c.rest, err = c.over(client); err != nil {
 		return nil, err
@@ -209,6 +212,12 @@ func (c *Clients) over(client *http.Client) (*rest.RESTClient, error) {
 	return rest.RESTClientForConfigAndClient(raw, client)
 }
 
+// patch returns a server-side apply that client-go sends by an HTTP client.
+func (c *Clients) patch(by *http.Client) *rest.Request {
+	return rest.NewRequestWithClient(c.base, "", statusContent, by).WarningHandler(rest.NoWarnings{}).Verb(http.MethodPatch).
+		SetHeader("Content-Type", string(types.ApplyPatchType))
+}
+
 // Close closes the connections that are idle.
 func (c *Clients) Close() { c.closeIdle() }
 
@@ -218,3 +227,6 @@ var statusCodec = func() runtime.NegotiatedSerializer {
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(s).WithoutConversion()
 }()
+
+// statusContent is the content of requests that statusCodec decodes.
+var statusContent = rest.ClientContentConfig{Negotiator: runtime.NewClientNegotiator(statusCodec, schema.GroupVersion{})}

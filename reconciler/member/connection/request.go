@@ -79,8 +79,8 @@ func escaped(body []byte) []byte {
 	return out
 }
 
-func applyRequest(client *rest.RESTClient, r Resource, id api.ID, body []byte, force bool) *rest.Request {
-	return client.Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", api.FieldManager).
+func applyRequest(patch *rest.Request, r Resource, id api.ID, body []byte, force bool) *rest.Request {
+	return patch.AbsPath(r.Path(id)...).Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).Param("fieldValidation", readOnce).Body(escaped(body))
 }
 
@@ -112,7 +112,7 @@ func (c *Conn) Send(ctx context.Context, r Resource, id api.ID, typ types.PatchT
 
 // DryRun returns the object that an apply would produce.
 func (c *Conn) DryRun(ctx context.Context, r Resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
-	raw, _, err := c.send(ctx, applyRequest(c.Bulk(), r, id, body, true).Param("dryRun", metav1.DryRunAll))
+	raw, _, err := c.send(ctx, applyRequest(c.Bulk().Patch(types.ApplyPatchType), r, id, body, true).Param("dryRun", metav1.DryRunAll))
 	if err != nil {
 		return nil, err
 	}
