@@ -196,13 +196,13 @@ func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 		f.dispatched(p, "start east a", "run east")
 		store := f.cfg.Store
 		f.cfg.Store = full{}
-		if f.sendRest(f.ctx, f.now); f.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
+		if f.sendUnsent(f.ctx, f.now); f.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
 			t.Errorf("without a save: waits %v, due %s", f.unsent, f.due)
 		}
 		f.cfg.Store = store
 		f.dispatched(p)
-		f.sendRest(f.ctx, f.now)
-		if f.sendRest(f.ctx, f.now); !slices.Equal(f.calls, []string{"set east 1"}) || f.unsent != nil || f.ledger.Unsaved() {
+		f.sendUnsent(f.ctx, f.now)
+		if f.sendUnsent(f.ctx, f.now); !slices.Equal(f.calls, []string{"set east 1"}) || f.unsent != nil || f.ledger.Unsaved() {
 			t.Errorf("once it is saved: %q, waits %v", f.calls, f.unsent)
 		}
 	})
@@ -221,7 +221,7 @@ func TestWorksWaitForAllObservations(t *testing.T) {
 			if len(f.calls) > 0 || turns > 2 {
 				t.Fatalf("after %d turns: %q", turns, f.calls)
 			}
-			f.sendRest(f.ctx, f.now)
+			f.sendUnsent(f.ctx, f.now)
 		}
 		if !slices.Equal(f.calls, []string{"set east 1"}) || f.ledger.Unsaved() {
 			t.Errorf("once everything is saved: %q, unsaved %t", f.calls, f.ledger.Unsaved())

@@ -26,8 +26,8 @@ const resyncPeriod = 30 * time.Second
 // save waits for the disk.
 const saveDelay = time.Second
 
-// restDelay is the time between two parts of a plan that is saved and sent in parts.
-const restDelay = time.Millisecond
+// partDelay is the time between two parts of a plan that is saved and sent in parts.
+const partDelay = time.Millisecond
 
 func (r *Reconciler) loop(ctx context.Context) {
 	timer, rested := time.NewTimer(0), time.NewTimer(0)
@@ -54,10 +54,10 @@ func (r *Reconciler) loop(ctx context.Context) {
 			if observed == nil { // the next turn is when the loop has rested
 				now := r.now()
 				r.saveObservations(now)
-				r.sendRest(ctx, now)
+				r.sendUnsent(ctx, now)
 				switch {
 				case r.unsent != nil:
-					timer.Reset(restDelay)
+					timer.Reset(partDelay)
 				case !r.saveBy.IsZero():
 					timer.Reset(r.saveBy.Sub(now))
 				}
@@ -89,7 +89,7 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 			r.saveBy = now.Add(saveDelay)
 		}
 	} else {
-		r.sendRest(ctx, now)
+		r.sendUnsent(ctx, now)
 	}
 	r.saveObservations(now)
 	return r.untilNext(now)
@@ -102,8 +102,8 @@ func (r *Reconciler) saveObservations(now time.Time) {
 	}
 }
 
-// sendRest saves and sends more of the last plan, if a part of it is not saved yet.
-func (r *Reconciler) sendRest(ctx context.Context, now time.Time) {
+// sendUnsent saves and sends more of the last plan, if a part of it is not saved yet.
+func (r *Reconciler) sendUnsent(ctx context.Context, now time.Time) {
 	if r.unsent == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) sendRest(ctx context.Context, now time.Time) {
 // untilNext returns the time until the next turn or the next save.
 func (r *Reconciler) untilNext(now time.Time) time.Duration {
 	if r.unsent != nil {
-		return restDelay
+		return partDelay
 	}
 	if !r.saveBy.IsZero() && r.saveBy.Before(r.due) {
 		return r.saveBy.Sub(now)
