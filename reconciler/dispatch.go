@@ -137,7 +137,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		}
 		m.works, m.sent = works, true
 		m.member.Set(works)
-		faults.At("told")
+		faults.At("works sent")
 	}
 	return true
 }

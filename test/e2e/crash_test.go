@@ -30,7 +30,7 @@ var faulty = sync.OnceValues(func() (string, error) {
 
 // crashes are the fault points between two writes.
 var crashes = []string{
-	"before save:2", "after save:2", "told:1", "told:3", "announced:1", "applied:1", "applied:4",
+	"before save:2", "after save:2", "works sent:1", "works sent:3", "announced:1", "applied:1", "applied:4",
 	"before inventory:1", "after inventory:2", "pruned:1",
 	"written:1", "written:5", "written:12", // counting requests that write to members
 }
