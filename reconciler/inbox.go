@@ -16,8 +16,8 @@ import (
 type inbox struct {
 	mu sync.Mutex
 	eventBatch
-	// wake asks for a turn at once, and observed for one that may wait, after an observation, a poll or a decision about drift. Their capacity is
-	// one.
+	// wake requests a turn at once, and observed one that may wait: after an observation, a poll or a decision about drift.
+	// Both have a capacity of one.
 	wake, observed chan struct{}
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds; zero if no event waits.
 	waiting *atomic.Int64
@@ -60,13 +60,13 @@ func (in *inbox) observe(o protocol.Observation) {
 		switch o := o.(type) {
 		case protocol.ClusterSeen:
 			s := observedSubject{cluster: o.Cluster}
-			if earlier, waits := in.seen[s].(protocol.ClusterSeen); waits {
+			if earlier, found := in.seen[s].(protocol.ClusterSeen); found {
 				o = o.After(earlier)
 			}
 			in.seen[s] = o
 		case protocol.WorkSeen:
 			s := observedSubject{o.Cluster, o.Placement}
-			if earlier, waits := in.seen[s].(protocol.WorkSeen); waits {
+			if earlier, found := in.seen[s].(protocol.WorkSeen); found {
 				o = o.After(earlier)
 			}
 			in.seen[s] = o
@@ -79,6 +79,7 @@ func (in *inbox) addGateAnswer(a placement.GateAnswer) {
 	in.putTo(in.observed, func() { in.gateAnswers = append(in.gateAnswers, a) })
 }
 
+// put adds an event that requests a turn at once.
 func (in *inbox) put(change func()) { in.putTo(in.wake, change) }
 
 func (in *inbox) putTo(wake chan struct{}, change func()) {
@@ -92,9 +93,10 @@ func (in *inbox) putTo(wake chan struct{}, change func()) {
 	}
 }
 
-// notice asks for a turn that may wait.
-func (in *inbox) notice() { in.putTo(in.observed, func() {}) }
+// triggerSoon requests a turn that may wait, like one for an observation.
+func (in *inbox) triggerSoon() { in.putTo(in.observed, func() {}) }
 
+// trigger requests a turn at once.
 func (in *inbox) trigger() { in.put(func() { in.triggered = true }) }
 
 func (in *inbox) drain() eventBatch {

@@ -228,5 +228,5 @@ func (r *Reconciler) SetDriftDecisions(all map[string]protocol.DriftDecisions) {
 	r.inbox.putTo(r.inbox.observed, func() { r.inbox.driftDecisions = all })
 }
 
-// Notice causes a turn that reports the state of the source. It never blocks, and may be called concurrently.
-func (r *Reconciler) Notice() { r.inbox.notice() }
+// ReportSource causes a turn that reports the state of the source, for example after a poll has failed. It never blocks, and may be called concurrently.
+func (r *Reconciler) ReportSource() { r.inbox.triggerSoon() }

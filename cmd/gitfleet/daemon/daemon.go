@@ -171,7 +171,7 @@ func (d *daemon) openRepository() (err error) {
 		return reconciler.NewCrashGuard(filepath.Join(d.cfg.StateDir, file), d.log)
 	}
 	d.polls = &poller{guard: guard("fetching.json"), bases: guard("fetching-bases.json")}
-	notify := notifyOnFailure(func() { d.loop.Notice() })
+	notify := notifyOnFailure(func() { d.loop.ReportSource() })
 	git.Hooks = d.metrics.git.hooks(func(took time.Duration, err error) {
 		notify(took, err)
 		d.polls.polled(took, err)
@@ -303,13 +303,13 @@ func (d *daemon) pullRequestTroubles() []string {
 	return slices.Concat(d.proposals.Troubles(), d.reviews.Troubles(), d.approvals.Troubles())
 }
 
-// notifyOnFailure calls notice after each poll that fails and after the first that succeeds. A
+// notifyOnFailure calls notify after each poll that fails and after the first that succeeds. A
 // new commit causes a turn anyway.
-func notifyOnFailure(notice func()) func(time.Duration, error) {
+func notifyOnFailure(notify func()) func(time.Duration, error) {
 	failed := false
 	return func(_ time.Duration, err error) {
 		if err != nil || failed {
-			notice()
+			notify()
 		}
 		failed = err != nil
 	}
