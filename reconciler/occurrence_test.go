@@ -112,9 +112,9 @@ func (c *chronicle) turns(n int) {
 	}
 }
 
-func (c *chronicle) seen(cluster, trouble string) {
+func (c *chronicle) seen(cluster, failure string) {
 	c.now = c.now.Add(time.Second)
-	c.foldAndRecord(observedSubject{cluster: cluster}, protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
+	c.foldAndRecord(observedSubject{cluster: cluster}, protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: failure == "", Error: failure})
 }
 
 // says makes a member report its work as it was last sent.

@@ -70,7 +70,7 @@ type Approver struct {
 	cfg      Config
 	loop     poll.Loop
 	report   atomic.Pointer[status.Report]
-	troubles poll.Troubles
+	problems poll.Problems
 
 	// The fields below belong to Run's goroutine.
 
@@ -102,17 +102,17 @@ func (a *Approver) Wake() {
 	}
 }
 
-// Troubles lists what cannot be done on the forge, since when and why. Any goroutine may call it. For a nil Approver it is empty.
-func (a *Approver) Troubles() []string {
+// Problems lists what cannot be done on the forge, since when and why. Any goroutine may call it. For a nil Approver it is empty.
+func (a *Approver) Problems() []string {
 	if a == nil {
 		return nil
 	}
-	return a.troubles.List()
+	return a.problems.List()
 }
 
 // Run works until ctx is done. An error of the forge does not end it: it is logged, and the request is tried again.
 func (a *Approver) Run(ctx context.Context) error {
-	defer a.troubles.Set(nil)
+	defer a.problems.Set(nil)
 	a.loop.Run(ctx, a.cfg.Interval, a.pass)
 	return nil
 }
@@ -124,11 +124,11 @@ func (a *Approver) pass(ctx context.Context, now time.Time) time.Duration {
 		return a.retry.Wait(now)
 	}
 	a.retry.Record(ctx, a.approveReviewed(ctx, r), now, a.cfg.Log, "reviews are not read", "reviews are read again")
-	var troubles []string
+	var problems []string
 	if a.retry.Failures() > 0 {
-		troubles = append(troubles, "reviews approve no stage of an update run "+a.retry.String())
+		problems = append(problems, "reviews approve no stage of an update run "+a.retry.String())
 	}
-	a.troubles.Set(troubles)
+	a.problems.Set(problems)
 	return a.retry.Wait(now)
 }
 

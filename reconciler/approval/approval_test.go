@@ -151,13 +151,13 @@ func TestTheForgeIsAskedLittle(t *testing.T) {
 	a := w.approver(t)
 	a.pass(t.Context(), noon)
 	a.pass(t.Context(), noon.Add(time.Second))
-	if w.requests != 1 || len(a.Troubles()) != 1 || !strings.Contains(a.Troubles()[0], "reviews approve no stage of an update run") {
-		t.Errorf("%d requests, troubles %q", w.requests, a.Troubles())
+	if w.requests != 1 || len(a.Problems()) != 1 || !strings.Contains(a.Problems()[0], "reviews approve no stage of an update run") {
+		t.Errorf("%d requests, problems %q", w.requests, a.Problems())
 	}
 	w.fail = nil
 	a.pass(t.Context(), noon.Add(time.Hour))
-	if len(w.decided) != 1 || len(a.Troubles()) != 0 {
-		t.Errorf("decided %v, troubles %q", w.decided, a.Troubles())
+	if len(w.decided) != 1 || len(a.Problems()) != 0 {
+		t.Errorf("decided %v, problems %q", w.decided, a.Problems())
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package poll has what all loops on a forge share.
 //
 // A [Loop] makes a pass in each interval, and soon after it was woken by a webhook. A [Backoff] says how long failed requests are
-// not sent again, and [Troubles] what is reported about them.
+// not sent again, and [Problems] what is reported about them.
 package poll
 
 import (
@@ -48,15 +48,15 @@ func (l Loop) Run(ctx context.Context, interval time.Duration, pass func(ctx con
 	}
 }
 
-// Troubles are what cannot be done on a forge, since when and why. Any goroutine may use them; the zero value has none.
-type Troubles struct{ list atomic.Pointer[[]string] }
+// Problems are what cannot be done on a forge, since when and why. Any goroutine may use them; the zero value has none.
+type Problems struct{ list atomic.Pointer[[]string] }
 
-// Set replaces the troubles.
-func (t *Troubles) Set(list []string) { t.list.Store(&list) }
+// Set replaces the problems.
+func (p *Problems) Set(list []string) { p.list.Store(&list) }
 
-// List returns the troubles.
-func (t *Troubles) List() []string {
-	if list := t.list.Load(); list != nil {
+// List returns the problems.
+func (p *Problems) List() []string {
+	if list := p.list.Load(); list != nil {
 		return *list
 	}
 	return nil

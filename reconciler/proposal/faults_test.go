@@ -71,7 +71,7 @@ func TestFaultsOfTheForge(t *testing.T) {
 			p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; not followed since 2027-01-15T08:03:")
 			p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:03:")
 			p.says(t, "west", ": "+forge.Reason(err))
-			if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "drift is not offered as pull requests since 2027-01-15T08:03:") || !strings.Contains(got[0], forge.Reason(err)) {
+			if got := p.Problems(); len(got) != 1 || !strings.HasPrefix(got[0], "drift is not offered as pull requests since 2027-01-15T08:03:") || !strings.Contains(got[0], forge.Reason(err)) {
 				t.Errorf("status says %q", got)
 			}
 			if n := p.forge.requests - before; n > 8 {
@@ -80,7 +80,7 @@ func TestFaultsOfTheForge(t *testing.T) {
 			p.forge.fail = nil
 			p.after(t, 12*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
 			p.says(t, "west", "offered as https://git.example.com/pulls/2")
-			if got := p.Troubles(); len(got) > 0 {
+			if got := p.Problems(); len(got) > 0 {
 				t.Errorf("status says %q", got)
 			}
 		})
@@ -99,8 +99,8 @@ func TestFaultsOfOneChange(t *testing.T) {
 			p.forge.refuse = err
 			p.after(t, 30*time.Minute, heldChange(7, "east"))
 			p.says(t, "east", "held: left as it is; not offered as a pull request since 2027-01-15T08:02:10Z: "+err.Error())
-			if p.forge.pushes > 10 || p.forge.requests > 2*30+10 || len(p.Troubles()) > 0 {
-				t.Errorf("%d pushes, %d requests, status says %q", p.forge.pushes, p.forge.requests, p.Troubles())
+			if p.forge.pushes > 10 || p.forge.requests > 2*30+10 || len(p.Problems()) > 0 {
+				t.Errorf("%d pushes, %d requests, status says %q", p.forge.pushes, p.forge.requests, p.Problems())
 			}
 			p.forge.refuse = nil
 			p.after(t, 12*time.Minute, heldChange(7, "east"))
@@ -135,8 +135,8 @@ func TestAPullRequestThatCannotBeClosed(t *testing.T) {
 	before := p.forge.requests
 	p.after(t, 30*time.Minute, heldChange(8, "west"))
 	p.says(t, "west", "held: left as it is; offered as https://git.example.com/pulls/2")
-	if n := p.forge.requests - before; n > 90 || len(p.Troubles()) > 0 { // of which 60 are lists
-		t.Errorf("%d requests in 30 minutes, status says %q", n, p.Troubles())
+	if n := p.forge.requests - before; n > 90 || len(p.Problems()) > 0 { // of which 60 are lists
+		t.Errorf("%d requests in 30 minutes, status says %q", n, p.Problems())
 	}
 	p.forge.refuseClose = nil
 	p.after(t, 12*time.Minute, heldChange(8, "west"))

@@ -194,7 +194,7 @@ func TestABranchThatCannotBeDeleted(t *testing.T) {
 	p.forge.End(1, forge.Closed)
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
-	if got := p.Troubles(); len(got) > 0 {
+	if got := p.Problems(); len(got) > 0 {
 		t.Errorf("status says %q", got)
 	}
 }

@@ -176,7 +176,7 @@ func TestIssuesThatAreNotFollowed(t *testing.T) {
 	if got := p.decided("west"); !strings.HasSuffix(got, "offered as https://git.example.com/pulls/1") {
 		t.Errorf("decided %q", got)
 	}
-	if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "issues of drift are not followed since 2027-01-15T08:0") {
+	if got := p.Problems(); len(got) != 1 || !strings.HasPrefix(got[0], "issues of drift are not followed since 2027-01-15T08:0") {
 		t.Errorf("status says %q", got)
 	}
 }
@@ -296,7 +296,7 @@ func TestARepositoryWithoutIssues(t *testing.T) {
 	p.after(t, 3*time.Minute, heldChange(7, "east"), manualChange(8, "west"))
 	p.says(t, "west", "put back: put back, since it cannot be offered as a pull request: its value comes from the YAML anchor *port; nor as an issue, since issues are disabled in the repository")
 	p.says(t, "east", "offered as https://git.example.com/pulls/1")
-	if got := p.Troubles(); len(got) != 1 || !strings.Contains(got[0], "are disabled in the repository") {
+	if got := p.Problems(); len(got) != 1 || !strings.Contains(got[0], "are disabled in the repository") {
 		t.Errorf("status says %q", got)
 	}
 	if held := p.Held().Items; !slices.ContainsFunc(held, func(c HeldChange) bool { return c.State == Inexpressible }) {
@@ -304,7 +304,7 @@ func TestARepositoryWithoutIssues(t *testing.T) {
 	}
 	p.forge.refuseIssues = nil
 	p.after(t, 2*time.Hour)
-	if got := p.Troubles(); len(got) != 0 {
+	if got := p.Problems(); len(got) != 0 {
 		t.Errorf("status says %q", got)
 	}
 	p.after(t, 3*time.Minute, manualChange(8, "west"))
@@ -317,13 +317,13 @@ func TestIssuesThatCannotBeRead(t *testing.T) {
 	p.forge.refuseIssues = &forge.StatusError{Status: 403, Message: "no scope"}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "offered as https://git.example.com/pulls/1")
-	if got := p.Troubles(); len(got) != 0 {
+	if got := p.Problems(); len(got) != 0 {
 		t.Errorf("status says %q", got)
 	}
 	before := p.forge.requests
 	p.after(t, 10*time.Minute, heldChange(7, "east"), manualChange(8, "west"))
 	p.says(t, "west", "held: left as it is; not offered as an issue since 2027-01-15T08:05:10Z: the forge answered 403: no scope")
-	if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "issues of drift are not followed since ") {
+	if got := p.Problems(); len(got) != 1 || !strings.HasPrefix(got[0], "issues of drift are not followed since ") {
 		t.Errorf("status says %q", got)
 	}
 	if n := p.forge.requests - before; n > 40 {

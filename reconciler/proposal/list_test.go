@@ -52,7 +52,7 @@ func TestLeftoverBranchesRespectTheLimitOfTheForge(t *testing.T) {
 	if n := p.forge.requests - before; n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	if got := p.Troubles(); len(got) != 1 || !strings.Contains(got[0], "429") {
+	if got := p.Problems(); len(got) != 1 || !strings.Contains(got[0], "429") {
 		t.Errorf("status says %q", got)
 	}
 }

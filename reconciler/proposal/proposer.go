@@ -130,7 +130,7 @@ const (
 type Proposer struct {
 	reports  chan *status.Report
 	wake     poll.Loop
-	troubles poll.Troubles
+	problems poll.Problems
 
 	requests chan request
 	// held is the result of Held.
@@ -181,16 +181,16 @@ func (p *Proposer) Observe(r *status.Report) {
 // call it.
 func (p *Proposer) Wake() { p.wake.Wake() }
 
-// Troubles lists what cannot be done on the forge, since when and why. Any goroutine may call
+// Problems lists what cannot be done on the forge, since when and why. Any goroutine may call
 // it.
-func (p *Proposer) Troubles() []string { return p.troubles.List() }
+func (p *Proposer) Problems() []string { return p.problems.List() }
 
 // Run works until ctx is done. An error of the forge does not end it: the error is logged,
 // reported with each drift, and the request is tried again.
 func (p *Proposer) Run(ctx context.Context) error {
 	timer := time.NewTimer(p.follower.tracker.cfg.Interval)
 	defer timer.Stop()
-	defer p.troubles.Set(nil)
+	defer p.problems.Set(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -218,7 +218,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 		p.recordForgeResult(ctx, p.follower.sync(ctx, now), now)
 	}
 	p.sendDecisions(now)
-	p.troubles.Set(p.findTroubles())
+	p.problems.Set(p.findProblems())
 	next := p.follower.tracker.cfg.Interval
 	waits := []time.Duration{p.follower.tracker.retry.Wait(now)}
 	if p.collector.next != "" && !p.collector.unreadable || p.follower.unfinished {
@@ -246,8 +246,8 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	return next
 }
 
-// findTroubles lists what cannot be done on the forge.
-func (p *Proposer) findTroubles() []string {
+// findProblems lists what cannot be done on the forge.
+func (p *Proposer) findProblems() []string {
 	var out []string
 	if p.follower.tracker.retry.Failures() > 0 {
 		out = append(out, "drift is not offered as pull requests "+p.follower.tracker.retry.String())

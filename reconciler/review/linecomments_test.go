@@ -201,8 +201,8 @@ func TestRefusedCommentsOnLines(t *testing.T) {
 			if said := strings.Count(log.String(), "comments on lines refused"); said != 1 || f.reviews != 2 {
 				t.Errorf("said %d times of %d\n%s", said, f.reviews, &log)
 			}
-			if len(v.Troubles()) > 0 {
-				t.Errorf("status says %q", v.Troubles())
+			if len(v.Problems()) > 0 {
+				t.Errorf("status says %q", v.Problems())
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestCommentsOnLinesWaitForTheForge(t *testing.T) {
 	for range 60 { // an hour
 		s.step(v)
 	}
-	if f.reviews != 1+maxLineRetries || len(v.Troubles()) > 0 {
-		t.Errorf("tried %d times, status says %q", f.reviews, v.Troubles())
+	if f.reviews != 1+maxLineRetries || len(v.Problems()) > 0 {
+		t.Errorf("tried %d times, status says %q", f.reviews, v.Problems())
 	}
 }

@@ -113,7 +113,7 @@ type Reviewer struct {
 	tried    chan trialResult
 	trials   sync.WaitGroup
 	slots    chan struct{}
-	troubles poll.Troubles
+	problems poll.Problems
 	replanner
 
 	// The fields below belong to Run's goroutine.
@@ -189,13 +189,13 @@ func (v *Reviewer) Wake() {
 	}
 }
 
-// Troubles lists what cannot be done on the forge, since when and why. Any goroutine may call
+// Problems lists what cannot be done on the forge, since when and why. Any goroutine may call
 // it. For a nil Reviewer it is empty.
-func (v *Reviewer) Troubles() []string {
+func (v *Reviewer) Problems() []string {
 	if v == nil {
 		return nil
 	}
-	return v.troubles.List()
+	return v.problems.List()
 }
 
 // Run works until ctx is done. An error of the forge does not end it: the error is logged and
@@ -204,7 +204,7 @@ func (v *Reviewer) Run(ctx context.Context) error {
 	timer := time.NewTimer(v.cfg.Interval)
 	defer timer.Stop()
 	defer v.endTrials()
-	defer v.troubles.Set(nil)
+	defer v.problems.Set(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -240,14 +240,14 @@ func (v *Reviewer) ready() bool {
 // pass updates the forge as far as possible, and returns the time of the next pass.
 func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
 	next := v.update(ctx, now)
-	var troubles []string
+	var problems []string
 	if v.forge.Failures() > 0 {
-		troubles = append(troubles, "pull requests are not planned "+v.forge.String())
+		problems = append(problems, "pull requests are not planned "+v.forge.String())
 	}
 	if v.rollout.retry.Failures() > 0 {
-		troubles = append(troubles, "the rollout is not shown on commits "+v.rollout.retry.String())
+		problems = append(problems, "the rollout is not shown on commits "+v.rollout.retry.String())
 	}
-	v.troubles.Set(troubles)
+	v.problems.Set(problems)
 	return next
 }
 

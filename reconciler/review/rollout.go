@@ -208,7 +208,7 @@ func progressOf(r *status.Report, commit string) *progress {
 		}
 		// A placement that was not scheduled as wanted before, and whose clusters this commit does not change, misses nothing of
 		// it, and neither does a cluster that is only absent since the end of the rollout.
-		why := status.ScheduleTrouble(d, s)
+		why := status.ScheduleProblem(d, s)
 		unrelated := !concerned && unscheduledBefore(s, r.Source.Since)
 		if !missing.Fulfilled() && !unrelated && (why != "" || d.Rollout == nil || d.Rollout.Finished.IsZero()) {
 			p.addMissing(d, why)

@@ -153,9 +153,9 @@ func Unscheduled(s *api.PlacementStatus) *metav1.Condition {
 	return FirstUntrue(s.Conditions, api.Scheduled)
 }
 
-// ScheduleTrouble returns why a placement, which may have no status, is not scheduled as its policy asks for, or not yet; empty
+// ScheduleProblem returns why a placement, which may have no status, is not scheduled as its policy asks for, or not yet; empty
 // if it is, or only for the reasons in the Absent of its detail.
-func ScheduleTrouble(d *Detail, s *api.PlacementStatus) string {
+func ScheduleProblem(d *Detail, s *api.PlacementStatus) string {
 	switch c := Unscheduled(s); {
 	case c != nil:
 		return c.Message

@@ -255,7 +255,7 @@ func judged(r *status.Report) string {
 		for d, s := range r.Each() {
 			tally, verdicts := judge.Placement(d, s)
 			on := status.PerCluster(s)
-			fmt.Fprintln(&out, d.Placement, tally, on[""] != nil, status.ScheduleTrouble(d, s))
+			fmt.Fprintln(&out, d.Placement, tally, on[""] != nil, status.ScheduleProblem(d, s))
 			for i, c := range d.Clusters {
 				c.Hold = nil // each has its own
 				fmt.Fprintf(&out, "  %+v: %s %+v %s\n", c, status.StateOf(&c, on[c.Cluster], members), verdicts[i], status.FailureOf(&c, on[c.Cluster]))

@@ -108,7 +108,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	pulls := pullRequests{approve: d.approve, wake: d.wakePullRequests, troubles: d.pullRequestTroubles}
+	pulls := pullRequests{approve: d.approve, wake: d.wakePullRequests, problems: d.pullRequestProblems}
 	d.srv, d.publish, d.record, err = serverSetup{cfg, d.repo, d.candidate.store, registry, d.metrics, pulls, log}.open(ctx)
 	if err != nil {
 		return err
@@ -298,9 +298,9 @@ func (d *daemon) wakePullRequests() {
 	d.approvals.Wake()
 }
 
-// pullRequestTroubles lists what cannot be done on the forge.
-func (d *daemon) pullRequestTroubles() []string {
-	return slices.Concat(d.proposals.Troubles(), d.reviews.Troubles(), d.approvals.Troubles())
+// pullRequestProblems lists what cannot be done on the forge.
+func (d *daemon) pullRequestProblems() []string {
+	return slices.Concat(d.proposals.Problems(), d.reviews.Problems(), d.approvals.Problems())
 }
 
 // notifyOnFailure calls notify after each poll that fails and after the first that succeeds. A

@@ -129,12 +129,12 @@ func refusal(err error) error {
 
 // sync polls the repository now, and makes members check everything again.
 func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) {
-	commit, trouble := o.poll.poll(ctx)
+	commit, pollError := o.poll.poll(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	answer, err := o.loop.Check(ctx, order)
-	return server.ActionResult{Message: answer, Commit: commit, PollError: trouble}, refusal(err)
+	return server.ActionResult{Message: answer, Commit: commit, PollError: pollError}, refusal(err)
 }
 
 // A poller polls the repository on request.
@@ -173,7 +173,7 @@ const longestPoll = time.Minute
 
 // poll polls the repository now. It returns the newest known commit, and the error if the
 // repository could not be read; empty if it could.
-func (p *poller) poll(ctx context.Context) (commit, trouble string) {
+func (p *poller) poll(ctx context.Context) (commit, pollError string) {
 	w := waiter{time.Now(), make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)

@@ -31,8 +31,8 @@ type pullRequests struct {
 	// approve carries out an approval that a Kubernetes client writes.
 	approve kubeapi.Approve
 	wake    func()
-	// troubles lists what cannot be done on the forge.
-	troubles func() []string
+	// problems lists what cannot be done on the forge.
+	problems func() []string
 }
 
 // A serverSetup has what a server needs.
@@ -53,7 +53,7 @@ func (s serverSetup) open(ctx context.Context) (srv *server.Server, publish func
 	srv = server.New(s.registry)
 	srv.LimitConnections(s.cfg.Server.MaxConnections)
 	srv.Mount("GET /state", server.StateHandler(s.ledgers.Export))
-	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return s.repo.Status(), s.repo.Steps() }, s.pulls.troubles)
+	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return s.repo.Status(), s.repo.Steps() }, s.pulls.problems)
 	if publish, err = serveKube(ctx, s.cfg, srv, s.pulls.approve); err != nil {
 		return nil, nil, nil, err
 	}

@@ -80,7 +80,7 @@ func checkState(c settings.Config) []check {
 	use := "no daemon uses it"
 	switch used, err := ledger.Inspect(filepath.Join(c.StateDir, "ledger")); {
 	case err != nil:
-		message, fix := ledgerTrouble(err)
+		message, fix := ledgerProblem(err)
 		return []check{{"state", c.StateDir, checkFail, message, fix}}
 	case used:
 		use = "a running daemon uses it"
@@ -95,8 +95,8 @@ func checkState(c settings.Config) []check {
 	return []check{found}
 }
 
-// ledgerTrouble returns what is wrong with a ledger that cannot be read, and what to do about it.
-func ledgerTrouble(err error) (message, fix string) {
+// ledgerProblem returns what is wrong with a ledger that cannot be read, and what to do about it.
+func ledgerProblem(err error) (message, fix string) {
 	if damaged, ok := errors.AsType[*ledger.DamagedError](err); ok {
 		return damaged.Damage(), ledger.Remedy
 	}

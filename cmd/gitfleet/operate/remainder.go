@@ -41,8 +41,8 @@ func (w *remainder) of(d *status.Detail) (lines []string, missing fulfilment.Tal
 	s := w.statuses[d.Placement] // nil if it was removed from Git, and is being removed from the clusters
 	missing, verdicts := w.judge.Placement(d, s)
 	o := overview.NewPlacement(d, s, w.members)
-	if o.Trouble != "" {
-		lines = append(lines, d.Placement+": "+o.Trouble)
+	if o.ScheduleProblem != "" {
+		lines = append(lines, d.Placement+": "+o.ScheduleProblem)
 	}
 	for _, a := range o.Absent {
 		lines = append(lines, d.Placement+" is "+overview.AbsentText(a))

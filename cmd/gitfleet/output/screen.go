@@ -25,11 +25,11 @@ func (w *Writer) LeaveScreen() error { return w.control(leaveScreen) }
 
 // WriteScreen replaces the content of the screen by as many lines as fit on the page, below an
 // error, if there is one.
-func (w *Writer) WriteScreen(p Page, lines []string, trouble error) error {
+func (w *Writer) WriteScreen(p Page, lines []string, err error) error {
 	var frame strings.Builder // written at once, so that it does not flicker
 	draw := Writer{to: &frame, terminal: true}
 	draw.control(home)
-	for _, line := range fitScreen(p, lines, trouble) {
+	for _, line := range fitScreen(p, lines, err) {
 		io.WriteString(&draw, line)
 		draw.control(clearLine + "\r\n")
 	}
@@ -38,9 +38,9 @@ func (w *Writer) WriteScreen(p Page, lines []string, trouble error) error {
 }
 
 // fitScreen returns as many lines as fit on a page without scrolling.
-func fitScreen(p Page, lines []string, trouble error) []string {
-	if trouble != nil {
-		lines = append([]string{p.Paint(Red, Truncate(strings.ReplaceAll(trouble.Error(), "\n", " "), p.Width))}, lines...)
+func fitScreen(p Page, lines []string, err error) []string {
+	if err != nil {
+		lines = append([]string{p.Paint(Red, Truncate(strings.ReplaceAll(err.Error(), "\n", " "), p.Width))}, lines...)
 	}
 	if most := p.Height - 1; p.Height > 0 && len(lines) > most {
 		more := len(lines) - most + 1

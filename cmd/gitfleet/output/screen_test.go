@@ -10,9 +10,9 @@ import (
 func TestAScreenIsReplaced(t *testing.T) {
 	lines := []string{"one", "two", "three", "four"}
 	for name, test := range map[string]struct {
-		p       Page
-		trouble error
-		want    string
+		p    Page
+		err  error
+		want string
 	}{
 		"room enough": {Page{Width: 20, Height: 9}, nil, "\033[Hone\033[K\r\ntwo\033[K\r\nthree\033[K\r\nfour\033[K\r\n\033[J"},
 		"too low":     {Page{Width: 20, Height: 4}, nil, "\033[Hone\033[K\r\ntwo\033[K\r\n… 2 more lines; make the window higher\033[K\r\n\033[J"},
@@ -21,7 +21,7 @@ func TestAScreenIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := terminal(&out).WriteScreen(test.p, lines, test.trouble); err != nil || out.String() != test.want {
+			if err := terminal(&out).WriteScreen(test.p, lines, test.err); err != nil || out.String() != test.want {
 				t.Errorf("got %q: %v\nwant %q", &out, err, test.want)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 // What is left out is counted in objects, as the line says, and not in lines.
 func TestObjectsOfHiddenLinesAreCounted(t *testing.T) {
 	var o Overview
-	for i := range fewTroubles + 2 {
+	for i := range fewProblems + 2 {
 		for _, cluster := range []string{"east", "west", "north"} {
 			o.Drifts = append(o.Drifts, Drift{Object: fmt.Sprint("ConfigMap/web/", i), Cluster: cluster})
 			o.FailedDeletions = append(o.FailedDeletions, Deletions{Placement: fmt.Sprint("crp/", i), Cluster: cluster, Objects: []string{"a", "b"}})

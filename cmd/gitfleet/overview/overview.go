@@ -112,10 +112,10 @@ type Placement struct {
 	Missing  int           `json:"missing,omitempty"`
 	// Commits are the hashes of the commits assigned to the clusters, applied or not.
 	Commits []string `json:"commits"`
-	// Trouble is the reason why it is not scheduled as specified. Absent are members that its policy asks
+	// ScheduleProblem is the reason why it is not scheduled as specified. Absent are members that its policy asks
 	// for and that cannot be selected now.
-	Trouble string   `json:"trouble,omitempty"`
-	Absent  []Reason `json:"absent,omitempty"`
+	ScheduleProblem string   `json:"trouble,omitempty"`
+	Absent          []Reason `json:"absent,omitempty"`
 	// Waiting are clusters whose update has not begun, Failed those where something was refused
 	// or will not become available, and Progressing those where it may become available.
 	Waiting     []Reason `json:"waiting,omitempty"`
@@ -261,7 +261,7 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members status.Membe
 			}
 		}
 	}
-	out.Trouble = status.ScheduleTrouble(d, s)
+	out.ScheduleProblem = status.ScheduleProblem(d, s)
 	absent := 0
 	for _, a := range d.Absent {
 		out.Absent = AddReason(out.Absent, a.Cluster, a.Reason)
@@ -367,7 +367,7 @@ func (o *Overview) NeedsAttention() bool {
 
 // well reports whether a placement is available on all its clusters.
 func (p *Placement) well() bool {
-	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.Total() == p.Clusters[status.StateAvailable]
+	return p.Missing == 0 && p.ScheduleProblem == "" && p.Stopped == "" && p.Total() == p.Clusters[status.StateAvailable]
 }
 
 // Total returns the number of its clusters.
@@ -392,7 +392,7 @@ func (p *Placement) state() (string, output.Style) {
 		return "stopped", output.Red
 	case n[status.StateFailed] > 0:
 		return "failed", output.Red
-	case p.Trouble != "":
+	case p.ScheduleProblem != "":
 		return "not scheduled", output.Red
 	case n[status.StateHeld] > 0:
 		return "deletions held", output.Yellow
@@ -431,8 +431,8 @@ func (p *Placement) Sentence() string {
 			break
 		}
 	}
-	if p.Trouble != "" {
-		text += "; " + p.Trouble
+	if p.ScheduleProblem != "" {
+		text += "; " + p.ScheduleProblem
 	}
 	for _, a := range p.Absent {
 		text += "; " + AbsentText(a)
@@ -442,7 +442,7 @@ func (p *Placement) Sentence() string {
 
 // Unexplained reports whether Sentence has no reason.
 func (p *Placement) Unexplained() bool {
-	return len(p.Failed)+len(p.Progressing)+len(p.Waiting)+len(p.Absent) == 0 && p.Trouble == ""
+	return len(p.Failed)+len(p.Progressing)+len(p.Waiting)+len(p.Absent) == 0 && p.ScheduleProblem == ""
 }
 
 // AbsentText says which members a policy asks for and cannot select.
@@ -466,9 +466,9 @@ func HeldText(placement string, held []string) string {
 const Path = "/overview"
 
 // Serve serves the overview of the newest report. git returns the state of the repository, since a
-// poll without a new commit causes no report; if it is nil, that in the report is used. forgeTroubles lists what cannot be
+// poll without a new commit causes no report; if it is nil, that in the report is used. forgeProblems lists what cannot be
 // done on the forge; it may be nil.
-func Serve(srv *server.Server, git func() (gitsource.Status, []gitsource.Step), forgeTroubles func() []string) {
+func Serve(srv *server.Server, git func() (gitsource.Status, []gitsource.Step), forgeProblems func() []string) {
 	srv.MountReport("GET "+Path, func(r *status.Report) any {
 		o := New(r)
 		if git != nil {
@@ -478,8 +478,8 @@ func Serve(srv *server.Server, git func() (gitsource.Status, []gitsource.Step), 
 				o.Source.NextPoll = now.NextPoll
 			}
 		}
-		if forgeTroubles != nil {
-			o.Forge = forgeTroubles()
+		if forgeProblems != nil {
+			o.Forge = forgeProblems()
 		}
 		return o
 	})

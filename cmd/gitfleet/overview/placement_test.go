@@ -24,7 +24,7 @@ func TestStateOfAPlacement(t *testing.T) {
 	}{
 		{"stopped", func(p *Placement) { p.Stopped = "east" }},
 		{"failed", func(p *Placement) { p.Clusters[status.StateFailed] = 1 }},
-		{"not scheduled", func(p *Placement) { p.Trouble = "too few clusters" }},
+		{"not scheduled", func(p *Placement) { p.ScheduleProblem = "too few clusters" }},
 		{"deletions held", func(p *Placement) { p.Clusters[status.StateHeld] = 1 }},
 		{"forbidden", func(p *Placement) { p.Clusters[status.StateForbidden] = 1 }},
 		{"unreachable", func(p *Placement) { p.Clusters[status.StateUnreachable] = 1 }},
@@ -68,8 +68,8 @@ func TestSentence(t *testing.T) {
 		"nothing else":               {Placement{}, share},
 		"failed":                     {Placement{Failed: because("denied"), Progressing: because("starting"), Waiting: because("later")}, share + "; failed: east, west: denied"},
 		"progressing":                {Placement{Progressing: because("starting"), Waiting: because("later")}, share + "; progressing: east, west: starting"},
-		"waiting":                    {Placement{Waiting: because("later"), Trouble: "too few"}, share + "; waiting: east, west: later; too few"},
-		"not scheduled as it should": {Placement{Trouble: "too few"}, share + "; too few"},
+		"waiting":                    {Placement{Waiting: because("later"), ScheduleProblem: "too few"}, share + "; waiting: east, west: later; too few"},
+		"not scheduled as it should": {Placement{ScheduleProblem: "too few"}, share + "; too few"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.of.Name, test.of.Clusters, test.of.Missing = "crp/web", map[State]int{status.StateAvailable: 1, status.StateFailed: 1}, 1
@@ -111,14 +111,14 @@ func TestNewPlacement(t *testing.T) {
 		"progressing": {reasons(p.Progressing), "f: ConfigMap/web/one: starting"},
 		"held":        {reasons(p.Held), "h: " + HeldText("crp/web", []string{"ConfigMap/web/x: too much"})},
 		"commits":     {strings.Join(p.Commits, " "), "c2 c1"},
-		"trouble":     {p.Trouble, "could not find all clusters"},
+		"trouble":     {p.ScheduleProblem, "could not find all clusters"},
 		"share":       {p.count(), "0/10"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %q, want %q", what, test.got, test.want)
 		}
 	}
-	if gone := NewPlacement(d, nil, members); gone.Missing != 0 || gone.Trouble != "" {
+	if gone := NewPlacement(d, nil, members); gone.Missing != 0 || gone.ScheduleProblem != "" {
 		t.Errorf("removed from the repository: %+v", gone)
 	}
 	evicted := &status.Detail{Clusters: []status.ClusterDetail{{Cluster: "a"}, {Cluster: "b"}}, Absent: []status.Absence{{Cluster: "a", Reason: "the placement is being evicted from it"}, {Cluster: "c", Reason: "it is unreachable"}}}

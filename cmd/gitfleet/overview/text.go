@@ -17,7 +17,7 @@ import (
 // The limits of lists; --all shows everything.
 const (
 	fewPlacements = 20
-	fewTroubles   = 5
+	fewProblems   = 5
 )
 
 // A textWriter writes an overview as text.
@@ -94,8 +94,8 @@ func (t *textWriter) source(o *Overview) {
 			t.indented(output.Yellow, "now: ", step.What+", for "+t.span(step.Since))
 		}
 	}
-	for _, trouble := range o.Forge {
-		t.indented(output.Yellow, "forge: ", trouble)
+	for _, problem := range o.Forge {
+		t.indented(output.Yellow, "forge: ", problem)
 	}
 }
 
@@ -153,7 +153,7 @@ func (t *textWriter) few(n int, what string, show func(i int)) {
 func (t *textWriter) fewOf(n int, holds func(i int) int, what string, show func(i int)) {
 	most := n
 	if !t.all {
-		most = min(n, fewTroubles)
+		most = min(n, fewProblems)
 	}
 	for i := range most {
 		show(i)
@@ -230,8 +230,8 @@ func (t *textWriter) placement(p *Placement, name int) {
 		label = ""
 	}
 	t.line(output.Fit(label, name) + " " + bar(t.Page, p.Clusters, p.Missing, t.bar()) + " " + output.Fit(p.count(), 7) + " " + output.Fit(commit, 9) + " " + t.Paint(s, output.Truncate(state, stateWidth)))
-	if p.Trouble != "" {
-		t.indented(output.Red, "not scheduled: ", p.Trouble)
+	if p.ScheduleProblem != "" {
+		t.indented(output.Red, "not scheduled: ", p.ScheduleProblem)
 	}
 	t.reasons(output.Yellow, "not on: ", p.Absent)
 	if p.Stopped != "" {

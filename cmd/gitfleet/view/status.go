@@ -99,8 +99,8 @@ func redraw(ctx context.Context, c *client.Client, out *output.Writer, draw func
 		return err
 	}
 	type update struct {
-		newest  *overview.Overview
-		trouble error
+		newest *overview.Overview
+		err    error
 	}
 	updates := make(chan update)
 	go func() {
@@ -111,21 +111,21 @@ func redraw(ctx context.Context, c *client.Client, out *output.Writer, draw func
 			}
 		}
 	}()
-	seen, trouble := time.Now(), error(nil)
+	seen := time.Now()
 	out.EnterScreen()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		p := output.PageOf(out)
 		lines := draw(newest, p, newest.At.Add(newest.Age+time.Since(seen)))
-		out.WriteScreen(p, lines, trouble)
+		out.WriteScreen(p, lines, err)
 		select {
 		case <-ctx.Done():
 			out.LeaveScreen()
 			_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
 			return err
 		case u := <-updates:
-			if trouble = u.trouble; u.newest != nil {
+			if err = u.err; u.newest != nil {
 				newest, seen = u.newest, time.Now()
 			}
 		case <-tick.C:

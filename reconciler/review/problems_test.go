@@ -70,7 +70,7 @@ func TestFaultsOfTheForge(t *testing.T) {
 			for range 20 { // twenty minutes
 				s.step(v)
 			}
-			got := v.Troubles()
+			got := v.Problems()
 			if len(got) != 2 || !strings.HasPrefix(got[0], "pull requests are not planned since ") || !strings.HasPrefix(got[1], "the rollout is not shown on commits since ") || !strings.Contains(got[0], forge.Reason(err)) {
 				t.Errorf("status says %q", got)
 			}
@@ -81,8 +81,8 @@ func TestFaultsOfTheForge(t *testing.T) {
 			for range 12 {
 				s.step(v)
 			}
-			if len(v.Troubles()) > 0 || len(f.Comments[1]) != 1 {
-				t.Errorf("status says %q, comments are %v", v.Troubles(), f.Comments)
+			if len(v.Problems()) > 0 || len(f.Comments[1]) != 1 {
+				t.Errorf("status says %q, comments are %v", v.Problems(), f.Comments)
 			}
 		})
 	}
