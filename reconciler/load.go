@@ -48,9 +48,9 @@ type loader struct {
 	guard *CrashGuard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
-	// forgotten says that the ledger was empty at the start, so that it is not recorded of all runs in which commits they appeared. It ends
-	// when no run is missing in the ledger.
-	forgotten *atomic.Bool
+	// lostRuns says that the ledger, which was empty at the start, still lacks runs: the commits in which they appeared are then read from
+	// the Git history.
+	lostRuns *atomic.Bool
 }
 
 const (
@@ -62,7 +62,7 @@ const (
 
 // newLoader returns a loader without a guard.
 func newLoader(cfg *Config, inbox *inbox, free func()) loader {
-	r := loader{cfg: cfg, inbox: inbox, free: time.AfterFunc(freeDelay, free), forgotten: new(atomic.Bool)}
+	r := loader{cfg: cfg, inbox: inbox, free: time.AfterFunc(freeDelay, free), lostRuns: new(atomic.Bool)}
 	r.free.Stop()
 	return r
 }
@@ -130,7 +130,7 @@ func (r *loader) addSigners(ctx context.Context, s *hub.Snapshot) {
 
 // addRunHistory records in which commits the runs of a commit appeared and were started, as long as that is needed.
 func (r *loader) addRunHistory(ctx context.Context, s *hub.Snapshot) {
-	if !r.forgotten.Load() || r.cfg.Since == nil {
+	if !r.lostRuns.Load() || r.cfg.Since == nil {
 		return
 	}
 	var parts []gitsource.FilePart
@@ -166,8 +166,8 @@ func hasLostRuns(l *ledger.Ledger) bool {
 
 // runsRecorded ends the reading of histories once the ledger has no lost runs any more.
 func (r *loader) runsRecorded(l *ledger.Ledger) {
-	if r.forgotten.Load() && !hasLostRuns(l) {
-		r.forgotten.Store(false)
+	if r.lostRuns.Load() && !hasLostRuns(l) {
+		r.lostRuns.Store(false)
 	}
 }
 
@@ -179,7 +179,7 @@ type historyReader struct {
 
 // read begins an attempt if one is needed and due.
 func (h *historyReader) read(ctx context.Context, r *Reconciler, now time.Time) {
-	if r.inForce.RunHistoryErr == nil || !r.loader.forgotten.Load() || h.reading || now.Before(h.at) {
+	if r.inForce.RunHistoryErr == nil || !r.loader.lostRuns.Load() || h.reading || now.Before(h.at) {
 		return
 	}
 	h.reading = true

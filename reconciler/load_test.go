@@ -176,7 +176,7 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 	if c.loader.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
 		t.Errorf("the history is read %d times although the ledger was not lost", reads)
 	}
-	c.loader.forgotten.Store(true)
+	c.loader.lostRuns.Store(true)
 	if c.loader.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
 		t.Errorf("error %v", l.snapshot.RunHistoryErr)
 	}
@@ -199,14 +199,14 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 func TestHistoriesAreReadAsLongAsRunsAreLost(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	c := newChronicle(t)
-	c.loader.forgotten.Store(true)
+	c.loader.lostRuns.Store(true)
 	c.ledger.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{})
 	c.ledger.SetPlacement(web, ledger.Placement{LostRuns: []string{"web-1"}})
-	if c.loader.runsRecorded(c.ledger); !c.loader.forgotten.Load() {
+	if c.loader.runsRecorded(c.ledger); !c.loader.lostRuns.Load() {
 		t.Error("no history is read although a run is lost")
 	}
 	c.ledger.SetPlacement(web, ledger.Placement{})
-	if c.loader.runsRecorded(c.ledger); c.loader.forgotten.Load() {
+	if c.loader.runsRecorded(c.ledger); c.loader.lostRuns.Load() {
 		t.Error("histories are read although no run is lost")
 	}
 }

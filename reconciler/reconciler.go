@@ -193,7 +193,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	r.rebuilding = r.ledger.Empty()
-	r.loader.forgotten.Store(r.rebuilding || hasLostRuns(r.ledger))
+	r.loader.lostRuns.Store(r.rebuilding || hasLostRuns(r.ledger))
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
 	lastInForce := r.ledger.InForce()
