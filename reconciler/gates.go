@@ -122,7 +122,7 @@ func unlikeGit(on *plan.OnCluster, w *work.Work, m *work.Manifest) string {
 
 // foldGateAnswers records answers to gates in the runs that have asked for them, and reports whether anything has changed. What was
 // asked about another content, or about clusters that have changed since, is dropped.
-func foldGateAnswers(l *ledger.Ledger, answers []placement.GateAnswer) (news bool) {
+func foldGateAnswers(l *ledger.Ledger, answers []placement.GateAnswer) (changed bool) {
 	for _, a := range answers {
 		record := l.Placement(a.Placement)
 		if record == nil || record.Deleted {
@@ -140,7 +140,7 @@ func foldGateAnswers(l *ledger.Ledger, answers []placement.GateAnswer) (news boo
 		next.Runs = slices.Clone(record.Runs)
 		next.Runs[i] = run
 		l.SetPlacement(a.Placement, next)
-		news = true
+		changed = true
 	}
-	return news
+	return changed
 }

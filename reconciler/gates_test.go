@@ -46,7 +46,7 @@ func TestGateAnswersAreRecorded(t *testing.T) {
 		name    string
 		verdict placement.GateVerdict
 		change  func(*placement.GateAnswer)
-		news    bool
+		changed    bool
 	}{
 		{"other content", placement.GateGood, func(a *placement.GateAnswer) { a.Content = "2" }, false},
 		{"another run", placement.GateGood, func(a *placement.GateAnswer) { a.Run = "web-0" }, false},
@@ -57,7 +57,7 @@ func TestGateAnswersAreRecorded(t *testing.T) {
 		{"that goes on", placement.GateUnknown, func(a *placement.GateAnswer) { a.At = at.Add(time.Minute) }, false},
 		{"a good answer", placement.GateGood, same, true},
 	} {
-		if got := answer(step.verdict, step.change); got != step.news {
+		if got := answer(step.verdict, step.change); got != step.changed {
 			t.Errorf("%s: it changes something: %v", step.name, got)
 		}
 	}

@@ -156,11 +156,11 @@ func (r *Reconciler) now() time.Time {
 }
 
 // drainEvents applies all events, and reports whether the fleet must be planned again.
-func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool) {
+func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (changed bool) {
 	happened := r.inbox.drain()
-	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) })
+	r.cfg.Metrics.timed(phaseFold, func() { changed = r.fold(happened.seen, now) })
 	if foldGateAnswers(r.ledger, happened.gateAnswers) {
-		news = true
+		changed = true
 	}
 	for _, l := range happened.pastCommits {
 		r.past.add(l, now, r.cfg.Log)
@@ -174,7 +174,7 @@ func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool)
 	r.runOrders(ctx, happened.orders, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git
-	return news || happened.triggered || happened.driftDecisions != nil || len(happened.pastCommits)+len(happened.commits)+len(happened.orders) > 0 ||
+	return changed || happened.triggered || happened.driftDecisions != nil || len(happened.pastCommits)+len(happened.commits)+len(happened.orders) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
@@ -276,13 +276,13 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 // fold folds observations into the ledger. Those of clusters come first, since a cluster's inventories have to be known
 // before the reports about its works. Observations of agents that have been stopped are dropped. It reports whether
 // anything has changed.
-func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now time.Time) (news bool) {
+func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now time.Time) (changed bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b observedSubject) int {
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
 		if r.agents.members[s.cluster] != nil && r.foldAndRecord(s, seen[s]) {
-			news = true
+			changed = true
 		}
 	}
 	if len(r.deleted) > 0 {
@@ -290,7 +290,7 @@ func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now tim
 		r.ledger.SetEvents(ledger.AppendEvents(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
 		r.deleted = nil
 	}
-	return news
+	return changed
 }
 
 // rebuildTimeout is how long an empty ledger waits for members to report their inventories.

@@ -390,16 +390,16 @@ func memberOccurrences(name string, was, is ledger.MemberState) (out []occurrenc
 func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was := ledger.MemberStateOf(r.ledger, s.cluster)
-		news := r.ledger.Fold(o)
+		changed := r.ledger.Fold(o)
 		publish(r.cfg, memberOccurrences(s.cluster, was, ledger.MemberStateOf(r.ledger, s.cluster))...)
-		return news
+		return changed
 	}
 	record := r.ledger.Placement(s.placement)
 	if record == nil {
 		return r.ledger.Fold(o)
 	}
 	was := record.Entry(s.cluster)
-	news := r.ledger.Fold(o)
+	changed := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
 	publish(r.cfg, progress(s.placement, record, was, is)...)
 	if is != was {
@@ -407,7 +407,7 @@ func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bo
 			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
 		}
 	}
-	return news
+	return changed
 }
 
 // userAction returns a user's action, or its end.

@@ -67,14 +67,14 @@ func foldCluster(l *Ledger, o protocol.ClusterSeen) bool {
 	if next.UID != "" && (old == nil || old.UID != next.UID) {
 		next.Identified = o.At
 	}
-	news := old == nil || !next.equals(old)
-	if news {
+	changed := old == nil || !next.equals(old)
+	if changed {
 		next.version = l.next()
 	}
 	l.putCluster(&next)
 	rebuilt := l.rebuild(&next)
 	l.markUnsaved(clusterKey(o.Cluster))
-	return rebuilt || news
+	return rebuilt || changed
 }
 
 // carryOver copies the facts that this observation did not read from the previous one.

@@ -115,7 +115,7 @@ func (h *eventBuilder) driftEvents(now []Drift) {
 	var events []Event
 	for i := range now {
 		d := &now[i]
-		if e, news := driftEvent(d, known[at(d)]); news {
+		if e, isNew := driftEvent(d, known[at(d)]); isNew {
 			events = append(events, e)
 		}
 		if i+1 == len(now) || now[i+1].Cluster != d.Cluster {
@@ -126,7 +126,7 @@ func (h *eventBuilder) driftEvents(now []Drift) {
 }
 
 // driftEvent returns the event for one object if it drifted again or its state has changed.
-func driftEvent(d, was *Drift) (e Event, news bool) {
+func driftEvent(d, was *Drift) (e Event, isNew bool) {
 	if was != nil && was.State == d.State && was.Count >= d.Count {
 		return Event{}, false
 	}
