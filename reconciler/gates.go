@@ -47,7 +47,7 @@ func awaitedClusters(pl *plan.Placement, run *placement.Run, stage *placement.Ru
 	return slices.DeleteFunc(slices.Clone(stage.Clusters), func(name string) bool { return slices.Contains(progress.NotAwaited, name) })
 }
 
-// gateTargets are the clusters of a stage on which the placement still is to be, with the objects that a gate looks at there.
+// gateTargets are the clusters of a stage that the placement still selects, with the objects that a gate reads there.
 func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.ObjectsGate) (out []placement.GateTarget) {
 	for _, on := range pl.Clusters {
 		if on.Binding.Unscheduled || on.Binding.Removing || !slices.Contains(clusters, on.Binding.Cluster) {
@@ -69,7 +69,7 @@ func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.Obj
 				continue
 			}
 			if target.Objects = append(target.Objects, m.Object); target.Unknown == "" {
-				target.Unknown = unlikeGit(on, w, m)
+				target.Unknown = unknownReason(on, w, m)
 			}
 		}
 		out = append(out, target)
@@ -101,8 +101,8 @@ func jobTargets(l *ledger.Ledger, pl *plan.Placement, stage *placement.RunStage,
 	return out
 }
 
-// unlikeGit says why what is on a cluster may not be what Git says of an object; empty if nothing is known of that.
-func unlikeGit(on *plan.OnCluster, w *work.Work, m *work.Manifest) string {
+// unknownReason says why an object may differ on a cluster from what Git has, so that its state proves nothing; empty if nothing speaks for that.
+func unknownReason(on *plan.OnCluster, w *work.Work, m *work.Manifest) string {
 	if m.Encrypted != nil {
 		return m.ID.String() + " is encrypted and is not applied"
 	}
