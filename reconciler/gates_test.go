@@ -46,7 +46,7 @@ func TestGateAnswersAreRecorded(t *testing.T) {
 		name    string
 		verdict placement.GateVerdict
 		change  func(*placement.GateAnswer)
-		changed    bool
+		changed bool
 	}{
 		{"other content", placement.GateGood, func(a *placement.GateAnswer) { a.Content = "2" }, false},
 		{"another run", placement.GateGood, func(a *placement.GateAnswer) { a.Run = "web-0" }, false},

@@ -140,7 +140,7 @@ func (r *Reconciler) verify() {
 		return
 	}
 	if missing := store.Verify(r.ledger); len(missing) > 0 {
-		r.cfg.Log.Warn("parts of the saved ledger were deleted; it is saved anew", "missing", missing)
+		r.cfg.Log.Warn("parts of the saved ledger were deleted; saving it again", "missing", missing)
 	}
 }
 
@@ -354,12 +354,12 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	if l.seen.After(now) { // the clock was set back
 		r.inForceSeenAt = now
 	}
-	comes := occurrence{loadTook: l.took, inForce: l.snapshot}
+	accepted := occurrence{loadTook: l.took, inForce: l.snapshot}
 	if r.ledger.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
-		comes.Entry = commitEntry(history.InForce, l.commit, "")
+		accepted.Entry = commitEntry(history.InForce, l.commit, "")
 		r.untraced = now
 	}
-	publish(r.cfg, comes)
+	publish(r.cfg, accepted)
 	r.ledger.SetInForce(l.commit.Hash)
 	r.ledger.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))
 	r.source.InForce, r.source.Since = l.commit, now

@@ -45,7 +45,7 @@ type occurrence struct {
 	since, detected time.Time
 }
 
-// A rolloutStep is what becomes of a rollout.
+// A rolloutStep is something that has happened to a rollout.
 type rolloutStep string
 
 // The steps.
@@ -126,7 +126,7 @@ func placementOccurrences(pl *plan.Placement, record *ledger.Placement, inForce 
 	return all
 }
 
-// rolloutOccurrences returns what becomes of the rollout of a placement. The record is nil if the placement is new.
+// rolloutOccurrences returns what happens to the rollout of a placement by a plan. The record is nil if the placement is new.
 func rolloutOccurrences(pl *plan.Placement, record *ledger.Placement) (all []occurrence) {
 	if !pl.RecordChanged {
 		return nil
@@ -227,7 +227,7 @@ func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq[hi
 	}
 }
 
-// runEntries returns what becomes of the staged update runs of a placement.
+// runEntries returns what happens to the staged update runs of a placement by a plan.
 func runEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Entry) {
 	if !pl.RecordChanged {
 		return nil
@@ -286,16 +286,16 @@ func progress(key api.PlacementKey, record *ledger.Placement, was, is *ledger.En
 	if o.detected = record.RevisedAt(is.Binding.Index); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
 		o.detected = is.Binding.BoundAt
 	}
-	reach := func(stage string, since, at time.Time) {
+	addStage := func(stage string, since, at time.Time) {
 		reached := o
 		reached.stage, reached.since, reached.Time = stage, since, at
 		all = append(all, reached)
 	}
 	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
-		reach(stageApplied, is.Binding.AssignedAt, is.AppliedAt)
+		addStage(stageApplied, is.Binding.AssignedAt, is.AppliedAt)
 	}
 	if was.AvailableAt.IsZero() && !is.AvailableAt.IsZero() {
-		reach(stageAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt)
+		addStage(stageAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt)
 	}
 	o.Revision = contentIndex(*record)
 	before, after := stagesOf(was), stagesOf(is)
@@ -321,7 +321,7 @@ func progress(key api.PlacementKey, record *ledger.Placement, was, is *ledger.En
 	return all
 }
 
-// reachedStages are what a placement has reached on a cluster, from the last report about its assigned revision. Unlike
+// reachedStages are the stages that a placement has reached on a cluster, by the last report about its assigned revision. Unlike
 // for Entry.AppliedAt and AvailableAt, suspended objects count: the history calls content applied once all of it is.
 type reachedStages struct {
 	applied, available bool

@@ -17,7 +17,7 @@ func publish(cfg *Config, all ...occurrence) {
 	}
 }
 
-// logOccurrence logs what becomes of a commit and of a rollout, which clusters were renamed or have left the fleet, what users did
+// logOccurrence logs what happens to commits and rollouts, which clusters were renamed or have left the fleet, what users did
 // and what has ended. Agents log what happens on their cluster.
 func logOccurrence(log *slog.Logger, o *occurrence) {
 	var attrs []any
