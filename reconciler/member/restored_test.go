@@ -176,7 +176,7 @@ func TestMissingInventoriesAreReportedOnce(t *testing.T) {
 				defer a.stop()
 				time.Sleep(20 * time.Minute)
 				for range 2 {
-					down.Store(true) // so that a probe doubts the versions that are known
+					down.Store(true) // so that a probe suspects a restore
 					time.Sleep(time.Minute)
 					down.Store(false)
 					time.Sleep(20 * time.Minute)

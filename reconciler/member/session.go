@@ -117,7 +117,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c := &cluster{cfg: cfg, conn: conn, kinds: discovery.New(conn.Discovery), live: objects.View()}
 	c.finder = discovery.NewFinder(conn, c.kinds)
 	c.watch = watch.New(conn, watch.Config{
-		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.Doubt,
+		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.SuspectRestore,
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
 	as := &assignment{works: desired{}}

@@ -279,7 +279,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	if p.Err != nil {
 		return nil
 	}
-	if p.Doubted && !s.store.HeldByOther() && time.Since(s.setBackAt) > setBackInterval {
+	if p.RestoreSuspected && !s.store.HeldByOther() && time.Since(s.setBackAt) > setBackInterval {
 		if back, err := inventory.SetBackSince(ctx, s.store, s.owned.inv); err == nil && back {
 			// The versions of a restored cluster may have reached again what was known.
 			s.setBackAt = time.Now()

@@ -8,7 +8,7 @@ import (
 )
 
 // A Pace slows the probes of many clusters, so that all of them together send no more than so many each second, unless that would
-// leave one unprobed for too long. Clusters in doubt are not slowed. It is safe for concurrent use; nil slows none.
+// leave one unprobed for too long. Clusters that may have been restored are not slowed. It is safe for concurrent use; nil slows none.
 type Pace struct{ clusters atomic.Int64 }
 
 const (
@@ -37,7 +37,7 @@ func (p *Pace) interval() time.Duration {
 }
 
 // credentials returns the time between two checks for rotated credentials of a cluster, which are cheaper than a probe. The check also
-// starts the probe of a cluster in doubt, so that it is at most twice connection.CredentialsPoll.
+// starts the probe of a cluster that may have been restored, so that it is at most twice connection.CredentialsPoll.
 func (p *Pace) credentials() time.Duration {
 	return min(2*connection.CredentialsPoll, max(connection.CredentialsPoll, p.interval()/2))
 }

@@ -49,16 +49,16 @@ type Prober struct {
 	// Results has the newest result that was not received yet.
 	Results chan *Result
 
-	uid       string // the UID of the cluster when it was last observed
-	version   uint64 // the highest resource version of that cluster; zero if none is known
-	doubtful  atomic.Bool
-	outdated  bool // the last result says that replaced credentials are not used
-	failed    retry.Backoff
-	partly    retry.LogLimiter // limits the log lines about incomplete observations
-	next      time.Time        // time of the next probe; credentials are checked more often
-	soonest   time.Time        // time of the next probe if the cluster is doubted
-	observeAt time.Time        // from then on, a probe observes the cluster too
-	demand    demand
+	uid              string // the UID of the cluster when it was last observed
+	version          uint64 // the highest resource version of that cluster; zero if none is known
+	restoreSuspected atomic.Bool
+	outdated         bool // the last result says that replaced credentials are not used
+	failed           retry.Backoff
+	partly           retry.LogLimiter // limits the log lines about incomplete observations
+	next             time.Time        // time of the next probe; credentials are checked more often
+	soonest          time.Time        // time of the next probe if the cluster may have been restored
+	observeAt        time.Time        // from then on, a probe observes the cluster too
+	demand           demand
 	// unread reports whether a namespace was created since the namespaces were last read.
 	unread bool
 
@@ -151,7 +151,7 @@ func (pr *Prober) run(ctx context.Context) {
 	defer pr.running.Done()
 	r := pr.conn.Renew(ctx, pr.uid)
 	next := pr.next
-	if pr.doubtful.Load() {
+	if pr.restoreSuspected.Load() {
 		next = pr.soonest
 	}
 	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && !created && time.Now().Before(next) {
@@ -172,7 +172,7 @@ func (pr *Prober) run(ctx context.Context) {
 	}
 	select {
 	case old := <-pr.Results:
-		p.overtakes(old)
+		p.addUnreceived(old)
 	default:
 	}
 	pr.Results <- &p
@@ -222,7 +222,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
 	if p.Err != nil {
-		pr.Doubt()
+		pr.SuspectRestore()
 		p.Unauthorized = apierrors.IsUnauthorized(p.Err)
 		p.Err = connection.Plain(p.Err)
 		return p
@@ -243,7 +243,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	if p.Namespaces != nil {
 		pr.unread = false // otherwise the next probe tries again
 	}
-	if p.Doubted = pr.doubtful.Swap(false); p.Doubted && p.Version == 0 {
+	if p.RestoreSuspected = pr.restoreSuspected.Swap(false); p.RestoreSuspected && p.Version == 0 {
 		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation
 	}
 	pr.compareVersions(ctx, &p)
@@ -261,26 +261,26 @@ type Result struct {
 	// Restored says why the cluster must have been restored to an earlier state; empty if nothing
 	// shows that.
 	Restored string
-	// Doubted says that Doubt was called, or an earlier probe failed.
-	Doubted    bool
-	properties map[string]string
-	unread     string // why some properties were not read
-	Namespaces []string
-	observed   bool // nodes, pods and namespaces were read
+	// RestoreSuspected says that SuspectRestore was called, or an earlier probe failed.
+	RestoreSuspected bool
+	properties       map[string]string
+	unread           string // why some properties were not read
+	Namespaces       []string
+	observed         bool // nodes, pods and namespaces were read
 	connection.Rotation
 	// Returned says that an earlier probe failed whose result was not received.
 	Returned bool
 }
 
-// overtakes takes over the information of an older result that was not received.
-func (p *Result) overtakes(old *Result) {
+// addUnreceived adds what only an older result has, which was not received.
+func (p *Result) addUnreceived(old *Result) {
 	p.Returned = p.Err == nil && (old.Err != nil || old.Returned)
 	p.UID, p.Version, p.Restored = cmp.Or(p.UID, old.UID), cmp.Or(p.Version, old.Version), cmp.Or(p.Restored, old.Restored)
 	p.Replaced = append(old.Replaced, p.Replaced...)
 	if p.Another == nil {
 		p.Another = old.Another
 	}
-	p.Doubted = p.Doubted || old.Doubted
+	p.RestoreSuspected = p.RestoreSuspected || old.RestoreSuspected
 	if p.Namespaces == nil {
 		p.Namespaces = old.Namespaces
 	}

@@ -233,7 +233,7 @@ func TestProbesAreSpread(t *testing.T) {
 }
 
 // The probes and observations of a large fleet come less often, but each cluster is probed every minute, and soon once something
-// casts doubt on it.
+// suggests that it was restored.
 func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var probes, observations atomic.Int32
@@ -263,11 +263,11 @@ func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
 			if got, want := observations.Load(), want/observeEach; got < want*8/10 || got > want+2 {
 				t.Errorf("%d observations in an hour beside %d other clusters, want %d", got, others, want)
 			}
-			pr.Doubt()
+			pr.SuspectRestore()
 			probes.Store(0)
 			time.Sleep(15 * time.Second)
 			if probes.Load() == 0 {
-				t.Errorf("beside %d other clusters, a cluster in doubt is not probed", others)
+				t.Errorf("beside %d other clusters, a cluster that may have been restored is not probed", others)
 			}
 			pr.Stop()
 			pr.over = false
@@ -363,7 +363,7 @@ func TestProbeOvertakesOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := test.probes[0]
 			for _, p := range test.probes[1:] {
-				p.overtakes(&got)
+				p.addUnreceived(&got)
 				got = p
 			}
 			if !reflect.DeepEqual(got, test.want) {

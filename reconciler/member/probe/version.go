@@ -18,9 +18,9 @@ import (
 // answers, so that a lower version than one that was seen before shows a restore. The namespaces are
 // compared, which are read anyway to observe the cluster.
 
-// Doubt makes the next probe compare the resource version of the cluster, since something has happened
+// SuspectRestore makes the next probe compare the resource version of the cluster, since something has happened
 // that a restore would cause too. It may be called by any goroutine.
-func (pr *Prober) Doubt() { pr.doubtful.Store(true) }
+func (pr *Prober) SuspectRestore() { pr.restoreSuspected.Store(true) }
 
 // currentVersion reads the resource version of the namespaces; zero if it is not a number.
 func (pr *Prober) currentVersion(ctx context.Context) (uint64, error) {
@@ -58,7 +58,7 @@ func (pr *Prober) compareVersions(ctx context.Context, p *Result) {
 		again, err := pr.currentVersion(ctx)
 		if err != nil || again == 0 || again >= known {
 			p.Version = 0
-			pr.Doubt()
+			pr.SuspectRestore()
 			return
 		}
 	}

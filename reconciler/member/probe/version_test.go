@@ -66,11 +66,11 @@ func TestLowerVersionShowsRestore(t *testing.T) {
 
 // A probe without an observation compares the version only after something that a restore would cause
 // too, so that a probe of an idle cluster stays one request.
-func TestVersionIsComparedWhenInDoubt(t *testing.T) {
-	synctest.Test(t, testVersionIsComparedWhenInDoubt)
+func TestVersionIsComparedWhenARestoreIsSuspected(t *testing.T) {
+	synctest.Test(t, testVersionIsComparedWhenARestoreIsSuspected)
 }
 
-func testVersionIsComparedWhenInDoubt(t *testing.T) {
+func testVersionIsComparedWhenARestoreIsSuspected(t *testing.T) {
 	lists, down := 0, false
 	pr := proberInMemory(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -92,14 +92,14 @@ func testVersionIsComparedWhenInDoubt(t *testing.T) {
 		}
 	}
 	probes(0, "idle")
-	pr.Doubt()
+	pr.SuspectRestore()
 	probes(1, "after a watch was interrupted")
 	down = true
 	probes(0, "while it is down")
 	down = false
 	probes(1, "after it was down")
 	pr.version = 400
-	pr.Doubt()
+	pr.SuspectRestore()
 	start := time.Now()
 	if p := pr.Probe(t.Context(), false); p.Restored == "" || time.Since(start) > 10*time.Second {
 		t.Errorf("a lower version was not noticed")
