@@ -148,7 +148,7 @@ func (f failure) again(o *outcome, s situation, now time.Time) failure {
 	}
 	f.next = now.Add(max(f.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
 	switch {
-	case o.leaving && deletion.Explains(o.manifest.ID.GroupKind()):
+	case o.transient && deletion.Explains(o.manifest.ID.GroupKind()):
 		f.next = now.Add(f.failures.Next(firstLook, lastLook)) // why it still exists may change
 	case !s.due.IsZero():
 		f.next = s.due

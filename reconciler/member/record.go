@@ -201,7 +201,7 @@ func (r *recorder) isTransient(o outcome) bool {
 	var coming *pendingDefinition
 	switch {
 	case o.err == nil:
-		return o.leaving
+		return o.transient
 	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
 		return true
 	case connection.ForbiddenByNamespace(o.err):
@@ -409,7 +409,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		terminating.Terminating = true
 		r.objects.Put(id, &terminating)
 	}
-	r.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(o.finalizers, ",")}).Condition(), leaving: true})
+	r.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(o.finalizers, ",")}).Condition(), transient: true})
 	return t, false
 }
 

@@ -84,7 +84,7 @@ func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 	if id := t.manifest.ID; deletion.Explains(id.GroupKind()) {
 		why, _ = deletion.Stays(ctx, x.conn, t.res, id) // it is asked again
 	}
-	return outcome{task: t, do: diff.NeedRead, cond: (&decide.BeingDeletedError{Finalizers: t.known.Finalizers, Why: why}).Condition(), leaving: true}
+	return outcome{task: t, do: diff.NeedRead, cond: (&decide.BeingDeletedError{Finalizers: t.known.Finalizers, Why: why}).Condition(), transient: true}
 }
 
 // recreate deletes the objects that request recreation and whose tasks were just refused

@@ -110,8 +110,8 @@ type outcome struct {
 	immutable bool
 	// unknown is the kind because of which it was not tried; see failure.
 	unknown schema.GroupVersionKind
-	// leaving says that the object is being deleted, and is created anew once it is gone.
-	leaving bool
+	// transient says that what keeps the object from being applied ends by itself: it is being deleted, or a hook has not ended.
+	transient bool
 	// gone says that somebody deleted the object and that it is not created again for now.
 	gone bool
 	// additions are what others have added beside what the manifest sets; nil if that was not looked at.
@@ -225,11 +225,11 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 
 // refused returns the outcome of a task that is refused. awaited is the kind that the object waits for, if it waits for one.
 func refused(t task, why decide.Refusal, awaited schema.GroupVersionKind) outcome {
-	o := outcome{task: t, cond: why.Condition(), unknown: awaited, leaving: decide.Passes(why)}
+	o := outcome{task: t, cond: why.Condition(), unknown: awaited, transient: decide.IsTransient(why)}
 	if !awaited.Empty() {
 		o.do = diff.NeedRead
 	}
-	if _, encrypted := why.(*decide.EncryptedError); !encrypted && !o.leaving {
+	if _, encrypted := why.(*decide.EncryptedError); !encrypted && !o.transient {
 		o.err = why
 	}
 	return o

@@ -74,11 +74,11 @@ func TestApply(t *testing.T) {
 }
 
 // Only what waits for something else on the cluster passes by itself.
-func TestPasses(t *testing.T) {
+func TestIsTransient(t *testing.T) {
 	for why, want := range map[Refusal]bool{
 		&HookPendingError{}: true, &BeingDeletedError{}: true, &NoNamespaceError{}: false, &EncryptedError{}: false, &UnknownKindError{errors.New("no")}: false,
 	} {
-		if got := Passes(why); got != want {
+		if got := IsTransient(why); got != want {
 			t.Errorf("%T: %t", why, got)
 		}
 	}

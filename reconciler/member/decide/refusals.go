@@ -97,8 +97,8 @@ func (e *BeingDeletedError) Condition() diff.Condition {
 	return diff.NotApplied(api.ManifestApplyFailed, e.Error())
 }
 
-// Passes reports whether a refusal ends by itself, once something else has happened on the cluster.
-func Passes(r Refusal) bool {
+// IsTransient reports whether a refusal ends by itself, once something else has happened on the cluster.
+func IsTransient(r Refusal) bool {
 	var hook *HookPendingError
 	var deletion *BeingDeletedError
 	return errors.As(r, &hook) || errors.As(r, &deletion)
