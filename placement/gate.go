@@ -305,18 +305,18 @@ func (s *RunStage) FailedSince(before *Run, index int) (failed []RunGate) {
 	return failed
 }
 
-// AskAgain lets the failed gates of the stage whose turn it is be asked from the beginning.
-func (r *Run) AskAgain() {
+// ResetFailedGates makes the failed gates of the stage whose turn it is start from the beginning.
+func (r *Run) ResetFailedGates() {
 	gates := r.Stages[r.Turn()].Gates
 	for i := range gates {
 		if gates[i].HasFailed() {
-			gates[i].Again()
+			gates[i].Reset()
 		}
 	}
 }
 
-// Again forgets the answers, so that the gate is asked from the beginning. A Job that has completed is not run again for the content.
-func (g *RunGate) Again() {
+// Reset forgets the answers, so that the gate is asked from the beginning. A Job that has completed is not run again for the content.
+func (g *RunGate) Reset() {
 	g.Passed, g.Failed, g.Asked = time.Time{}, time.Time{}, GateAnswers{Jobs: g.Asked.Jobs}
 }
 

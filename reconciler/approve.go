@@ -142,7 +142,7 @@ func (r *orderRun) resumeContent(o Order) (string, error) {
 		}
 		if run.Active() && run.Turn() < len(run.Stages) && slices.ContainsFunc(run.Stages[run.Turn()].Gates, placement.RunGate.HasFailed) {
 			name, *run = run.Name, run.Clone()
-			run.AskAgain()
+			run.ResetFailedGates()
 			break
 		}
 		if run.Automatic && run.RolledBack != "" {

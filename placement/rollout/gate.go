@@ -37,14 +37,14 @@ func (w *stageWalk) check(s *placement.RunStage, members []*Target) (missing []s
 	return missing
 }
 
-// resetGates says of the gates of a stage that they are not asked before its clusters are updated.
+// resetGates makes the gates of a stage start from the beginning, since its clusters are not all updated.
 func (w *stageWalk) resetGates(s *placement.RunStage) {
 	for i := range s.Gates {
 		g := &s.Gates[i]
 		if !g.Failed.IsZero() {
 			continue
 		}
-		if g.Again(); g.Answer != "" {
+		if g.Reset(); g.Answer != "" {
 			record(g, gateAnswer{text: "not all clusters of the stage have been available with the content"}, w.in.Now)
 		}
 	}

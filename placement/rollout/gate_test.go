@@ -167,10 +167,10 @@ func TestJobGates(t *testing.T) {
 		"completed after it": {1, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.jobs(placement.GateGood, done("a")...) }, true, "because Good", "[{a 1 true}]"},
 		"cannot be told":     {0, func(f *askedFleet) { f.jobs(placement.GateUnknown, done("a")...) }, false, "cannot be evaluated since 1970-01-01T00:16:42Z: because Unknown", "[{a 0 true}]"},
 		"a cluster joins":    {0, func(f *askedFleet) { f.jobs(placement.GateWaiting, done("a")...); f.joinCanary("b") }, false, "not all clusters of the stage", "[{a 0 true}]"},
-		"asked again":        {0, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.run.AskAgain() }, false, "it has not been answered yet", "[{a 1 false}]"},
+		"asked again":        {0, func(f *askedFleet) { f.jobs(placement.GateBad, failed(1)...); f.run.ResetFailedGates() }, false, "it has not been answered yet", "[{a 1 false}]"},
 		"and fails again": {0, func(f *askedFleet) {
 			f.jobs(placement.GateBad, failed(1)...)
-			f.run.AskAgain()
+			f.run.ResetFailedGates()
 			f.jobs(placement.GateBad, failed(1)...)
 			f.jobs(placement.GateBad, failed(2)...)
 		}, false, "failed Jobs: 1, tolerated: 0", "[{a 2 false}]"},
