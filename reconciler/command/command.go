@@ -44,8 +44,8 @@ type Proposals interface {
 // Plans are those of open pull requests; see the Reviewer of package review.
 type Plans interface {
 	Follows() bool
-	// Again makes a pull request be planned again, and reports whether it is planned at all.
-	Again(number int64) bool
+	// PlanAgain makes a pull request be planned again, and reports whether it is planned at all.
+	PlanAgain(number int64) bool
 }
 
 // Runs are the update runs whose stages may be approved; see the Approver of package approval.
@@ -371,7 +371,7 @@ func help(x call) string {
 
 // plan makes a pull request be planned again.
 func (c *Commander) plan(_ context.Context, x call) (string, error) {
-	if c.cfg.Plans == nil || !c.cfg.Plans.Again(x.pr.Number) {
+	if c.cfg.Plans == nil || !c.cfg.Plans.PlanAgain(x.pr.Number) {
 		return "Nothing was done: this pull request is not planned.", nil
 	}
 	c.cfg.Record(history.Entry{Kind: history.Action, Event: history.PlanRequested, By: x.by, Message: x.pr.URL})

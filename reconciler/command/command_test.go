@@ -103,7 +103,7 @@ func (w *world) Revert(_ context.Context, name string, _ int64, by string) (stri
 	return "it is closed", w.refuse
 }
 
-func (w *world) Again(number int64) bool {
+func (w *world) PlanAgain(number int64) bool {
 	w.did = append(w.did, fmt.Sprint("plan ", number))
 	return number == 2
 }

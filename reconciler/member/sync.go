@@ -384,7 +384,7 @@ func (s *session) resolve(ctx context.Context) {
 		d := memory[key.Placement][key.ID]
 		switch {
 		case !known:
-		case r.PutBack, r.Again:
+		case r.PutBack, r.CompareAgain:
 			s.record.settled(key.ID)
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:

@@ -340,7 +340,7 @@ func (all decisions) add(c *change, putBack bool, message string, now time.Time)
 		}
 		r := protocol.DriftDecision{Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
 		if driftRule(d).Ended(now) {
-			r.PutBack, r.Again, r.Message = false, true, "its drift mode has ended: "+d.Rule
+			r.PutBack, r.CompareAgain, r.Message = false, true, "its drift mode has ended: "+d.Rule
 		}
 		if all[d.Cluster] == nil {
 			all[d.Cluster] = protocol.DriftDecisions{}

@@ -112,8 +112,8 @@ func TestAnEndedModeCountsMoreThanTheDecision(t *testing.T) {
 	for mode, want := range map[string]protocol.DriftDecision{
 		"propose":                            {PutBack: true, Message: "closed"},
 		"propose until 2027-01-15T12:00:01Z": {PutBack: true, Message: "closed"},
-		"propose until 2027-01-15T12:00:00Z": {Again: true, Message: "its drift mode has ended: propose until 2027-01-15T12:00:00Z"},
-		"report until 2027-01-01T00:00:00Z":  {Again: true, Message: "its drift mode has ended: report until 2027-01-01T00:00:00Z"},
+		"propose until 2027-01-15T12:00:00Z": {CompareAgain: true, Message: "its drift mode has ended: propose until 2027-01-15T12:00:00Z"},
+		"report until 2027-01-01T00:00:00Z":  {CompareAgain: true, Message: "its drift mode has ended: report until 2027-01-01T00:00:00Z"},
 	} {
 		c, all := heldChange(7, "east", "west"), decisions{}
 		for _, d := range c.drifts {

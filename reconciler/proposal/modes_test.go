@@ -22,7 +22,7 @@ func TestModesOfHeldDrift(t *testing.T) {
 	c.drifts[0].Rule = "propose until " + end.UTC().Format(time.RFC3339)
 	again := func() bool {
 		for _, r := range p.resolved["east"] {
-			return r.Again && !r.PutBack
+			return r.CompareAgain && !r.PutBack
 		}
 		return false
 	}

@@ -47,10 +47,10 @@ type Drift struct {
 type DriftDecision struct {
 	// Fingerprint is the fingerprint of the drift. The decision does not apply to other drift
 	// of the same object.
-	Fingerprint string
-	PutBack     bool   // the drift is reverted
-	Again       bool   // the object is compared again, since its drift rule has ended
-	Message     string // why, or what the drift waits for
+	Fingerprint  string
+	PutBack      bool   // the drift is reverted
+	CompareAgain bool   // the object is compared again, since its drift rule has ended
+	Message      string // why, or what the drift waits for
 }
 
 // A DriftKey names drift of an object of a placement on one cluster.

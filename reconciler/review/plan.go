@@ -140,20 +140,20 @@ func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Bra
 type replanner struct {
 	// planning are the pull requests that are planned.
 	planning atomic.Pointer[[]int64]
-	// mu protects again, the pull requests to be planned again. asked has a value while there are some.
-	mu    sync.Mutex
-	again map[int64]bool
-	asked chan struct{}
+	// mu protects requested, the pull requests to be planned again. asked has a value while there are some.
+	mu        sync.Mutex
+	requested map[int64]bool
+	asked     chan struct{}
 }
 
-// Again makes an open pull request be planned again soon. It reports false if it is not planned. Any goroutine may call it.
-func (v *replanner) Again(number int64) bool {
+// PlanAgain makes an open pull request be planned again soon. It reports false if it is not planned. Any goroutine may call it.
+func (v *replanner) PlanAgain(number int64) bool {
 	planned := v.planning.Load()
 	if planned == nil || !slices.Contains(*planned, number) {
 		return false
 	}
 	v.mu.Lock()
-	v.again[number] = true
+	v.requested[number] = true
 	v.mu.Unlock()
 	select {
 	case v.asked <- struct{}{}:
@@ -162,12 +162,12 @@ func (v *replanner) Again(number int64) bool {
 	return true
 }
 
-// takeAgain returns the pull requests to be planned again, and forgets them.
-func (v *replanner) takeAgain() map[int64]bool {
+// takeRequested returns the pull requests to be planned again, and forgets them.
+func (v *replanner) takeRequested() map[int64]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	out := v.again
-	v.again = map[int64]bool{}
+	out := v.requested
+	v.requested = map[int64]bool{}
 	return out
 }
 

@@ -167,7 +167,7 @@ func (r *review) planned(key string) {
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: poll.NewLoop(), replanner: replanner{again: map[int64]bool{}, asked: make(chan struct{}, 1)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: poll.NewLoop(), replanner: replanner{requested: map[int64]bool{}, asked: make(chan struct{}, 1)}, tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 	v.rollout.cfg = &v.cfg
 	return v
 }
@@ -217,7 +217,7 @@ func (v *Reviewer) Run(ctx context.Context) error {
 		case t := <-v.tried:
 			v.recordAnswers(t)
 		case <-v.asked:
-			for number := range v.takeAgain() {
+			for number := range v.takeRequested() {
 				if r := v.reviews[number]; r != nil {
 					r.key, r.marked, r.retry = "", true, poll.Backoff{} // the plan that is shown is not known to be stale
 				}

@@ -162,7 +162,7 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	d := a.awaitDrift(key, "held", "held by another mode", func(d protocol.Drift) bool {
 		return d.State == api.DriftHeld && d.Rule == "propose until 2030-01-31T00:00:00Z"
 	})
-	a.SetDriftDecisions(protocol.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), Again: true}})
+	a.SetDriftDecisions(protocol.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: protocol.Fingerprint(d.Paths, d.Digest), CompareAgain: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.awaitDrift(key, "held", "put back", func(d protocol.Drift) bool { return d.State == api.DriftRepaired })
 
