@@ -152,7 +152,7 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 	if o.established == nil {
 		return
 	}
-	o.kinds.LookAgain(o.established)
+	o.kinds.RetryLookups(o.established)
 	for _, id := range o.progress.retryKinds(o.established) {
 		touched[id] = true
 	}

@@ -103,7 +103,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 func (s *session) recheck(ctx context.Context) {
 	s.searched = time.Time{}
 	s.progress.retryAll()
-	s.kinds.LookAgain(nil)
+	s.kinds.RetryLookups(nil)
 	s.progress.forgetVerified()
 	if s.last != nil && !s.leaving {
 		s.sync(ctx)
@@ -289,7 +289,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	if before.Err != nil || p.Returned || s.conn.CutOff() {
 		s.conn.Restored()
 		s.progress.retryAll()
-		s.kinds.LookAgain(nil)
+		s.kinds.RetryLookups(nil)
 		s.sync(ctx)
 	}
 	return nil

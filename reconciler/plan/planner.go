@@ -152,20 +152,20 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 	}
 	if r := pl.follow(old, inputs, record); r != nil {
 		if pl.memo.check != nil {
-			pl.memo.check(key, r.placement.difference(pl.planAgain(key, inputs, record).placement))
+			pl.memo.check(key, r.placement.difference(pl.planFromScratch(key, inputs, record).placement))
 		}
 		pl.results[key] = r
 		return
 	}
-	r := pl.planAgain(key, inputs, record)
+	r := pl.planFromScratch(key, inputs, record)
 	if old != nil {
 		pl.memo.spareClusters = r.placement.reuseClusters(old.placement, pl.memo.spareClusters)
 	}
 	pl.results[key] = r
 }
 
-// planAgain plans one placement without its previous plan.
-func (pl *planner) planAgain(key api.PlacementKey, inputs resultKey, record *ledger.Placement) *result {
+// planFromScratch plans one placement without its previous plan.
+func (pl *planner) planFromScratch(key api.PlacementKey, inputs resultKey, record *ledger.Placement) *result {
 	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, commit: pl.InForce.Commit.Hash, placement: &Placement{Key: key, Spec: inputs.spec}}}
 	pl.memo.bindings = pl.memo.bindings[:0]
 	pp.plan(pp.current.placement, record)

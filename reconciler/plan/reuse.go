@@ -35,7 +35,7 @@ func (p *Placement) reuseClusters(old *Placement, spare []*OnCluster) []*OnClust
 
 // follow returns the result for a placement after members have reported about some of its clusters, if that decides nothing about
 // the others: only those clusters are planned again. It returns nil if the whole placement has to be. What it returns is what
-// planAgain returns, apart from contents that it keeps for longer, and from a wake time that may be earlier.
+// planFromScratch returns, apart from contents that it keeps for longer, and from a wake time that may be earlier.
 //
 // A plan depends on its resultKey and on the record in the ledger. The former and the record itself are the same here, and entries
 // differ in what was seen of their clusters; the bindings are those that the previous plan has decided.

@@ -176,7 +176,7 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 			c.mu.Lock()
 			c.broken = nil
 			c.mu.Unlock()
-			k.LookAgain(nil)
+			k.RetryLookups(nil)
 			if err := k.Resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
 				t.Errorf("mended: %v, %v", known(k), err)
 			}

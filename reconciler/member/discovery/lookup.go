@@ -60,9 +60,9 @@ func (k *Kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[sche
 	}
 }
 
-// LookAgain makes the lookups of the kinds of some groups due at once, and resets their
+// RetryLookups makes the lookups of the kinds of some groups due at once, and resets their
 // backoff. Nil stands for all groups.
-func (k *Kinds) LookAgain(established map[string]bool) {
+func (k *Kinds) RetryLookups(established map[string]bool) {
 	for gvk := range k.lookups {
 		switch {
 		case established == nil:

@@ -8,7 +8,7 @@ import (
 )
 
 // A user who requests a check does not have to wait for the next lookup.
-func TestLookAgain(t *testing.T) {
+func TestRetryLookups(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 	for name, test := range map[string]struct {
 		groups map[string]bool
@@ -17,7 +17,7 @@ func TestLookAgain(t *testing.T) {
 		"all groups": {nil, true}, "its group": {map[string]bool{"example.com": true}, true}, "another group": {map[string]bool{"example.org": true}, false},
 	} {
 		k := &Kinds{lookups: map[schema.GroupVersionKind]lookup{gvk: {failures: 9, next: time.Now().Add(time.Hour)}}}
-		if k.LookAgain(test.groups); k.NextLookup(gvk).IsZero() != test.due {
+		if k.RetryLookups(test.groups); k.NextLookup(gvk).IsZero() != test.due {
 			t.Errorf("%s: due is %v, want %v", name, !test.due, test.due)
 		}
 	}
