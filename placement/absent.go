@@ -7,13 +7,13 @@ func (c *cycle) absent() []Absence {
 	if c.frozen != "" {
 		return nil
 	}
-	nowhere := c.selectedCount() == 0
+	noneSelected := c.selectedCount() == 0
 	var all []Absence
 	for _, m := range c.members {
 		if m.selected() {
 			continue
 		}
-		if why := c.rules.kind.absence(c, m, nowhere); why != "" {
+		if why := c.rules.kind.absentReason(c, m, noneSelected); why != "" {
 			all = append(all, Absence{m.Name, why})
 		}
 	}

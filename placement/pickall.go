@@ -28,9 +28,9 @@ func (pickAll) unmet(*cycle) []Decision { return nil }
 
 func (pickAll) refusal(c *cycle, m *clusterState) string { return c.unschedulable(m.objection) }
 
-// absence asks for every cluster that matches, or might. If no cluster with the namespace of a ResourcePlacement is selected, it
-// asks for those that lack it, too.
-func (pickAll) absence(c *cycle, m *clusterState, nowhere bool) string {
+// absentReason counts every cluster that matches, or might, as asked for. If no cluster with the namespace of a
+// ResourcePlacement is selected, those that lack it count, too.
+func (pickAll) absentReason(c *cycle, m *clusterState, noneSelected bool) string {
 	switch {
 	case c.rules.untolerated(m.Cluster) != "" || c.rules.affinityViolation(m.Cluster) != "":
 	case m.Ineligible != "":
@@ -38,7 +38,7 @@ func (pickAll) absence(c *cycle, m *clusterState, nowhere bool) string {
 		if c.rules.mightMatch(m.Cluster) && !(known && c.rules.lacksNamespace(m.Cluster) != "") {
 			return m.Ineligible
 		}
-	case nowhere && c.rules.mismatch(m.Cluster) == "":
+	case noneSelected && c.rules.mismatch(m.Cluster) == "":
 		return c.rules.lacksNamespace(m.Cluster)
 	}
 	return ""

@@ -75,7 +75,7 @@ func (pickFixed) refusal(c *cycle, m *clusterState) string {
 	return "Cluster " + quote(m.Name) + " is not named by the placement policy"
 }
 
-func (pickFixed) absence(c *cycle, m *clusterState, _ bool) string {
+func (pickFixed) absentReason(c *cycle, m *clusterState, _ bool) string {
 	if c.rules.listed[m.Name] {
 		return m.Ineligible
 	}

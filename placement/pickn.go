@@ -54,12 +54,12 @@ func (n pickN) refusal(c *cycle, m *clusterState) string {
 	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)
 }
 
-// absence asks for clusters only while too few are found.
-func (n pickN) absence(c *cycle, m *clusterState, nowhere bool) string {
+// absentReason is empty once enough clusters are found.
+func (n pickN) absentReason(c *cycle, m *clusterState, noneSelected bool) string {
 	if c.fulfilled {
 		return ""
 	}
-	return n.pickAll.absence(c, m, nowhere)
+	return n.pickAll.absentReason(c, m, noneSelected)
 }
 
 func (pickN) everywhere() bool { return false }

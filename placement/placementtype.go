@@ -15,9 +15,9 @@ type placementType interface {
 	unmet(c *cycle) []Decision
 	// refusal is the reason why a cluster is not selected.
 	refusal(c *cycle, m *clusterState) string
-	// absence is why a cluster that the policy asks for cannot be chosen; empty if the policy does not ask for it, or did not
-	// choose it. nowhere says that no cluster is selected.
-	absence(c *cycle, m *clusterState, nowhere bool) string
+	// absentReason is why a cluster that the policy asks for cannot be chosen; empty if the policy does not ask for it, or did not
+	// choose it. noneSelected says that no cluster is selected.
+	absentReason(c *cycle, m *clusterState, noneSelected bool) string
 	// everywhere reports whether the policy asks for every cluster that passes the filters.
 	everywhere() bool
 	// explain adds to an explanation what was evaluated for a cluster.
