@@ -15,17 +15,17 @@ import (
 // A Removal is the set of the fields and list items of a live object that have to go, and that an
 // apply of the desired object would leave, because others own them too or nobody owns them.
 //
-// Claim makes gitfleet their only owner, so that the apply that follows removes them, together with
+// OwnershipPatch makes gitfleet their only owner, so that the apply that follows removes them, together with
 // everything else that it changes. The zero value is empty.
 type Removal struct {
-	// roots are the fields and items themselves, and claims additionally what others own below them.
-	roots, claims *fieldpath.Set
+	// roots are the fields and items themselves, and toOwn additionally what others own below them.
+	roots, toOwn *fieldpath.Set
 	// kept are the fields and items that should go, but whose owners must not be overridden.
 	kept *fieldpath.Set
 }
 
-// Empty reports whether there is nothing to claim.
-func (r Removal) Empty() bool { return r.claims == nil || r.claims.Empty() }
+// Empty reports whether there is nothing to take ownership of.
+func (r Removal) Empty() bool { return r.toOwn == nil || r.toOwn.Empty() }
 
 // A Request describes an apply.
 type Request struct {
@@ -139,7 +139,7 @@ func Surplus(r Request, fresh *unstructured.Unstructured, suspect func(path stri
 
 // Union returns the removal of everything that one of two removals has.
 func (r Removal) Union(o Removal) Removal {
-	return Removal{roots: joined(r.roots, o.roots), claims: joined(r.claims, o.claims), kept: joined(r.kept, o.kept)}
+	return Removal{roots: joined(r.roots, o.roots), toOwn: joined(r.toOwn, o.toOwn), kept: joined(r.kept, o.kept)}
 }
 
 func joined(a, b *fieldpath.Set) *fieldpath.Set {
@@ -183,7 +183,7 @@ func byContract(e *metav1.ManagedFieldsEntry) bool {
 // search returns a search with the position of the whole object.
 func (r Request) search() (*search, position) {
 	entries := r.Live.GetManagedFields()
-	s := &search{Request: r, Removal: Removal{roots: fieldpath.NewSet(), claims: fieldpath.NewSet(), kept: fieldpath.NewSet()}}
+	s := &search{Request: r, Removal: Removal{roots: fieldpath.NewSet(), toOwn: fieldpath.NewSet(), kept: fieldpath.NewSet()}}
 	s.custom = !api.BuiltInGroup(r.Live.GroupVersionKind().Group)
 	p := position{owned: ownership(entries, r.Manager), before: fieldpath.NewSet(), taken: fieldpath.NewSet()}
 	for i := range entries {
@@ -277,8 +277,8 @@ func (s *search) remove(p position, f part) {
 	if s.ignores(root) {
 		return
 	}
-	claims, kept := fieldpath.NewSet(), false
-	claimed := !holds(p.all, f.e) && p.forgotten(f, s.custom)
+	theirFields, kept := fieldpath.NewSet(), false
+	needed := !holds(p.all, f.e) && p.forgotten(f, s.custom)
 	for i, o := range s.others {
 		theirs := p.theirs[i]
 		shared := p.shares(theirs, f.e)
@@ -290,14 +290,14 @@ func (s *search) remove(p position, f part) {
 		case !s.Force, s.KeepShared && (shared || o.applies), edited && o.applies && p.isReplicas(f.e):
 			kept = true
 		default:
-			claimed, claims = true, claims.Union(only(theirs, f.e))
+			needed, theirFields = true, theirFields.Union(only(theirs, f.e))
 		}
 	}
 	switch {
 	case kept:
 		s.kept.Insert(root)
-	case claimed:
-		s.add(p, root, claims)
+	case needed:
+		s.add(p, root, theirFields)
 	}
 }
 
@@ -310,10 +310,10 @@ func (p position) forgotten(f part, custom bool) bool {
 }
 
 // add adds a root with the fields of others in it, whose paths are relative to the position.
-func (s *search) add(p position, root fieldpath.Path, claims *fieldpath.Set) {
+func (s *search) add(p position, root fieldpath.Path, theirFields *fieldpath.Set) {
 	s.roots.Insert(root)
-	s.claims.Insert(root)
-	claims.Iterate(func(path fieldpath.Path) { s.claims.Insert(append(slices.Clone(p.path), path...)) })
+	s.toOwn.Insert(root)
+	theirFields.Iterate(func(path fieldpath.Path) { s.toOwn.Insert(append(slices.Clone(p.path), path...)) })
 }
 
 // take adds a part that was not ours and that nobody has applied. ok is false if somebody has.
@@ -322,7 +322,7 @@ func (s *search) take(p position, f part) (ok bool) {
 	if s.ignores(root) {
 		return false
 	}
-	claims := fieldpath.NewSet()
+	theirFields := fieldpath.NewSet()
 	for i, o := range s.others {
 		switch {
 		case !holds(p.theirs[i], f.e):
@@ -332,10 +332,10 @@ func (s *search) take(p position, f part) (ok bool) {
 			s.kept.Insert(root)
 			return false
 		default:
-			claims = claims.Union(only(p.theirs[i], f.e))
+			theirFields = theirFields.Union(only(p.theirs[i], f.e))
 		}
 	}
-	s.add(p, root, claims)
+	s.add(p, root, theirFields)
 	return true
 }
 

@@ -44,13 +44,13 @@ func (s *server) request(manifest string) Request {
 	return Request{Desired: object(s.t, manifest), Live: s.live, Manager: api.FieldManager, Force: true}
 }
 
-// applyAll applies a manifest, after everything was claimed that would be left.
+// applyAll applies a manifest, after gitfleet has taken ownership of everything that would be left.
 func (s *server) applyAll(manifest string) Removal {
 	s.t.Helper()
 	r := s.request(manifest)
 	gone := RemovedFrom(r, nil).Union(RenamedIn(r, 1))
 	if !gone.Empty() {
-		raw, err := gone.Claim(s.live, api.FieldManager)
+		raw, err := gone.OwnershipPatch(s.live, api.FieldManager)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestRemovedFieldsThatOthersHaveChanged(t *testing.T) {
 			}
 			gone := RemovedFrom(r, nil)
 			if !gone.Empty() {
-				raw, err := gone.Claim(s.live, api.FieldManager)
+				raw, err := gone.OwnershipPatch(s.live, api.FieldManager)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -314,7 +314,7 @@ func TestChangedFieldsGoWithoutTheLastManifest(t *testing.T) {
 			r.KeepShared = test.keepShared
 			gone := Removed(r, last)
 			if !gone.Empty() {
-				raw, err := gone.Claim(s.live, api.FieldManager)
+				raw, err := gone.OwnershipPatch(s.live, api.FieldManager)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -348,7 +348,7 @@ func TestRemovedItemsThatNobodyOwnsGo(t *testing.T) {
 	if got := string(gone.All()); !strings.Contains(got, "SECOND") || strings.Contains(got, "minReady") {
 		t.Errorf("removed are %q", got)
 	}
-	raw, err := gone.Claim(s.live, api.FieldManager)
+	raw, err := gone.OwnershipPatch(s.live, api.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func TestWhatGitRemovedIsGoneOrNamed(t *testing.T) {
 		r.Before = object(t, with(before))
 		gone := RemovedFrom(r, nil)
 		if !gone.Empty() {
-			raw, err := gone.Claim(s.live, api.FieldManager)
+			raw, err := gone.OwnershipPatch(s.live, api.FieldManager)
 			if err != nil {
 				rt.Fatal(err)
 			}

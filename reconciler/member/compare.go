@@ -279,8 +279,8 @@ func (x *executor) contradicting(ctx context.Context, t task, saw snapshot, refu
 	return x.target(t).Contradicting(ctx, x.request(t, saw), body, refusal)
 }
 
-// applyWithout applies an object that the server has refused, after it has claimed what contradicts
-// it. If there is nothing, it returns the refusal. If the server refuses the object again, the owners of what was claimed get it
+// applyWithout applies an object that the server has refused, after it has taken ownership of what contradicts
+// it. If there is nothing, it returns the refusal. If the server refuses the object again, the former owners of that get it
 // back, so that a later apply does not remove it.
 func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
@@ -288,7 +288,7 @@ func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw 
 		return nil, removal, refusal
 	}
 	var before *unstructured.Unstructured
-	more, live, err := x.target(t).Claim(ctx, live, func(live *unstructured.Unstructured) diff.Removal {
+	more, live, err := x.target(t).TakeOwnership(ctx, live, func(live *unstructured.Unstructured) diff.Removal {
 		before = live
 		return x.contradicting(ctx, t, snapshot{live: live, rivals: saw.rivals}, refusal)
 	})
@@ -307,9 +307,9 @@ func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw 
 }
 
 // applyRest applies an object once more, after a commit has changed it, if the answer still has something
-// that the commit has removed. That is claimed first.
+// that the commit has removed. Ownership of that is taken first.
 func (x *executor) applyRest(ctx context.Context, t task, commit string, saw snapshot, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	rest, live, err := x.target(t).Claim(ctx, stored, func(live *unstructured.Unstructured) diff.Removal {
+	rest, live, err := x.target(t).TakeOwnership(ctx, stored, func(live *unstructured.Unstructured) diff.Removal {
 		return diff.RemovedFrom(x.request(t, snapshot{live: live, rivals: saw.rivals}), nil)
 	})
 	if err != nil || rest.Empty() {

@@ -94,7 +94,7 @@ func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
 	case l.Owned && !strategy.AllowCoOwnership || scaled(t.manifest, t.known):
 		return outcome{}, false
 	case l.Shared || drift.Of(t.applied(x.fleet), drift.Seen(l)).Answer == drift.Drifted || t.item.Left != "":
-		return outcome{}, false // fields may have to be claimed
+		return outcome{}, false // ownership of fields may have to be taken
 	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
 		return outcome{}, false
 	}
@@ -259,10 +259,10 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	var removal diff.Removal
 	var stored *unstructured.Unstructured
 	if saw.live != nil {
-		_, err = x.toSend(t, saw) // nothing is claimed for what cannot be sent
+		_, err = x.toSend(t, saw) // no ownership is taken for what cannot be sent
 	}
 	if saw.live != nil && err == nil {
-		removal, saw.live, err = x.target(t).Claim(ctx, saw.live, func(live *unstructured.Unstructured) diff.Removal {
+		removal, saw.live, err = x.target(t).TakeOwnership(ctx, saw.live, func(live *unstructured.Unstructured) diff.Removal {
 			return x.removal(t, snapshot{live: live, rivals: saw.rivals})
 		})
 	}

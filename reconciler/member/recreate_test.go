@@ -78,7 +78,7 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A claimedShelf refuses to apply the ConfigMap one, and lets its owners be changed.
 type claimedShelf struct {
 	*apiserver.ConfigMaps
-	claims int
+	ownershipPatches int
 }
 
 func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			apiserver.Refuse(w, http.StatusBadRequest, "unexpected patch")
 			return
 		}
-		c.claims++
+		c.ownershipPatches++
 		object["metadata"].(map[string]any)["managedFields"] = ops[0].Value
 		c.Stored["one"], _ = json.Marshal(object)
 		w.Write(c.Stored["one"]) //nolint:errcheck // the test would see it
@@ -109,7 +109,7 @@ func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// What contradicts an object is claimed before it is applied once more. If it is refused then, too, its owners get it back.
+// gitfleet takes ownership of what contradicts an object before it is applied once more. If it is refused then, too, its owners get it back.
 func TestClaimsOfRefusedObjectsAreGivenBack(t *testing.T) {
 	const owners = `[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:key":{}}},"manager":"gitfleet","operation":"Apply"},` +
 		`{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:immutable":{}},"manager":"someone","operation":"Update"}]`
@@ -125,8 +125,8 @@ func TestClaimsOfRefusedObjectsAreGivenBack(t *testing.T) {
 	if err := json.Unmarshal(shelf.Stored["one"], &now); err != nil {
 		t.Fatal(err)
 	}
-	if shelf.claims != 2 || string(now.Metadata.ManagedFields) != owners {
-		t.Errorf("%d changes of owners, and these are: %s", shelf.claims, now.Metadata.ManagedFields)
+	if shelf.ownershipPatches != 2 || string(now.Metadata.ManagedFields) != owners {
+		t.Errorf("%d changes of owners, and these are: %s", shelf.ownershipPatches, now.Metadata.ManagedFields)
 	}
 }
 

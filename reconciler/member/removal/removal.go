@@ -2,7 +2,7 @@
 // it or the desired object excludes it.
 //
 // Server-side apply removes a field only if no other manager owns it, and never a field without an
-// owner. What has to go is therefore claimed first: a patch of managedFields,
+// owner. Ownership of what has to go is therefore taken first: a patch of managedFields,
 // which changes nothing else, makes gitfleet its only owner. The apply that follows removes it
 // together with everything else that it changes, so that no state in between is invalid.
 package removal
@@ -31,19 +31,19 @@ type Target struct {
 	ID       api.ID
 }
 
-// attempts is how often fields are claimed while others keep writing to the object, such as a
+// attempts is how often ownership is taken while others keep writing to the object, such as a
 // controller that has just seen the change of a user.
 const attempts = 5
 
-// Claim makes gitfleet the only owner of what find returns for the live object, unless that is empty. It
-// returns what it has claimed, and the object as it is now.
-func (t Target) Claim(ctx context.Context, live *unstructured.Unstructured, find func(live *unstructured.Unstructured) diff.Removal) (diff.Removal, *unstructured.Unstructured, error) {
+// TakeOwnership makes gitfleet the only owner of what find returns for the live object, unless that is empty. It
+// returns what it has taken ownership of, and the object as it is now.
+func (t Target) TakeOwnership(ctx context.Context, live *unstructured.Unstructured, find func(live *unstructured.Unstructured) diff.Removal) (diff.Removal, *unstructured.Unstructured, error) {
 	for attempt := 1; ; attempt++ {
 		r := find(live)
 		if r.Empty() {
 			return r, live, nil
 		}
-		patch, err := r.Claim(live, api.FieldManager)
+		patch, err := r.OwnershipPatch(live, api.FieldManager)
 		if err == nil {
 			err = t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch)
 		}
@@ -61,7 +61,7 @@ func (t Target) Claim(ctx context.Context, live *unstructured.Unstructured, find
 	}
 }
 
-// GiveBack undoes a claim, after which the object is live: its fields get the owners that they had before. It does nothing if
+// GiveBack undoes TakeOwnership, after which the object is live: its fields get the owners that they had before. It does nothing if
 // somebody has changed the object since, or the server does not answer.
 func (t Target) GiveBack(ctx context.Context, live *unstructured.Unstructured, owners []metav1.ManagedFieldsEntry) {
 	if patch, err := diff.OwnersPatch(live, owners); err == nil {

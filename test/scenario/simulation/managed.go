@@ -227,10 +227,10 @@ type applyRequest struct {
 	diff.Request
 }
 
-// apply claims what the apply would leave, applies, and applies again if the server refuses that or if something has stayed.
+// apply takes ownership of what the apply would leave, applies, and applies again if the server refuses that or if something has stayed.
 func (x *applyRequest) apply(last diff.LastApply) (stored *unstructured.Unstructured, gone diff.Removal, err error) {
 	if x.Live != nil {
-		gone = x.claim(diff.Removed(x.Request, last))
+		gone = x.takeOwnership(diff.Removed(x.Request, last))
 	}
 	stored, err = x.send()
 	if err != nil && x.Live != nil {
@@ -238,7 +238,7 @@ func (x *applyRequest) apply(last diff.LastApply) (stored *unstructured.Unstruct
 		if refusal != nil {
 			return nil, gone, refusal
 		}
-		if more := x.claim(diff.Opposed(x.Request).Union(diff.Surplus(x.Request, fresh, nil))); !more.Empty() {
+		if more := x.takeOwnership(diff.Opposed(x.Request).Union(diff.Surplus(x.Request, fresh, nil))); !more.Empty() {
 			gone = gone.Union(more)
 			stored, err = x.send()
 		}
@@ -247,21 +247,21 @@ func (x *applyRequest) apply(last diff.LastApply) (stored *unstructured.Unstruct
 		return stored, gone, err
 	}
 	x.Live = stored
-	if rest := x.claim(diff.RemovedFrom(x.Request, nil)); !rest.Empty() {
+	if rest := x.takeOwnership(diff.RemovedFrom(x.Request, nil)); !rest.Empty() {
 		stored, err = x.send()
 	}
 	return stored, gone, err
 }
 
-// claim makes gitfleet the only owner of what has to go, with the patch that a member sends.
-func (x *applyRequest) claim(r diff.Removal) diff.Removal {
+// takeOwnership makes gitfleet the only owner of what has to go, with the patch that a member sends.
+func (x *applyRequest) takeOwnership(r diff.Removal) diff.Removal {
 	if x.w.mutant.Removes != nil {
 		r = x.w.mutant.Removes(r)
 	}
 	if r.Empty() {
 		return r
 	}
-	raw, err := r.Claim(x.Live, api.FieldManager)
+	raw, err := r.OwnershipPatch(x.Live, api.FieldManager)
 	var patch []struct {
 		Path  string
 		Value json.RawMessage

@@ -13,10 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Claim returns a JSON patch of the live object after which a manager alone owns the fields of a
+// OwnershipPatch returns a JSON patch of the live object after which a manager alone owns the fields of a
 // removal. It changes nothing but managedFields, and fails with a conflict if the object has been changed
 // since it was read.
-func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte, error) {
+func (r Removal) OwnershipPatch(live *unstructured.Unstructured, manager string) ([]byte, error) {
 	var entries []metav1.ManagedFieldsEntry
 	managed := live.GetManagedFields()
 	if entryOf(managed, manager) == nil {
@@ -28,9 +28,9 @@ func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte,
 		set := fieldsOf(&e)
 		switch {
 		case applied(&e, manager):
-			set = set.Union(r.claims)
+			set = set.Union(r.toOwn)
 		case e.Subresource == "":
-			if set = set.Difference(r.claims); set.Empty() {
+			if set = set.Difference(r.toOwn); set.Empty() {
 				continue
 			}
 		default:
@@ -140,7 +140,7 @@ func (l Left) In(live, desired *unstructured.Unstructured) Left {
 }
 
 // Owned returns those of the fields that somebody owns in a live object. Of a field that
-// was claimed and applied without it, nobody owns what is there afterwards: it is a default.
+// was taken over and applied without it, nobody owns what is there afterwards: it is a default.
 func (l Left) Owned(live *unstructured.Unstructured) Left {
 	set, still := l.Fields(), fieldpath.NewSet()
 	if set == nil {
