@@ -260,7 +260,7 @@ type MembersConfig struct {
 	AllowExec       bool            `key:"allowKubeconfigExec" usage:"allow kubeconfigs that run a program"`
 	AllowInsecure   bool            `key:"allowInsecureKubeconfig" usage:"allow kubeconfigs that do not check the server's certificate"`
 	Concurrency     int             `key:"concurrency" usage:"writes in flight to one member"`
-	MaxRequests     int             `key:"maxRequests" usage:"writes in flight to all members together; as many members are connected to at a time"`
+	MaxRequests     int             `key:"maxRequests" usage:"writes in flight to all members together; as many members are connected to at a time; fewer while the CPUs are busy"`
 	Timeout         metav1.Duration `key:"timeout" usage:"longest time for one request to a member"`
 	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member; longer with more than 1,000 members, up to 1 min"`
 	SweepInterval   metav1.Duration `key:"sweepInterval" zero:"off" usage:"time between two full reads of gitfleet's objects on a member, which find changes that watches have missed; 0 for none"`

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"context"
+	"runtime"
+	runtimemetrics "runtime/metrics"
+	"slices"
+	"time"
+)
+
+// A throttle lowers the limit of requests in flight while goroutines wait for a processor. Many requests in flight are needed if API
+// servers are slow. If they answer faster than their answers are processed, more requests only make everything else wait longer, such
+// as answers to users and to Prometheus.
+type throttle struct {
+	// slots is a semaphore. The throttle holds some of its slots, and leaves at least some.
+	slots       chan struct{}
+	held, least int
+}
+
+const (
+	// throttleInterval is the time between two adjustments, and idleInterval that while no slot is used.
+	throttleInterval = 50 * time.Millisecond
+	idleInterval     = 500 * time.Millisecond
+	// mostWaiting is the number of waiting goroutines per processor above which slots are taken away, and leastSlots the number of
+	// slots per processor that are left.
+	mostWaiting = 4
+	leastSlots  = 8
+)
+
+func newThrottle(slots chan struct{}) *throttle {
+	return &throttle{slots: slots, least: min(cap(slots), leastSlots*runtime.GOMAXPROCS(0))}
+}
+
+// runThrottles adjusts the slots of some semaphores until ctx is done.
+func runThrottles(ctx context.Context, semaphores ...chan struct{}) error {
+	var all []*throttle
+	for _, slots := range semaphores {
+		all = append(all, newThrottle(slots))
+	}
+	waiting := []runtimemetrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
+	for {
+		interval := idleInterval
+		if slices.ContainsFunc(semaphores, func(slots chan struct{}) bool { return len(slots) > 0 }) {
+			interval = throttleInterval
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(interval):
+		}
+		runtimemetrics.Read(waiting)
+		busy := waiting[0].Value.Uint64() > uint64(mostWaiting*runtime.GOMAXPROCS(0))
+		for _, t := range all {
+			t.adjust(ctx, busy)
+		}
+	}
+}
+
+// adjust takes a quarter of the slots that requests may use while processors are busy, and otherwise gives back a sixteenth of all.
+func (t *throttle) adjust(ctx context.Context, busy bool) {
+	free := cap(t.slots) - t.held
+	if busy {
+		free = max(t.least, free-free/4)
+	} else {
+		free = min(cap(t.slots), free+max(1, cap(t.slots)/16))
+	}
+	for ; t.held < cap(t.slots)-free; t.held++ {
+		select {
+		case t.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for ; t.held > cap(t.slots)-free; t.held-- {
+		<-t.slots
+	}
+}
