@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -162,7 +163,7 @@ func (d *daemon) gauge(ctx context.Context, name string) (float64, error) {
 
 // gauges reads some metrics in one request. For a summary it returns the count.
 func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error) {
-	m, err := d.metrics(ctx)
+	m, _, err := d.metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -186,18 +187,25 @@ func (s scrape) values(names ...string) ([]float64, error) {
 // A scrape has all metrics of the daemon.
 type scrape map[string]*dto.MetricFamily
 
-func (d *daemon) metrics(ctx context.Context) (scrape, error) {
+// metrics returns all metrics, and how long the response took. To parse it takes as long again in a process that simulates members.
+func (d *daemon) metrics(ctx context.Context) (scrape, time.Duration, error) {
+	asked := time.Now()
 	response, err := d.get(ctx, "/metrics")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	page, err := io.ReadAll(response.Body)
+	took := time.Since(asked)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, 0, err
 	}
-	return families, nil
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	if err != nil {
+		return nil, 0, fmt.Errorf("metrics: %w", err)
+	}
+	return families, took, nil
 }
 
 // sum adds up the gauges of a name whose label has a value.

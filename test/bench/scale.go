@@ -277,15 +277,14 @@ func (c crowd) poll(ctx context.Context, d *daemon, every, atMost time.Duration,
 			return d.failure(fmt.Sprintf("gitfleet ended: %v", d.running.Err()))
 		default:
 		}
-		asked := time.Now()
-		m, err := d.metrics(ctx)
+		m, took, err := d.metrics(ctx)
 		if err != nil && !started {
 			continue
 		}
 		if err != nil {
 			return d.failure(err.Error())
 		}
-		seen := sample{took: time.Since(asked), available: m.sum("gitfleet_placement_clusters", "state", "available")}
+		seen := sample{took: took, available: m.sum("gitfleet_placement_clusters", "state", "available")}
 		resident, err := m.values("process_resident_memory_bytes")
 		if err != nil {
 			return err
