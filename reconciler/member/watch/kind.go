@@ -245,7 +245,7 @@ func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 			return "", err
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
-			id, l := k.stateOf(o.(object))
+			id, l := k.stateOf(o.(metav1.Object))
 			if err := at.Keep(textOf(id, l)); err != nil {
 				return err
 			}
@@ -318,7 +318,7 @@ func (w *Set) readEvents(ctx context.Context, k *Kind, events *eventStream) erro
 			return nil
 		}
 		err = w.recordEvent(k, line)
-		events.slot.Release()
+		events.release()
 		if err != nil {
 			return err
 		}
@@ -350,14 +350,8 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 
 var errShortWatch = errors.New("watch: it ended at once, without an event")
 
-// An object is a whole object or its metadata.
-type object interface {
-	metav1.Object
-	runtime.Object
-}
-
-// stateOf returns what is kept of an object.
-func (k *Kind) stateOf(o object) (api.ID, *observed.Object) {
+// stateOf returns what is kept of an object, which is whole or only its metadata.
+func (k *Kind) stateOf(o metav1.Object) (api.ID, *observed.Object) {
 	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	l := observed.Watched(o, k.GVK.Group)
 	l.Health = k.health(o, k.expressions.Of(id))
@@ -369,7 +363,7 @@ func (k *Kind) stateOf(o object) (api.ID, *observed.Object) {
 }
 
 // health returns the health of an object, by its expression if it has one.
-func (k *Kind) health(o object, expression string) health.Health {
+func (k *Kind) health(o metav1.Object, expression string) health.Health {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
 	case whole && expression != "":

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,7 @@ type eventStream struct {
 // Close ends the request.
 func (e *eventStream) Close() {
 	e.cancel()
-	e.slot.Release()
+	e.release()
 	e.body.Close()
 }
 
@@ -68,10 +69,10 @@ func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStr
 }
 
 // decodeEvent decodes one event of a watch. An event that ends the watch is an error.
-func (k *Kind) decodeEvent(line []byte) (watch.EventType, object, error) {
+func (k *Kind) decodeEvent(line []byte) (watch.EventType, metav1.Object, error) {
 	if k.Full {
 		what, content, err := eventOf[map[string]any](line)
-		o := &unstructured.Unstructured{Object: content}
+		o := &unstructured.Unstructured{Object: *content}
 		if err == nil && o.GetKind() == "" {
 			err = errors.New("decode event: an object without a kind")
 		}
@@ -82,13 +83,13 @@ func (k *Kind) decodeEvent(line []byte) (watch.EventType, object, error) {
 	return what, m, versioned(m, err)
 }
 
-// A partialObject is metav1.PartialObjectMetadata with no other labels and annotations than those that are looked at: most objects
-// have several of each, and the texts would be dropped after each event.
+// A partialObject has the metadata of an object that is looked at. Most objects have more labels and annotations, and the texts would
+// be dropped after each event.
 type partialObject struct {
-	metav1.TypeMeta
 	Metadata struct {
 		metav1.ObjectMeta
-		Labels struct {
+		CreationTimestamp ignored `json:"creationTimestamp"`
+		Labels            struct {
 			ManagedBy *string `json:"gitfleet.dev/managed-by"`
 		} `json:"labels"`
 		Annotations struct {
@@ -97,8 +98,14 @@ type partialObject struct {
 	} `json:"metadata"`
 }
 
-func (o *partialObject) metadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: o.Metadata.ObjectMeta}
+// ignored is a field that is not decoded.
+type ignored struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
+
+func (o *partialObject) metadata() *metav1.ObjectMeta {
+	m := &o.Metadata.ObjectMeta
 	if by := o.Metadata.Labels.ManagedBy; by != nil {
 		m.Labels = map[string]string{api.ManagedByLabel: *by}
 	}
@@ -110,7 +117,7 @@ func (o *partialObject) metadata() *metav1.PartialObjectMetadata {
 
 // eventOf decodes an event in one pass. Only error events, which are rare, are decoded a second
 // time with their own type.
-func eventOf[T any](line []byte) (watch.EventType, T, error) {
+func eventOf[T any](line []byte) (watch.EventType, *T, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`
 		Object T               `json:"object"`
@@ -121,13 +128,13 @@ func eventOf[T any](line []byte) (watch.EventType, T, error) {
 			Object metav1.Status `json:"object"`
 		}
 		if err = json.Unmarshal(line, &failure); err == nil {
-			return "", event.Object, &apierrors.StatusError{ErrStatus: failure.Object}
+			return "", &event.Object, &apierrors.StatusError{ErrStatus: failure.Object}
 		}
 	}
 	if err != nil {
 		err = fmt.Errorf("decode event: %w", err)
 	}
-	return event.Type, event.Object, err
+	return event.Type, &event.Object, err
 }
 
 // versioned returns err, or an error if the decoded object has no version, from which the watch
@@ -154,11 +161,17 @@ var errLongLine = connection.Exceeded(connection.LargestObject>>20, "MiB in one 
 var errLongVersion = connection.Exceeded(connection.MaxPosition, "bytes for a resourceVersion")
 
 // A lineReader reads the lines of a stream. A line that does not fit into the buffer gets a
-// temporary one, since a watch lasts long and large events are rare.
+// temporary one, since a watch lasts long and most of the time there is no event.
 type lineReader struct {
 	stream *bufio.Reader
 	slot   eventSlot
+	long   *[]byte // the buffer of the last line; nil if it has none
 }
+
+// longLines are the buffers of long lines. Those of the largest are not kept.
+var longLines = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptLine = 32 << 10
 
 // An eventSlot is a connection.EventSlot.
 type eventSlot interface {
@@ -168,12 +181,21 @@ type eventSlot interface {
 }
 
 func newLineReader(stream io.Reader, slot eventSlot) lineReader {
-	return lineReader{bufio.NewReaderSize(stream, lineBuffer), slot}
+	return lineReader{stream: bufio.NewReaderSize(stream, lineBuffer), slot: slot}
 }
 
-// next returns the next line that is not empty, which is valid until the next call. An
+// release gives back what the last line has taken.
+func (l *lineReader) release() {
+	l.slot.Release()
+	if l.long != nil && cap(*l.long) <= keptLine {
+		longLines.Put(l.long)
+	}
+	l.long = nil
+}
+
+// next returns the next line that is not empty, which is valid until release or the next call. An
 // incomplete last line is dropped, with the error io.EOF.
-func (l lineReader) next() ([]byte, error) {
+func (l *lineReader) next() ([]byte, error) {
 	for {
 		line, err := l.stream.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -189,18 +211,23 @@ func (l lineReader) next() ([]byte, error) {
 }
 
 // longLine reads the rest of a line that does not fit into the buffer.
-func (l lineReader) longLine(line []byte) ([]byte, error) {
-	line = bytes.Clone(line)
+func (l *lineReader) longLine(line []byte) ([]byte, error) {
+	if l.long == nil {
+		l.long = longLines.Get().(*[]byte)
+	}
+	long := append((*l.long)[:0], line...)
 	for {
 		more, err := l.stream.ReadSlice('\n')
-		if line = append(line, more...); len(line) > connection.LargestObject {
+		long = append(long, more...)
+		*l.long = long
+		if len(long) > connection.LargestObject {
 			return nil, errLongLine
 		}
-		if err := l.slot.Grow(len(line)); err != nil {
+		if err := l.slot.Grow(len(long)); err != nil {
 			return nil, err
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
+			return long, err
 		}
 	}
 }
