@@ -56,6 +56,7 @@ var rules = []rule{
 	{"comments", comments},
 	{"length", length},
 	{"size", size},
+	{"circles", circles},
 	{"messages", messages},
 	{"unfinished", unfinished},
 	{"local-paths", localPaths},

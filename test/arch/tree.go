@@ -130,7 +130,7 @@ func (t *tree) walk(dir string) error {
 var generatedLine = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 func (t *tree) parse(rel string, content []byte) (*file, error) {
-	syntax, err := parser.ParseFile(t.fset, rel, content, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(t.fset, rel, content, parser.ParseComments)
 	if err != nil {
 		return nil, err
 	}
