@@ -12,10 +12,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A slow scheduler implements spread constraints literally: before every pick it counts
+// A literalScheduler implements spread constraints literally: before every pick it counts
 // everything again, scores all candidates, and takes the best. The fast one is compared with
 // it.
-type slow struct {
+type literalScheduler struct {
 	fleet      fleet
 	chosen     map[string]bool
 	candidates map[string]int32 // affinity by name
@@ -24,7 +24,7 @@ type slow struct {
 }
 
 // counts returns the chosen clusters per value of a label.
-func (s *slow) counts(key string) map[string]int32 {
+func (s *literalScheduler) counts(key string) map[string]int32 {
 	all := map[string]int32{}
 	for _, c := range s.fleet {
 		if value, ok := c.Labels[key]; ok {
@@ -38,7 +38,7 @@ func (s *slow) counts(key string) map[string]int32 {
 }
 
 // judge returns the topology score of a cluster, or that it is forbidden.
-func (s *slow) judge(c placement.Cluster) (score int32, forbidden bool) {
+func (s *literalScheduler) judge(c placement.Cluster) (score int32, forbidden bool) {
 	for _, t := range s.policy.TopologySpreadConstraints {
 		value, labeled := c.Labels[t.TopologyKey]
 		if !labeled {
@@ -57,7 +57,7 @@ func (s *slow) judge(c placement.Cluster) (score int32, forbidden bool) {
 	return score, false
 }
 
-func (s *slow) effect(t api.TopologySpreadConstraint, value string) (delta int32, violated bool) {
+func (s *literalScheduler) effect(t api.TopologySpreadConstraint, value string) (delta int32, violated bool) {
 	counts := s.counts(t.TopologyKey)
 	var list []int32
 	for _, n := range counts {
@@ -81,7 +81,7 @@ func (s *slow) effect(t api.TopologySpreadConstraint, value string) (delta int32
 }
 
 // pick returns the next cluster and its topology score.
-func (s *slow) pick() (name string, score int32) {
+func (s *literalScheduler) pick() (name string, score int32) {
 	kept := map[bool]int{true: 1}
 	for _, c := range s.fleet {
 		if _, ok := s.candidates[c.Name]; !ok || s.chosen[c.Name] {
@@ -112,7 +112,7 @@ func TestSpreadPicksByTheLetterOfTheRule(t *testing.T) {
 		r := placement.Request{Key: crp, Policy: p, Clusters: f, Bindings: drawBindings(t, f, p)}
 		o := placement.Schedule(r)
 
-		s := &slow{fleet: f, policy: p, chosen: map[string]bool{}, candidates: map[string]int32{}, kept: map[string]bool{}}
+		s := &literalScheduler{fleet: f, policy: p, chosen: map[string]bool{}, candidates: map[string]int32{}, kept: map[string]bool{}}
 		present := map[string]bool{}
 		for _, b := range r.Bindings {
 			switch inFleet := slices.ContainsFunc(f, func(c placement.Cluster) bool { return c.Name == b.Cluster }); {

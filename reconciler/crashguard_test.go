@@ -261,7 +261,7 @@ func (s *stuckSource) Files(_ context.Context, commit string) (fs.FS, error) {
 // A commit that a user wants to be loaded again does not wait for past commits.
 func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newChronicle(t)
+		c := newHistoryScene(t)
 		c.commit("c9", "clusters east")
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &stuckSource{read: make(chan string, 1)}

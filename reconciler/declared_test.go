@@ -16,14 +16,14 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A life is a loop that can be restarted between turns and keeps only its store.
-type life struct {
-	*chronicle
+// A restartedLoop is a loop that can be restarted between turns and keeps only its store.
+type restartedLoop struct {
+	*historyScene
 	store  ledger.Store
 	report *status.Report
 }
 
-func (l *life) commit(hash, text string) {
+func (l *restartedLoop) commit(hash, text string) {
 	l.t.Helper()
 	l.now = l.now.Add(time.Minute)
 	c := hub.Commit{Hash: hash, Subject: "make " + hash, Time: l.now}
@@ -35,7 +35,7 @@ func (l *life) commit(hash, text string) {
 	l.turn()
 }
 
-func (l *life) turn() {
+func (l *restartedLoop) turn() {
 	l.t.Helper()
 	p := plan.Resolve(plan.Input{InForce: l.inForce, Past: l.past.snapshots, Ledger: l.ledger, Now: l.now, Memo: l.memo})
 	p.UpdateLedger(l.ledger)
@@ -46,10 +46,10 @@ func (l *life) turn() {
 }
 
 // restart starts a new loop with the saved ledger and the commit in force.
-func (l *life) restart() {
+func (l *restartedLoop) restart() {
 	l.t.Helper()
 	head, now := l.inForce, l.now.Add(time.Hour)
-	l.chronicle = newChronicle(l.t)
+	l.historyScene = newHistoryScene(l.t)
 	l.now = now
 	var err error
 	if l.ledger, err = l.store.Load(); err != nil {
@@ -63,7 +63,7 @@ func (l *life) restart() {
 // The metadata of objects is that of the commits that changed them, however often the daemon is
 // restarted.
 func TestMetadataOutlivesARestart(t *testing.T) {
-	l := &life{chronicle: newChronicle(t), store: ledger.Memory()}
+	l := &restartedLoop{historyScene: newHistoryScene(t), store: ledger.Memory()}
 	l.commit("c1", "clusters east\nnamespace web\nconfigmap web/one a\nplace web")
 	began := metav1.NewTime(l.now)
 	east := l.report.Clusters[0]
@@ -98,7 +98,7 @@ func TestMetadataOutlivesARestart(t *testing.T) {
 func TestWhatComesAgainIsAnother(t *testing.T) {
 	const less = "clusters east\nnamespace web\nconfigmap web/one a\nplace docs of web"
 	const all = "clusters east west\nnamespace web\nconfigmap web/one a\nplace docs of web\nplace web"
-	l := &life{chronicle: newChronicle(t), store: ledger.Memory()}
+	l := &restartedLoop{historyScene: newHistoryScene(t), store: ledger.Memory()}
 	uids := func() []types.UID {
 		return []types.UID{slices.Collect(l.report.EachClusterResourcePlacement())[1].UID, l.report.Clusters[1].UID}
 	}

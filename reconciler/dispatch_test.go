@@ -23,7 +23,7 @@ import (
 
 // A dispatchedFleet dispatches plans to members that record the calls.
 type dispatchedFleet struct {
-	*chronicle
+	*historyScene
 	ctx   context.Context
 	calls []string
 	// runs are the members that have begun to run, in goroutines of their own.
@@ -40,7 +40,7 @@ type dispatchedFleet struct {
 
 func newDispatchedFleet(t *testing.T) *dispatchedFleet {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &dispatchedFleet{chronicle: newChronicle(t), ctx: ctx, left: make(chan struct{})}
+	f := &dispatchedFleet{historyScene: newHistoryScene(t), ctx: ctx, left: make(chan struct{})}
 	t.Cleanup(func() {
 		cancel()
 		f.running.Wait()
@@ -172,7 +172,7 @@ func TestNoWorksAreSentBeforeTheLedgerIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east", At: f.now}) // not urgent, and saved all the same
-		f.cfg.Store = full{}
+		f.cfg.Store = fullStore{}
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "not saved", "run east")
 		f.cfg.Store = ledger.Memory()
 		f.dispatched(fleetPlan("a", "v1"), "set east 1")
@@ -195,7 +195,7 @@ func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 		p := fleetPlan("a", "v1")
 		f.dispatched(p, "start east a", "run east")
 		store := f.cfg.Store
-		f.cfg.Store = full{}
+		f.cfg.Store = fullStore{}
 		if f.sendUnsent(f.ctx, f.now); f.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
 			t.Errorf("without a save: waits %v, due %s", f.unsent, f.due)
 		}

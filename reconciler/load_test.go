@@ -38,7 +38,7 @@ func loadedPast(hash string, err error) loaded {
 // The delay before a commit is loaded again doubles from 30 seconds to 10 minutes, and begins
 // anew after a success.
 func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c2", "clusters east")
 	c.cfg.Source = &stuckSource{}
 	broken := errors.New("no such commit")
@@ -80,7 +80,7 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 }
 
 func TestOneAssignedCommitIsLoadedAtATime(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c9", "clusters east")
 	c.cfg.Source = &stuckSource{}
 	for _, want := range []string{"c1", "c2", ""} {
@@ -95,7 +95,7 @@ func TestOneAssignedCommitIsLoadedAtATime(t *testing.T) {
 
 // A commit that no cluster is assigned to is dropped, loaded or not; the commit in force is kept.
 func TestUnassignedCommitsAreDropped(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c9", "clusters east")
 	for hash, err := range map[string]error{"c1": nil, "c2": nil, "c3": errors.New("gone"), "c4": errors.New("gone")} {
 		c.past.add(loadedPast(hash, err), c.now, c.cfg.Log)
@@ -138,7 +138,7 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var freed atomic.Int64
-				cfg := newChronicle(t).cfg
+				cfg := newHistoryScene(t).cfg
 				r := newLoader(cfg, nil, func() { freed.Add(1) })
 				r.guard = NewCrashGuard("", nil)
 				for _, takes := range c.loads {
@@ -163,7 +163,7 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 // If the history of a commit cannot be read after the ledger was lost, it is read again, after the same delays as a commit that cannot be loaded.
 // A history that is not needed is not read.
 func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.cfg.Source = &stuckSource{}
 	broken, reads := errors.New("no such object"), 0
 	c.cfg.Since = func(context.Context, string, []gitsource.FilePart, func(string, []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error) {
@@ -198,7 +198,7 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 // The history is needed until the runs that Git had when the ledger was lost are recorded again, or are gone.
 func TestHistoriesAreReadAsLongAsRunsAreLost(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.loader.lostRuns.Store(true)
 	c.ledger.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{})
 	c.ledger.SetPlacement(web, ledger.Placement{LostRuns: []string{"web-1"}})

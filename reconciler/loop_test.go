@@ -19,7 +19,7 @@ import (
 )
 
 // loadedCommit returns the result of loading a commit, given as the text of package world.
-func (c *chronicle) loadedCommit(hash, message, text string) loaded {
+func (c *historyScene) loadedCommit(hash, message, text string) loaded {
 	c.t.Helper()
 	commit := hub.Commit{Hash: hash, Author: "Ada", Subject: "make " + hash, Message: message, Time: c.now}
 	snapshot, err := hub.NewLoader(hub.Options{}).Load(commit, world.Files(c.t, text))
@@ -33,51 +33,51 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 	const base = "clusters east\nnamespace web\nplace web"
 	const allow = `if this is intended, add the trailer "Gitfleet-Allow-Delete: *" to the message of a commit` + "\n"
 	for name, test := range map[string]struct {
-		load func(c *chronicle) loaded
+		load func(c *historyScene) loaded
 		// inForce is the commit in force afterwards, and newest the newest one.
 		inForce, newest string
 		history         string
 		loadError       string
 	}{
-		"a good one": {func(c *chronicle) loaded { return c.loadedCommit("c2", "", base) },
+		"a good one": {func(c *historyScene) loaded { return c.loadedCommit("c2", "", base) },
 			"c2", "c2", "commit inForce @c2 | Ada | make c2\n", ""},
-		"the same again": {func(c *chronicle) loaded { return c.loadedCommit("c1", "", base) },
+		"the same again": {func(c *historyScene) loaded { return c.loadedCommit("c1", "", base) },
 			"c1", "c1", "", ""},
-		"one with problems": {func(c *chronicle) loaded {
+		"one with problems": {func(c *historyScene) loaded {
 			return loaded{commit: hub.Commit{Hash: "c2", Author: "Ada", Subject: "make c2"}, err: &hub.LoadError{Problems: problem.List{{Message: "it is wrong"}}}}
 		}, "c1", "c2", "commit refused @c2 | Ada | make c2 | it is wrong\n", ""},
-		"one that cannot be read": {func(c *chronicle) loaded {
+		"one that cannot be read": {func(c *historyScene) loaded {
 			return loaded{commit: hub.Commit{Hash: "c2"}, err: errors.New("no such file")}
 		},
 			"c1", "c2", "commit refused @c2 | no such file\n", "no such file"},
-		"one without clusters": {func(c *chronicle) loaded { return c.loadedCommit("c2", "", "namespace web\nplace web") },
+		"one without clusters": {func(c *historyScene) loaded { return c.loadedCommit("c2", "", "namespace web\nplace web") },
 			"c1", "c2", "commit refused @c2 | Ada | make c2 | the commit has no MemberCluster left, and every cluster would leave the fleet; " + allow, "the commit has no MemberCluster left"},
-		"one without placements": {func(c *chronicle) loaded { return c.loadedCommit("c2", "", "clusters east") },
+		"one without placements": {func(c *historyScene) loaded { return c.loadedCommit("c2", "", "clusters east") },
 			"c1", "c2", "commit refused @c2 | Ada | make c2 | the commit has no placement left, and would remove everything from every cluster; " + allow, "the commit has no placement left"},
-		"one without placements, allowed": {func(c *chronicle) loaded {
+		"one without placements, allowed": {func(c *historyScene) loaded {
 			return c.loadedCommit("c2", "empty\n\nGitfleet-Allow-Delete: *\n", "clusters east")
 		},
 			"c2", "c2", "commit inForce @c2 | Ada | make c2\n", ""},
-		"one without placements, which was in force before a restart": {func(c *chronicle) loaded {
+		"one without placements, which was in force before a restart": {func(c *historyScene) loaded {
 			l := c.loadedCommit("c2", "", "clusters east")
 			l.resumed = true
 			return l
 		}, "c2", "c2", "commit inForce @c2 | Ada | make c2\n", ""},
-		"one that no longer builds what was deployed": {func(c *chronicle) loaded {
+		"one that no longer builds what was deployed": {func(c *historyScene) loaded {
 			c.inForce.Sources["web/base/kustomization.yaml"] = []string{}
 			l := c.loadedCommit("c2", "", base)
 			l.snapshot.Unused = []string{"web/base/kustomization.yaml"}
 			return l
 		}, "c1", "c2", "commit refused @c2 | Ada | make c2 | web/base/kustomization.yaml was deployed by the commit in force, and is now only a base or a component that no kustomization uses, " +
 			"so its objects would be deleted; give them a namespace again, or if they are to be deleted, remove the kustomization\n", "web/base/kustomization.yaml was deployed"},
-		"an older one that was loaded again": {func(c *chronicle) loaded {
+		"an older one that was loaded again": {func(c *historyScene) loaded {
 			l := c.loadedCommit("c0", "", base)
 			l.reloaded = true
 			return l
 		}, "c1", "c1", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newChronicle(t)
+			c := newHistoryScene(t)
 			c.commitLoaded(c.loadedCommit("c1", "", base), c.now)
 			c.seen("east", "")
 			c.turn()
@@ -100,7 +100,7 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 // A commit was first seen when its load began, however long it has waited for the turn, but not
 // after it came into force if the clock was set back meanwhile.
 func TestWhenTheCommitInForceWasFirstSeen(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	for name, test := range map[string]struct{ seen, want time.Duration }{
 		"before the turn":    {-time.Minute, -time.Minute},
 		"the clock set back": {time.Hour, 0},
@@ -116,7 +116,7 @@ func TestWhenTheCommitInForceWasFirstSeen(t *testing.T) {
 
 // A refused commit's problems end with the next good one.
 func TestAGoodCommitEndsTheProblems(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commitLoaded(loaded{commit: hub.Commit{Hash: "c1"}, err: errFatalCommit}, c.now)
 	if !c.newestFatal || c.source.LoadError == "" {
 		t.Errorf("fatal %t, error %q", c.newestFatal, c.source.LoadError)
@@ -144,7 +144,7 @@ func TestAnEmptyLedgerWaitsForInventories(t *testing.T) {
 		"one is there, one is late": {true, []string{"west"}, rebuildTimeout, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newChronicle(t)
+			c := newHistoryScene(t)
 			c.commit("c1", "clusters east west\nnamespace web\nplace web")
 			c.rebuilding, c.started = test.rebuilding, c.now
 			for _, name := range test.seen {
@@ -160,7 +160,7 @@ func TestAnEmptyLedgerWaitsForInventories(t *testing.T) {
 // Of observations the newest per subject is kept, with what only an earlier one has. Commits are
 // all kept, in order.
 func TestEventsAreKept(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	at := func(n int) time.Time { return c.now.Add(time.Duration(n) * time.Second) }
 	c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, Namespaces: []string{"web"}})
 	c.inbox.observe(protocol.ClusterSeen{Cluster: "west", At: at(1)})
@@ -289,7 +289,7 @@ func TestTheFleetKeepsItsID(t *testing.T) {
 		"saved, rebuilt": {"old", true, "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newChronicle(t)
+			c := newHistoryScene(t)
 			c.cfg.Fleet, c.rebuilding = protocol.Fleet{Name: "prod", ID: "new"}, test.rebuilding
 			c.ledger.SetFleet(protocol.Fleet{Name: "prod", ID: test.saved})
 			c.setFleet()

@@ -20,9 +20,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A chronicle runs turns of a loop with given commits and reports of members, and has the
+// A historyScene runs turns of a loop with given commits and reports of members, and has the
 // resulting history as text.
-type chronicle struct {
+type historyScene struct {
 	*Reconciler
 	t    *testing.T
 	now  time.Time
@@ -31,17 +31,17 @@ type chronicle struct {
 	text strings.Builder
 }
 
-func newChronicle(t *testing.T) *chronicle {
-	c := &chronicle{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), memo: plan.NewMemo()}
+func newHistoryScene(t *testing.T) *historyScene {
+	c := &historyScene{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), memo: plan.NewMemo()}
 	c.Reconciler = New(Config{Record: c.record, Store: ledger.Memory(), Log: slog.New(slog.DiscardHandler)})
 	c.ledger = ledger.New()
 	return c
 }
 
-// newSettled returns a chronicle in which east and west have applied the placement of the
+// newSettled returns a historyScene in which east and west have applied the placement of the
 // commit c1, and forgets the history so far.
-func newSettled(t *testing.T) *chronicle {
-	c := newChronicle(t)
+func newSettled(t *testing.T) *historyScene {
+	c := newHistoryScene(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
 	c.seen("east", "")
 	c.seen("west", "")
@@ -51,7 +51,7 @@ func newSettled(t *testing.T) *chronicle {
 	return c
 }
 
-func (c *chronicle) record(entries ...history.Entry) {
+func (c *historyScene) record(entries ...history.Entry) {
 	for _, e := range entries {
 		line := fmt.Sprintf("%s %s", e.Kind, e.Event)
 		for _, part := range []string{e.Placement, e.Cluster} {
@@ -75,7 +75,7 @@ func (c *chronicle) record(entries ...history.Entry) {
 }
 
 // tells compares the history since the last call.
-func (c *chronicle) tells(want string) {
+func (c *historyScene) tells(want string) {
 	c.t.Helper()
 	want = strings.ReplaceAll(strings.TrimPrefix(want, "\n"), "\t", "")
 	if got := c.text.String(); got != want {
@@ -84,7 +84,7 @@ func (c *chronicle) tells(want string) {
 	c.text.Reset()
 }
 
-func (c *chronicle) commit(hash, text string) {
+func (c *historyScene) commit(hash, text string) {
 	c.t.Helper()
 	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: hash, Author: "Ada", Subject: "make " + hash, Time: c.now}, world.Files(c.t, text))
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *chronicle) commit(hash, text string) {
 }
 
 // turn plans once and records the result.
-func (c *chronicle) turn() {
+func (c *historyScene) turn() {
 	c.now = c.now.Add(time.Second)
 	c.last = plan.Resolve(plan.Input{InForce: c.inForce, Past: c.past.snapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
 	c.record(entriesOf(slices.Concat(planOccurrences(c.last, c.ledger, c.inForce.Commit)...))...)
@@ -104,7 +104,7 @@ func (c *chronicle) turn() {
 
 // turns runs some turns, after each of which both clusters report that they have done what they
 // were sent.
-func (c *chronicle) turns(n int) {
+func (c *historyScene) turns(n int) {
 	for range n {
 		c.turn()
 		c.says("east")
@@ -112,13 +112,13 @@ func (c *chronicle) turns(n int) {
 	}
 }
 
-func (c *chronicle) seen(cluster, failure string) {
+func (c *historyScene) seen(cluster, failure string) {
 	c.now = c.now.Add(time.Second)
 	c.foldAndRecord(observedSubject{cluster: cluster}, protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: failure == "", Error: failure})
 }
 
 // says makes a member report its work as it was last sent.
-func (c *chronicle) says(cluster string, exceptions ...protocol.ObjectState) {
+func (c *historyScene) says(cluster string, exceptions ...protocol.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
 		c.foldAndRecord(observedSubject{cluster, w.Placement}, protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests), Exceptions: exceptions}})
@@ -140,7 +140,7 @@ const small = "clusters east west\nnamespace web\nconfigmap web/one %s\nplace we
 // The history has each step of a change once: the commit, the revision, the cluster and the
 // result.
 func TestTheHistoryOfAChange(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
 	c.seen("east", "")
 	c.seen("west", "connection refused")
@@ -218,7 +218,7 @@ func TestTheHistoryOfARollout(t *testing.T) {
 func TestTheHistoryOfARun(t *testing.T) {
 	const staged = "clusters east/env=canary west/env=prod\nnamespace web\nconfigmap web/one %s\nplace web external\n" +
 		"strategy careful canary/env=canary none/env=none prod/env=prod/after\nrun %s of web by careful"
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c1", fmt.Sprintf(staged, "a", "r1"))
 	c.seen("east", "")
 	c.seen("west", "")
@@ -276,7 +276,7 @@ func TestTheHistoryOfARename(t *testing.T) {
 // The history does not report a cluster that lacks permissions as unreachable, nor
 // objects as failed whose apply got no answer.
 func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
 	c.seen("east", "")
 	c.turn()
@@ -303,7 +303,7 @@ func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
 // Actions of users are recorded with their names once they are saved. An action that is refused
 // or cannot be saved is not recorded.
 func TestTheHistoryOfPersons(t *testing.T) {
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
 	c.seen("east", "")
 	c.turn()
@@ -319,7 +319,7 @@ func TestTheHistoryOfPersons(t *testing.T) {
 		action suspended crp/web east | ada | INC-1
 		action resumed crp/web east | bob | it was suspended by ada: INC-1
 	`)
-	c.cfg.Store = full{}
+	c.cfg.Store = fullStore{}
 	give(Order{Subject: "crp/web", Reason: "INC-2", By: "ada"}, (*orderRun).suspend)
 	c.cfg.Store = ledger.Memory()
 	give(Order{Subject: "cluster/west", Reason: "INC-3", By: "ada", Until: c.now.Truncate(time.Hour).Add(time.Hour)}, (*orderRun).suspend)
@@ -328,10 +328,10 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	`)
 }
 
-// A full store fails to save.
-type full struct{ ledger.Store }
+// A fullStore fails to save.
+type fullStore struct{ ledger.Store }
 
-func (full) Save(*ledger.Ledger) error { return errors.New("no space left on device") }
+func (fullStore) Save(*ledger.Ledger) error { return errors.New("no space left on device") }
 
 // A restore of a cluster is recorded once, also if the cluster answers again with it.
 func TestRestoresAreRecorded(t *testing.T) {
@@ -371,7 +371,7 @@ func TestRestoresAreRecorded(t *testing.T) {
 func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
 	const run = "clusters east/region=eu west/region=us\nnamespace web\nconfigmap web/one a\nplace web external\nstrategy slow canary/region=eu/before rest/region=us\nrun web-1 of web by slow"
 	for _, signed := range []bool{false, true} {
-		c := newChronicle(t)
+		c := newHistoryScene(t)
 		c.commit("c1", run)
 		c.seen("east", "")
 		c.seen("west", "")

@@ -22,15 +22,15 @@ func ordered(answer string, err error) string {
 	return answer
 }
 
-// newOrdered returns a settled chronicle whose works orders can name.
-func newOrdered(t *testing.T) *chronicle {
+// newOrdered returns a settled historyScene whose works orders can name.
+func newOrdered(t *testing.T) *historyScene {
 	c := newSettled(t)
 	c.recordWorks(c.last)
 	return c
 }
 
 // orders returns a run of orders at the present time.
-func (c *chronicle) orders() *orderRun { return &orderRun{reconciler: c.Reconciler, now: c.now} }
+func (c *historyScene) orders() *orderRun { return &orderRun{reconciler: c.Reconciler, now: c.now} }
 
 func TestSubjectOfAnOrder(t *testing.T) {
 	c := newOrdered(t)
@@ -119,7 +119,7 @@ func TestSuspensionsHaveAnEndAndAReason(t *testing.T) {
 var web = api.PlacementKey{Name: "web"}
 
 // setStops records failed updates of web on some clusters.
-func (c *chronicle) setStops(clusters ...string) {
+func (c *historyScene) setStops(clusters ...string) {
 	next := *c.ledger.Placement(web)
 	next.Stops = nil
 	for _, name := range clusters {
@@ -130,44 +130,44 @@ func (c *chronicle) setStops(clusters ...string) {
 
 func TestResume(t *testing.T) {
 	const stillStopped = "its rollout is stopped by the failed update of east: to let it go on all the same, use gitfleet resume crp/web --stopped --reason TEXT"
-	suspend := func(s ledger.Subject) func(*chronicle) {
-		return func(c *chronicle) { c.ledger.Suspend(ledger.Suspension{Subject: s, By: "ada", Reason: "INC-1"}) }
+	suspend := func(s ledger.Subject) func(*historyScene) {
+		return func(c *historyScene) { c.ledger.Suspend(ledger.Suspension{Subject: s, By: "ada", Reason: "INC-1"}) }
 	}
-	stop := func(clusters ...string) func(*chronicle) { return func(c *chronicle) { c.setStops(clusters...) } }
+	stop := func(clusters ...string) func(*historyScene) { return func(c *historyScene) { c.setStops(clusters...) } }
 	for name, test := range map[string]struct {
-		before []func(*chronicle)
+		before []func(*historyScene)
 		order  Order
 		want   string
 	}{
-		"a placement": {[]func(*chronicle){suspend(ledger.Subject{Placement: web})}, Order{Subject: "crp/web"},
+		"a placement": {[]func(*historyScene){suspend(ledger.Subject{Placement: web})}, Order{Subject: "crp/web"},
 			"crp/web is resumed; it was suspended by ada: INC-1"},
-		"a placement that is stopped too": {[]func(*chronicle){suspend(ledger.Subject{Placement: web}), stop("east")}, Order{Subject: "crp/web"},
+		"a placement that is stopped too": {[]func(*historyScene){suspend(ledger.Subject{Placement: web}), stop("east")}, Order{Subject: "crp/web"},
 			"crp/web is resumed; it was suspended by ada: INC-1; " + stillStopped},
-		"a cluster": {[]func(*chronicle){suspend(ledger.Subject{Cluster: "east"})}, Order{Subject: "cluster/east"},
+		"a cluster": {[]func(*historyScene){suspend(ledger.Subject{Cluster: "east"})}, Order{Subject: "cluster/east"},
 			"cluster/east is resumed; it was suspended by ada: INC-1"},
-		"an object that is no longer in Git": {[]func(*chronicle){suspend(ledger.Subject{Object: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "gone"}})}, Order{Subject: "cm/web/gone"},
+		"an object that is no longer in Git": {[]func(*historyScene){suspend(ledger.Subject{Object: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "gone"}})}, Order{Subject: "cm/web/gone"},
 			"ConfigMap/web/gone on every cluster is resumed; it was suspended by ada: INC-1"},
-		"a cluster that has left": {[]func(*chronicle){suspend(ledger.Subject{Cluster: "mars"})}, Order{Subject: "cluster/mars"},
+		"a cluster that has left": {[]func(*historyScene){suspend(ledger.Subject{Cluster: "mars"})}, Order{Subject: "cluster/mars"},
 			"cluster/mars is resumed; it was suspended by ada: INC-1"},
-		"the same on one cluster only": {[]func(*chronicle){suspend(ledger.Subject{Placement: web, Cluster: "east"})}, Order{Subject: "crp/web"},
+		"the same on one cluster only": {[]func(*historyScene){suspend(ledger.Subject{Placement: web, Cluster: "east"})}, Order{Subject: "crp/web"},
 			"error: crp/web is not suspended; suspended are: crp/web on east"},
 		"nothing suspended": {nil, Order{Subject: "cluster/east"}, "error: cluster/east is not suspended, and nothing else is either"},
-		"stopped, without --stopped": {[]func(*chronicle){stop("east")}, Order{Subject: "crp/web"},
+		"stopped, without --stopped": {[]func(*historyScene){stop("east")}, Order{Subject: "crp/web"},
 			"error: crp/web is not suspended; " + stillStopped},
-		"clusters have not answered": {[]func(*chronicle){func(c *chronicle) { c.unanswered = map[api.PlacementKey]int{web: 2} }}, Order{Subject: "crp/web", By: "ada"},
+		"clusters have not answered": {[]func(*historyScene){func(c *historyScene) { c.unanswered = map[api.PlacementKey]int{web: 2} }}, Order{Subject: "crp/web", By: "ada"},
 			"all clusters of crp/web are chosen, although clusters that may hold it have not answered (2)"},
 		"an unknown subject": {nil, Order{Subject: "crp/shop"}, "error: there is no placement crp/shop; there are crp/web"},
 
-		"--stopped": {[]func(*chronicle){stop("east")}, Order{Subject: "crp/web", Stopped: true, Reason: "known"},
+		"--stopped": {[]func(*historyScene){stop("east")}, Order{Subject: "crp/web", Stopped: true, Reason: "known"},
 			"the rollout of crp/web continues within its budget, although cluster east is not available"},
-		"--stopped by two clusters": {[]func(*chronicle){stop("east", "west")}, Order{Subject: "crp/web", Stopped: true, Reason: "known"},
+		"--stopped by two clusters": {[]func(*historyScene){stop("east", "west")}, Order{Subject: "crp/web", Stopped: true, Reason: "known"},
 			"the rollout of crp/web continues within its budget, although clusters east, west are not available"},
 		"--stopped, not stopped": {nil, Order{Subject: "crp/web", Stopped: true, Reason: "known"}, "error: the rollout of crp/web is not stopped"},
-		"--stopped without a reason": {[]func(*chronicle){stop("east")}, Order{Subject: "crp/web", Stopped: true},
+		"--stopped without a reason": {[]func(*historyScene){stop("east")}, Order{Subject: "crp/web", Stopped: true},
 			"error: --reason is required: why may the rollout continue although an update failed?"},
-		"--stopped with a reason of two lines": {[]func(*chronicle){stop("east")}, Order{Subject: "crp/web", Stopped: true, Reason: "a\nb"},
+		"--stopped with a reason of two lines": {[]func(*historyScene){stop("east")}, Order{Subject: "crp/web", Stopped: true, Reason: "a\nb"},
 			"error: the reason must be one line of text of at most 500 bytes"},
-		"--stopped with --cluster": {[]func(*chronicle){stop("east")}, Order{Subject: "crp/web", Cluster: "east", Stopped: true, Reason: "known"},
+		"--stopped with --cluster": {[]func(*historyScene){stop("east")}, Order{Subject: "crp/web", Cluster: "east", Stopped: true, Reason: "known"},
 			"error: --stopped is about the whole rollout of a placement: name crp/NAME or rp/NAMESPACE/NAME, without --cluster"},
 		"--stopped of a cluster": {nil, Order{Subject: "cluster/east", Stopped: true, Reason: "known"},
 			"error: --stopped is about the whole rollout of a placement: name crp/NAME or rp/NAMESPACE/NAME, without --cluster"},
@@ -236,7 +236,7 @@ func TestAdoptFleet(t *testing.T) {
 		"unknown cluster": {nil, Order{Subject: a, Cluster: "mars"}, "error: there is no cluster mars; there are east, west"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newChronicle(t)
+			c := newHistoryScene(t)
 			c.ledger.SetFleet(protocol.Fleet{Name: "prod", ID: "ours", Source: "https://git.example.com/ours"})
 			c.commit("c1", "clusters east west\nnamespace web\nplace web")
 			for _, cluster := range []string{"east", "west"} {
@@ -266,7 +266,7 @@ func TestAdoptFleet(t *testing.T) {
 			}
 		})
 	}
-	c := newChronicle(t)
+	c := newHistoryScene(t)
 	if _, err := c.orders().adoptFleet(Order{Subject: a, By: "ada"}); err == nil {
 		t.Error("adopted before a commit is in force")
 	}
@@ -279,13 +279,13 @@ func TestAdoptFleet(t *testing.T) {
 // Orders are refused until the ledger is rebuilt, and undone if it cannot be saved.
 func TestOrdersNeedASavedLedger(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare   func(*chronicle)
+		prepare   func(*historyScene)
 		want      error
 		suspended bool
 	}{
-		"saved":      {func(*chronicle) {}, nil, true},
-		"rebuilding": {func(c *chronicle) { c.rebuilding = true }, errFresh, false},
-		"full disk":  {func(c *chronicle) { c.cfg.Store = full{} }, errUnsaved, false},
+		"saved":      {func(*historyScene) {}, nil, true},
+		"rebuilding": {func(c *historyScene) { c.rebuilding = true }, errFresh, false},
+		"full disk":  {func(c *historyScene) { c.cfg.Store = fullStore{} }, errUnsaved, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newOrdered(t)

@@ -45,7 +45,7 @@ const turnTime = 200 * time.Millisecond
 
 // A timedLoop is a loop in virtual time.
 type timedLoop struct {
-	*chronicle
+	*historyScene
 	turns *atomic.Int64
 }
 

@@ -69,7 +69,7 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					}
 					return nil, errors.New("not here")
 				}
-				c := newChronicle(t)
+				c := newHistoryScene(t)
 				c.loader.guard = &CrashGuard{}
 				c.cfg.Source, c.cfg.Loader = &basedSource{crashingSource{t, []string{"c1"}}, test.files}, hub.NewLoader(options)
 				c.cfg.FetchBase = func(_ context.Context, url, hash string) error {

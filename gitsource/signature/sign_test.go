@@ -8,7 +8,7 @@ import (
 )
 
 // signed returns a commit signed with a key, as git reads it.
-func (w *workshop) signed(key string) []byte {
+func (w *signingTools) signed(key string) []byte {
 	w.t.Helper()
 	k, err := LoadSigningKey(key)
 	if err != nil {
@@ -26,7 +26,7 @@ func (w *workshop) signed(key string) []byte {
 
 // Signatures with SSH keys of every kind are verified by git, and by Verify.
 func TestCommitsAreSignedWithSSHKeys(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
 		public := w.sshKey(kind, kind)
 		keys, err := Load(nil, w.write("allowed", "ada@example.com namespaces=\"git\" "+public+"\n"))
@@ -43,7 +43,7 @@ func TestCommitsAreSignedWithSSHKeys(t *testing.T) {
 
 // Signatures with OpenPGP keys are verified by git, and by Verify.
 func TestCommitsAreSignedWithOpenPGPKeys(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	public, fingerprint := w.gpg("ada@example.com")
 	private := w.write("private.asc", w.run("gpg", "--batch", "--passphrase", "", "--pinentry-mode", "loopback", "--armor", "--export-secret-keys"))
 	keys, err := Load([]string{w.write("ring.asc", public)}, "")
@@ -61,7 +61,7 @@ func TestCommitsAreSignedWithOpenPGPKeys(t *testing.T) {
 
 // A file without a usable key is refused with the reason.
 func TestSigningKeysThatCannotBeUsed(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	w.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-C", "", "-f", w.path("encrypted"))
 	_, err := LoadSigningKey(w.path("encrypted"))
 	says(t, err, "encrypted", "without a passphrase")

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// A workshop creates keys and signed commits with the real programs.
-type workshop struct {
+// signingTools create keys and signed commits with the real programs.
+type signingTools struct {
 	t   testing.TB
 	dir string
 	env []string
 }
 
-func newWorkshop(t testing.TB) *workshop {
+func newSigningTools(t testing.TB) *signingTools {
 	t.Helper()
-	w := &workshop{t: t, dir: t.TempDir(), env: append(os.Environ(),
+	w := &signingTools{t: t, dir: t.TempDir(), env: append(os.Environ(),
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")}
@@ -31,7 +31,7 @@ func newWorkshop(t testing.TB) *workshop {
 	return w
 }
 
-func (w *workshop) run(name string, args ...string) string {
+func (w *signingTools) run(name string, args ...string) string {
 	w.t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = w.dir, w.env
@@ -44,9 +44,9 @@ func (w *workshop) run(name string, args ...string) string {
 	return string(out)
 }
 
-func (w *workshop) path(name string) string { return filepath.Join(w.dir, name) }
+func (w *signingTools) path(name string) string { return filepath.Join(w.dir, name) }
 
-func (w *workshop) write(name, content string) string {
+func (w *signingTools) write(name, content string) string {
 	w.t.Helper()
 	if err := os.WriteFile(w.path(name), []byte(content), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -55,7 +55,7 @@ func (w *workshop) write(name, content string) string {
 }
 
 // sshKey returns the public key.
-func (w *workshop) sshKey(name, kind string) string {
+func (w *signingTools) sshKey(name, kind string) string {
 	w.t.Helper()
 	w.run("ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", w.path(name))
 	public, err := os.ReadFile(w.path(name + ".pub"))
@@ -66,7 +66,7 @@ func (w *workshop) sshKey(name, kind string) string {
 }
 
 // commit returns a raw commit that is signed with a key, or unsigned if the key is empty.
-func (w *workshop) commit(format, key string) []byte {
+func (w *signingTools) commit(format, key string) []byte {
 	w.t.Helper()
 	args := []string{"-c", "gpg.format=" + format, "-c", "user.signingkey=" + key, "commit", "-q", "--allow-empty", "-m", "subject\n\nbody"}
 	if key != "" {
@@ -77,7 +77,7 @@ func (w *workshop) commit(format, key string) []byte {
 }
 
 // gpg creates a key that expires after a day, and returns its public key and fingerprint.
-func (w *workshop) gpg(email string) (public, fingerprint string) {
+func (w *signingTools) gpg(email string) (public, fingerprint string) {
 	w.t.Helper()
 	if _, err := exec.LookPath("gpg"); err != nil {
 		w.t.Skip("needs gpg, from the package gnupg")
@@ -114,7 +114,7 @@ func says(t *testing.T, err error, parts ...string) {
 // Commits that git has signed with SSH keys of every kind are verified. The signer is found by
 // principal and by fingerprint.
 func TestSSHSignaturesOfGitAreVerified(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
 		t.Run(kind, func(t *testing.T) {
 			public := w.sshKey(kind, kind)
@@ -140,7 +140,7 @@ func TestSSHSignaturesOfGitAreVerified(t *testing.T) {
 
 // Commits that git has signed with OpenPGP are verified while the key is valid.
 func TestOpenPGPSignaturesOfGitAreVerified(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	public, fingerprint := w.gpg("ada@example.com")
 	raw := w.commit("openpgp", fingerprint)
 	binary := w.write("ring.gpg", w.run("gpg", "--batch", "--export"))
@@ -161,7 +161,7 @@ func TestOpenPGPSignaturesOfGitAreVerified(t *testing.T) {
 		_, err = keys.Verify(bytes.Replace(raw, []byte("body"), []byte("Body"), 1), time.Now(), time.Now())
 		says(t, err, "OpenPGP signature")
 	}
-	other := newWorkshop(t)
+	other := newSigningTools(t)
 	stranger, _ := other.gpg("mallory@example.com")
 	keys, err := Load([]string{other.write("ring.asc", stranger)}, "")
 	if err != nil {
@@ -176,7 +176,7 @@ func TestOpenPGPSignaturesOfGitAreVerified(t *testing.T) {
 
 // Everything that is not a valid signature by an accepted key is refused with the reason.
 func TestSignaturesFailClosed(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	ada, mallory := w.sshKey("ada", "ed25519"), w.sshKey("mallory", "ed25519")
 	raw := w.commit("ssh", w.path("ada"))
 	unsigned := w.commit("ssh", "")
@@ -268,7 +268,7 @@ func attach(payload []byte, sig string) []byte {
 // A file of allowed signers with an error is refused as a whole and the line is named, since
 // the part that was not understood could be a restriction.
 func TestAllowedSignersAreReadStrictly(t *testing.T) {
-	w := newWorkshop(t)
+	w := newSigningTools(t)
 	key := w.sshKey("ada", "ed25519")
 	for content, want := range map[string]string{
 		"ada " + key:                      "",

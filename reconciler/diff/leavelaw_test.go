@@ -354,7 +354,7 @@ func newCustom(t *rapid.T, s *shape) *custom {
 	c := &custom{}
 	c.live = c.object(nil)
 	gvk := c.live.GroupVersionKind()
-	if c.fields, err = managedfields.NewDefaultCRDFieldManager(types, asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), "", nil); err != nil {
+	if c.fields, err = managedfields.NewDefaultCRDFieldManager(types, identityConvertor{}, identityConvertor{}, identityConvertor{}, gvk, gvk.GroupVersion(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	return c

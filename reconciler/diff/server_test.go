@@ -79,7 +79,7 @@ func (s *server) hash() string { return ApplyHash(s.live.GetManagedFields(), api
 func (s *server) fields(subresource string) *managedfields.FieldManager {
 	s.t.Helper()
 	gvk := s.live.GroupVersionKind()
-	f, err := managedfields.NewDefaultFieldManager(schemas(), asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource, nil)
+	f, err := managedfields.NewDefaultFieldManager(schemas(), identityConvertor{}, identityConvertor{}, identityConvertor{}, gvk, gvk.GroupVersion(), subresource, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -90,18 +90,18 @@ var schemas = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
 
-// asIs converts between versions of a kind that has only one.
-type asIs struct{}
+// identityConvertor converts between versions of a kind that has only one.
+type identityConvertor struct{}
 
-func (asIs) Convert(in, out, context any) error { return errors.New("one version only") }
-func (asIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+func (identityConvertor) Convert(in, out, context any) error { return errors.New("one version only") }
+func (identityConvertor) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
-func (asIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+func (identityConvertor) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
-func (asIs) Default(runtime.Object) {}
-func (asIs) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+func (identityConvertor) Default(runtime.Object) {}
+func (identityConvertor) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(gvk)
 	return o, nil

@@ -281,8 +281,8 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 // would be deleted.
 func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
-	shelf := apiserver.NewConfigMaps()
-	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
+	server := apiserver.NewConfigMaps()
+	before, after := sessionAt(t, server), sessionAt(t, server)
 	before.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Revision: v2}}
 	before.owned.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
 	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})

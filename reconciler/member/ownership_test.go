@@ -63,12 +63,12 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
 	m := oneManifest()
 	for _, broken := range []bool{false, true} {
-		shelf := apiserver.NewConfigMaps()
-		s := sessionAt(t, shelf)
+		server := apiserver.NewConfigMaps()
+		s := sessionAt(t, server)
 		s.holding(m, from)
 		s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
 		if broken {
-			shelf.Intact = 0
+			server.Intact = 0
 		}
 		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
 		if s.owned.owns(from, m.ID) != broken || s.owned.owns(to, m.ID) == broken {
@@ -80,7 +80,7 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 		if it := s.owned.inv[to].Items.Of(m.ID); it.Hash != "" {
 			t.Error("the new owner takes it for what it has applied itself")
 		}
-		after := sessionAt(t, shelf.Clone())
+		after := sessionAt(t, server.Clone())
 		if err := after.inventories.load(t.Context()); err != nil || !after.owned.owns(to, m.ID) {
 			t.Errorf("the cluster does not know of the new owner: %v", err)
 		}
@@ -90,11 +90,11 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 // When the inventories are read again, the placement that has an object comes first.
 func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
-	m, shelf := oneManifest(), apiserver.NewConfigMaps()
-	before := sessionAt(t, shelf)
+	m, server := oneManifest(), apiserver.NewConfigMaps()
+	before := sessionAt(t, server)
 	before.holding(m, to)
 	keeps(t, before, before.owned.inv[to])
-	s, one := sessionAt(t, shelf), []*work.Manifest{m}
+	s, one := sessionAt(t, server), []*work.Manifest{m}
 	s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
 	if owner, _ := s.owned.newOwner(m.ID, from, s.owned.listing(m.ID)); owner != third {
 		t.Fatalf("without inventories, it goes to %v", owner)

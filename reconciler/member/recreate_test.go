@@ -29,8 +29,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A fixedShelf refuses to change the ConfigMap one, and can simulate other problems with it.
-type fixedShelf struct {
+// immutableConfigMaps refuse to change the ConfigMap one, and can simulate other problems with it.
+type immutableConfigMaps struct {
 	*apiserver.ConfigMaps
 	invalid   bool // something else about the object is invalid as well
 	finalizer bool // the object is terminating for a while
@@ -40,7 +40,7 @@ type fixedShelf struct {
 	killed *apiserver.ConfigMaps
 }
 
-func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *immutableConfigMaps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	one := path.Base(r.URL.Path) == "one"
 	switch there := f.Stored["one"] != nil; {
 	case r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == metav1.DryRunAll:
@@ -75,13 +75,13 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A claimedShelf refuses to apply the ConfigMap one, and lets its owners be changed.
-type claimedShelf struct {
+// contestedConfigMaps refuse to apply the ConfigMap one, and let its owners be changed.
+type contestedConfigMaps struct {
 	*apiserver.ConfigMaps
 	ownershipPatches int
 }
 
-func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *contestedConfigMaps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	one := path.Base(r.URL.Path) == "one"
 	w.Header().Set("Content-Type", "application/json")
 	switch {
@@ -103,7 +103,7 @@ func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Stored["one"], _ = json.Marshal(object)
 		w.Write(c.Stored["one"]) //nolint:errcheck // the test would see it
 	case one && r.Method == http.MethodPatch:
-		(&fixedShelf{ConfigMaps: c.ConfigMaps, invalid: true}).ServeHTTP(w, r)
+		(&immutableConfigMaps{ConfigMaps: c.ConfigMaps, invalid: true}).ServeHTTP(w, r)
 	default:
 		c.ConfigMaps.ServeHTTP(w, r)
 	}
@@ -113,20 +113,20 @@ func (c *claimedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestClaimsOfRefusedObjectsAreGivenBack(t *testing.T) {
 	const owners = `[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:key":{}}},"manager":"gitfleet","operation":"Apply"},` +
 		`{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:immutable":{}},"manager":"someone","operation":"Update"}]`
-	shelf := &claimedShelf{ConfigMaps: apiserver.NewConfigMaps()}
-	shelf.Stored["one"] = []byte(strings.TrimSuffix(strings.Replace(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"metadata":{`, `"metadata":{"managedFields":`+owners+`,`, 1), "}") + `,"immutable":true,"data":{"key":"old"}}`)
-	s, _ := recreatingAt(t, shelf, "uid of one")
+	server := &contestedConfigMaps{ConfigMaps: apiserver.NewConfigMaps()}
+	server.Stored["one"] = []byte(strings.TrimSuffix(strings.Replace(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"metadata":{`, `"metadata":{"managedFields":`+owners+`,`, 1), "}") + `,"immutable":true,"data":{"key":"old"}}`)
+	s, _ := recreatingAt(t, server, "uid of one")
 	m := changedOne(false)
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 	s.processPrepared(t.Context(), map[api.ID]bool{m.ID: true})
 	var now struct {
 		Metadata struct{ ManagedFields json.RawMessage }
 	}
-	if err := json.Unmarshal(shelf.Stored["one"], &now); err != nil {
+	if err := json.Unmarshal(server.Stored["one"], &now); err != nil {
 		t.Fatal(err)
 	}
-	if shelf.ownershipPatches != 2 || string(now.Metadata.ManagedFields) != owners {
-		t.Errorf("%d changes of owners, and these are: %s", shelf.ownershipPatches, now.Metadata.ManagedFields)
+	if server.ownershipPatches != 2 || string(now.Metadata.ManagedFields) != owners {
+		t.Errorf("%d changes of owners, and these are: %s", server.ownershipPatches, now.Metadata.ManagedFields)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestRecreation(t *testing.T) {
 		silent  bool   // the manifest does not request it
 		another bool   // the object was replaced since it was applied
 		notes   string // annotations of the live object; ours if empty
-		shelf   fixedShelf
+		server  immutableConfigMaps
 		brake   Brake
 		allowed bool
 		want    []string // expected writes of the object
@@ -187,15 +187,15 @@ func TestRecreation(t *testing.T) {
 	}{
 		"it asks for it":              {want: recreated},
 		"it does not ask":             {silent: true, message: `give it in Git the annotation gitfleet.dev/recreate: "true"`},
-		"something else is invalid":   {shelf: fixedShelf{invalid: true}, message: "; it is not deleted to be created anew, since it was not refused only because something is immutable"},
+		"something else is invalid":   {server: immutableConfigMaps{invalid: true}, message: "; it is not deleted to be created anew, since it was not refused only because something is immutable"},
 		"of another placement before": {notes: `"gitfleet.dev/placement":"crp/other"`, message: "data: Forbidden"},
 		"it is to be kept":            {notes: ours + `,"gitfleet.dev/prune":"disabled"`, message: "it is not deleted to be created anew: it has the annotation gitfleet.dev/prune: disabled on the cluster"},
 		"too much at once":            {brake: Brake{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
 		"a commit allows so much":     {brake: Brake{10, 0}, allowed: true, want: recreated},
 		"a copy with our marks":       {another: true, message: "it is not deleted to be created anew: it was not applied by this placement"},
-		"a webhook denies it":         {shelf: fixedShelf{refused: http.StatusForbidden}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
-		"a webhook keeps it":          {shelf: fixedShelf{stays: true}, want: recreated[:1], message: `it is not deleted to be created anew: admission webhook "stays.example.com" denied the request`},
-		"it has a finalizer":          {shelf: fixedShelf{finalizer: true}, want: recreated[:2], message: "the object is being deleted; it is created anew once it is gone (finalizers: example.com/log)"},
+		"a webhook denies it":         {server: immutableConfigMaps{refused: http.StatusForbidden}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
+		"a webhook keeps it":          {server: immutableConfigMaps{stays: true}, want: recreated[:1], message: `it is not deleted to be created anew: admission webhook "stays.example.com" denied the request`},
+		"it has a finalizer":          {server: immutableConfigMaps{finalizer: true}, want: recreated[:2], message: "the object is being deleted; it is created anew once it is gone (finalizers: example.com/log)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -204,15 +204,15 @@ func TestRecreation(t *testing.T) {
 			if test.another {
 				uid = ""
 			}
-			test.shelf.ConfigMaps = apiserver.NewConfigMaps()
-			test.shelf.Stored["one"] = storedOne(cmp.Or(test.notes, ours))
-			s, entries := recreatingAt(t, &test.shelf, uid)
+			test.server.ConfigMaps = apiserver.NewConfigMaps()
+			test.server.Stored["one"] = storedOne(cmp.Or(test.notes, ours))
+			s, entries := recreatingAt(t, &test.server, uid)
 			s.cfg.Brake = cmp.Or(test.brake, s.cfg.Brake)
 			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
 
 			var writes []string
-			for _, done := range test.shelf.Writes {
+			for _, done := range test.server.Writes {
 				if strings.HasSuffix(done, " one") {
 					writes = append(writes, done)
 				}
@@ -258,9 +258,9 @@ func TestRecreation(t *testing.T) {
 // A preview of a recreation says whether the server would refuse the new object.
 func TestPreviewOfARecreation(t *testing.T) {
 	for refused, want := range map[int]Effect{0: Recreates, http.StatusForbidden: Fails, http.StatusNotFound: Fails} {
-		shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps(), refused: refused}
-		shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
-		s, _ := recreatingAt(t, shelf, "uid of one")
+		server := &immutableConfigMaps{ConfigMaps: apiserver.NewConfigMaps(), refused: refused}
+		server.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+		s, _ := recreatingAt(t, server, "uid of one")
 		m := changedOne(true)
 		s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 		live, err := s.conn.Read(t.Context(), inventory.ConfigMaps, m.ID)
@@ -278,7 +278,7 @@ func TestPreviewOfARecreation(t *testing.T) {
 // If gitfleet is killed between the deletion and the creation, that the object is gone is no
 // drift, also if the change in Git was reverted meanwhile.
 func TestKilledDuringARecreation(t *testing.T) {
-	before := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
+	before := &immutableConfigMaps{ConfigMaps: apiserver.NewConfigMaps()}
 	before.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, before, "uid of one")
 	if err := s.store.Save(t.Context(), s.owned.inv[web]); err != nil {
@@ -302,17 +302,17 @@ func TestKilledDuringARecreation(t *testing.T) {
 
 // An object that is not recreated since the session ends has not failed.
 func TestRecreationInASessionThatEnds(t *testing.T) {
-	shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
-	shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
-	s, entries := recreatingAt(t, shelf, "uid of one")
+	server := &immutableConfigMaps{ConfigMaps: apiserver.NewConfigMaps()}
+	server.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	s, entries := recreatingAt(t, server, "uid of one")
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := changedOne(true)
 	one, _ := s.applier.task(m.ID, wanted{web, m})
 	s.progress.failed[m.ID] = &failure{recreate: true}
-	if o := s.applier.deleteForRecreation(ctx, one); o.err == nil || o.deleted || len(shelf.Writes) > 0 {
-		t.Errorf("%+v, writes: %q", o, shelf.Writes)
+	if o := s.applier.deleteForRecreation(ctx, one); o.err == nil || o.deleted || len(server.Writes) > 0 {
+		t.Errorf("%+v, writes: %q", o, server.Writes)
 	}
 	if s.applier.recreate(ctx, []task{one}, map[api.PlacementKey]bool{}); len(*entries) > 0 || s.progress.failed[m.ID].cond.Reason != "" {
 		t.Errorf("history: %+v, failed: %+v", *entries, s.progress.failed[m.ID])
@@ -322,21 +322,21 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 // If another fleet is found to hold the cluster when an object is about to be recreated, nothing
 // is deleted.
 func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
-	shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
-	keeps(t, memberOf(t, another, shelf.ConfigMaps), held(1))
+	server := &immutableConfigMaps{ConfigMaps: apiserver.NewConfigMaps()}
+	keeps(t, memberOf(t, another, server.ConfigMaps), held(1))
 	for _, name := range []string{"one", "two"} {
-		shelf.Stored[name] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, strconv.Quote(name)))
+		server.Stored[name] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, strconv.Quote(name)))
 	}
-	s, _ := recreatingAt(t, shelf, "uid of one")
+	s, _ := recreatingAt(t, server, "uid of one")
 	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest()
 	two.ID.Name = "two"
 	s.owned.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
-	shelf.Writes = nil
+	server.Writes = nil
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two.ID: true})
-	if !s.store.HeldByOther() || !slices.Equal(shelf.Writes, []string{"TRY one", "POST configmaps"}) {
-		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), shelf.Writes)
+	if !s.store.HeldByOther() || !slices.Equal(server.Writes, []string{"TRY one", "POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), server.Writes)
 	}
 }
 
@@ -397,9 +397,9 @@ func TestNotRecreated(t *testing.T) {
 // A comparison of an object by one placement releases no deletion of it by another.
 func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	m, compares := oneManifest(), api.PlacementKey{Name: "compares"}
-	shelf := apiserver.NewConfigMaps()
-	shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
-	s, _ := recreatingAt(t, shelf, "uid of one")
+	server := apiserver.NewConfigMaps()
+	server.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	s, _ := recreatingAt(t, server, "uid of one")
 	s.cfg.Brake = Brake{10, 0}
 	s.setWorks([]*work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
@@ -408,8 +408,8 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 		t.Fatal("the deletion is not held")
 	}
 	s.processPrepared(t.Context(), ids)
-	if s.brake.braked[m.ID].why == "" || slices.Contains(shelf.Writes, "DELETE one") {
-		t.Errorf("held: %q, requests: %q", s.brake.braked[m.ID].why, shelf.Writes)
+	if s.brake.braked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
+		t.Errorf("held: %q, requests: %q", s.brake.braked[m.ID].why, server.Writes)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 // are not.
 func TestWatchesInUseAreOpenedAfterAPass(t *testing.T) {
 	watched := make(chan string, 10)
-	shelf := apiserver.NewConfigMaps()
+	server := apiserver.NewConfigMaps()
 	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
 			watched <- r.URL.Path
@@ -36,7 +36,7 @@ func TestWatchesInUseAreOpenedAfterAPass(t *testing.T) {
 			io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`) //nolint:errcheck // the test would see it
 			return
 		}
-		shelf.ServeHTTP(w, r)
+		server.ServeHTTP(w, r)
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()

@@ -27,9 +27,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// A gatekeeper is a transport in front of a cluster. It denies some objects by name, and
+// An admissionTransport is a transport in front of a cluster. It denies some objects by name, and
 // records what would be stored and which objects are tried.
-type gatekeeper struct {
+type admissionTransport struct {
 	next   http.RoundTripper
 	denies map[string]string
 	// codes are the status codes of responses that replace those of the cluster, by method and
@@ -40,12 +40,12 @@ type gatekeeper struct {
 	stored, tried []string
 }
 
-func (g *gatekeeper) status(r *http.Request, code int, reason metav1.StatusReason, why string) (*http.Response, error) {
+func (g *admissionTransport) status(r *http.Request, code int, reason metav1.StatusReason, why string) (*http.Response, error) {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, why)
 	return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader([]byte(body)))}, nil
 }
 
-func (g *gatekeeper) RoundTrip(r *http.Request) (*http.Response, error) {
+func (g *admissionTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") != "All" && !strings.HasSuffix(r.URL.Path, "accessreviews") {
 		g.stored = append(g.stored, r.Method+" "+r.URL.Path)
@@ -81,7 +81,7 @@ func (g *gatekeeper) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestTry(t *testing.T) {
 	cluster := simulated.New(simulated.Options{}).Cluster("east")
 	direct := cluster.Config()
-	gate := &gatekeeper{next: cluster.RoundTripper(), denies: map[string]string{
+	gate := &admissionTransport{next: cluster.RoundTripper(), denies: map[string]string{
 		"denied": `admission webhook "policy" denied the request: hunter2-of-the-trial is not allowed`, "there-denied": `admission webhook "policy" denied the request`,
 		"untried": `admission webhook "old" does not support dry run`,
 	}}
@@ -158,8 +158,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// tryAt returns the result of Try for a cluster behind a gatekeeper.
-func tryAt(t *testing.T, host string, gate *gatekeeper, works []*work.Work, targets []member.Target) []member.Change {
+// tryAt returns the result of Try for a cluster behind an admissionTransport.
+func tryAt(t *testing.T, host string, gate *admissionTransport, works []*work.Work, targets []member.Target) []member.Change {
 	t.Helper()
 	changes, err := previewAt(t, host, gate).Try(t.Context(), works, targets)
 	if err != nil {
@@ -168,8 +168,8 @@ func tryAt(t *testing.T, host string, gate *gatekeeper, works []*work.Work, targ
 	return changes
 }
 
-// previewAt returns a preview of a cluster behind a gatekeeper.
-func previewAt(t *testing.T, host string, gate *gatekeeper) *member.Preview {
+// previewAt returns a preview of a cluster behind an admissionTransport.
+func previewAt(t *testing.T, host string, gate *admissionTransport) *member.Preview {
 	t.Helper()
 	p, _, err := member.Peek(t.Context(), member.Config{
 		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"), Log: slog.New(slog.DiscardHandler),
@@ -272,7 +272,7 @@ func TestTryReportsUnknownEffects(t *testing.T) {
 					targets = append(targets, member.Target{Placement: w.Placement, ID: api.IDOf(o)})
 				}
 			}
-			gate := &gatekeeper{next: cluster.RoundTripper(), codes: test.codes}
+			gate := &admissionTransport{next: cluster.RoundTripper(), codes: test.codes}
 			got := ""
 			for _, c := range tryAt(t, direct.Host, gate, []*work.Work{w}, targets) {
 				got += strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Effect, c.ID.Name, c.Message), ": ")
@@ -326,7 +326,7 @@ func TestServerChanges(t *testing.T) {
 			[]string{"/api/v1/namespaces/default/configmaps/new", "/api/v1/namespaces/default/configmaps/theirs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gate := &gatekeeper{next: cluster.RoundTripper(), codes: map[string]int{"GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com": 404}}
+			gate := &admissionTransport{next: cluster.RoundTripper(), codes: map[string]int{"GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com": 404}}
 			changes, err := test.compare(previewAt(t, direct.Host, gate), t.Context(), []*work.Work{w})
 			if err != nil {
 				t.Fatal(err)
@@ -349,7 +349,7 @@ func TestServerChanges(t *testing.T) {
 		})
 	}
 	w.Strategy.WhenToTakeOver, w.Strategy.Type = api.TakeOverAlways, api.ReportDiff
-	gate := &gatekeeper{next: cluster.RoundTripper(), codes: map[string]int{"GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com": 404}}
+	gate := &admissionTransport{next: cluster.RoundTripper(), codes: map[string]int{"GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com": 404}}
 	w.Manifests = w.Manifests[2:]
 	changes, err := previewAt(t, direct.Host, gate).Changes(t.Context(), []*work.Work{w})
 	if err != nil || len(changes) != 1 || len(changes[0].Diffs) != 1 || changes[0].Diffs[0].Path != "/spec/size" || len(gate.tried) > 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A flow is a fleet whose members send random reports, in random order.
-type flow struct {
+// A reportingFleet is a fleet whose members send random reports, in random order.
+type reportingFleet struct {
 	*rapid.T
 	tb       testing.TB
 	in       Input
@@ -29,8 +29,8 @@ type flow struct {
 	followed *int
 }
 
-func newFlow(t *rapid.T, tb testing.TB, followed *int) *flow {
-	f := &flow{T: t, tb: tb, loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{}, down: map[string]bool{}, followed: followed,
+func newReportingFleet(t *rapid.T, tb testing.TB, followed *int) *reportingFleet {
+	f := &reportingFleet{T: t, tb: tb, loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{}, down: map[string]bool{}, followed: followed,
 		in: Input{Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon, RepairAfter: 30 * time.Second, ShortDecisions: true}}
 	f.in.Past, f.in.AvailableTimeout = f.commits, rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "timeout")
 	f.in.Memo.Check(func(key api.PlacementKey, difference string) {
@@ -45,7 +45,7 @@ func newFlow(t *rapid.T, tb testing.TB, followed *int) *flow {
 	return f
 }
 
-func (f *flow) commit() {
+func (f *reportingFleet) commit() {
 	clusters := append([]string{"a"}, rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"b", "c", "d"}), 1, 3, rapid.ID).Draw(f.T, "clusters")...)
 	text := "clusters " + strings.Join(clusters, " ") + "\n"
 	for _, n := range []string{"red", "green"} {
@@ -66,12 +66,12 @@ func (f *flow) commit() {
 	f.commits[name], f.in.InForce = head, head
 }
 
-func (f *flow) probe(cluster string) {
+func (f *reportingFleet) probe(cluster string) {
 	f.in.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: f.in.Now, Healthy: !f.down[cluster], Properties: map[string]string{}})
 }
 
 // report makes a member report something about one of its works.
-func (f *flow) report(cluster string) {
+func (f *reportingFleet) report(cluster string) {
 	works := f.last.Works[cluster]
 	if len(works) == 0 || f.down[cluster] {
 		return
@@ -109,7 +109,7 @@ func exception(what string, m *work.Manifest) protocol.ObjectState {
 	return o
 }
 
-func (f *flow) step() {
+func (f *reportingFleet) step() {
 	cluster := rapid.SampledFrom(f.in.InForce.Clusters).Draw(f.T, "cluster").Name
 	switch rapid.SampledFrom([]string{"report", "report", "report", "report", "calm", "calm", "wait", "commit", "flip", "freeze", "suspend", "resume", "back"}).Draw(f.T, "step") {
 	case "report":
@@ -146,7 +146,7 @@ func (f *flow) step() {
 }
 
 // turn plans, also without anything that is known of earlier plans.
-func (f *flow) turn() {
+func (f *reportingFleet) turn() {
 	f.in.Now = f.in.Now.Add(time.Second)
 	for _, c := range f.in.InForce.Clusters {
 		f.probe(c.Name)
@@ -173,7 +173,7 @@ func (f *flow) turn() {
 func TestFollowingIsPlanningAgain(t *testing.T) {
 	followed := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		f := newFlow(rt, t, &followed)
+		f := newReportingFleet(rt, t, &followed)
 		f.turn()
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			f.step()

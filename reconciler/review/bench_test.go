@@ -44,7 +44,7 @@ func withChange(t testing.TB, base fstest.MapFS, n int) fstest.MapFS {
 // until every cluster has its new work, and what it does for a pull request with the same change.
 func BenchmarkChangeOfOneFile(b *testing.B) {
 	base := largeHub(b)
-	s := newStage(b)
+	s := newSimulatedFleet(b)
 	told := status.NewMemo()
 	turn := func(head *hub.Snapshot) {
 		s.past[head.Commit.Hash] = head

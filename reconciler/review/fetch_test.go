@@ -43,7 +43,7 @@ func TestWhatAPullRequestLocksIsFetched(t *testing.T) {
 		"refused":     {false, errors.New("https://token@r.example: denied"), 1, "- `chart oci://r.example/charts/web:^1`\n\nIt could not be fetched; the log of gitfleet says why."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newSimulatedFleet(t)
 			s.commit(hash("b"), files(t, small))
 			pr := pullRequest(1, hash("1"))
 			pr.Fork = test.fork

@@ -33,7 +33,7 @@ func TestTheLabelOfAForkIsBoundToItsCommit(t *testing.T) {
 		"back to a commit that had none": {{"1", false, false, false, false}, {"2", false, false, false, false}, {"1", true, false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newSimulatedFleet(t)
 			s.commit(hash("b"), files(t, small))
 			pr := pullRequest(1, hash("1"))
 			pr.Fork = true
@@ -70,7 +70,7 @@ func TestTheLabelOfAForkIsBoundToItsCommit(t *testing.T) {
 // The label counts for its pull request only, also if another one, from another repository, has the same commit. Of one that was
 // to be merged elsewhere in the meantime it is not known when it was set.
 func TestTheLabelOfAForkIsOfItsPullRequest(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	fork := func(number int64, head string, labels ...string) forge.PullRequest {
 		pr := pullRequest(number, hash(head))

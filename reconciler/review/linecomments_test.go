@@ -18,10 +18,10 @@ import (
 // broken is an object without a name: a problem in its third line.
 const broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: web}\n"
 
-// withProblems is a stage with an open pull request that has a problem in the third line of each
+// withProblems is a simulatedFleet with an open pull request that has a problem in the third line of each
 // of some files. The head has these lines two lines above.
-func withProblems(t *testing.T, paths ...string) (*stage, *fakeForge, fakeSource) {
-	s := newStage(t)
+func withProblems(t *testing.T, paths ...string) (*simulatedFleet, *fakeForge, fakeSource) {
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	merged := files(t, small)
 	source := fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged}, headLines: map[gitsource.Position]gitsource.HeadLine{}}

@@ -39,7 +39,7 @@ func (f *fakeMembers) try(_ context.Context, t Trial) ([]member.Change, error) {
 }
 
 // stepTwice makes a reviewer plan, and write the plan again when the trials have finished.
-func (s *stage) stepTwice(v *Reviewer) {
+func (s *simulatedFleet) stepTwice(v *Reviewer) {
 	s.t.Helper()
 	s.step(v)
 	if !v.trying {
@@ -52,7 +52,7 @@ func (s *stage) stepTwice(v *Reviewer) {
 // The results of trials are added to the same comment, and decide the status. They are written
 // once.
 func TestMembersAnswerAfterTheComment(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, "clusters a b c\nnamespace web\nconfigmap web/one v1\nplace web of web\n"))
 	merged := files(t, "clusters a b c\nnamespace web\nconfigmap web/one v2\nconfigmap web/two v1\nplace web of web\n")
 	web := api.PlacementKey{Name: "web"}
@@ -131,7 +131,7 @@ func TestWhatMembersAreNotAsked(t *testing.T) {
 		"only deletions": {false, "clusters a b c\nnamespace web\nplace web of web\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newSimulatedFleet(t)
 			s.commit(hash("b"), files(t, small))
 			pr := pullRequest(1, hash("1"))
 			pr.Fork = test.fork
@@ -158,7 +158,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	for i := range maxTrialObjects + 5 {
 		fmt.Fprintf(&merged, "configmap web/c%02d v1\n", i)
 	}
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, base))
 	after := files(t, merged.String())
 	f := newForge(pullRequest(1, hash("1")))

@@ -38,9 +38,9 @@ func (f *brokenForge) SetStatus(ctx context.Context, s forge.Status) error {
 	return f.fakeForge.SetStatus(ctx, s)
 }
 
-// planned returns a stage with open pull requests, each of which adds an object.
-func planned(t *testing.T, numbers ...int64) (*stage, *fakeForge, fakeSource) {
-	s := newStage(t)
+// planned returns a simulatedFleet with open pull requests, each of which adds an object.
+func planned(t *testing.T, numbers ...int64) (*simulatedFleet, *fakeForge, fakeSource) {
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f, source := newForge(), fakeSource{merged: map[string]fs.FS{}, errs: map[string]error{}}
 	for _, n := range numbers {
@@ -248,7 +248,7 @@ func TestRolloutStatusesAreBounded(t *testing.T) {
 	if !r.keepsSuccess(two) || r.keepsSuccess(failed) {
 		t.Error("success is final unless something fails")
 	}
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge()
 	v := newReviewer(f, fakeSource{})

@@ -159,7 +159,7 @@ func TestARefusedCommitIsShown(t *testing.T) {
 		"not loaded yet": {nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newSimulatedFleet(t)
 			s.commit(hash("b"), files(t, small))
 			f := newForge()
 			s.report.Source.Newest.Hash, s.report.Source.Problems, s.report.Source.LoadError = hash("c"), test.problems, test.loadError

@@ -37,7 +37,7 @@ func TestComments(t *testing.T) {
 				sides[side][name] = &fstest.MapFile{Data: f.Data}
 			}
 		}
-		s := newStage(t)
+		s := newSimulatedFleet(t)
 		s.commit(hash("b"), sides["base"])
 		f := newForge(pullRequest(17, hash("1")))
 		s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): sides["merged"]}}))
@@ -53,7 +53,7 @@ func TestComments(t *testing.T) {
 // A plan is written once. When the base changes it is marked as stale, and then replaced in the
 // same comment.
 func TestAPlanIsOfNow(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge(pullRequest(1, hash("1")))
 	source := fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}}
@@ -86,7 +86,7 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 	fork, labeled, own, person := pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))
 	fork.Fork, labeled.Fork, own.Branch = true, true, "gitfleet/drift/1"
 	for label, want := range map[string][]int64{"": {4}, "plan": {2, 4}} {
-		s := newStage(t)
+		s := newSimulatedFleet(t)
 		s.commit(hash("b"), files(t, small))
 		f := newForge(fork, labeled, own, person)
 		merged := files(t, small+"configmap web/two v1\n")
@@ -111,7 +111,7 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 
 // If two daemons comment at the same time, one comment remains.
 func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge(pullRequest(1, hash("1")))
 	f.raced = marker("prod") + "\nthe other"
@@ -128,7 +128,7 @@ func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
 // If a pull request cannot be planned, the comment says why. It is not tried again until it
 // changes, and others are planned.
 func TestWhatCannotBePlanned(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge(pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4")))
 	source := fakeSource{
@@ -162,7 +162,7 @@ func TestWhatCannotBePlanned(t *testing.T) {
 // After an error, no request is sent to the forge for a while. Everything is written once it
 // responds again.
 func TestAForgeThatFails(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge(pullRequest(1, hash("1")))
 	f.err = &forge.StatusError{Status: 503}
@@ -196,7 +196,7 @@ func TestACommentIsBounded(t *testing.T) {
 		name := fmt.Sprintf("%s-%02d", strings.Repeat("p", 40), i)
 		fmt.Fprintf(&merged, "namespace %s\nplace %s on %s-%02d\n", name, name, strings.Repeat("c", 40), i)
 	}
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, base))
 	f := newForge(pullRequest(1, hash("1")))
 	s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, merged.String())}}))
@@ -224,7 +224,7 @@ func (f *fakeForge) showsThreeRollouts(t *testing.T) {
 // The commit in force is shown with how far its rollout is, and what was said last of the one
 // before stays.
 func TestRolloutStatus(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge()
 	v := newReviewer(f, fakeSource{})
@@ -241,7 +241,7 @@ func TestRolloutStatus(t *testing.T) {
 // A rollout that was in progress when the daemon was killed does not stay pending once another
 // commit is in force, whether or not there were commits in between.
 func TestARolloutStatusSurvivesARestart(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge()
 	source := fakeSource{parents: map[string]string{hash("d"): hash("9"), hash("9"): hash("c"), hash("c"): hash("b")}}
@@ -313,7 +313,7 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 
 // A preview has the whole plan and writes nothing.
 func TestAPreviewWritesNothing(t *testing.T) {
-	s := newStage(t)
+	s := newSimulatedFleet(t)
 	s.commit(hash("b"), files(t, small))
 	f := newForge(pullRequest(1, hash("1")))
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
@@ -360,7 +360,7 @@ func TestPreviewsDoNotHoldUpPlans(t *testing.T) {
 // A webhook causes a new pull request to be planned before the next list is due.
 func TestWakeListsPullRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newSimulatedFleet(t)
 		s.commit(hash("b"), files(t, small))
 		f := newForge()
 		v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small)}})

@@ -13,7 +13,7 @@ import (
 func TestWhatMakesAPlanOutdated(t *testing.T) {
 	state := func(commit, fleet string) string {
 		t.Helper()
-		s := newStage(t)
+		s := newSimulatedFleet(t)
 		s.commit(hash(commit), files(t, fleet))
 		return fleetState(s.report.Plan(), hash(commit))
 	}

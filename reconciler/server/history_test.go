@@ -15,14 +15,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// A past has entries, and fails after a number of them if an error is set.
-type past struct {
+// A fakeHistory has entries, and fails after a number of them if an error is set.
+type fakeHistory struct {
 	asked   history.Filter
 	entries []history.Entry
 	err     error
 }
 
-func (p *past) Read(_ context.Context, f history.Filter, each func(history.Entry) error) error {
+func (p *fakeHistory) Read(_ context.Context, f history.Filter, each func(history.Entry) error) error {
 	p.asked = f
 	for _, e := range p.entries {
 		if err := each(e); err != nil {
@@ -35,7 +35,7 @@ func (p *past) Read(_ context.Context, f history.Filter, each func(history.Entry
 // The query becomes the right filter, and the response has a line of JSON for each entry.
 func TestHistory(t *testing.T) {
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	p := &past{entries: []history.Entry{
+	p := &fakeHistory{entries: []history.Entry{
 		{Time: at, Kind: history.Commit, Event: history.InForce, Commit: "c0ffee"},
 		{Time: at, Kind: history.Object, Event: history.Created, Placement: "crp/web", Object: "Namespace/web"},
 	}}
@@ -72,7 +72,7 @@ func TestHistory(t *testing.T) {
 // An invalid query is refused with the reason.
 func TestHistoryRefusesInvalidQueries(t *testing.T) {
 	s := New(nil)
-	s.Mount("GET /history", HistoryHandler(&past{}))
+	s.Mount("GET /history", HistoryHandler(&fakeHistory{}))
 	for query, want := range map[string]string{
 		"since=yesterday": `since: "yesterday" is not a time`,
 		"until=1":         `until: "1" is not a time`,
@@ -87,7 +87,7 @@ func TestHistoryRefusesInvalidQueries(t *testing.T) {
 
 // If reading the record fails, the client gets an error and not a shorter response.
 func TestFailedHistoryIsNotAShorterResponse(t *testing.T) {
-	p := &past{err: errors.New("disk on fire")}
+	p := &fakeHistory{err: errors.New("disk on fire")}
 	s := New(nil)
 	s.Mount("GET /history", HistoryHandler(p))
 	if w := ask(s, "/history"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "disk on fire") {

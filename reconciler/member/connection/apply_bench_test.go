@@ -23,10 +23,10 @@ const stored = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"settin
 	`"fieldsV1":{"f:data":{"f:level":{},"f:region":{},"f:replicas":{}},"f:metadata":{"f:annotations":{"f:gitfleet.io/commit":{},"f:gitfleet.io/origin":{},"f:gitfleet.io/placement":{}},` +
 	`"f:labels":{"f:app.kubernetes.io/name":{},"f:gitfleet.io/managed-by":{}}}}}]},"data":{"level":"info","region":"eu-central-1","replicas":"3"}}`
 
-// answering is a transport on which every request is answered with a text.
-type answering string
+// fixedAnswer is a transport on which every request is answered with a text.
+type fixedAnswer string
 
-func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a fixedAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	r.Body.Close()
 	return &http.Response{
@@ -38,7 +38,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // BenchmarkApplyWhole is what an apply costs besides net/http.
 func BenchmarkApplyWhole(b *testing.B) {
 	c, err := New(Config{Cluster: "east", Timeout: time.Minute, Metrics: new(NewMetrics()), Log: slog.New(slog.DiscardHandler)},
-		&rest.Config{Host: "https://east", BearerToken: "secret", Transport: bounded{masking{answering(stored)}, newQuota(nil)}})
+		&rest.Config{Host: "https://east", BearerToken: "secret", Transport: bounded{masking{fixedAnswer(stored)}, newQuota(nil)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A catalog serves discovery. Some groups may be broken, like those of an aggregated API that is
+// A discoveryServer serves discovery. Some groups may be broken, like those of an aggregated API that is
 // down.
-type catalog struct {
+type discoveryServer struct {
 	broken map[string]bool // group versions
 
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ var served = map[string][]metav1.APIResource{
 	"metrics.example/v1": {{Name: "things", Kind: "Thing"}},
 }
 
-func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, r.URL.Path)
@@ -56,7 +56,7 @@ func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *catalog) kinds(t *testing.T) *Kinds {
+func (c *discoveryServer) kinds(t *testing.T) *Kinds {
 	t.Helper()
 	srv := httptest.NewServer(c)
 	t.Cleanup(srv.Close)
@@ -117,7 +117,7 @@ func TestKindsAreResolved(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			k := (&catalog{}).kinds(t)
+			k := (&discoveryServer{}).kinds(t)
 			for range 2 { // the second time is a retry
 				if err := k.Resolve(t.Context(), gvks(test.ask...)); err != nil {
 					t.Fatal(err)
@@ -132,7 +132,7 @@ func TestKindsAreResolved(t *testing.T) {
 
 // Each group version of unknown kinds is requested once, and known kinds are not requested again.
 func TestKindsAreAskedForRarely(t *testing.T) {
-	c := &catalog{}
+	c := &discoveryServer{}
 	k := c.kinds(t)
 	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 	thing := schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Thing"}
 	for _, ask := range [][]string{{"ConfigMap", "Thing"}, {"ConfigMap", "Deployment", "Job", "Thing"}} {
 		t.Run(strings.Join(ask, " "), func(t *testing.T) {
-			c := &catalog{broken: map[string]bool{"metrics.example/v1": true}}
+			c := &discoveryServer{broken: map[string]bool{"metrics.example/v1": true}}
 			k := c.kinds(t)
 			for range 5 { // the order of the requests is random
 				k.known, k.lookups = nil, nil
@@ -203,10 +203,10 @@ func TestKindsOfASilentServer(t *testing.T) {
 	}
 }
 
-// A dropper lets requests for some group versions end without a response.
-type dropper struct{ silent map[string]bool }
+// silentGroups let requests for some group versions end without a response.
+type silentGroups struct{ silent map[string]bool }
 
-func (d *dropper) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *silentGroups) RoundTrip(r *http.Request) (*http.Response, error) {
 	if d.silent[strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/")] {
 		return nil, errors.New("no route to host")
 	}
@@ -216,9 +216,9 @@ func (d *dropper) RoundTrip(r *http.Request) (*http.Response, error) {
 // If one group version does not respond, the others can be resolved, also when only that one is
 // requested again. If none responds, that is an error.
 func TestSilentGroup(t *testing.T) {
-	srv := httptest.NewServer(&catalog{})
+	srv := httptest.NewServer(&discoveryServer{})
 	defer srv.Close()
-	d := &dropper{silent: map[string]bool{"metrics.example/v1": true}}
+	d := &silentGroups{silent: map[string]bool{"metrics.example/v1": true}}
 	cfg := &rest.Config{Host: srv.URL, Transport: d}
 	k, wanted := kindsOf(cfg), gvks("ConfigMap", "Deployment", "Job", "Thing")
 	thing := schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Thing"}

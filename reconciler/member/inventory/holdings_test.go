@@ -16,11 +16,11 @@ import (
 
 // Holdings returns the objects that each fleet has on the cluster.
 func TestHoldings(t *testing.T) {
-	shelf := apiserver.NewConfigMaps()
-	s := storeAt(t, shelf)
+	server := apiserver.NewConfigMaps()
+	s := storeAt(t, server)
 	inv := held(3)
 	save(t, s, inv)
-	srv := httptest.NewServer(shelf)
+	srv := httptest.NewServer(server)
 	defer srv.Close()
 	got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL})
 	if err != nil {

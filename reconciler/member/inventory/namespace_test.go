@@ -28,7 +28,7 @@ func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			shelf, there := apiserver.NewConfigMaps(), test.there
+			server, there := apiserver.NewConfigMaps(), test.there
 			var asked []string
 			s := storeAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked = append(asked, r.URL.Path)
@@ -38,7 +38,7 @@ func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 					apiserver.Refuse(w, http.StatusNotFound, `namespaces "gitfleet-system" not found`)
 					return
 				}
-				shelf.ServeHTTP(w, r)
+				server.ServeHTTP(w, r)
 			}))
 			s.SetNamespaces(test.seen)
 			inv := held(1)

@@ -16,15 +16,15 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A census serves the requests of a probe page by page, as an API server does.
-type census struct {
+// A pagedCluster serves the requests of a probe page by page, as an API server does.
+type pagedCluster struct {
 	nodes, pods []map[string]any
 	namespaces  []string
 	perPage     int
 	refuse      map[string]int // status code by path
 }
 
-func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *pagedCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if code := c.refuse[r.URL.Path]; code != 0 {
 		apiserver.Refuse(w, code, "no")
 		return
@@ -58,7 +58,7 @@ func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // page answers with a page of items, of which fill makes each that is on it.
-func (c *census) page(w http.ResponseWriter, r *http.Request, items []map[string]any, fill func(i int)) {
+func (c *pagedCluster) page(w http.ResponseWriter, r *http.Request, items []map[string]any, fill func(i int)) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil {
@@ -111,35 +111,35 @@ func TestObserve(t *testing.T) {
 		manyPods = append(manyPods, pod(requests("1m", "1Mi")))
 	}
 	tests := map[string]struct {
-		in   census
+		in   pagedCluster
 		want map[string]string
 	}{
-		"no nodes": {census{}, map[string]string{
+		"no nodes": {pagedCluster{}, map[string]string{
 			"kubernetes-fleet.io/node-count": "0", "total-cpu": "0", "total-memory": "0",
 			"allocatable-cpu": "0", "allocatable-memory": "0", "available-cpu": "0", "available-memory": "0",
 		}},
-		"nodes without pods": {census{nodes: []map[string]any{node("4", "8Gi", "3500m", "7Gi"), node("2", "4Gi", "2", "3Gi")}}, map[string]string{
+		"nodes without pods": {pagedCluster{nodes: []map[string]any{node("4", "8Gi", "3500m", "7Gi"), node("2", "4Gi", "2", "3Gi")}}, map[string]string{
 			"kubernetes-fleet.io/node-count": "2", "total-cpu": "6", "total-memory": "12Gi",
 			"allocatable-cpu": "5500m", "allocatable-memory": "10Gi", "available-cpu": "5500m", "available-memory": "10Gi",
 		}},
-		"pods": {census{
+		"pods": {pagedCluster{
 			nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")},
 			pods:  []map[string]any{pod(requests("500m", "1Gi"), requests("250m", "")), pod(requests("", "")), pod()},
 		}, map[string]string{
 			"kubernetes-fleet.io/node-count": "1", "total-cpu": "4", "total-memory": "8Gi",
 			"allocatable-cpu": "4", "allocatable-memory": "8Gi", "available-cpu": "3250m", "available-memory": "7Gi",
 		}},
-		"more asked for than there is": {census{
+		"more asked for than there is": {pagedCluster{
 			nodes: []map[string]any{node("1", "1Gi", "1", "1Gi")}, pods: []map[string]any{pod(requests("3", "512Mi"))},
 		}, map[string]string{
 			"kubernetes-fleet.io/node-count": "1", "total-cpu": "1", "total-memory": "1Gi",
 			"allocatable-cpu": "1", "allocatable-memory": "1Gi", "available-cpu": "0", "available-memory": "512Mi",
 		}},
-		"many pods": {census{nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, pods: manyPods}, map[string]string{
+		"many pods": {pagedCluster{nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, pods: manyPods}, map[string]string{
 			"kubernetes-fleet.io/node-count": "1", "total-cpu": "4", "total-memory": "8Gi",
 			"allocatable-cpu": "4", "allocatable-memory": "8Gi", "available-cpu": "2766m", "available-memory": "6958Mi",
 		}},
-		"a value that is none": {census{nodes: []map[string]any{node("4", "8Gi", "4", "8Gi"), node("lots", "", "many", "8Gi")}}, map[string]string{
+		"a value that is none": {pagedCluster{nodes: []map[string]any{node("4", "8Gi", "4", "8Gi"), node("lots", "", "many", "8Gi")}}, map[string]string{
 			"kubernetes-fleet.io/node-count": "2", "total-cpu": "4", "total-memory": "8Gi",
 			"allocatable-cpu": "4", "allocatable-memory": "16Gi", "available-cpu": "4", "available-memory": "16Gi",
 		}},
@@ -195,7 +195,7 @@ func TestObserveWithoutPermission(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := &census{
+			c := &pagedCluster{
 				nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, namespaces: []string{"kube-system"},
 				perPage: 500, refuse: map[string]int{test.refuse: http.StatusForbidden},
 			}
@@ -244,7 +244,7 @@ func TestObserveEndsWithContext(t *testing.T) {
 // A cluster with more namespaces than are kept, or with longer names, is observed without them.
 func TestNamespacesAreBounded(t *testing.T) {
 	for _, name := range []string{"n", strings.Repeat("long", 1<<17)} {
-		c := &census{perPage: 500}
+		c := &pagedCluster{perPage: 500}
 		for n := range min(connection.MaxKeptItems+1, connection.MaxNamespaceText/len(name)+2) {
 			c.namespaces = append(c.namespaces, name+strconv.Itoa(n))
 		}
@@ -260,7 +260,7 @@ func TestNamespacesAreBounded(t *testing.T) {
 
 // A name that no namespace can have is not kept, and so reaches no status.
 func TestNamesOfNamespacesAreShort(t *testing.T) {
-	c := &census{perPage: 500, namespaces: []string{"web", strings.Repeat("n", connection.MaxNamespaceName), strings.Repeat("n", 2<<20)}}
+	c := &pagedCluster{perPage: 500, namespaces: []string{"web", strings.Repeat("n", connection.MaxNamespaceName), strings.Repeat("n", 2<<20)}}
 	o := &observation{}
 	if err := proberAt(t, c).observeNamespaces(t.Context(), o); err != nil || len(o.namespaces) != 2 {
 		t.Errorf("%d namespaces, %v", len(o.namespaces), err)

@@ -74,8 +74,8 @@ func (e *entry) read() *Object {
 	return o
 }
 
-// shelf returns the store of a kind. The caller holds the write lock.
-func (s *Store) shelf(kind schema.GroupVersionResource) *kindStore {
+// storeOf returns the store of a kind. The caller holds the write lock.
+func (s *Store) storeOf(kind schema.GroupVersionResource) *kindStore {
 	k := s.kinds[kind]
 	if k == nil {
 		k = &kindStore{oldest: s.began, changed: make(chan struct{})}
@@ -90,7 +90,7 @@ func (s *Store) shelf(kind schema.GroupVersionResource) *kindStore {
 func (s *Store) Replace(kind schema.GroupVersionResource, sources []Source) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.shelf(kind)
+	k := s.storeOf(kind)
 	before := s.version
 	if k.named(sources) {
 		for i, source := range sources {

@@ -19,23 +19,25 @@ var things = schema.GroupVersionResource{Group: "example.com", Version: "v1", Re
 
 var began = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 
-// A thing is a source with a color as its label.
-type thing struct {
+// A coloredSource is a source with a color as its label.
+type coloredSource struct {
 	name string
 	of   *string
 }
 
-func (s thing) Key() (string, string) { return "ns", s.name }
-func (s thing) Same(old Source) bool  { return s.of == old.(thing).of }
-func (s thing) Object() *Object {
+func (s coloredSource) Key() (string, string) { return "ns", s.name }
+func (s coloredSource) Same(old Source) bool  { return s.of == old.(coloredSource).of }
+func (s coloredSource) Object() *Object {
 	return &Object{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: s.name, Labels: map[string]string{"color": *s.of}}}
 }
 
-// A brief is a thing whose object is made when it is read.
-type brief struct{ thing }
+// A transientSource is a coloredSource whose object is made when it is read.
+type transientSource struct{ coloredSource }
 
-func (s brief) Same(old Source) bool { return s.thing.Same(old.(brief).thing) }
-func (s brief) Transient()           {}
+func (s transientSource) Same(old Source) bool {
+	return s.coloredSource.Same(old.(transientSource).coloredSource)
+}
+func (s transientSource) Transient() {}
 
 // fill sets the store to a map of names and colors. Unchanged colors are the same pointers.
 func fill(s *Store, was map[string]*string, colors map[string]string) map[string]*string {
@@ -48,9 +50,9 @@ func fill(s *Store, was map[string]*string, colors map[string]string) map[string
 		} else {
 			is[name] = &color
 		}
-		source := Source(thing{name, is[name]})
+		source := Source(coloredSource{name, is[name]})
 		if name == "a" || name == "c" {
-			source = brief{source.(thing)}
+			source = transientSource{source.(coloredSource)}
 		}
 		sources = append(sources, source)
 	}
@@ -58,15 +60,15 @@ func fill(s *Store, was map[string]*string, colors map[string]string) map[string
 	return is
 }
 
-// A view is the state that a watcher has derived from its events.
-type view struct {
+// A watchedState is the state that a watcher has derived from its events.
+type watchedState struct {
 	query  Query
 	from   uint64
 	colors map[string]string
 }
 
-func look(s *Store, q Query) *view {
-	v := &view{query: q, colors: map[string]string{}}
+func listState(s *Store, q Query) *watchedState {
+	v := &watchedState{query: q, colors: map[string]string{}}
 	page := s.List(q, "", "", 0)
 	v.from = page.Version
 	for _, o := range page.Objects {
@@ -76,7 +78,7 @@ func look(s *Store, q Query) *view {
 }
 
 // read processes up to a number of batches of changes.
-func (v *view) read(t *rapid.T, s *Store, batches int) {
+func (v *watchedState) read(t *rapid.T, s *Store, batches int) {
 	for range batches {
 		changes, _, err := s.since(v.query, &v.from)
 		if err != nil {
@@ -110,12 +112,12 @@ func TestWatchesEndWithTheListedState(t *testing.T) {
 		colors := rapid.SampledFrom([]string{"red", "blue"})
 		red, _ := labels.Parse("color=red")
 		queries := []Query{{Kind: things}, {Kind: things, Labels: red}}
-		views := []*view{}
+		views := []*watchedState{}
 		was := map[string]*string{}
 		for range rapid.IntRange(1, 30).Draw(t, "turns") {
 			was = fill(s, was, rapid.MapOfN(names, colors, 0, 4).Draw(t, "colors"))
 			if len(views) < 4 {
-				views = append(views, look(s, rapid.SampledFrom(queries).Draw(t, "query")))
+				views = append(views, listState(s, rapid.SampledFrom(queries).Draw(t, "query")))
 			}
 			for _, v := range views {
 				// A watcher by label that misses several changes of a label may get a deletion
@@ -128,7 +130,7 @@ func TestWatchesEndWithTheListedState(t *testing.T) {
 		}
 		for _, v := range views {
 			v.read(t, s, 1000)
-			if want := look(s, v.query); !maps.Equal(v.colors, want.colors) || v.from != want.from {
+			if want := listState(s, v.query); !maps.Equal(v.colors, want.colors) || v.from != want.from {
 				t.Fatalf("watched %v at %d, listed %v at %d", v.colors, v.from, want.colors, want.from)
 			}
 		}
@@ -183,7 +185,7 @@ func TestChangeLogIsBounded(t *testing.T) {
 	if _, _, err := s.since(Query{Kind: things}, &from); !errors.Is(err, ErrGone) {
 		t.Errorf("a watcher from before %d deletions: %v", 3*maxDeletions, err)
 	}
-	v := look(s, Query{Kind: things})
+	v := listState(s, Query{Kind: things})
 	fill(s, was, nil)
 	changes, _, err := s.since(Query{Kind: things}, &v.from)
 	if err != nil || len(changes) != 2 || changes[0].Type != watch.Deleted {

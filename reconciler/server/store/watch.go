@@ -51,7 +51,7 @@ func (s *Store) Watch(ctx context.Context, w Watch) (watch.Interface, error) {
 func (s *Store) known(w Watch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.shelf(w.Kind)
+	k := s.storeOf(w.Kind)
 	if !w.Initial && (w.From < k.oldest || w.From > s.version) {
 		return ErrGone
 	}

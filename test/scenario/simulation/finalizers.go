@@ -48,7 +48,7 @@ func (a *agent) awaited(w *work.Work, id api.ID) bool {
 // waits reports whether another object has to be gone before one is deleted.
 func (a *agent) waits(w *work.Work, id api.ID) bool {
 	first, found := a.waves.Before(deletion.Object{ID: id, Placement: w.Placement, Leaving: true, Commit: w.Cause.Commit})
-	if !found || a.d.w.mutant.Hurries {
+	if !found || a.d.w.mutant.DeletesAtOnce {
 		return false
 	}
 	a.d.w.logf("cluster %s waits for %s to be gone before it deletes %s", a.name, title(first.ID), title(id))

@@ -26,9 +26,9 @@ type Mutant struct {
 	Joins func(*protocol.Membership)
 	// Notices changes what a member reports of its cluster.
 	Notices func(*protocol.ClusterSeen)
-	// Removes changes what has to go from an object with an apply. Hurries says that no deletion waits for another one.
-	Removes func(diff.Removal) diff.Removal
-	Hurries bool
+	// Removes changes what has to go from an object with an apply. DeletesAtOnce says that no deletion waits for another one.
+	Removes       func(diff.Removal) diff.Removal
+	DeletesAtOnce bool
 	// Answers changes an answer to a gate, of those that are asked.
 	Answers func(placement.GateAnswer, map[placement.GateRound]*question) placement.GateAnswer
 	// Updates replaces an update of the Secrets of replicas.

@@ -122,7 +122,7 @@ var mutants = map[string]Mutant{
 		return works
 	}},
 	invariantRemoved:   {Removes: func(diff.Removal) diff.Removal { return diff.Removal{} }},
-	invariantWaves:     {Hurries: true},
+	invariantWaves:     {DeletesAtOnce: true},
 	invariantConverges: {Applies: func([]*work.Work) []*work.Work { return nil }},
 	invariantSaved: {Sends: func(works []*work.Work) []*work.Work {
 		for i := range works {

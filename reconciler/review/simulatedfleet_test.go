@@ -35,8 +35,8 @@ const (
 // hash returns a commit hash that is easy to read.
 func hash(digit string) string { return strings.Repeat(digit, 40) }
 
-// A stage is a fleet with real plans and reports; everything else is simulated.
-type stage struct {
+// A simulatedFleet is a fleet with real plans and reports; everything else is simulated.
+type simulatedFleet struct {
 	t      testing.TB
 	now    time.Time
 	ledger *ledger.Ledger
@@ -45,12 +45,12 @@ type stage struct {
 	report *status.Report
 }
 
-func newStage(t testing.TB) *stage {
-	return &stage{t: t, now: noon, ledger: ledger.New(), past: map[string]*hub.Snapshot{}, memo: plan.NewMemo()}
+func newSimulatedFleet(t testing.TB) *simulatedFleet {
+	return &simulatedFleet{t: t, now: noon, ledger: ledger.New(), past: map[string]*hub.Snapshot{}, memo: plan.NewMemo()}
 }
 
 // commit puts a commit in force and runs until every cluster has it.
-func (s *stage) commit(hash string, files fs.FS) {
+func (s *simulatedFleet) commit(hash string, files fs.FS) {
 	s.t.Helper()
 	s.begin(hash, files)
 	for range 30 {
@@ -65,7 +65,7 @@ func (s *stage) commit(hash string, files fs.FS) {
 }
 
 // begin puts a commit in force that no cluster has yet.
-func (s *stage) begin(hash string, files fs.FS) {
+func (s *simulatedFleet) begin(hash string, files fs.FS) {
 	s.t.Helper()
 	c := hub.Commit{Hash: hash, Author: "ada", Subject: "change", Time: s.now}
 	head, err := hub.NewLoader(hub.Options{}).Load(c, files)
@@ -79,7 +79,7 @@ func (s *stage) begin(hash string, files fs.FS) {
 	s.ledger.SetInForce(hash)
 }
 
-func (s *stage) turn() {
+func (s *simulatedFleet) turn() {
 	s.now = s.now.Add(2 * time.Minute)
 	head := s.past[s.ledger.InForce()]
 	for _, m := range head.Clusters {
@@ -233,7 +233,7 @@ func pullRequest(number int64, head string) forge.PullRequest {
 }
 
 // step makes the reviewer process the report once.
-func (s *stage) step(v *Reviewer) {
+func (s *simulatedFleet) step(v *Reviewer) {
 	s.t.Helper()
 	v.report = s.report
 	s.now = s.now.Add(time.Minute)
