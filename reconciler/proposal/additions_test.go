@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -134,7 +135,7 @@ patches:
 		t.Errorf("the labels are %v, want %v", got, want)
 	}
 	var volumes []string
-	list, _ := lookUp(canonical(object.Content.Object), api.SplitPointer("/spec/template/spec/volumes"))
+	list, _ := yamledit.LookUp(yamledit.Canonical(object.Content.Object), api.SplitPointer("/spec/template/spec/volumes"))
 	items, _ := list.([]any)
 	for _, v := range items {
 		volumes = append(volumes, fmt.Sprint(v.(map[string]any)["name"]))

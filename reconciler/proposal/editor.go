@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/edited"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -134,7 +135,7 @@ type attempt struct {
 	// manifest is the object as the first of the clusters gets it, and edits are the edits
 	// to make.
 	manifest *work.Manifest
-	edits    []FieldEdit
+	edits    []yamledit.FieldEdit
 	// want is the object that each cluster shall get; nil if it shall not get it.
 	want map[status.Holder]any
 	// unreadable is the error if a file could not be read; nil if all could.
@@ -164,7 +165,7 @@ func (a *attempt) prepare() error {
 		if err != nil {
 			return err
 		}
-		if a.want[at], err = withEdits(m.Object.Content.Object, edits); err != nil {
+		if a.want[at], err = yamledit.WithEdits(m.Object.Content.Object, edits); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -245,7 +246,7 @@ func (r *rendering) gives(at status.Holder, id api.ID, want any) error {
 		return errors.New("the edited files would still have the object")
 	case want != nil && err != nil:
 		return err
-	case want != nil && !reflect.DeepEqual(canonical(m.Object.Content.Object), want):
+	case want != nil && !reflect.DeepEqual(yamledit.Canonical(m.Object.Content.Object), want):
 		return errors.New("the edited files do not give the object the values that it has on the clusters")
 	}
 	return nil
@@ -321,14 +322,14 @@ func (a *attempt) source() ([]FileChange, error) {
 }
 
 // inSource makes edits of an object of the repository.
-func (a *attempt) inSource(source *api.Object, edits []FieldEdit) ([]FileChange, error) {
+func (a *attempt) inSource(source *api.Object, edits []yamledit.FieldEdit) ([]FileChange, error) {
 	switch o := source.Origin; {
 	case o.Kustomization != "":
 		return a.editKustomization(source, edits)
 	case o.Line == 0:
 		return nil, fmt.Errorf("the line of the object in %s is not known", o)
 	default:
-		return a.inFile(nil, site{o.Path, beginningOn(o.Line), edits})
+		return a.inFile(nil, site{o.Path, yamledit.BeginningOn(o.Line), edits})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -111,8 +112,58 @@ func formatted(r *Result, err error) string {
 		case c.After == nil:
 			b.WriteString("removed\n")
 		default:
-			fmt.Fprintln(&b, lineDiff(string(c.Before), string(c.After)))
+			fmt.Fprintln(&b, golden.LineDiff(string(c.Before), string(c.After)))
 		}
 	}
 	return b.String()
+}
+
+// A problem counts as new if the commit does not have it, or has it less often. Its line does not
+// matter, since edits move lines.
+func TestNewProblems(t *testing.T) {
+	warning := func(line int, message string) problem.Problem {
+		return problem.Problem{Origin: api.Origin{Path: "a.yaml", Line: line}, Severity: problem.Warning, Message: message}
+	}
+	for name, test := range map[string]struct {
+		before, after problem.List
+		want          string
+	}{
+		"none":               {nil, nil, ""},
+		"the same":           {problem.List{warning(1, "x")}, problem.List{warning(1, "x")}, ""},
+		"on another line":    {problem.List{warning(1, "x")}, problem.List{warning(9, "x")}, ""},
+		"gone":               {problem.List{warning(1, "x")}, nil, ""},
+		"another":            {problem.List{warning(1, "x")}, problem.List{warning(1, "x"), warning(2, "y")}, "y"},
+		"once more the same": {problem.List{warning(1, "x")}, problem.List{warning(1, "x"), warning(2, "x")}, "x"},
+	} {
+		err := newProblem(&hub.Snapshot{Warnings: test.before}, &hub.Snapshot{Warnings: test.after})
+		if (err == nil) != (test.want == "") || err != nil && !strings.HasSuffix(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// An edit may change its object and no other, in whatever way another one would change.
+func TestOtherObjectsStayAsTheyAre(t *testing.T) {
+	object := func(name, hash string) *api.Object {
+		return &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Hash: hash}
+	}
+	before := &hub.Snapshot{Objects: []*api.Object{object("a", "1"), object("b", "1")}}
+	for name, test := range map[string]struct {
+		after []*api.Object
+		want  string
+	}{
+		"the object itself":   {[]*api.Object{object("a", "2"), object("b", "1")}, ""},
+		"the object is gone":  {[]*api.Object{object("b", "1")}, ""},
+		"another one":         {[]*api.Object{object("a", "2"), object("b", "2")}, "the edit would change ConfigMap/web/b as well"},
+		"a new one":           {[]*api.Object{object("a", "2"), object("b", "1"), object("c", "1")}, "the edit would change ConfigMap/web/c as well"},
+		"another one is gone": {[]*api.Object{object("a", "2")}, "the edit would remove other objects as well"},
+	} {
+		got := ""
+		if err := checkOthersUnchanged(before, &hub.Snapshot{Objects: test.after}, map[position]bool{{id: object("a", "").ID}: true}); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
 }

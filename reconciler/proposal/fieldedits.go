@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 )
 
 // errInManifest is returned if a manifest already has the value of the member.
@@ -25,9 +25,9 @@ var errInManifest = errors.New("the manifest has it already")
 // which they must be made. The manifest itself is not changed. The error is a *FieldError
 // without a line if the manifest does not have the value that the drift gives as that of Git,
 // or if a value of the member is not known.
-func fieldEdits(manifest map[string]any, drift []api.Difference) ([]FieldEdit, error) {
-	current := canonical(manifest)
-	var out, removed []FieldEdit
+func fieldEdits(manifest map[string]any, drift []api.Difference) ([]yamledit.FieldEdit, error) {
+	current := yamledit.Canonical(manifest)
+	var out, removed []yamledit.FieldEdit
 	in := 0
 	for _, d := range drift {
 		e, err := fieldEditOf(current, d)
@@ -35,7 +35,7 @@ func fieldEdits(manifest map[string]any, drift []api.Difference) ([]FieldEdit, e
 		case errors.Is(err, errInManifest):
 			in++
 		case err != nil:
-			return nil, &FieldError{Path: d.Path, Reason: err.Error()}
+			return nil, &yamledit.FieldError{Path: d.Path, Reason: err.Error()}
 		case e.Remove:
 			removed = append(removed, e)
 		default:
@@ -44,7 +44,7 @@ func fieldEdits(manifest map[string]any, drift []api.Difference) ([]FieldEdit, e
 	}
 	if in > 0 {
 		if in < len(drift) {
-			return nil, &FieldError{Path: drift[0].Path, Reason: "the manifest has some of the change"}
+			return nil, &yamledit.FieldError{Path: drift[0].Path, Reason: "the manifest has some of the change"}
 		}
 		return nil, errInManifest
 	}
@@ -52,9 +52,9 @@ func fieldEdits(manifest map[string]any, drift []api.Difference) ([]FieldEdit, e
 	out = append(out, removed...)
 	for i, e := range out {
 		e = withParents(current, e)
-		next, err := apply(current, api.SplitPointer(e.Path), e)
+		next, err := yamledit.Apply(current, api.SplitPointer(e.Path), e)
 		if err != nil {
-			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
+			return nil, &yamledit.FieldError{Path: e.Path, Reason: err.Error()}
 		}
 		current, out[i] = next, e
 	}
@@ -62,13 +62,13 @@ func fieldEdits(manifest map[string]any, drift []api.Difference) ([]FieldEdit, e
 }
 
 // fieldEditOf returns the edit of a manifest for one difference.
-func fieldEditOf(manifest any, d api.Difference) (FieldEdit, error) {
-	e := FieldEdit{Path: d.Path, Remove: d.ValueInMember == "" && d.MemberJSON == nil}
+func fieldEditOf(manifest any, d api.Difference) (yamledit.FieldEdit, error) {
+	e := yamledit.FieldEdit{Path: d.Path, Remove: d.ValueInMember == "" && d.MemberJSON == nil}
 	if strings.Contains(d.ValueInHub, diff.Mask) || strings.Contains(d.ValueInMember, diff.Mask) {
 		return e, errors.New("values of Secrets do not leave the cluster")
 	}
 	keys := api.SplitPointer(d.Path)
-	now, there := lookUp(manifest, keys)
+	now, there := yamledit.LookUp(manifest, keys)
 	wasThere := d.ValueInHub != "" || d.HubJSON != nil
 	if !e.Remove {
 		var err error
@@ -89,33 +89,12 @@ func fieldEditOf(manifest any, d api.Difference) (FieldEdit, error) {
 	return e, nil
 }
 
-// lookUp returns the value at a pointer. A pointer past the end of a list has none.
-func lookUp(v any, keys []string) (value any, there bool) {
-	for _, key := range keys {
-		switch in := v.(type) {
-		case map[string]any:
-			if v, there = in[key]; !there {
-				return nil, false
-			}
-		case []any:
-			i, err := strconv.Atoi(key)
-			if err != nil || i < 0 || i >= len(in) {
-				return nil, false
-			}
-			v = in[i]
-		default:
-			return nil, false
-		}
-	}
-	return v, true
-}
-
 // isHubValue reports whether a value of a manifest is the one that a drift gives as that of Git. An
 // API server may write a quantity differently, and adds defaults.
 func isHubValue(v any, d api.Difference) bool {
 	if d.HubJSON != nil {
 		var hub any
-		if json.Unmarshal(d.HubJSON, &hub) == nil && covers(v, canonical(hub)) {
+		if json.Unmarshal(d.HubJSON, &hub) == nil && covers(v, yamledit.Canonical(hub)) {
 			return true
 		}
 	}
@@ -158,7 +137,7 @@ func memberValue(d api.Difference, now any) (any, error) {
 	case d.MemberJSON != nil:
 		var v any
 		err := json.Unmarshal(d.MemberJSON, &v)
-		return canonical(v), err
+		return yamledit.Canonical(v), err
 	case strings.HasSuffix(d.ValueInMember, "…"):
 		return nil, errors.New("its value is longer than gitfleet remembers; edit it by hand, with the value of the member")
 	case !isText:
@@ -169,10 +148,10 @@ func memberValue(d api.Difference, now any) (any, error) {
 
 // withParents extends an edit so that it also creates the maps and lists around its field that the
 // manifest does not have.
-func withParents(manifest any, e FieldEdit) FieldEdit {
+func withParents(manifest any, e yamledit.FieldEdit) yamledit.FieldEdit {
 	keys := api.SplitPointer(e.Path)
 	for n := 1; n < len(keys) && !e.Remove; n++ {
-		if _, there := lookUp(manifest, keys[:n]); there {
+		if _, there := yamledit.LookUp(manifest, keys[:n]); there {
 			continue
 		}
 		for _, key := range slices.Backward(keys[n:]) {
@@ -182,24 +161,15 @@ func withParents(manifest any, e FieldEdit) FieldEdit {
 				e.Value = map[string]any{key: e.Value}
 			}
 		}
-		e.Path = pointer(keys[:n])
+		e.Path = yamledit.Pointer(keys[:n])
 		break
 	}
 	return e
 }
 
-// pointer returns the JSON pointer with these keys.
-func pointer(keys []string) string {
-	var b strings.Builder
-	for _, key := range keys {
-		b.WriteString("/" + api.EscapeKey(key))
-	}
-	return b.String()
-}
-
 // inEnvelope converts edits of an object in an envelope into edits of the envelope. It returns edits of other objects, and of
 // those that an overlay builds, unchanged.
-func inEnvelope(source *api.Object, m *work.Manifest, edits []FieldEdit) ([]FieldEdit, error) {
+func inEnvelope(source *api.Object, m *work.Manifest, edits []yamledit.FieldEdit) ([]yamledit.FieldEdit, error) {
 	if m.Envelope == nil || m.Envelope.Type.IsBuilt() {
 		return edits, nil
 	}
@@ -208,11 +178,11 @@ func inEnvelope(source *api.Object, m *work.Manifest, edits []FieldEdit) ([]Fiel
 		return nil, err
 	}
 	if text, isText := entry.(string); isText {
-		edited, err := editAll([]byte(text), documentOf(m.ID), edits)
+		edited, err := yamledit.EditAll([]byte(text), documentOf(m.ID), edits)
 		if err != nil {
 			return nil, fmt.Errorf("%s: in the text of %s: %w", source.Origin, at, err)
 		}
-		return []FieldEdit{{Path: at, Value: string(edited)}}, nil
+		return []yamledit.FieldEdit{{Path: at, Value: string(edited)}}, nil
 	}
 	out := slices.Clone(edits)
 	for i := range out {
@@ -241,10 +211,10 @@ func envelopeEntry(source *api.Object, id api.ID) (at string, entry any, err err
 }
 
 // documentOf returns a finder of the document with an object.
-func documentOf(id api.ID) finder {
+func documentOf(id api.ID) yamledit.Finder {
 	return func(text []byte) (*yaml.Node, error) {
 		var found *yaml.Node
-		err := eachDocument(text, func(doc *yaml.Node) {
+		err := yamledit.EachDocument(text, func(doc *yaml.Node) {
 			var object map[string]any
 			if doc.Decode(&object) == nil && idOf(object) == id {
 				found = doc

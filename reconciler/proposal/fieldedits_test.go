@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 )
 
 // Drift can be converted into changes only if the manifest has the value that the drift gives
@@ -82,7 +83,7 @@ func TestFieldEditsOfAdditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := withEdits(manifest, edits)
+	got, err := yamledit.WithEdits(manifest, edits)
 	if err != nil {
 		t.Fatal(err)
 	}

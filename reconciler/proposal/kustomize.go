@@ -2,7 +2,6 @@ package proposal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -13,13 +12,14 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 )
 
 // editKustomization makes edits in the files of a kustomization. It prefers entries that already set the
 // field, such as a patch or an entry in the list of images; then the manifest, if it is in the
 // same directory; and otherwise adds a patch to the kustomization.
-func (a *attempt) editKustomization(source *api.Object, edits []FieldEdit) (files []FileChange, err error) {
-	var rest []FieldEdit
+func (a *attempt) editKustomization(source *api.Object, edits []yamledit.FieldEdit) (files []FileChange, err error) {
+	var rest []yamledit.FieldEdit
 	for _, e := range edits {
 		if next := a.place(files, source, e, edits); next != nil {
 			files = next
@@ -35,7 +35,7 @@ func (a *attempt) editKustomization(source *api.Object, edits []FieldEdit) (file
 
 // place makes one of several edits where the field is set already, or with a new entry in the images or the replicas. It
 // returns nil if none of that is possible.
-func (a *attempt) place(files []FileChange, source *api.Object, e FieldEdit, all []FieldEdit) []FileChange {
+func (a *attempt) place(files []FileChange, source *api.Object, e yamledit.FieldEdit, all []yamledit.FieldEdit) []FileChange {
 	if files != nil && a.givesValue(files, source, e) {
 		return files // by what another edit has changed, such as the entry of an image that is used twice
 	}
@@ -55,8 +55,8 @@ func (a *attempt) place(files []FileChange, source *api.Object, e FieldEdit, all
 // A site is a position in a file where edits may be made.
 type site struct {
 	file  string
-	in    finder
-	edits []FieldEdit
+	in    yamledit.Finder
+	edits []yamledit.FieldEdit
 }
 
 // inFile makes the edits of a site.
@@ -65,7 +65,7 @@ func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text, err = editAll(text, s.in, s.edits); err != nil {
+	if text, err = yamledit.EditAll(text, s.in, s.edits); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.file, err)
 	}
 	return a.with(files, s.file, text)
@@ -73,19 +73,19 @@ func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 
 // givesValue reports whether an edited tree gives a field the wanted value, and changes no other
 // object.
-func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit) bool {
+func (a *attempt) givesValue(files []FileChange, source *api.Object, e yamledit.FieldEdit) bool {
 	object := a.built(files, source)
 	if object == nil {
 		return false
 	}
 	keys := api.SplitPointer(e.Path)
 	if keys[len(keys)-1] == "-" {
-		list, _ := lookUp(object, keys[:len(keys)-1])
+		list, _ := yamledit.LookUp(object, keys[:len(keys)-1])
 		items, _ := list.([]any)
-		return len(items) > 0 && reflect.DeepEqual(items[len(items)-1], canonical(e.Value))
+		return len(items) > 0 && reflect.DeepEqual(items[len(items)-1], yamledit.Canonical(e.Value))
 	}
-	v, there := lookUp(object, keys)
-	return there != e.Remove && (e.Remove || reflect.DeepEqual(v, canonical(e.Value)))
+	v, there := yamledit.LookUp(object, keys)
+	return there != e.Remove && (e.Remove || reflect.DeepEqual(v, yamledit.Canonical(e.Value)))
 }
 
 // built returns an object as an edited tree has it; nil if it has none, or if it has other objects that differ.
@@ -103,42 +103,30 @@ func (a *attempt) built(files []FileChange, source *api.Object) any {
 	if object == nil {
 		return nil
 	}
-	return canonical(object.Content.Object)
+	return yamledit.Canonical(object.Content.Object)
 }
 
 // givesAll reports whether an edited tree has an object with exactly these edits, in addition to those that an earlier
 // one has.
-func (a *attempt) givesAll(files, earlier []FileChange, source *api.Object, edits []FieldEdit) bool {
+func (a *attempt) givesAll(files, earlier []FileChange, source *api.Object, edits []yamledit.FieldEdit) bool {
 	object := source.Content.Object
 	if earlier != nil {
 		object, _ = a.built(earlier, source).(map[string]any)
 	}
-	want, err := withEdits(object, edits)
+	want, err := yamledit.WithEdits(object, edits)
 	return err == nil && reflect.DeepEqual(a.built(files, source), want)
 }
 
 // givesOnly reports whether an edited tree changes no field of an object but those of the edits. That is not known if
 // one of them moves items of a list.
-func (a *attempt) givesOnly(files []FileChange, source *api.Object, edits []FieldEdit) bool {
+func (a *attempt) givesOnly(files []FileChange, source *api.Object, edits []yamledit.FieldEdit) bool {
 	object, isMap := a.built(files, source).(map[string]any)
-	if !isMap || slices.ContainsFunc(edits, func(e FieldEdit) bool { return e.Remove || strings.HasSuffix(e.Path, "/-") }) {
+	if !isMap || slices.ContainsFunc(edits, func(e yamledit.FieldEdit) bool { return e.Remove || strings.HasSuffix(e.Path, "/-") }) {
 		return false
 	}
-	got, errGot := withEdits(object, edits)
-	want, err := withEdits(source.Content.Object, edits)
+	got, errGot := yamledit.WithEdits(object, edits)
+	want, err := yamledit.WithEdits(source.Content.Object, edits)
 	return errGot == nil && err == nil && reflect.DeepEqual(got, want)
-}
-
-// withEdits returns a copy of an object with edits made.
-func withEdits(object map[string]any, edits []FieldEdit) (any, error) {
-	v := canonical(object)
-	for _, e := range edits {
-		var err error
-		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
-			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
-		}
-	}
-	return v, nil
 }
 
 // A kustomizationText has the parts of a kustomization file that are edited.
@@ -166,7 +154,7 @@ type imageEntry struct {
 }
 
 // sites returns the positions where a field of a built object may be edited, the best first.
-func (a *attempt) sites(files []FileChange, source *api.Object, e FieldEdit) []site {
+func (a *attempt) sites(files []FileChange, source *api.Object, e yamledit.FieldEdit) []site {
 	root := source.Origin.Kustomization
 	var out []site
 	for _, file := range a.editor.Head.Sources[root] {
@@ -189,28 +177,28 @@ func (a *attempt) sites(files []FileChange, source *api.Object, e FieldEdit) []s
 		}
 	}
 	if o := source.Origin; o.Line > 0 && path.Dir(o.Path) == path.Dir(root) && source.Release == "" {
-		out = append(out, site{o.Path, beginningOn(o.Line), []FieldEdit{e}})
+		out = append(out, site{o.Path, yamledit.BeginningOn(o.Line), []yamledit.FieldEdit{e}})
 	}
 	return out
 }
 
 // transformers returns the entries of replicas and images that set a field.
-func (k *kustomizationText) transformers(file string, source *api.Object, e FieldEdit) []site {
+func (k *kustomizationText) transformers(file string, source *api.Object, e yamledit.FieldEdit) []site {
 	var out []site
 	for i, r := range k.Replicas {
 		if e.Path == "/spec/replicas" && !e.Remove && strings.Contains(source.ID.Name, r.Name) {
-			out = append(out, site{file, firstDocument, []FieldEdit{{Path: fmt.Sprintf("/replicas/%d/count", i), Value: e.Value}}})
+			out = append(out, site{file, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: fmt.Sprintf("/replicas/%d/count", i), Value: e.Value}}})
 		}
 	}
 	after, isText := e.Value.(string)
 	if !isText || !strings.HasSuffix(e.Path, "/image") {
 		return out
 	}
-	now, _ := lookUp(source.Content.Object, api.SplitPointer(e.Path))
+	now, _ := yamledit.LookUp(source.Content.Object, api.SplitPointer(e.Path))
 	before, _ := now.(string)
 	for i, entry := range k.Images {
 		if edits := entry.edits(fmt.Sprintf("/images/%d/", i), imageOf(before), imageOf(after)); edits != nil {
-			out = append(out, site{file, firstDocument, edits})
+			out = append(out, site{file, yamledit.FirstDocument, edits})
 		}
 	}
 	return out
@@ -230,31 +218,31 @@ func imageOf(text string) image {
 
 // edits returns the edits of an entry in images that turn one image into another; nil if
 // the entry is for another image, or cannot express it.
-func (e imageEntry) edits(at string, before, after image) []FieldEdit {
+func (e imageEntry) edits(at string, before, after image) []yamledit.FieldEdit {
 	if before.name != e.NewName && (e.NewName != "" || before.name != e.Name) || (before.digest == "") != (after.digest == "") || after.digest == "" && after.tag == "" {
 		return nil
 	}
-	var out []FieldEdit
+	var out []yamledit.FieldEdit
 	if before.name != after.name {
-		out = append(out, FieldEdit{Path: at + "newName", Value: after.name})
+		out = append(out, yamledit.FieldEdit{Path: at + "newName", Value: after.name})
 	}
 	switch {
 	case after.digest != before.digest:
-		out = append(out, FieldEdit{Path: at + "digest", Value: after.digest})
+		out = append(out, yamledit.FieldEdit{Path: at + "digest", Value: after.digest})
 	case after.tag != before.tag:
-		out = append(out, FieldEdit{Path: at + "newTag", Value: after.tag})
+		out = append(out, yamledit.FieldEdit{Path: at + "newTag", Value: after.tag})
 	}
 	return out
 }
 
 // patches returns the patches of a kustomization that set a field.
-func (a *attempt) patches(files []FileChange, file string, k *kustomizationText, source *api.Object, e FieldEdit) []site {
+func (a *attempt) patches(files []FileChange, file string, k *kustomizationText, source *api.Object, e yamledit.FieldEdit) []site {
 	var out []site
 	add := func(at, name, inline string) {
 		if inline != "" {
 			for _, s := range sitesInPatch("", []byte(inline), source, e) {
-				if text, err := editAll([]byte(inline), s.in, s.edits); err == nil {
-					out = append(out, site{file, firstDocument, []FieldEdit{{Path: at, Value: string(text)}}})
+				if text, err := yamledit.EditAll([]byte(inline), s.in, s.edits); err == nil {
+					out = append(out, site{file, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: at, Value: string(text)}}})
 				}
 			}
 			return
@@ -282,10 +270,10 @@ func (a *attempt) patches(files []FileChange, file string, k *kustomizationText,
 
 // sitesInPatch returns the positions in a patch that set a field: operations of a JSON patch,
 // or fields of a strategic merge patch.
-func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []site {
+func sitesInPatch(file string, text []byte, source *api.Object, e yamledit.FieldEdit) []site {
 	var out []site
 	n := -1
-	err := eachDocument(text, func(doc *yaml.Node) {
+	err := yamledit.EachDocument(text, func(doc *yaml.Node) {
 		n++
 		var v any
 		if doc.Decode(&v) != nil {
@@ -294,14 +282,14 @@ func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []s
 		if operations, isJSONPatch := v.([]any); isJSONPatch {
 			for i, item := range operations {
 				if o, ok := item.(map[string]any); ok && o["path"] == e.Path && (o["op"] == "add" || o["op"] == "replace") && !e.Remove {
-					out = append(out, site{file, nthDocument(n), []FieldEdit{{Path: fmt.Sprintf("/%d/value", i), Value: e.Value}}})
+					out = append(out, site{file, yamledit.NthDocument(n), []yamledit.FieldEdit{{Path: fmt.Sprintf("/%d/value", i), Value: e.Value}}})
 				}
 			}
 			return
 		}
 		if fields, ok := v.(map[string]any); ok && (fields["kind"] == nil || fields["kind"] == source.ID.Kind) {
 			if at, there := findInMergePatch(source.Content.Object, fields, api.SplitPointer(e.Path)); there {
-				out = append(out, site{file, nthDocument(n), []FieldEdit{{Path: pointer(at), Value: e.Value, Remove: e.Remove}}})
+				out = append(out, site{file, yamledit.NthDocument(n), []yamledit.FieldEdit{{Path: yamledit.Pointer(at), Value: e.Value, Remove: e.Remove}}})
 			}
 		}
 	})
@@ -309,23 +297,6 @@ func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []s
 		return nil
 	}
 	return out
-}
-
-// nthDocument returns a finder of the document of a file with a number, from 0.
-func nthDocument(number int) finder {
-	return func(text []byte) (*yaml.Node, error) {
-		var found *yaml.Node
-		n := -1
-		err := eachDocument(text, func(doc *yaml.Node) {
-			if n++; n == number {
-				found = doc
-			}
-		})
-		if found == nil && err == nil {
-			err = errors.New("the file has no such document")
-		}
-		return found, err
-	}
 }
 
 // findInMergePatch finds the field of a strategic merge patch that sets a field of an object.
@@ -336,9 +307,9 @@ func findInMergePatch(object, patch any, keys []string) (at []string, there bool
 			if patch, there = in[key]; !there {
 				return nil, false
 			}
-			object, _ = lookUp(object, []string{key})
+			object, _ = yamledit.LookUp(object, []string{key})
 		case []any:
-			item, _ := lookUp(object, []string{key})
+			item, _ := yamledit.LookUp(object, []string{key})
 			i := slices.IndexFunc(in, func(other any) bool { return listitem.Same(item, other) })
 			if i < 0 {
 				return nil, false
@@ -355,7 +326,7 @@ func findInMergePatch(object, patch any, keys []string) (at []string, there bool
 // newPatch adds some edits to the patch of the object that the kustomization has, or else new patches. An item of a list is
 // addressed by its name, and a map or a list is added, in a strategic merge patch; in a JSON patch, which addresses an
 // item by its index, the operation comes after a test of the item.
-func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
+func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []yamledit.FieldEdit) ([]FileChange, error) {
 	if next := a.extendPatch(files, source, edits); next != nil {
 		return next, nil
 	}
@@ -363,7 +334,7 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []Field
 		return next, nil
 	}
 	object := source.Content.Object
-	var added, others []FieldEdit
+	var added, others []yamledit.FieldEdit
 	for _, e := range edits {
 		if isNew(object, e) && len(listitem.Steps(object, e.Path)) == 0 {
 			added = append(added, e)
@@ -380,7 +351,7 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []Field
 	if err != nil {
 		return nil, err
 	}
-	text, err := block(slices.Concat(guarded(object, edits, operations)...))
+	text, err := yamledit.Block(slices.Concat(guarded(object, edits, operations)...))
 	if err != nil {
 		return nil, err
 	}
@@ -389,12 +360,12 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []Field
 
 // newMergePatch adds a strategic merge patch with some edits to the kustomization; it returns nil if there is none that
 // makes them, and nothing else.
-func (a *attempt) newMergePatch(files []FileChange, source *api.Object, edits []FieldEdit) []FileChange {
+func (a *attempt) newMergePatch(files []FileChange, source *api.Object, edits []yamledit.FieldEdit) []FileChange {
 	patch := mergePatch(source, a.originalName(source), edits)
 	if patch == nil {
 		return nil
 	}
-	text, err := block(patch)
+	text, err := yamledit.Block(patch)
 	if err != nil {
 		return nil
 	}
@@ -413,7 +384,7 @@ func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) 
 	if err != nil {
 		return nil, err
 	}
-	return a.inFile(files, site{root, firstDocument, []FieldEdit{appendTo(before, "patches", added)}})
+	return a.inFile(files, site{root, yamledit.FirstDocument, []yamledit.FieldEdit{appendTo(before, "patches", added)}})
 }
 
 // patchTarget returns the target of patches of an object.
@@ -426,13 +397,13 @@ func (a *attempt) patchTarget(source *api.Object) map[string]any {
 }
 
 // appendTo returns the edit that appends an item to a list of a kustomization, which it may not have yet.
-func appendTo(kustomization []byte, list string, item any) FieldEdit {
-	if n, err := firstDocument(kustomization); err == nil {
-		if _, there := entry(n, list); there != nil {
-			return FieldEdit{Path: "/" + list + "/-", Value: item}
+func appendTo(kustomization []byte, list string, item any) yamledit.FieldEdit {
+	if n, err := yamledit.FirstDocument(kustomization); err == nil {
+		if _, there := yamledit.Entry(n, list); there != nil {
+			return yamledit.FieldEdit{Path: "/" + list + "/-", Value: item}
 		}
 	}
-	return FieldEdit{Path: "/" + list, Value: []any{item}}
+	return yamledit.FieldEdit{Path: "/" + list, Value: []any{item}}
 }
 
 // originalName returns the name of an object before the kustomization changed it.
@@ -442,7 +413,7 @@ func (a *attempt) originalName(source *api.Object) string {
 	}
 	if text, err := a.read(nil, source.Origin.Path); err == nil {
 		var manifest struct{ Metadata struct{ Name string } }
-		if n, err := manifestAt(text, source.Origin.Line); err == nil && n.Decode(&manifest) == nil {
+		if n, err := yamledit.ManifestAt(text, source.Origin.Line); err == nil && n.Decode(&manifest) == nil {
 			return cmp.Or(manifest.Metadata.Name, source.ID.Name)
 		}
 	}

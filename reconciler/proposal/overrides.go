@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -115,7 +116,7 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 	if key.Namespace != "" {
 		spec.Placement["scope"] = string(api.NamespaceScoped)
 	}
-	text, err := block(map[string]any{"apiVersion": api.PlacementGroup + "/v1beta1", "kind": a.overrideKind(), "metadata": metadata, "spec": spec})
+	text, err := yamledit.Block(map[string]any{"apiVersion": api.PlacementGroup + "/v1beta1", "kind": a.overrideKind(), "metadata": metadata, "spec": spec})
 	return []byte(text), err
 }
 
@@ -255,19 +256,19 @@ func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	var edits []FieldEdit
+	var edits []yamledit.FieldEdit
 	for n, e := range a.edits {
 		sets := func(p api.JSONPatchOverride) bool {
 			return p.Path == e.Path && p.Operator != api.JSONPatchRemove && p.Operator != api.JSONPatchTest
 		}
 		switch i := slices.IndexFunc(rule.JSONPatchOverrides, sets); {
 		case i >= 0 && !e.Remove:
-			edits = append(edits, FieldEdit{Path: fmt.Sprintf("%s/%d/value", at, i), Value: e.Value})
+			edits = append(edits, yamledit.FieldEdit{Path: fmt.Sprintf("%s/%d/value", at, i), Value: e.Value})
 		case !a.selectsExactly(rule):
 			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, e.Path)
 		default:
 			for _, operation := range operations[n] {
-				edits = append(edits, FieldEdit{Path: at + "/-", Value: operation})
+				edits = append(edits, yamledit.FieldEdit{Path: at + "/-", Value: operation})
 			}
 		}
 	}
@@ -280,14 +281,14 @@ func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	var edits []FieldEdit
+	var edits []yamledit.FieldEdit
 	for _, rule := range rules {
-		edits = append(edits, FieldEdit{Path: "/spec/policy/overrideRules/-", Value: rule})
+		edits = append(edits, yamledit.FieldEdit{Path: "/spec/policy/overrideRules/-", Value: rule})
 	}
 	return a.inOverride(o, edits)
 }
 
 // inOverride edits the file of an override.
-func (a *attempt) inOverride(o existingOverride, edits []FieldEdit) ([]FileChange, error) {
-	return a.inFile(nil, site{o.origin.Path, beginningOn(o.origin.Line), edits})
+func (a *attempt) inOverride(o existingOverride, edits []yamledit.FieldEdit) ([]FileChange, error) {
+	return a.inFile(nil, site{o.origin.Path, yamledit.BeginningOn(o.origin.Line), edits})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 )
 
 // mostOperations is the maximum number of operations in a rule of an override.
@@ -19,15 +20,15 @@ const mostOperations = 20
 
 // operationsOf returns the operations of a JSON patch that makes edits of an object, by edit. Each edit of an item of a
 // list begins with tests of the items on its path, so that it never changes another item that is there by then.
-func operationsOf(object map[string]any, edits []FieldEdit) ([][]any, error) {
-	v := canonical(object)
+func operationsOf(object map[string]any, edits []yamledit.FieldEdit) ([][]any, error) {
+	v := yamledit.Canonical(object)
 	var out [][]any
 	var tested []map[string]any
 	for _, e := range edits {
 		var group []any
 		for _, step := range listitem.Steps(v, e.Path) {
 			path, value := step.Test()
-			test := map[string]any{"op": string(api.JSONPatchTest), "path": path, "value": canonical(value)} // apply changes it
+			test := map[string]any{"op": string(api.JSONPatchTest), "path": path, "value": yamledit.Canonical(value)} // apply changes it
 			if !slices.ContainsFunc(tested, func(t map[string]any) bool { return reflect.DeepEqual(t, test) }) {
 				tested, group = append(tested, test), append(group, test)
 			}
@@ -37,8 +38,8 @@ func operationsOf(object map[string]any, edits []FieldEdit) ([][]any, error) {
 		}
 		out = append(out, append(group, operationOf(v, e)))
 		var err error
-		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
-			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
+		if v, err = yamledit.Apply(v, api.SplitPointer(e.Path), e); err != nil {
+			return nil, &yamledit.FieldError{Path: e.Path, Reason: err.Error()}
 		}
 		if e.Remove { // the items after it have moved
 			tested = nil
@@ -48,12 +49,12 @@ func operationsOf(object map[string]any, edits []FieldEdit) ([][]any, error) {
 }
 
 // operationOf returns the operation of a JSON patch of an object that makes an edit.
-func operationOf(object any, e FieldEdit) map[string]any {
+func operationOf(object any, e yamledit.FieldEdit) map[string]any {
 	if e.Remove {
 		return map[string]any{"op": string(api.JSONPatchRemove), "path": e.Path}
 	}
 	op := api.JSONPatchAdd
-	if _, there := lookUp(object, api.SplitPointer(e.Path)); there {
+	if _, there := yamledit.LookUp(object, api.SplitPointer(e.Path)); there {
 		op = api.JSONPatchReplace
 	}
 	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
@@ -62,7 +63,7 @@ func operationOf(object any, e FieldEdit) map[string]any {
 // guarded returns the operations of edits of an object, with a test before each operation that adds a map or a list. The test
 // fails once Git sets the field, which the operation would replace. To kustomize a missing field is null, as in the JSON
 // patches of Kubernetes.
-func guarded(object any, edits []FieldEdit, operations [][]any) [][]any {
+func guarded(object any, edits []yamledit.FieldEdit, operations [][]any) [][]any {
 	out := slices.Clone(operations)
 	for i, e := range edits {
 		if e.Remove || strings.HasSuffix(e.Path, "/-") || !isNew(object, e) {
@@ -76,13 +77,13 @@ func guarded(object any, edits []FieldEdit, operations [][]any) [][]any {
 
 // isNew reports whether an edit is of a map or a list that an object does not have. An operation of a JSON patch would set
 // it as a whole, and so overwrite what Git sets in it later.
-func isNew(object any, e FieldEdit) bool {
+func isNew(object any, e yamledit.FieldEdit) bool {
 	keys := api.SplitPointer(e.Path)
 	last := len(keys) - 1
-	if _, there := lookUp(object, keys[:last]); !there {
+	if _, there := yamledit.LookUp(object, keys[:last]); !there {
 		return true
 	}
-	_, there := lookUp(object, keys)
+	_, there := yamledit.LookUp(object, keys)
 	switch e.Value.(type) {
 	case map[string]any, []any:
 		return !there && keys[last] != "-"
@@ -93,7 +94,7 @@ func isNew(object any, e FieldEdit) bool {
 // mergePatch returns a strategic merge patch that makes edits of an object with an original name, with items of lists by their names; nil if
 // no edit is of such an item or of a new map or list, or if there is no such patch. Whether it does what it should depends
 // on the kind: the lists of custom resources are replaced.
-func mergePatch(source *api.Object, originalName string, edits []FieldEdit) map[string]any {
+func mergePatch(source *api.Object, originalName string, edits []yamledit.FieldEdit) map[string]any {
 	object := source.Content.Object
 	patch := map[string]any{
 		"apiVersion": source.Content.GetAPIVersion(), "kind": source.ID.Kind,
@@ -102,7 +103,7 @@ func mergePatch(source *api.Object, originalName string, edits []FieldEdit) map[
 	needed := false
 	for _, e := range edits {
 		needed = needed || len(listitem.Steps(object, e.Path)) > 0 || isNew(object, e)
-		if !addToMergePatch(patch, canonical(object), api.SplitPointer(e.Path), e) {
+		if !addToMergePatch(patch, yamledit.Canonical(object), api.SplitPointer(e.Path), e) {
 			return nil
 		}
 	}
@@ -114,11 +115,11 @@ func mergePatch(source *api.Object, originalName string, edits []FieldEdit) map[
 
 // addToMergePatch adds an edit to the part of a strategic merge patch for a map of an object. It reports whether that
 // is possible.
-func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdit) bool {
+func addToMergePatch(patch map[string]any, object any, keys []string, e yamledit.FieldEdit) bool {
 	key := keys[0]
 	in, _ := object.(map[string]any)
 	if len(keys) == 1 {
-		if patch[key] = canonical(e.Value); e.Remove { // a copy, to which other edits may add
+		if patch[key] = yamledit.Canonical(e.Value); e.Remove { // a copy, to which other edits may add
 			patch[key] = nil
 		}
 		return true
@@ -126,7 +127,7 @@ func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdi
 	list, isList := in[key].([]any)
 	if !isList {
 		if items, isNewList := patch[key].([]any); isNewList && keys[1] == "-" {
-			patch[key] = append(items, canonical(e.Value))
+			patch[key] = append(items, yamledit.Canonical(e.Value))
 			return true
 		}
 		next, isMap := patch[key].(map[string]any)
@@ -156,7 +157,7 @@ func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdi
 
 // extendPatch adds edits to an inline patch that the kustomization has with the same target, so that the object gets no
 // second one. It returns nil if there is none that can have them.
-func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []FieldEdit) []FileChange {
+func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []yamledit.FieldEdit) []FileChange {
 	root := source.Origin.Kustomization
 	text, err := a.read(files, root)
 	var k kustomizationText
@@ -171,7 +172,7 @@ func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []Fi
 		if err != nil {
 			continue
 		}
-		next, err := a.inFile(files, site{root, firstDocument, []FieldEdit{{Path: fmt.Sprintf("/patches/%d/patch", i), Value: extended}}})
+		next, err := a.inFile(files, site{root, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: fmt.Sprintf("/patches/%d/patch", i), Value: extended}}})
 		if err == nil && a.givesAll(next, files, source, edits) {
 			return next
 		}
@@ -181,55 +182,55 @@ func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []Fi
 
 // extended returns a patch of an object with more edits: as operations of a JSON patch, or in a strategic merge patch
 // that is written as gitfleet does it. Another one may have comments, which would be lost.
-func extended(patch string, source *api.Object, edits []FieldEdit) (string, error) {
+func extended(patch string, source *api.Object, edits []yamledit.FieldEdit) (string, error) {
 	var now any
 	if err := yaml.Unmarshal([]byte(patch), &now); err != nil {
 		return "", err
 	}
 	object := source.Content.Object
-	switch now := canonical(now).(type) {
+	switch now := yamledit.Canonical(now).(type) {
 	case []any:
-		if slices.ContainsFunc(edits, func(e FieldEdit) bool { return isNew(object, e) }) {
+		if slices.ContainsFunc(edits, func(e yamledit.FieldEdit) bool { return isNew(object, e) }) {
 			return "", errors.New("a strategic merge patch keeps what Git sets later")
 		}
 		operations, err := operationsOf(object, edits)
 		if err != nil {
 			return "", err
 		}
-		var appended []FieldEdit
+		var appended []yamledit.FieldEdit
 		for _, operation := range slices.Concat(operations...) {
-			appended = append(appended, FieldEdit{Path: "/-", Value: operation})
+			appended = append(appended, yamledit.FieldEdit{Path: "/-", Value: operation})
 		}
-		text, err := editAll([]byte(patch), firstDocument, appended)
+		text, err := yamledit.EditAll([]byte(patch), yamledit.FirstDocument, appended)
 		return string(text), err
 	case map[string]any:
-		if text, err := block(now); err != nil || text != patch {
+		if text, err := yamledit.Block(now); err != nil || text != patch {
 			return "", errors.New("it is not in the form in which gitfleet writes it")
 		}
 		for _, e := range edits {
-			if !addToMergePatch(now, canonical(object), api.SplitPointer(e.Path), e) {
-				return "", &FieldError{Path: e.Path, Reason: "a strategic merge patch cannot have it"}
+			if !addToMergePatch(now, yamledit.Canonical(object), api.SplitPointer(e.Path), e) {
+				return "", &yamledit.FieldError{Path: e.Path, Reason: "a strategic merge patch cannot have it"}
 			}
 		}
-		return block(now)
+		return yamledit.Block(now)
 	}
 	return "", errors.New("it is no patch")
 }
 
 // newTransformers returns new entries in the images and the replicas of a kustomization that may set a field.
-func (a *attempt) newTransformers(files []FileChange, source *api.Object, e FieldEdit) []site {
+func (a *attempt) newTransformers(files []FileChange, source *api.Object, e yamledit.FieldEdit) []site {
 	root := source.Origin.Kustomization
 	text, err := a.read(files, root)
 	if err != nil || e.Remove {
 		return nil
 	}
 	add := func(list string, item any) []site {
-		return []site{{root, firstDocument, []FieldEdit{appendTo(text, list, item)}}}
+		return []site{{root, yamledit.FirstDocument, []yamledit.FieldEdit{appendTo(text, list, item)}}}
 	}
 	if e.Path == "/spec/replicas" {
 		return add("replicas", map[string]any{"name": a.originalName(source), "count": e.Value})
 	}
-	now, _ := lookUp(source.Content.Object, api.SplitPointer(e.Path))
+	now, _ := yamledit.LookUp(source.Content.Object, api.SplitPointer(e.Path))
 	before, wasText := now.(string)
 	after, isText := e.Value.(string)
 	if !wasText || !isText || !strings.HasSuffix(e.Path, "/image") {

@@ -1,16 +1,15 @@
 package proposal
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -27,7 +26,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		return a.inSource(source, []FieldEdit{{Path: at, Remove: true}})
+		return a.inSource(source, []yamledit.FieldEdit{{Path: at, Remove: true}})
 	}
 	files, err := a.removeManifest(source)
 	if source.Origin.Kustomization == "" {
@@ -36,7 +35,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 	if err == nil && a.verify(files, nil) == nil {
 		return files, nil
 	}
-	text, err := block(map[string]any{
+	text, err := yamledit.Block(map[string]any{
 		"$patch": "delete", "apiVersion": source.Content.GetAPIVersion(), "kind": source.ID.Kind,
 		"metadata": map[string]any{"name": a.originalName(source)},
 	})
@@ -54,7 +53,7 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, err := withoutDocument(text, o.Line)
+	left, err := yamledit.WithoutDocument(text, o.Line)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Path, err)
 	}
@@ -80,57 +79,11 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 		if i < 0 {
 			continue
 		}
-		if files, err = a.inFile(files, site{file, firstDocument, []FieldEdit{{Path: fmt.Sprintf("/resources/%d", i), Remove: true}}}); err != nil {
+		if files, err = a.inFile(files, site{file, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: fmt.Sprintf("/resources/%d", i), Remove: true}}}); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
-}
-
-// withoutDocument removes the document that begins on a line, with the comments before it; nil
-// if no document is left.
-func withoutDocument(text []byte, line int) ([]byte, error) {
-	body, marked := bytes.CutPrefix(text, byteOrderMark)
-	left, err := removeDocument(body, line)
-	if left != nil && marked {
-		left = slices.Concat(byteOrderMark, left)
-	}
-	return left, err
-}
-
-func removeDocument(text []byte, line int) ([]byte, error) {
-	if otherLineEnds(text) {
-		return nil, errors.New("the file has line ends other than LF and CRLF")
-	}
-	s := newSource(text)
-	separates := func(n int) bool { l := s.line(n); return l == "---" || strings.HasPrefix(l, "--- ") }
-	documents, number := 0, 0
-	err := eachDocument(text, func(doc *yaml.Node) {
-		if documents++; doc.Line == line {
-			number = documents
-		}
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case number == 0:
-		return nil, errors.New("the object is not a document of its own")
-	case documents == 1:
-		return nil, nil
-	}
-	from, to := line, line+1
-	for from > 1 && !separates(from-1) {
-		from--
-	}
-	for to <= s.count() && !separates(to) {
-		to++
-	}
-	if from > 1 { // the separator before it is removed as well
-		from--
-	} else if to <= s.count() {
-		to++
-	}
-	return withFinalNewline(text, slices.Concat(text[:s.at(from)], text[s.at(to):])), nil
 }
 
 // allowTrailers returns the trailers that a commit message needs to allow what the commit

@@ -19,36 +19,3 @@ func TestARemovalAllowsTheDeletion(t *testing.T) {
 		}
 	}
 }
-
-// A document is removed with the comments before it; the other documents stay as they are.
-func TestWithoutDocument(t *testing.T) {
-	const three = "# one\na: 1\n---\n# two\nb: 2\n---\nc: 3\n"
-	tests := map[string]struct {
-		text string
-		line int
-		want string
-	}{
-		"the first":                 {three, 2, "# two\nb: 2\n---\nc: 3\n"},
-		"one in the middle":         {three, 5, "# one\na: 1\n---\nc: 3\n"},
-		"the last":                  {three, 7, "# one\na: 1\n---\n# two\nb: 2\n"},
-		"the only one":              {"a: 1\n", 1, "nothing"},
-		"not where a document is":   {three, 6, "the object is not a document of its own"},
-		"an item of a list":         {"kind: List\nitems:\n- a: 1\n", 3, "the object is not a document of its own"},
-		"a separator with a remark": {"a: 1\n--- # next\nb: 2\n", 3, "a: 1\n"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			left, err := withoutDocument([]byte(test.text), test.line)
-			got := string(left)
-			switch {
-			case err != nil:
-				got = err.Error()
-			case left == nil:
-				got = "nothing"
-			}
-			if got != test.want {
-				t.Errorf("left is %q, want %q", got, test.want)
-			}
-		})
-	}
-}

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -203,7 +204,7 @@ func (e *Editor) lineOf(m *work.Manifest, fields []api.Difference) api.Origin {
 	if err != nil {
 		return at
 	}
-	n, err := manifestAt(text, at.Line)
+	n, err := yamledit.ManifestAt(text, at.Line)
 	if err != nil {
 		return at
 	}
@@ -219,9 +220,9 @@ func (e *Editor) lineOf(m *work.Manifest, fields []api.Difference) api.Origin {
 		}
 		n, at.Line = next, line
 	}
-	written, err := value(n)
-	wanted, _ := lookUp(m.Object.Content.Object, keys)
-	if err != nil || !reflect.DeepEqual(written, canonical(wanted)) {
+	written, err := yamledit.Value(n)
+	wanted, _ := yamledit.LookUp(m.Object.Content.Object, keys)
+	if err != nil || !reflect.DeepEqual(written, yamledit.Canonical(wanted)) {
 		return m.Origin
 	}
 	return at
@@ -232,7 +233,7 @@ func (e *Editor) lineOf(m *work.Manifest, fields []api.Difference) api.Origin {
 func child(n *yaml.Node, key string) (value *yaml.Node, line int) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		if name, value := entry(n, key); value != nil {
+		if name, value := yamledit.Entry(n, key); value != nil {
 			return value, name.Line
 		}
 	case yaml.SequenceNode:

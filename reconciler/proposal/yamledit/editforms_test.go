@@ -1,4 +1,4 @@
-package proposal
+package yamledit
 
 import (
 	"errors"
@@ -10,8 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -39,7 +37,7 @@ func TestFormsOfValues(t *testing.T) {
 		"a tab before a comment":             {"kind: X\na: b\t# c\n", FieldEdit{Path: "/a", Value: "d"}, "kind: X\na: d\t# c\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := editAll([]byte(test.text), beginningOn(1), []FieldEdit{test.edit})
+			got, err := EditAll([]byte(test.text), BeginningOn(1), []FieldEdit{test.edit})
 			if err != nil || string(got) != test.want {
 				t.Errorf("%v\n%q\nwant\n%q", err, got, test.want)
 			}
@@ -66,16 +64,16 @@ func TestPositionsThatAreRefused(t *testing.T) {
 		"removing what is not there": {FieldEdit{Path: "/none", Remove: true}, "line 1: /none: it is not in the manifest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := editAll([]byte(text), beginningOn(1), []FieldEdit{test.edit})
+			_, err := EditAll([]byte(text), BeginningOn(1), []FieldEdit{test.edit})
 			if _, ok := errors.AsType[*FieldError](err); !ok || err.Error() != test.want {
 				t.Errorf("%v\nwant %s", err, test.want)
 			}
 		})
 	}
-	if _, err := firstDocument([]byte("# only a comment\n")); err == nil || err.Error() != "the file is empty" {
+	if _, err := FirstDocument([]byte("# only a comment\n")); err == nil || err.Error() != "the file is empty" {
 		t.Errorf("an empty file: %v", err)
 	}
-	if _, err := manifestAt([]byte("a: [\n"), 1); err == nil || !strings.HasPrefix(err.Error(), "no manifest begins on line 1: ") {
+	if _, err := ManifestAt([]byte("a: [\n"), 1); err == nil || !strings.HasPrefix(err.Error(), "no manifest begins on line 1: ") {
 		t.Errorf("a file that is not YAML: %v", err)
 	}
 }
@@ -123,15 +121,15 @@ func TestScalarsAreEditedInTheirLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		manifest := manifests(2).Draw(t, "manifest")
 		path := rapid.SampledFrom(leaves(manifest, "")).Draw(t, "path")
-		text, err := block(manifest)
+		text, err := Block(manifest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, _ := lookUp(canonical(manifest), api.SplitPointer(path))
+		before, _ := LookUp(Canonical(manifest), api.SplitPointer(path))
 		value := scalars().Draw(t, "value")
 		lines := strings.Split(text, "\n")
 		for _, v := range []any{value, before} {
-			edited, err := editAll([]byte(text), beginningOn(1), []FieldEdit{{Path: path, Value: v}})
+			edited, err := EditAll([]byte(text), BeginningOn(1), []FieldEdit{{Path: path, Value: v}})
 			if err != nil {
 				t.Fatalf("%s of\n%s\nto %#v: %v", path, text, v, err)
 			}
@@ -150,54 +148,4 @@ func TestScalarsAreEditedInTheirLine(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A problem counts as new if the commit does not have it, or has it less often. Its line does not
-// matter, since edits move lines.
-func TestNewProblems(t *testing.T) {
-	warning := func(line int, message string) problem.Problem {
-		return problem.Problem{Origin: api.Origin{Path: "a.yaml", Line: line}, Severity: problem.Warning, Message: message}
-	}
-	for name, test := range map[string]struct {
-		before, after problem.List
-		want          string
-	}{
-		"none":               {nil, nil, ""},
-		"the same":           {problem.List{warning(1, "x")}, problem.List{warning(1, "x")}, ""},
-		"on another line":    {problem.List{warning(1, "x")}, problem.List{warning(9, "x")}, ""},
-		"gone":               {problem.List{warning(1, "x")}, nil, ""},
-		"another":            {problem.List{warning(1, "x")}, problem.List{warning(1, "x"), warning(2, "y")}, "y"},
-		"once more the same": {problem.List{warning(1, "x")}, problem.List{warning(1, "x"), warning(2, "x")}, "x"},
-	} {
-		err := newProblem(&hub.Snapshot{Warnings: test.before}, &hub.Snapshot{Warnings: test.after})
-		if (err == nil) != (test.want == "") || err != nil && !strings.HasSuffix(err.Error(), test.want) {
-			t.Errorf("%s: %v, want %q", name, err, test.want)
-		}
-	}
-}
-
-// An edit may change its object and no other, in whatever way another one would change.
-func TestOtherObjectsStayAsTheyAre(t *testing.T) {
-	object := func(name, hash string) *api.Object {
-		return &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Hash: hash}
-	}
-	before := &hub.Snapshot{Objects: []*api.Object{object("a", "1"), object("b", "1")}}
-	for name, test := range map[string]struct {
-		after []*api.Object
-		want  string
-	}{
-		"the object itself":   {[]*api.Object{object("a", "2"), object("b", "1")}, ""},
-		"the object is gone":  {[]*api.Object{object("b", "1")}, ""},
-		"another one":         {[]*api.Object{object("a", "2"), object("b", "2")}, "the edit would change ConfigMap/web/b as well"},
-		"a new one":           {[]*api.Object{object("a", "2"), object("b", "1"), object("c", "1")}, "the edit would change ConfigMap/web/c as well"},
-		"another one is gone": {[]*api.Object{object("a", "2")}, "the edit would remove other objects as well"},
-	} {
-		got := ""
-		if err := checkOthersUnchanged(before, &hub.Snapshot{Objects: test.after}, map[position]bool{{id: object("a", "").ID}: true}); err != nil {
-			got = err.Error()
-		}
-		if got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package proposal
+package yamledit
 
 import (
 	"bytes"
@@ -425,7 +425,7 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 		return cut{from: from, to: to, text: text}, err
 	}
 	if !collection(v) { // the old value is a list or a map
-		v = canonical(v)
+		v = Canonical(v)
 	}
 	var text string
 	var err error

@@ -1,4 +1,4 @@
-package proposal
+package yamledit
 
 import (
 	"bytes"
@@ -63,8 +63,8 @@ func (l layout) block(v any) (string, error) {
 	return escapeInvisible(out.String(), false), err
 }
 
-// block formats a value as YAML for a new file.
-func block(v any) (string, error) { return usual.block(v) }
+// Block formats a value as YAML for a new file.
+func Block(v any) (string, error) { return usual.block(v) }
 
 // hasInvisible reports whether a reader of a text would see another one. Line ends and tabs in texts of several lines
 // do not count.

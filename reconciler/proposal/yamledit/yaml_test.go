@@ -1,9 +1,10 @@
-package proposal
+package yamledit
 
 import (
 	"errors"
-	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 const deployment = `# The shop.
@@ -109,43 +110,15 @@ func TestEdit(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := editAll([]byte(deployment), beginningOn(test.line), []FieldEdit{test.change})
+			got, err := EditAll([]byte(deployment), BeginningOn(test.line), []FieldEdit{test.change})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := lineDiff(deployment, string(got)); d != test.want {
+			if d := golden.LineDiff(deployment, string(got)); d != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", d, test.want)
 			}
 		})
 	}
-}
-
-// lineDiff lists the removed and added lines, by the longest common subsequence of lines.
-func lineDiff(a, b string) string {
-	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
-	longest := make([][]int, len(x)+1)
-	for i := range longest {
-		longest[i] = make([]int, len(y)+1)
-	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
-			if longest[i][j] = max(longest[i+1][j], longest[i][j+1]); x[i] == y[j] {
-				longest[i][j] = longest[i+1][j+1] + 1
-			}
-		}
-	}
-	var out []string
-	for i, j := 0, 0; i < len(x) || j < len(y); {
-		switch {
-		case i < len(x) && j < len(y) && x[i] == y[j]:
-			i, j = i+1, j+1
-		case j == len(y) || i < len(x) && longest[i+1][j] >= longest[i][j+1]:
-			out, i = append(out, "-"+x[i]), i+1
-		default:
-			out, j = append(out, "+"+y[j]), j+1
-		}
-	}
-	return strings.Join(out, "\n")
 }
 
 // A field that cannot be edited in place is refused with the line and the reason, and nothing
@@ -186,17 +159,17 @@ spec:
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := editAll([]byte(text), beginningOn(1), []FieldEdit{{Path: "/spec/y", Value: 3}, test.change})
+			got, err := EditAll([]byte(text), BeginningOn(1), []FieldEdit{{Path: "/spec/y", Value: 3}, test.change})
 			var refused *FieldError
 			if !errors.As(err, &refused) || err.Error() != test.want || got != nil {
 				t.Errorf("%v\nwant: %s", err, test.want)
 			}
 		})
 	}
-	if _, err := editAll([]byte(text), beginningOn(3), nil); err != nil {
+	if _, err := EditAll([]byte(text), BeginningOn(3), nil); err != nil {
 		t.Errorf("no change needs no manifest: %v", err)
 	}
-	if _, err := editAll([]byte(text), beginningOn(3), []FieldEdit{{Path: "/kind", Value: "x"}}); err == nil {
+	if _, err := EditAll([]byte(text), BeginningOn(3), []FieldEdit{{Path: "/kind", Value: "x"}}); err == nil {
 		t.Error("it finds a manifest that begins nowhere")
 	}
 }
@@ -267,7 +240,7 @@ func TestEditShapes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := editAll([]byte(test.text), beginningOn(test.line), test.changes)
+			got, err := EditAll([]byte(test.text), BeginningOn(test.line), test.changes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,17 +264,17 @@ func TestEditBack(t *testing.T) {
 		text := []byte(deployment)
 		for _, v := range []any{values[1], values[0]} {
 			var err error
-			if text, err = editAll(text, beginningOn(8), []FieldEdit{{Path: path, Value: v}}); err != nil {
+			if text, err = EditAll(text, BeginningOn(8), []FieldEdit{{Path: path, Value: v}}); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
 		}
 		if string(text) != deployment {
-			t.Errorf("%s:\n%s", path, lineDiff(deployment, string(text)))
+			t.Errorf("%s:\n%s", path, golden.LineDiff(deployment, string(text)))
 		}
 	}
 }
 
-// For any file, path and value, editAll terminates and returns a file that has the manifest at the same
+// For any file, path and value, EditAll terminates and returns a file that has the manifest at the same
 // position.
 func FuzzEdit(f *testing.F) {
 	for _, value := range []string{"x", "80", "a: b", "- x", "'", "\"", "#", " ", "", "é\n"} {
@@ -313,14 +286,47 @@ func FuzzEdit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		for _, c := range []FieldEdit{{Path: path, Value: value}, {Path: path, Remove: true}} {
 			for _, line := range []int{1, 8} {
-				out, err := editAll([]byte(text), beginningOn(line), []FieldEdit{c})
+				out, err := EditAll([]byte(text), BeginningOn(line), []FieldEdit{c})
 				if err != nil {
 					continue
 				}
-				if _, err := manifestAt(out, line); err != nil {
+				if _, err := ManifestAt(out, line); err != nil {
 					t.Errorf("%q: %v", out, err)
 				}
 			}
 		}
 	})
+}
+
+// A document is removed with the comments before it; the other documents stay as they are.
+func TestWithoutDocument(t *testing.T) {
+	const three = "# one\na: 1\n---\n# two\nb: 2\n---\nc: 3\n"
+	tests := map[string]struct {
+		text string
+		line int
+		want string
+	}{
+		"the first":                 {three, 2, "# two\nb: 2\n---\nc: 3\n"},
+		"one in the middle":         {three, 5, "# one\na: 1\n---\nc: 3\n"},
+		"the last":                  {three, 7, "# one\na: 1\n---\n# two\nb: 2\n"},
+		"the only one":              {"a: 1\n", 1, "nothing"},
+		"not where a document is":   {three, 6, "the object is not a document of its own"},
+		"an item of a list":         {"kind: List\nitems:\n- a: 1\n", 3, "the object is not a document of its own"},
+		"a separator with a remark": {"a: 1\n--- # next\nb: 2\n", 3, "a: 1\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			left, err := WithoutDocument([]byte(test.text), test.line)
+			got := string(left)
+			switch {
+			case err != nil:
+				got = err.Error()
+			case left == nil:
+				got = "nothing"
+			}
+			if got != test.want {
+				t.Errorf("left is %q, want %q", got, test.want)
+			}
+		})
+	}
 }

@@ -1,4 +1,4 @@
-package proposal
+package yamledit
 
 import (
 	"bytes"
@@ -48,11 +48,11 @@ func TestEditsKeepEverythingElse(t *testing.T) {
 		if rapid.Bool().Draw(t, "byte order mark") {
 			text = string(byteOrderMark) + text
 		}
-		root, err := firstDocument([]byte(text))
+		root, err := FirstDocument([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := value(root)
+		whole, err := Value(root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestEditsKeepEverythingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		edited, err := editAll([]byte(text), firstDocument, []FieldEdit{e})
+		edited, err := EditAll([]byte(text), FirstDocument, []FieldEdit{e})
 		if err != nil || string(edited) == text {
 			return // an issue, or the value that it has
 		}
@@ -126,14 +126,14 @@ func TestFormsThatStay(t *testing.T) {
 		"a byte order mark":           {"\ufeffkind: X\na: b\n", FieldEdit{Path: "/kind", Value: "Z"}, "\ufeffkind: Z\na: b\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := editAll([]byte(test.text), firstDocument, []FieldEdit{test.edit})
+			got, err := EditAll([]byte(test.text), FirstDocument, []FieldEdit{test.edit})
 			if err != nil || string(got) != test.want {
 				t.Errorf("%v\n%q\nwant\n%q", err, got, test.want)
 			}
 		})
 	}
 	for name, text := range map[string]string{"CR": "kind: X\ra: b\r", "NEL": "kind: X\na: b\u0085", "LS": "kind: X # \u2028\na: b\n"} {
-		if got, err := editAll([]byte(text), firstDocument, []FieldEdit{{Path: "/a", Value: "c"}}); err == nil {
+		if got, err := EditAll([]byte(text), FirstDocument, []FieldEdit{{Path: "/a", Value: "c"}}); err == nil {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -146,11 +146,11 @@ func TestRemovedDocumentsInOtherLayouts(t *testing.T) {
 		"a: 1\n---\nx: 1\n---\nb: 2":                   "a: 1\n---\nb: 2",
 		"\ufeffa: 1\r\n---\r\nb: 2\r\n---\r\nc: 3\r\n": "\ufeffa: 1\r\n---\r\nc: 3\r\n",
 	} {
-		if got, err := withoutDocument([]byte(text), 3); err != nil || string(got) != want {
+		if got, err := WithoutDocument([]byte(text), 3); err != nil || string(got) != want {
 			t.Errorf("%v\n%q\nwant\n%q", err, got, want)
 		}
 	}
-	if got, err := withoutDocument([]byte("a: 1\n---\nb: 2"), 3); err != nil || string(got) != "a: 1" {
+	if got, err := WithoutDocument([]byte("a: 1\n---\nb: 2"), 3); err != nil || string(got) != "a: 1" {
 		t.Errorf("%v %q", err, got)
 	}
 }
@@ -180,7 +180,7 @@ func TestInvisibleCharactersAreEscaped(t *testing.T) {
 		"other scripts":    {"kind: X\na: b\n", FieldEdit{Path: "/a", Value: "naïve 日本 שלום"}, "kind: X\na: naïve 日本 שלום\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := editAll([]byte(test.text), firstDocument, []FieldEdit{test.edit})
+			got, err := EditAll([]byte(test.text), FirstDocument, []FieldEdit{test.edit})
 			if (err != nil) != (test.want == "") || string(got) != test.want {
 				t.Errorf("%v\n%q\nwant\n%q", err, got, test.want)
 			}
@@ -189,7 +189,7 @@ func TestInvisibleCharactersAreEscaped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		odd := rapid.StringOfN(rapid.RuneFrom([]rune{'a', ' ', '\u200b', '\u202e', '\u2066', '\ufeff', '\u00ad', '\u2028', '\u0085', '\U000e0041', '\u3164', '"', '\\', '\n'}), 1, 6, -1).Draw(t, "text")
 		e := FieldEdit{Path: rapid.SampledFrom([]string{"/a", "/b/c", "/d/e", "/f", "/new", "/b/new"}).Draw(t, "path"), Value: rapid.SampledFrom([]any{odd, []any{odd}, map[string]any{odd: odd}}).Draw(t, "value")}
-		got, err := editAll([]byte("a: x\nb: {c: y}\nd:\n  e: 'z'\nf: |\n  g\n"), firstDocument, []FieldEdit{e})
+		got, err := EditAll([]byte("a: x\nb: {c: y}\nd:\n  e: 'z'\nf: |\n  g\n"), FirstDocument, []FieldEdit{e})
 		if err == nil && strings.ContainsFunc(string(got), func(r rune) bool { return r != '\n' && markdown.Invisible(r) }) {
 			t.Fatalf("%q", got)
 		}
