@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/difftext"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // most is the maximum number of clusters, and of lines about them, that one pull request lists, mostWriters that of
@@ -497,3 +498,18 @@ func (c *change) otherChanges() string {
 
 // shortName is the beginning of the name of a change, which is enough for commands.
 func (c *change) shortName() string { return c.hash[:min(len(c.hash), 8)] }
+
+// allowTrailers returns the trailers that a commit message needs to allow what the commit
+// removes; nil if it removes nothing.
+func (c *change) allowTrailers() []string {
+	if !c.deleted {
+		return nil
+	}
+	var out []string
+	for _, d := range c.drifts {
+		if line := status.AllowTrailer(d.Placement); !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}

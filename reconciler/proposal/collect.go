@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -40,7 +41,7 @@ type change struct {
 	reason  error
 	partial bool
 	// files are the files that the edit changes, and paths the fields of the object.
-	files []FileChange
+	files []edit.FileChange
 	paths []api.Difference
 	// deleted says that the object is gone from the clusters.
 	deleted bool
@@ -54,8 +55,8 @@ type change struct {
 	others   []string
 	// holders is the number of clusters that get the object; zero if it is not known.
 	holders int
-	// target is the change for an [Editor], and memo identifies it with the clusters that have it and that do not.
-	target Target
+	// target is the change for an [edit.Editor], and memo identifies it with the clusters that have it and that do not.
+	target edit.Target
 	memo   string
 	// rollback is set if the change undoes content that has failed. It has neither an object nor drifts.
 	rollback *rollback.Offer
@@ -99,7 +100,7 @@ type collector struct {
 // cachedEdit is the result of computing an edit. partial says that it fails only because not all
 // clusters that get the object have the change.
 type cachedEdit struct {
-	edit    *Result
+	edit    *edit.Result
 	err     error
 	partial bool
 	// source is the line of the first field if there is no edit.
@@ -127,7 +128,7 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 		c = byHash[c.hash]
 		c.drifts = append(c.drifts, d)
 	}
-	editor := &Editor{Load: col.load, Files: files, Head: r.InForce}
+	editor := &edit.Editor{Load: col.load, Files: files, Head: r.InForce}
 	hashes := slices.Sorted(maps.Keys(byHash))
 	first, _ := slices.BinarySearch(hashes, col.next)
 	col.left, col.next, col.unreadable, col.used = mostEdits, "", false, map[string]bool{}
@@ -141,12 +142,12 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 		if errors.Is(err, errNotTried) && col.next == "" {
 			col.next = hash
 		}
-		col.unreadable = col.unreadable || errors.Is(err, errUnreadable)
-		inGit := errors.Is(err, errInManifest)
+		col.unreadable = col.unreadable || errors.Is(err, edit.ErrUnreadable)
+		inGit := errors.Is(err, edit.ErrInManifest)
 		if inGit {
 			err = fmt.Errorf("commit %.8s has it; left as it is until the rollout reaches the cluster", col.commit)
 		}
-		undecided := errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried)
+		undecided := errors.Is(err, edit.ErrUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried)
 		if inGit || undecided {
 			others = append(others, notOffered{c, Unsettled, err.Error(), undecided})
 			continue
@@ -212,9 +213,9 @@ var errUnknown = errors.New("not known yet")
 var errNotTried = errors.New("left as it is; whether it can be offered as a pull request is found out after other changes")
 
 // computeEdit computes the edit of a change, and sorts its clusters.
-func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) error {
+func (col *collector) computeEdit(c *change, r *status.Report, editor *edit.Editor) error {
 	slices.SortFunc(c.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	t := Target{ID: c.id, Drift: c.paths, Deleted: c.deleted}
+	t := edit.Target{ID: c.id, Drift: c.paths, Deleted: c.deleted}
 	changed := map[string]bool{}
 	var first *work.Manifest
 	for _, d := range c.drifts {
@@ -254,9 +255,9 @@ func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) e
 		col.left--
 		done = tryEdit(editor, t)
 		if done.err != nil {
-			done.source = editor.lineOf(first, c.paths)
+			done.source = editor.LineOf(first, c.paths)
 		}
-		if !errors.Is(done.err, errUnreadable) {
+		if !errors.Is(done.err, edit.ErrUnreadable) {
 			col.edits[memo] = done
 		}
 	}
@@ -274,15 +275,15 @@ func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) e
 }
 
 // tryEdit computes an edit. If there is none, it finds out whether one for all clusters that get the
-// object would work. The error is errUnreadable if the files cannot be read at the moment.
-func tryEdit(editor *Editor, t Target) cachedEdit {
-	edit, err := editor.Edit(t)
-	if err == nil || len(t.Others) == 0 || errors.Is(err, errUnreadable) {
-		return cachedEdit{edit: edit, err: err}
+// object would work. The error is edit.ErrUnreadable if the files cannot be read at the moment.
+func tryEdit(editor *edit.Editor, t edit.Target) cachedEdit {
+	result, err := editor.Edit(t)
+	if err == nil || len(t.Others) == 0 || errors.Is(err, edit.ErrUnreadable) {
+		return cachedEdit{edit: result, err: err}
 	}
 	t.Changed, t.Others = slices.Concat(t.Changed, t.Others), nil
 	_, all := editor.Edit(t)
-	if errors.Is(all, errUnreadable) {
+	if errors.Is(all, edit.ErrUnreadable) {
 		err = all
 	}
 	return cachedEdit{err: err, partial: all == nil}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 )
 
 // While a forge fails, no request is sent for as long as it asks, and each held drift has the
@@ -181,6 +182,6 @@ func TestAnErrorEndsWithItsReason(t *testing.T) {
 
 // edited returns a change whose files have another content.
 func secondEdit(c *change) *change {
-	c.files = []FileChange{{Path: "web.yaml", After: []byte("other")}}
+	c.files = []edit.FileChange{{Path: "web.yaml", After: []byte("other")}}
 	return c
 }

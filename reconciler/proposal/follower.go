@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/poll"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 )
 
 // A follower offers the held changes, and follows what becomes of their pull requests and issues.
@@ -52,7 +53,7 @@ type follower struct {
 // written is what gitfleet knows a pull request to have.
 type written struct {
 	// files are those that the branch was last found to have, and message is that of its commit.
-	files   []FileChange
+	files   []edit.FileChange
 	message string
 	// reviewers are those of the pull request for the commit and the files in reviewersOf.
 	reviewers   []string

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 )
 
@@ -28,7 +29,7 @@ type group struct {
 	name, hash string
 	// changes are ordered like their edits, each of which was made in the files as the one before left them.
 	changes []*change
-	files   []FileChange
+	files   []edit.FileChange
 }
 
 // An offer is what a pull request or an issue has: a change, or a group.
@@ -38,15 +39,15 @@ type offer interface {
 	message(marker string) string
 	body(fleet string, waiting []*change) string
 	// edit returns the changed files, and all the changes, of which there is at least one.
-	edit() []FileChange
+	edit() []edit.FileChange
 	all() []*change
 }
 
-func (c *change) edit() []FileChange { return c.files }
-func (c *change) all() []*change     { return []*change{c} }
+func (c *change) edit() []edit.FileChange { return c.files }
+func (c *change) all() []*change          { return []*change{c} }
 
-func (g *group) edit() []FileChange { return g.files }
-func (g *group) all() []*change     { return g.changes }
+func (g *group) edit() []edit.FileChange { return g.files }
+func (g *group) all() []*change          { return g.changes }
 
 // sorted returns the changes by object, as people read them.
 func (g *group) sorted() []*change {
@@ -384,7 +385,7 @@ func combine(f *follower, placement string, changes []*change) (*group, error) {
 	if len(k.made) == 0 {
 		return nil, nil
 	}
-	g := &group{name: placement, hash: hash, files: k.files}
+	g := &group{name: placement, hash: hash, files: k.edits.Files()}
 	for i, made := range k.made {
 		c := *made // with what may have changed since
 		at := slices.IndexFunc(changes, func(c *change) bool { return c.memo == made.memo })

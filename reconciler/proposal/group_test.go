@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -167,20 +168,27 @@ func TestTheBranchOfAGroupHasAllChanges(t *testing.T) {
 	for path, text := range d.forge.branches[d.forge.Pulls[0].Branch].Files {
 		files[path] = &fstest.MapFile{Data: text}
 	}
-	after := render(loaded(t, "decade", files))
+	after := loaded(t, "decade", files)
 	key, _ := api.ParsePlacement("crp/web")
-	for cluster, want := range map[string]string{"member-000": "a b c", "member-001": "a d plain", "member-002": "e d plain"} {
+	var overrides []*api.ResourceOverride
+	for _, o := range after.Overrides {
+		overrides = append(overrides, o.ResourceOverride)
+	}
+	renderer := work.NewRenderer(key, after.Objects, nil, overrides, nil)
+	for i, want := range []string{"a b c", "a d plain", "e d plain"} {
+		cluster := after.Clusters[i]
+		rendered, err := renderer.For(plan.Cluster(cluster, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var got []string
-		for i := range 3 {
-			m, err := after.object(status.Holder{Cluster: cluster, Placement: key}, api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint("config-", i)})
-			if err != nil {
-				t.Fatal(err)
+		for _, m := range rendered.Manifests {
+			if data, isConfigMap := m.Object.Content.Object["data"].(map[string]any); isConfigMap {
+				got = append(got, fmt.Sprint(data["value"]))
 			}
-			data, _ := m.Object.Content.Object["data"].(map[string]any)
-			got = append(got, fmt.Sprint(data["value"]))
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%s gets %q, want %q", cluster, got, want)
+			t.Errorf("%s gets %q, want %q", cluster.Name, got, want)
 		}
 	}
 }

@@ -2,13 +2,10 @@ package proposal
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -247,53 +244,7 @@ func (it heldItem) describe() HeldChange {
 		*list = slices.Compact(*list)
 	}
 	for _, f := range it.files {
-		out.Edits = append(out.Edits, f.describe())
-	}
-	return out
-}
-
-// secretKinds matches files with Secrets. dataPatches matches files that patch data of an
-// object whose kind may be in another file, unless configMaps matches, since ConfigMaps have
-// data too.
-var (
-	secretKinds = regexp.MustCompile(`kind["']?\s*:\s*["']?Secret(List)?\b|secretGenerator|stringData`)
-	dataPatches = regexp.MustCompile(`path["']?\s*:\s*["']?/data/`)
-	configMaps  = regexp.MustCompile(`kind["']?\s*:\s*["']?ConfigMap\b`)
-)
-
-// mayHaveSecrets reports whether a file may contain values of Secrets.
-func mayHaveSecrets(text []byte) bool {
-	return secretKinds.Match(text) || dataPatches.Match(text) && !configMaps.Match(text)
-}
-
-// describe returns the unified diff of a file.
-func (f FileChange) describe() FileEdit {
-	if mayHaveSecrets(f.Before) || mayHaveSecrets(f.After) {
-		return FileEdit{Path: f.Path}
-	}
-	d := difflib.UnifiedDiff{FromFile: "a/" + f.Path, ToFile: "b/" + f.Path, Context: 3}
-	if f.Before == nil {
-		d.FromFile = "/dev/null"
-	} else {
-		d.A = lines(f.Before)
-	}
-	if f.After == nil {
-		d.ToFile = "/dev/null"
-	} else {
-		d.B = lines(f.After)
-	}
-	text, err := difflib.GetUnifiedDiffString(d)
-	if err != nil {
-		return FileEdit{Path: f.Path} // writing to memory cannot fail
-	}
-	return FileEdit{f.Path, text}
-}
-
-// lines splits a text into lines with their line breaks.
-func lines(text []byte) []string {
-	out := slices.Collect(strings.Lines(string(text)))
-	if last := len(out) - 1; last >= 0 && !strings.HasSuffix(out[last], "\n") {
-		out[last] += "\n\\ No newline at end of file\n"
+		out.Edits = append(out.Edits, FileEdit{f.Path, f.Diff()})
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -68,14 +69,14 @@ func TestLimitsOfOverrides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target := Target{ID: id, Changed: test.changed, Others: test.others}
+			target := edit.Target{ID: id, Changed: test.changed, Others: test.others}
 			for i := range test.fields {
 				target.Drift = append(target.Drift, api.Difference{
 					PatchDetail: api.PatchDetail{Path: fmt.Sprintf("/data/key-%03d", i), ValueInHub: "plain", ValueInMember: "x"}, MemberJSON: []byte(`"x"`),
 				})
 			}
 			loads = 0
-			edit, err := (&Editor{Load: load, Files: files, Head: head}).Edit(target)
+			edit, err := (&edit.Editor{Load: load, Files: files, Head: head}).Edit(target)
 			if err != nil {
 				t.Fatal(err)
 			}

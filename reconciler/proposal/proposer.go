@@ -3,10 +3,7 @@
 // In each pass, a [Proposer]
 //   - groups the held drifts of the newest report: the same change of one object counts as one,
 //     on however many clusters it is;
-//   - has an [Editor] find the edit of the files that makes the change: in an override that sets the
-//     field already, or in a new one if only some of the clusters that get the object have the change;
-//     otherwise in the manifest, an envelope or a kustomization, for all clusters. An edit changes no
-//     other lines, and is verified by loading the edited tree;
+//   - has an [edit.Editor] find the edit of the files that makes the change;
 //   - opens a branch and a pull request for each change that has lasted long enough, or an issue if no
 //     edit makes the change;
 //   - follows what people decide: a merge, a close, or the label that keeps the object as it is;

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fakeforge"
@@ -184,7 +185,7 @@ func heldChange(n int, clusters ...string) *change {
 	d := api.Difference{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "1", ValueInMember: fmt.Sprint(n)}}
 	c := &change{
 		hash: fmt.Sprintf("%016x", n), id: api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "web"},
-		source: api.Origin{Path: "web.yaml", Line: 1}, paths: []api.Difference{d}, files: []FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
+		source: api.Origin{Path: "web.yaml", Line: 1}, paths: []api.Difference{d}, files: []edit.FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
 	}
 	for _, cluster := range clusters {
 		c.drifts = append(c.drifts, &status.Drift{

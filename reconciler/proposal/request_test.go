@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -227,8 +228,8 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 		t.Error("known before the first report")
 	}
 	c, secret := heldChange(7, "east", "west"), heldChange(8, "east")
-	c.holders, c.files[0] = 3, FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
-	secret.files[0] = FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
+	c.holders, c.files[0] = 3, edit.FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
+	secret.files[0] = edit.FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
 	c.drifts[0].By = []api.Actor{{Manager: "kubectl-edit"}}
 	p.after(t, 3*time.Minute, c, secret)
 	held := p.Held().Items
@@ -244,19 +245,6 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 	}
 	if got := held[1].Edits[0]; got != (FileEdit{Path: "secret.yaml"}) {
 		t.Errorf("the edit of a file with a Secret is %+v", got)
-	}
-}
-
-func TestMayHaveSecrets(t *testing.T) {
-	for text, want := range map[string]bool{
-		"kind: Secret\n": true, `{"kind": "SecretList"}`: true, "secretGenerator:\n": true, "stringData: {a: b}\n": true,
-		"- op: replace\n  path: /data/password\n  value: eA==\n":                     true,
-		"kind: ConfigMap\n---\n- op: replace\n  path: /data/level\n  value: debug\n": false,
-		"kind: SecretStore\n": false, "kind: Deployment\n": false,
-	} {
-		if got := mayHaveSecrets([]byte(text)); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -26,7 +27,7 @@ func isRollback(branch string) bool { return strings.HasPrefix(branch, rollbackP
 // A cachedRollback is the edit that undoes a content at one commit.
 type cachedRollback struct {
 	paths []string
-	files []FileChange
+	files []edit.FileChange
 	err   error
 }
 
@@ -81,9 +82,9 @@ func undo(ctx context.Context, p *Proposer, files fs.FS, o *rollback.Offer) (out
 	for _, path := range out.paths {
 		before, err := fs.ReadFile(files, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return cachedRollback{err: fmt.Errorf("%w: %w", errUnreadable, err)}
+			return cachedRollback{err: fmt.Errorf("%w: %w", edit.ErrUnreadable, err)}
 		}
-		out.files = append(out.files, FileChange{Path: path, Before: before, After: undone.Files[path]})
+		out.files = append(out.files, edit.FileChange{Path: path, Before: before, After: undone.Files[path]})
 	}
 	return out
 }

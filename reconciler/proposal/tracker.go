@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/owners"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/poll"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 )
 
 // A tracker finds and writes the pull requests and issues of the fleet.
@@ -64,7 +65,7 @@ func (t *tracker) ensureLabels(ctx context.Context, names []string) {
 
 // reviewersOf returns whose reviews of an edit of a commit are to be requested: the configured users and teams, and the owners
 // of the files that it changes.
-func (t *tracker) reviewersOf(ctx context.Context, edit []FileChange, commit string) ([]string, error) {
+func (t *tracker) reviewersOf(ctx context.Context, edit []edit.FileChange, commit string) ([]string, error) {
 	names := slices.Clone(t.cfg.Reviewers)
 	if len(t.cfg.OwnersFiles) > 0 {
 		tree, err := t.cfg.Files(ctx, commit)

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -91,13 +92,13 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
-	target := proposal.Target{ID: t.ID(), Drift: t.Drift.Paths, Deleted: t.Drift.Deleted, Changed: []status.Holder{{Cluster: t.Cluster, Placement: key}}}
+	target := edit.Target{ID: t.ID(), Drift: t.Drift.Paths, Deleted: t.Drift.Deleted, Changed: []status.Holder{{Cluster: t.Cluster, Placement: key}}}
 	for _, c := range head.Clusters {
 		if only && c.Name != t.Cluster {
 			target.Others = append(target.Others, status.Holder{Cluster: c.Name, Placement: key})
 		}
 	}
-	result, err := (&proposal.Editor{Load: load, Files: files, Head: head}).Edit(target)
+	result, err := (&edit.Editor{Load: load, Files: files, Head: head}).Edit(target)
 	if err != nil {
 		return fmt.Errorf("%s: %w; check out %s, or the commit that is in force", t.Origin, err, output.ShortHash(t.Revision))
 	}
@@ -128,7 +129,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 }
 
 // writeFile writes the new content of a file, with the mode that it had.
-func writeFile(root *os.Root, c proposal.FileChange) error {
+func writeFile(root *os.Root, c edit.FileChange) error {
 	name, mode := filepath.FromSlash(c.Path), fs.FileMode(0o644)
 	if info, err := root.Stat(name); err == nil {
 		mode = info.Mode().Perm()

@@ -1,7 +1,8 @@
-package proposal
+package edit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -50,25 +51,6 @@ func (a *attempt) place(files []FileChange, source *api.Object, e yamledit.Field
 		}
 	}
 	return nil
-}
-
-// A site is a position in a file where edits may be made.
-type site struct {
-	file  string
-	in    yamledit.Finder
-	edits []yamledit.FieldEdit
-}
-
-// inFile makes the edits of a site.
-func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
-	text, err := a.read(files, s.file)
-	if err != nil {
-		return nil, err
-	}
-	if text, err = yamledit.EditAll(text, s.in, s.edits); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.file, err)
-	}
-	return a.with(files, s.file, text)
 }
 
 // givesValue reports whether an edited tree gives a field the wanted value, and changes no other
@@ -129,30 +111,6 @@ func (a *attempt) givesOnly(files []FileChange, source *api.Object, edits []yaml
 	return errGot == nil && err == nil && reflect.DeepEqual(got, want)
 }
 
-// A kustomizationText has the parts of a kustomization file that are edited.
-type kustomizationText struct {
-	Replicas []struct {
-		Name string `yaml:"name"`
-	} `yaml:"replicas"`
-	Images                []imageEntry `yaml:"images"`
-	Patches               []patchEntry `yaml:"patches"`
-	PatchesJSON6902       []patchEntry `yaml:"patchesJson6902"`
-	PatchesStrategicMerge []string     `yaml:"patchesStrategicMerge"`
-}
-
-type patchEntry struct {
-	Path   string         `yaml:"path"`
-	Patch  string         `yaml:"patch"`
-	Target map[string]any `yaml:"target"`
-}
-
-type imageEntry struct {
-	Name    string `yaml:"name"`
-	NewName string `yaml:"newName"`
-	NewTag  any    `yaml:"newTag"`
-	Digest  string `yaml:"digest"`
-}
-
 // sites returns the positions where a field of a built object may be edited, the best first.
 func (a *attempt) sites(files []FileChange, source *api.Object, e yamledit.FieldEdit) []site {
 	root := source.Origin.Kustomization
@@ -178,59 +136,6 @@ func (a *attempt) sites(files []FileChange, source *api.Object, e yamledit.Field
 	}
 	if o := source.Origin; o.Line > 0 && path.Dir(o.Path) == path.Dir(root) && source.Release == "" {
 		out = append(out, site{o.Path, yamledit.BeginningOn(o.Line), []yamledit.FieldEdit{e}})
-	}
-	return out
-}
-
-// transformers returns the entries of replicas and images that set a field.
-func (k *kustomizationText) transformers(file string, source *api.Object, e yamledit.FieldEdit) []site {
-	var out []site
-	for i, r := range k.Replicas {
-		if e.Path == "/spec/replicas" && !e.Remove && strings.Contains(source.ID.Name, r.Name) {
-			out = append(out, site{file, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: fmt.Sprintf("/replicas/%d/count", i), Value: e.Value}}})
-		}
-	}
-	after, isText := e.Value.(string)
-	if !isText || !strings.HasSuffix(e.Path, "/image") {
-		return out
-	}
-	now, _ := yamledit.LookUp(source.Content.Object, api.SplitPointer(e.Path))
-	before, _ := now.(string)
-	for i, entry := range k.Images {
-		if edits := entry.edits(fmt.Sprintf("/images/%d/", i), imageOf(before), imageOf(after)); edits != nil {
-			out = append(out, site{file, yamledit.FirstDocument, edits})
-		}
-	}
-	return out
-}
-
-// An image is an image reference, split into its parts.
-type image struct{ name, tag, digest string }
-
-func imageOf(text string) image {
-	var out image
-	out.name, out.digest, _ = strings.Cut(text, "@")
-	if i := strings.LastIndex(out.name, ":"); i > strings.LastIndex(out.name, "/") {
-		out.name, out.tag = out.name[:i], out.name[i+1:]
-	}
-	return out
-}
-
-// edits returns the edits of an entry in images that turn one image into another; nil if
-// the entry is for another image, or cannot express it.
-func (e imageEntry) edits(at string, before, after image) []yamledit.FieldEdit {
-	if before.name != e.NewName && (e.NewName != "" || before.name != e.Name) || (before.digest == "") != (after.digest == "") || after.digest == "" && after.tag == "" {
-		return nil
-	}
-	var out []yamledit.FieldEdit
-	if before.name != after.name {
-		out = append(out, yamledit.FieldEdit{Path: at + "newName", Value: after.name})
-	}
-	switch {
-	case after.digest != before.digest:
-		out = append(out, yamledit.FieldEdit{Path: at + "digest", Value: after.digest})
-	case after.tag != before.tag:
-		out = append(out, yamledit.FieldEdit{Path: at + "newTag", Value: after.tag})
 	}
 	return out
 }
@@ -396,16 +301,6 @@ func (a *attempt) patchTarget(source *api.Object) map[string]any {
 	return target
 }
 
-// appendTo returns the edit that appends an item to a list of a kustomization, which it may not have yet.
-func appendTo(kustomization []byte, list string, item any) yamledit.FieldEdit {
-	if n, err := yamledit.FirstDocument(kustomization); err == nil {
-		if _, there := yamledit.Entry(n, list); there != nil {
-			return yamledit.FieldEdit{Path: "/" + list + "/-", Value: item}
-		}
-	}
-	return yamledit.FieldEdit{Path: "/" + list, Value: []any{item}}
-}
-
 // originalName returns the name of an object before the kustomization changed it.
 func (a *attempt) originalName(source *api.Object) string {
 	if source.Origin.Line == 0 {
@@ -420,8 +315,94 @@ func (a *attempt) originalName(source *api.Object) string {
 	return source.ID.Name
 }
 
-// isKustomization reports whether a file is a kustomization by its name.
-func isKustomization(file string) bool {
-	base := path.Base(file)
-	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
+// extendPatch adds edits to an inline patch that the kustomization has with the same target, so that the object gets no
+// second one. It returns nil if there is none that can have them.
+func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []yamledit.FieldEdit) []FileChange {
+	root := source.Origin.Kustomization
+	text, err := a.read(files, root)
+	var k kustomizationText
+	if err != nil || yaml.Unmarshal(text, &k) != nil {
+		return nil
+	}
+	for i, p := range k.Patches {
+		if p.Patch == "" || !reflect.DeepEqual(p.Target, a.patchTarget(source)) {
+			continue
+		}
+		extended, err := extended(p.Patch, source, edits)
+		if err != nil {
+			continue
+		}
+		next, err := a.inFile(files, site{root, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: fmt.Sprintf("/patches/%d/patch", i), Value: extended}}})
+		if err == nil && a.givesAll(next, files, source, edits) {
+			return next
+		}
+	}
+	return nil
+}
+
+// newTransformers returns new entries in the images and the replicas of a kustomization that may set a field.
+func (a *attempt) newTransformers(files []FileChange, source *api.Object, e yamledit.FieldEdit) []site {
+	root := source.Origin.Kustomization
+	text, err := a.read(files, root)
+	if err != nil || e.Remove {
+		return nil
+	}
+	add := func(list string, item any) []site {
+		return []site{{root, yamledit.FirstDocument, []yamledit.FieldEdit{appendTo(text, list, item)}}}
+	}
+	if e.Path == "/spec/replicas" {
+		return add("replicas", map[string]any{"name": a.originalName(source), "count": e.Value})
+	}
+	now, _ := yamledit.LookUp(source.Content.Object, api.SplitPointer(e.Path))
+	before, wasText := now.(string)
+	after, isText := e.Value.(string)
+	if !wasText || !isText || !strings.HasSuffix(e.Path, "/image") {
+		return nil
+	}
+	name := imageOf(before).name
+	entry := map[string]any{"name": name}
+	for _, field := range (imageEntry{Name: name}).edits("", imageOf(before), imageOf(after)) {
+		entry[field.Path] = fmt.Sprint(field.Value)
+	}
+	if len(entry) == 1 {
+		return nil
+	}
+	return add("images", entry)
+}
+
+// extended returns a patch of an object with more edits: as operations of a JSON patch, or in a strategic merge patch
+// that is written as gitfleet does it. Another one may have comments, which would be lost.
+func extended(patch string, source *api.Object, edits []yamledit.FieldEdit) (string, error) {
+	var now any
+	if err := yaml.Unmarshal([]byte(patch), &now); err != nil {
+		return "", err
+	}
+	object := source.Content.Object
+	switch now := yamledit.Canonical(now).(type) {
+	case []any:
+		if slices.ContainsFunc(edits, func(e yamledit.FieldEdit) bool { return isNew(object, e) }) {
+			return "", errors.New("a strategic merge patch keeps what Git sets later")
+		}
+		operations, err := operationsOf(object, edits)
+		if err != nil {
+			return "", err
+		}
+		var appended []yamledit.FieldEdit
+		for _, operation := range slices.Concat(operations...) {
+			appended = append(appended, yamledit.FieldEdit{Path: "/-", Value: operation})
+		}
+		text, err := yamledit.EditAll([]byte(patch), yamledit.FirstDocument, appended)
+		return string(text), err
+	case map[string]any:
+		if text, err := yamledit.Block(now); err != nil || text != patch {
+			return "", errors.New("it is not in the form in which gitfleet writes it")
+		}
+		for _, e := range edits {
+			if !addToMergePatch(now, yamledit.Canonical(object), api.SplitPointer(e.Path), e) {
+				return "", &yamledit.FieldError{Path: e.Path, Reason: "a strategic merge patch cannot have it"}
+			}
+		}
+		return yamledit.Block(now)
+	}
+	return "", errors.New("it is no patch")
 }

@@ -1,14 +1,10 @@
-package proposal
+package edit
 
 import (
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
@@ -153,96 +149,4 @@ func addToMergePatch(patch map[string]any, object any, keys []string, e yamledit
 	}
 	item["$patch"] = "delete"
 	return e.Remove
-}
-
-// extendPatch adds edits to an inline patch that the kustomization has with the same target, so that the object gets no
-// second one. It returns nil if there is none that can have them.
-func (a *attempt) extendPatch(files []FileChange, source *api.Object, edits []yamledit.FieldEdit) []FileChange {
-	root := source.Origin.Kustomization
-	text, err := a.read(files, root)
-	var k kustomizationText
-	if err != nil || yaml.Unmarshal(text, &k) != nil {
-		return nil
-	}
-	for i, p := range k.Patches {
-		if p.Patch == "" || !reflect.DeepEqual(p.Target, a.patchTarget(source)) {
-			continue
-		}
-		extended, err := extended(p.Patch, source, edits)
-		if err != nil {
-			continue
-		}
-		next, err := a.inFile(files, site{root, yamledit.FirstDocument, []yamledit.FieldEdit{{Path: fmt.Sprintf("/patches/%d/patch", i), Value: extended}}})
-		if err == nil && a.givesAll(next, files, source, edits) {
-			return next
-		}
-	}
-	return nil
-}
-
-// extended returns a patch of an object with more edits: as operations of a JSON patch, or in a strategic merge patch
-// that is written as gitfleet does it. Another one may have comments, which would be lost.
-func extended(patch string, source *api.Object, edits []yamledit.FieldEdit) (string, error) {
-	var now any
-	if err := yaml.Unmarshal([]byte(patch), &now); err != nil {
-		return "", err
-	}
-	object := source.Content.Object
-	switch now := yamledit.Canonical(now).(type) {
-	case []any:
-		if slices.ContainsFunc(edits, func(e yamledit.FieldEdit) bool { return isNew(object, e) }) {
-			return "", errors.New("a strategic merge patch keeps what Git sets later")
-		}
-		operations, err := operationsOf(object, edits)
-		if err != nil {
-			return "", err
-		}
-		var appended []yamledit.FieldEdit
-		for _, operation := range slices.Concat(operations...) {
-			appended = append(appended, yamledit.FieldEdit{Path: "/-", Value: operation})
-		}
-		text, err := yamledit.EditAll([]byte(patch), yamledit.FirstDocument, appended)
-		return string(text), err
-	case map[string]any:
-		if text, err := yamledit.Block(now); err != nil || text != patch {
-			return "", errors.New("it is not in the form in which gitfleet writes it")
-		}
-		for _, e := range edits {
-			if !addToMergePatch(now, yamledit.Canonical(object), api.SplitPointer(e.Path), e) {
-				return "", &yamledit.FieldError{Path: e.Path, Reason: "a strategic merge patch cannot have it"}
-			}
-		}
-		return yamledit.Block(now)
-	}
-	return "", errors.New("it is no patch")
-}
-
-// newTransformers returns new entries in the images and the replicas of a kustomization that may set a field.
-func (a *attempt) newTransformers(files []FileChange, source *api.Object, e yamledit.FieldEdit) []site {
-	root := source.Origin.Kustomization
-	text, err := a.read(files, root)
-	if err != nil || e.Remove {
-		return nil
-	}
-	add := func(list string, item any) []site {
-		return []site{{root, yamledit.FirstDocument, []yamledit.FieldEdit{appendTo(text, list, item)}}}
-	}
-	if e.Path == "/spec/replicas" {
-		return add("replicas", map[string]any{"name": a.originalName(source), "count": e.Value})
-	}
-	now, _ := yamledit.LookUp(source.Content.Object, api.SplitPointer(e.Path))
-	before, wasText := now.(string)
-	after, isText := e.Value.(string)
-	if !wasText || !isText || !strings.HasSuffix(e.Path, "/image") {
-		return nil
-	}
-	name := imageOf(before).name
-	entry := map[string]any{"name": name}
-	for _, field := range (imageEntry{Name: name}).edits("", imageOf(before), imageOf(after)) {
-		entry[field.Path] = fmt.Sprint(field.Value)
-	}
-	if len(entry) == 1 {
-		return nil
-	}
-	return add("images", entry)
 }

@@ -1,4 +1,4 @@
-package proposal
+package edit
 
 import (
 	"encoding/json"
@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 )
 
-// errInManifest is returned if a manifest already has the value of the member.
-var errInManifest = errors.New("the manifest has it already")
+// ErrInManifest is returned if a manifest already has the value of the member.
+var ErrInManifest = errors.New("the manifest has it already")
 
 // fieldEdits returns the edits that give a manifest the values of a member, in the order in
 // which they must be made. The manifest itself is not changed. The error is a *FieldError
@@ -32,7 +32,7 @@ func fieldEdits(manifest map[string]any, drift []api.Difference) ([]yamledit.Fie
 	for _, d := range drift {
 		e, err := fieldEditOf(current, d)
 		switch {
-		case errors.Is(err, errInManifest):
+		case errors.Is(err, ErrInManifest):
 			in++
 		case err != nil:
 			return nil, &yamledit.FieldError{Path: d.Path, Reason: err.Error()}
@@ -46,7 +46,7 @@ func fieldEdits(manifest map[string]any, drift []api.Difference) ([]yamledit.Fie
 		if in < len(drift) {
 			return nil, &yamledit.FieldError{Path: drift[0].Path, Reason: "the manifest has some of the change"}
 		}
-		return nil, errInManifest
+		return nil, ErrInManifest
 	}
 	slices.Reverse(removed) // the last item of a list is removed first
 	out = append(out, removed...)
@@ -78,7 +78,7 @@ func fieldEditOf(manifest any, d api.Difference) (yamledit.FieldEdit, error) {
 	}
 	switch {
 	case there && !e.Remove && reflect.DeepEqual(now, e.Value) || !there && e.Remove:
-		return e, errInManifest
+		return e, ErrInManifest
 	case !there && wasThere:
 		return e, fmt.Errorf("the manifest has no such field; Git wants %q", d.ValueInHub)
 	case there && !wasThere:

@@ -1,4 +1,4 @@
-package proposal
+package edit
 
 import (
 	"errors"
@@ -10,8 +10,41 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
+
+// source makes the change in the files that the object comes from.
+func (a *attempt) source() ([]FileChange, error) {
+	if e := a.manifest.Envelope; e != nil && e.Type.IsChart() {
+		return nil, fmt.Errorf("%s is rendered from a chart by %s, whose values or templates no edit is derived from; change them, or write an override", a.manifest.Origin, e.ID())
+	}
+	if a.manifest.Substituted {
+		return nil, fmt.Errorf("%s has variables whose values %s sets for each cluster, so that no edit is derived from it; change it or the values, or write an override", a.manifest.Origin, a.manifest.Envelope.ID())
+	}
+	if a.Deleted {
+		return a.remove()
+	}
+	source := a.editor.before.source(a.manifest)
+	if source == nil {
+		return nil, errors.New("the commit in force does not have the object")
+	}
+	edits, err := inEnvelope(source, a.manifest, a.edits)
+	if err != nil {
+		return nil, err
+	}
+	return a.inSource(source, edits)
+}
+
+// inSource makes edits of an object of the repository.
+func (a *attempt) inSource(source *api.Object, edits []yamledit.FieldEdit) ([]FileChange, error) {
+	switch o := source.Origin; {
+	case o.Kustomization != "":
+		return a.editKustomization(source, edits)
+	case o.Line == 0:
+		return nil, fmt.Errorf("the line of the object in %s is not known", o)
+	default:
+		return a.inFile(nil, site{o.Path, yamledit.BeginningOn(o.Line), edits})
+	}
+}
 
 // remove removes an object from the tree that was deleted on all clusters that get it. If a
 // kustomization builds it and its manifest cannot be removed, a patch of the kustomization
@@ -84,19 +117,4 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 		}
 	}
 	return files, nil
-}
-
-// allowTrailers returns the trailers that a commit message needs to allow what the commit
-// removes; nil if it removes nothing.
-func (c *change) allowTrailers() []string {
-	if !c.deleted {
-		return nil
-	}
-	var out []string
-	for _, d := range c.drifts {
-		if line := status.AllowTrailer(d.Placement); !slices.Contains(out, line) {
-			out = append(out, line)
-		}
-	}
-	return out
 }
