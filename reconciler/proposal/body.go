@@ -1,7 +1,6 @@
 package proposal
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/difftext"
-	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -83,14 +81,6 @@ func fieldName(path string) string {
 		break
 	}
 	return ""
-}
-
-// trailer returns the line that marks a commit on a branch as gitfleet's own for a change.
-func trailer(branch string) string {
-	if isRollback(branch) {
-		return "Gitfleet-Failed-Content: " + branchHash(branch)
-	}
-	return "Gitfleet-Drift: " + branchHash(branch)
 }
 
 // message returns the commit message, whose last line is the marker. It contains no number that
@@ -346,16 +336,6 @@ const (
 		"update it, or close the pull request and make the change in Git."
 )
 
-// The comments in a body that identify the change of a pull request, and say that gitfleet
-// closed it.
-const endedMarker = "<!-- gitfleet: ended -->"
-
-// expiredMarker says at the end of a body that gitfleet closed the pull request since nobody decided about it, and elsewhere
-// that it was opened again after that.
-const expiredMarker = "<!-- gitfleet: expired -->"
-
-func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " + hash + " -->" }
-
 var where = regexp.MustCompile(`(?m)^(?:- )?\*\*Where:\*\* (.+); first seen at `)
 
 // mayListAny reports whether a body may list one of some clusters as one that has the change. A body
@@ -371,122 +351,6 @@ func mayListAny(body string, clusters []string) bool {
 	return found == nil && len(clusters) > 0
 }
 
-var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
-
-// markEnded returns the body of a pull request or issue that gitfleet closes.
-func markEnded(body string) string { return strings.TrimSpace(body) + "\n" + endedMarker + "\n" }
-
-// endedByGitfleet reports whether gitfleet closed a pull request because its drift had ended.
-func endedByGitfleet(body string) bool {
-	return strings.HasSuffix(strings.TrimSpace(body), endedMarker)
-}
-
-// markedAs returns the hash of the change in the body of a fleet's pull request; empty if it
-// belongs to another fleet.
-func markedAs(body, fleet string) (hash string) {
-	found := marked.FindStringSubmatch(body)
-	if found == nil || found[1] != fleet {
-		return ""
-	}
-	return found[2]
-}
-
-// ChangeOf returns the name of the change that a pull request of a fleet offers; empty if it offers none.
-func ChangeOf(pr forge.PullRequest, fleet string) string {
-	if !IsOfDrift(pr) || markedAs(pr.Body, fleet) == "" {
-		return ""
-	}
-	return branchHash(pr.Branch)
-}
-
-// IsOfDrift reports whether a pull request offers drift, of whichever fleet.
-func IsOfDrift(pr forge.PullRequest) bool {
-	return !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix)
-}
-
-// The labels of pull requests and issues.
-const (
-	driftLabel = "gitfleet/drift"
-	// holdLabel keeps the object as it is while a pull request or issue has it, even a closed
-	// one.
-	holdLabel = "gitfleet/hold"
-	// issueLabel is the label of issues, for changes that people have to make in Git by hand.
-	issueLabel      = "gitfleet/manual-edit"
-	placementLabel  = "placement/"
-	severityLabel   = "gitfleet/severity: "
-	longestLabel    = 50 // the maximum of the forges
-	defaultSeverity = "other"
-)
-
-// labelNames are the names of the labels that pull requests and issues may have, whatever the change.
-func labelNames() []string {
-	out := []string{driftLabel, holdLabel, issueLabel, severityLabel + defaultSeverity}
-	for _, s := range severities {
-		out = append(out, severityLabel+s.name)
-	}
-	return out
-}
-
-// labelOf returns a label with its color and description, for when it is created.
-func labelOf(name string) forge.Label {
-	switch {
-	case name == driftLabel:
-		return forge.Label{Name: name, Color: "#0969da", Description: "Something was changed on member clusters"}
-	case name == holdLabel:
-		return forge.Label{Name: name, Color: "#8250df", Description: "Keeps the object on the clusters as it is, also after closing"}
-	case name == rollback.Label:
-		return forge.Label{Name: name, Color: "#cf222e", Description: "Content that has failed in an update run, and was rolled back"}
-	case name == issueLabel:
-		return forge.Label{Name: name, Color: "#bf8700", Description: "No edit of the files in Git makes the change"}
-	case strings.HasPrefix(name, severityLabel):
-		colors := map[string]string{"rbac": "#cf222e", "image": "#bc4c00", "replicas": "#1a7f37"}
-		return forge.Label{Name: name, Color: cmp.Or(colors[strings.TrimPrefix(name, severityLabel)], "#6e7781"), Description: "What kind of field was changed on member clusters"}
-	}
-	return forge.Label{Name: name, Color: "#57606a", Description: "The placement whose object was changed"}
-}
-
-// severities are tried in order. The first one that matches one of the fields is that of the
-// change.
-var severities = []struct {
-	name string
-	fits func(id api.ID, path string) bool
-}{
-	{"rbac", func(id api.ID, _ string) bool {
-		return id.Group == "rbac.authorization.k8s.io" || id.Kind == "ServiceAccount" && id.Group == ""
-	}},
-	{"image", func(_ api.ID, path string) bool { return strings.HasSuffix(path, "/image") }},
-	{"replicas", func(_ api.ID, path string) bool { return strings.HasSuffix(path, "/replicas") }},
-}
-
-// severity returns the severity of a change, for its label.
-func (c *change) severity() string {
-	for _, s := range severities {
-		if slices.ContainsFunc(c.paths, func(d api.Difference) bool { return s.fits(c.id, d.Path) }) {
-			return s.name
-		}
-	}
-	return defaultSeverity
-}
-
-// labels returns the labels of the pull request or issue.
-func (c *change) labels() []string {
-	if c.rollback != nil {
-		return rollbackLabels(c)
-	}
-	all := []string{driftLabel, severityLabel + c.severity()}
-	for _, d := range c.drifts {
-		_, name, _ := strings.Cut(d.Placement, "/")
-		label := placementLabel + name
-		if label = label[:min(len(label), longestLabel)]; !slices.Contains(all, label) {
-			all = append(all, label)
-		}
-	}
-	if c.reason != nil {
-		all = append(all, issueLabel)
-	}
-	return all
-}
-
 // otherChanges lists the changes that merging puts back, with their clusters.
 func (c *change) otherChanges() string {
 	var out []string
@@ -495,9 +359,6 @@ func (c *change) otherChanges() string {
 	}
 	return strings.Join(out[:min(len(out), most)], ", ") + " (see `gitfleet proposals list`)"
 }
-
-// shortName is the beginning of the name of a change, which is enough for commands.
-func (c *change) shortName() string { return c.hash[:min(len(c.hash), 8)] }
 
 // allowTrailers returns the trailers that a commit message needs to allow what the commit
 // removes; nil if it removes nothing.

@@ -2,9 +2,6 @@ package proposal
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,60 +15,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
-	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
-
-// A change is one distinct change of an object: the same fields have the same values on one or more
-// clusters.
-type change struct {
-	// hash identifies the change, also across restarts.
-	hash string
-	id   api.ID
-	// object is the object as Git wants it on the first of the clusters, and source the line of the first changed field
-	// in Git, or else of the object. They are zero if they are not known.
-	object map[string]any
-	source api.Origin
-	// link is the address of source on the forge; empty if it is not known.
-	link string
-	// reason is the reason why no edit of the files can express the change; nil if one can.
-	// partial says that an edit could if all clusters that get the object had the change: the
-	// other clusters may report the same change a moment later.
-	reason  error
-	partial bool
-	// files are the files that the edit changes, and paths the fields of the object.
-	files []edit.FileChange
-	paths []api.Difference
-	// deleted says that the object is gone from the clusters.
-	deleted bool
-	// addition says that something was added beside what the manifest sets.
-	addition bool
-	// drifts are the drifts of the change, by cluster.
-	drifts []*status.Drift
-	// override names the override that the edit changes; empty if the edit is for all clusters.
-	// In that case others are the clusters that have the object as it is in Git.
-	override string
-	others   []string
-	// holders is the number of clusters that get the object; zero if it is not known.
-	holders int
-	// target is the change for an [edit.Editor], and memo identifies it with the clusters that have it and that do not.
-	target edit.Target
-	memo   string
-	// rollback is set if the change undoes content that has failed. It has neither an object nor drifts.
-	rollback *rollback.Offer
-	// putsBack are the other held changes of the object that the commit of this one puts back, by hash.
-	putsBack []*change
-}
-
-// A notOffered is a change that is not offered, and why.
-type notOffered struct {
-	change  *change
-	state   State
-	message string
-	// undecided says that the change may be offered later.
-	undecided bool
-}
 
 // mostEdits is the maximum number of edits that one pass computes, since each of them loads the
 // files. Other changes wait for the next pass.
@@ -183,28 +129,6 @@ func findPutBack(offers []*change, all map[string]*change) {
 	}
 }
 
-// newChange returns the change of a drift, without drifts. A deletion has no fields. A change that is
-// only reported is not the same as an equal one that is offered.
-func newChange(fleet string, d *status.Drift) *change {
-	c := &change{id: d.ID(), paths: d.Paths, deleted: d.Deleted, addition: d.Addition}
-	fields := make([]any, 0, 2*len(d.Paths)+1)
-	for _, p := range d.Paths {
-		fields = append(fields, p.PatchDetail, p.MemberJSON)
-	}
-	if d.Digest != "" {
-		fields = append(fields, d.Digest)
-	}
-	values := []any{fleet, c.id, fields}
-	if driftRule(d).Mode == api.DriftReport {
-		values = append(values, d.Rule)
-	}
-	if d.Addition {
-		values = append(values, "addition")
-	}
-	c.hash = hashOf(values...)
-	return c
-}
-
 // errUnknown is returned if the desired content of the clusters is not known yet, for instance
 // after a restart until their commits are loaded.
 var errUnknown = errors.New("not known yet")
@@ -305,30 +229,6 @@ func Adoptable(t *status.Trace) error {
 	return nil
 }
 
-// hashOf returns a hash of values that can be encoded as JSON.
-func hashOf(values ...any) string {
-	text, _ := json.Marshal(values) // strings and lists of strings can always be encoded
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
-// clusters returns the clusters that have the change.
-func (c *change) clusters() []string {
-	var out []string
-	for _, d := range c.drifts {
-		out = append(out, d.Cluster)
-	}
-	return out
-}
-
-// first returns when the change was first seen on any cluster.
-func (c *change) first() time.Time {
-	if c.rollback != nil {
-		return c.rollback.Failed.At
-	}
-	return slices.MinFunc(c.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
-}
-
 // decisions are those about all drifts, by cluster.
 type decisions map[string]protocol.DriftDecisions
 
@@ -350,8 +250,46 @@ func (all decisions) add(c *change, putBack bool, message string, now time.Time)
 	}
 }
 
-// driftRule returns the rule by which a drift is held; the zero rule if it is not valid.
-func driftRule(d *status.Drift) api.DriftRule {
-	rule, _ := api.ParseDriftRule(d.Rule)
-	return rule
+// collected is the result of collect for the drifts at one commit.
+type collected struct {
+	key        string
+	commit     string
+	offers     []*change
+	notOffered []notOffered
+	// files and head are the tree of the commit and what load returns for it; files is nil if they are not known.
+	files fs.FS
+	head  *hub.Snapshot
+	load  func(fs.FS) (*hub.Snapshot, error)
+	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
+	// clusters that have never answered: they may have drift of any kind.
+	lost    bool
+	unheard []string
+}
+
+// all returns all held changes.
+func (k *collected) all() []*change {
+	out := slices.Clone(k.offers)
+	for _, n := range k.notOffered {
+		out = append(out, n.change)
+	}
+	return out
+}
+
+// undecided are the hashes of the changes for which it is not known yet whether a pull request
+// can be opened.
+func (k *collected) undecided() map[string]bool {
+	out := map[string]bool{}
+	for _, n := range k.notOffered {
+		if n.undecided {
+			out[n.change.hash] = true
+		}
+	}
+	return out
+}
+
+// A cachedRollback is the edit that undoes a content at one commit.
+type cachedRollback struct {
+	paths []string
+	files []edit.FileChange
+	err   error
 }

@@ -57,3 +57,24 @@ func (k *combination) extend(c *change) error {
 	k.made = append(k.made, &made)
 	return nil
 }
+
+// A grouper is the state of pull requests with several changes.
+type grouper struct {
+	// combinations are the edits of groups, by hash. Changes that cannot be combined are offered alone, as long as the commit in
+	// alone is in force, by hash.
+	combinations map[string]*combination
+	alone        map[string]string
+	// ended has the hashes of the changes in pull requests that have ended, by branch, and free the first branch of a group
+	// without a pull request, as of the last list.
+	ended map[string][]string
+	free  map[string]string
+	// updated are the branches that this pass has updated.
+	updated map[string]bool
+	// budget is the number of edits that this pass may still combine; unfinished says that it was not enough.
+	budget     int
+	unfinished bool
+}
+
+func newGrouper() grouper {
+	return grouper{combinations: map[string]*combination{}, alone: map[string]string{}, ended: map[string][]string{}, free: map[string]string{}}
+}

@@ -63,12 +63,6 @@ func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
 	return it, false
 }
 
-// keepsObject reports whether a pull request or issue of the change keeps the object as it is until a
-// user decides: it is open, has the hold label, or has expired.
-func (s *offerState) keepsObject() bool {
-	return s.State == forge.Open || s.State == forge.Closed && (s.onHold() || s.expired())
-}
-
 // decideOffered returns the decision about a change that is offered or will be.
 func (p *Proposer) decideOffered(c *change, s *offerState) (putBack bool, message string) {
 	what, reason := "a pull request", ""
@@ -131,3 +125,5 @@ func (p *Proposer) decideInexpressible(c *change, s *offerState, now time.Time) 
 	}
 	return true, message
 }
+
+func putBackMessage(by string) string { return "put back, as " + by + " has asked" }

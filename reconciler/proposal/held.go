@@ -2,44 +2,15 @@ package proposal
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/difftext"
 	"github.com/gitfleet/gitfleet/reconciler/status"
-)
-
-// A State is the state of the decision about a held change.
-type State string
-
-// The states of a held change.
-const (
-	// Waiting: there is no pull request or issue yet.
-	Waiting State = "waiting"
-	// Open: the pull request or issue is open.
-	Open State = "open"
-	// Merged: the pull request is merged, and its commit is not in force on the clusters yet.
-	Merged State = "merged"
-	// Closed: the pull request was closed without being merged, or the issue was closed. The
-	// change is reverted.
-	Closed State = "closed"
-	// OnHold: the closed pull request or issue has the label that keeps the object as it is.
-	OnHold State = "on-hold"
-	// Expired: gitfleet has closed the pull request or issue, since nobody decided about it. The object stays as it is.
-	Expired State = "expired"
-	// Reported: the change is only reported, as its drift mode says.
-	Reported State = "reported"
-	// Inexpressible: no edit of the files in Git can express the change, and it cannot be
-	// offered as an issue. It is reverted, once it has lasted for MinAge if other clusters may
-	// have the same change.
-	Inexpressible State = "inexpressible"
-	// Unsettled: the commit in force already has the change, or not enough is known about it
-	// yet.
-	Unsettled State = "unsettled"
 )
 
 // HeldVersion identifies the JSON schema of a HeldList. Fields of a version are never removed;
@@ -203,23 +174,6 @@ func (h *heldChanges) describe() *HeldList {
 	return list
 }
 
-// heldState returns the state of a change that is offered or will be.
-func (s *offerState) heldState() State {
-	switch {
-	case s.State == forge.Open:
-		return Open
-	case s.State == forge.Merged:
-		return Merged
-	case s.State == forge.Closed && s.onHold():
-		return OnHold
-	case s.State == forge.Closed && s.expired():
-		return Expired
-	case s.State == forge.Closed:
-		return Closed
-	}
-	return Waiting
-}
-
 func (it heldItem) describe() HeldChange {
 	out := HeldChange{
 		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Together: it.together, Message: it.message,
@@ -247,4 +201,21 @@ func (it heldItem) describe() HeldChange {
 		out.Edits = append(out.Edits, FileEdit{f.Path, f.Diff()})
 	}
 	return out
+}
+
+// A RefusedError says why a request is refused, and what to do instead.
+type RefusedError struct {
+	why string
+	// Temporary says that the same request may be accepted a little later.
+	Temporary bool
+}
+
+func (e *RefusedError) Error() string { return e.why }
+
+func refuse(format string, args ...any) error {
+	return &RefusedError{why: fmt.Sprintf(format, args...)}
+}
+
+func refuseForNow(format string, args ...any) error {
+	return &RefusedError{why: fmt.Sprintf(format, args...), Temporary: true}
 }

@@ -13,57 +13,6 @@ import (
 // A change that no edit of the files in Git can express is offered as an issue; if the issue is
 // closed, the change is reverted. Otherwise issues are handled like pull requests.
 
-const (
-	// issuePrefix is the prefix of the names of issues. No branch of gitfleet has it.
-	issuePrefix = "issue/"
-	// disabledRecheck is the time between two checks whether a repository without issues has
-	// enabled them.
-	disabledRecheck = time.Hour
-)
-
-// A thread is the pull request or the issue that offers a change, or several of one placement.
-type thread struct {
-	forge.Thread
-	// name identifies it: the branch of a pull request, or issuePrefix followed by the hash of the change.
-	name string
-	// mergeCommit is the commit by which it was merged; empty unless it is.
-	mergeCommit string
-}
-
-func (t *thread) isIssue() bool { return t.Kind == forge.KindIssue }
-
-// onHold reports whether it has the label that keeps the object as it is.
-func (t *thread) onHold() bool { return slices.Contains(t.Labels, holdLabel) }
-
-// expired reports whether it was closed since nobody decided about it.
-func (t *thread) expired() bool {
-	return t.State == forge.Closed && strings.HasSuffix(strings.TrimSpace(t.Body), expiredMarker)
-}
-
-func isIssue(name string) bool { return strings.HasPrefix(name, issuePrefix) }
-
-func isPullRequest(name string) bool {
-	return strings.HasPrefix(name, branchPrefix) || isRollback(name)
-}
-
-// fromPullRequest returns the thread of a pull request; nil if there is none.
-func fromPullRequest(pr *forge.PullRequest, err error) (*thread, error) {
-	if pr == nil {
-		return nil, err
-	}
-	return &thread{pr.Thread, pr.Branch, pr.MergeCommit}, err
-}
-
-// IsIssueOfDrift reports whether a webhook may be about an issue that a Proposer has opened.
-func IsIssueOfDrift(labels []string, body string) bool {
-	return slices.Contains(labels, issueLabel) || marked.MatchString(body)
-}
-
-// fromIssue returns the issue of a change.
-func fromIssue(i forge.Thread, hash string) thread {
-	return thread{Thread: i, name: issuePrefix + hash}
-}
-
 // openIssues lists the open issues of the fleet by their branches; listed is false if they cannot be
 // listed now. An error is one that every request is likely to meet.
 func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[string]thread, listed bool, err error) {

@@ -42,10 +42,6 @@ func (f *follower) follows(form func(branch string) bool) bool {
 	return false
 }
 
-// asksAgain reports whether a pull request that is closed may still keep an object as it
-// is.
-func (s *offerState) asksAgain() bool { return s.State == forge.Closed && (s.onHold() || s.recheck) }
-
 // list lists the open pull requests, or issues, or both, and finds out what became of those that are
 // open no more.
 func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -97,19 +96,6 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 		f.written[branch] = written{files: c.files, message: f.commit(c, branch, now).Message}
 	}
 	return found, err
-}
-
-// findOpen returns the open pull request or issue of a change or a group; nil if there is none.
-func (f *follower) findOpen(hash string) (found *thread) {
-	for branch, pr := range f.open {
-		if branchHash(branch) == hash {
-			return &pr
-		}
-		if hashes, _ := offeredIn(pr.Body); slices.Contains(hashes, hash) {
-			found = &pr
-		}
-	}
-	return found
 }
 
 // atLimit reports whether no more pull requests and issues may be opened now, and records that with the

@@ -138,13 +138,3 @@ func sameText(a, b string) bool {
 
 // mostReviewers is the maximum number of reviewers of a pull request.
 const mostReviewers = 10
-
-// branchHash returns the hash of the change of a pull request or an issue, which is part of the name
-// of its branch.
-func branchHash(branch string) string {
-	for _, prefix := range []string{issuePrefix, branchPrefix, rollbackPrefix} {
-		branch = strings.TrimPrefix(branch, prefix)
-	}
-	hash, _, _ := strings.Cut(branch, "-")
-	return hash
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -14,23 +13,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
-
-// A RefusedError says why a request is refused, and what to do instead.
-type RefusedError struct {
-	why string
-	// Temporary says that the same request may be accepted a little later.
-	Temporary bool
-}
-
-func (e *RefusedError) Error() string { return e.why }
-
-func refuse(format string, args ...any) error {
-	return &RefusedError{why: fmt.Sprintf(format, args...)}
-}
-
-func refuseForNow(format string, args ...any) error {
-	return &RefusedError{why: fmt.Sprintf(format, args...), Temporary: true}
-}
 
 // A request is a user's request about a held change.
 type request struct {
@@ -98,26 +80,25 @@ func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
 	}
 }
 
-// handle executes a request, and updates the forge and the members.
-func (p *Proposer) handle(ctx context.Context, r request, now time.Time) response {
+// execute executes a request. Once the forge and the members are updated, done returns what has become of it.
+func (p *Proposer) execute(ctx context.Context, r request, now time.Time) (done func() string, err error) {
 	it, err := p.find(r.name, r.number)
 	if err != nil {
-		return response{err: err}
+		return nil, err
 	}
 	if r.number != 0 {
 		if err := p.isOfferedBy(it.hash, r.number); err != nil {
-			return response{err: err}
+			return nil, err
 		}
 	}
-	done, err := r.do(ctx, it, r.by, now)
+	done, err = r.do(ctx, it, r.by, now)
 	if err != nil {
 		if isGeneral(err) {
-			p.recordForgeResult(ctx, err, now)
+			p.follower.tracker.recordResult(ctx, err, now)
 		}
-		return response{err: &forgeError{err}}
+		return nil, &forgeError{err}
 	}
-	p.advance(ctx, now)
-	return response{text: done()}
+	return done, nil
 }
 
 // isOfferedBy refuses a request on a pull request that does not offer the change, as far as is known.
@@ -196,27 +177,6 @@ func (p *Proposer) checkRetryAfter(now time.Time) error {
 	}
 	return nil
 }
-
-// record adds to the history who decided about a change.
-func (f *follower) record(event history.Event, it heldItem, by, message string) {
-	e := history.Entry{Kind: history.Action, Event: event, Object: it.id.String(), By: by, Message: message}
-	if it.whole > 1 {
-		e.Object, e.Placement, e.Message = "", it.drifts[0].Placement, fmt.Sprintf("%s; %s", message, markdown.Count(it.whole, "change"))
-		f.tracker.cfg.Record(e)
-		return
-	}
-	if clusters := it.clusters(); len(clusters) == 1 {
-		e.Cluster = clusters[0]
-	} else {
-		e.Message = fmt.Sprintf("%s; on %s: %s", message, markdown.Count(len(clusters), "cluster"), strings.Join(clusters[:min(len(clusters), most)], ", "))
-	}
-	if same := it.describe().Placements; len(same) == 1 {
-		e.Placement = same[0]
-	}
-	f.tracker.cfg.Record(e)
-}
-
-func putBackMessage(by string) string { return "put back, as " + by + " has asked" }
 
 // close implements Close.
 func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {

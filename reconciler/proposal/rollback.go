@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -19,25 +18,13 @@ import (
 // Content that has failed in an update run and was rolled back is offered to be undone in Git. Such an offer is a change
 // without drifts: nothing on a cluster waits for the decision about it, and it is offered at once.
 
-// rollbackPrefix is the prefix of the names of branches that undo content.
-const rollbackPrefix = "gitfleet/failed-content/"
-
-func isRollback(branch string) bool { return strings.HasPrefix(branch, rollbackPrefix) }
-
-// A cachedRollback is the edit that undoes a content at one commit.
-type cachedRollback struct {
-	paths []string
-	files []edit.FileChange
-	err   error
-}
-
 // collectFailed returns what undoes the failed contents of a report. The files must be those of the commit in force.
-func collectFailed(ctx context.Context, p *Proposer, files fs.FS) (offers []*change, others []notOffered) {
-	if p.follower.tracker.cfg.Forge == nil || p.follower.tracker.cfg.Undo == nil {
+func (col *collector) collectFailed(ctx context.Context, cfg *Config, r *status.Report, files fs.FS) (offers []*change, others []notOffered) {
+	if cfg.Forge == nil || cfg.Undo == nil {
 		return nil, nil
 	}
 	used := map[string]cachedRollback{}
-	for _, d := range p.report.Details {
+	for _, d := range r.Details {
 		if d.FailedContent == nil {
 			continue
 		}
@@ -46,14 +33,14 @@ func collectFailed(ctx context.Context, p *Proposer, files fs.FS) (offers []*cha
 			continue // every placement in a report has a valid key
 		}
 		f := *d.FailedContent
-		c := &change{hash: hashOf(p.follower.tracker.cfg.Fleet, "failed content", d.Placement, f.Run, f.Commit), rollback: &rollback.Offer{Placement: key, Failed: f}}
-		memo := hashOf(c.hash, p.report.InForce.Commit.Hash, f.BackCommit)
-		done, known := p.collector.rollbacks[memo]
+		c := &change{hash: hashOf(cfg.Fleet, "failed content", d.Placement, f.Run, f.Commit), rollback: &rollback.Offer{Placement: key, Failed: f}}
+		memo := hashOf(c.hash, r.InForce.Commit.Hash, f.BackCommit)
+		done, known := col.rollbacks[memo]
 		if !known {
-			done = undo(ctx, p, files, c.rollback)
+			done = col.undo(ctx, cfg, r, files, c.rollback)
 		}
 		if _, impossible := errors.AsType[*rollback.ImpossibleError](done.err); done.err != nil && !impossible {
-			p.follower.tracker.cfg.Log.Warn("it is not known how to undo a content that has failed; trying again", "placement", d.Placement, "run", f.Run, "err", done.err)
+			cfg.Log.Warn("it is not known how to undo a content that has failed; trying again", "placement", d.Placement, "run", f.Run, "err", done.err)
 			others = append(others, notOffered{c, Unsettled, done.err.Error(), true})
 			continue
 		}
@@ -62,20 +49,20 @@ func collectFailed(ctx context.Context, p *Proposer, files fs.FS) (offers []*cha
 		c.rollback.Paths, c.rollback.Reason = done.paths, done.err
 		offers = append(offers, c)
 	}
-	p.collector.rollbacks = used
+	col.rollbacks = used
 	return offers, others
 }
 
 // undo finds the edit that undoes a content.
-func undo(ctx context.Context, p *Proposer, files fs.FS, o *rollback.Offer) (out cachedRollback) {
-	undone, err := p.follower.tracker.cfg.Undo(ctx, p.report.InForce.Commit.Hash, o.Failed.Commit, o.Failed.BackCommit)
+func (col *collector) undo(ctx context.Context, cfg *Config, r *status.Report, files fs.FS, o *rollback.Offer) (out cachedRollback) {
+	undone, err := cfg.Undo(ctx, r.InForce.Commit.Hash, o.Failed.Commit, o.Failed.BackCommit)
 	if errors.Is(err, gitsource.ErrNotInHistory) || errors.Is(err, gitsource.ErrUnknownCommit) {
 		return cachedRollback{err: rollback.Impossible(err)}
 	}
 	if err != nil {
 		return cachedRollback{err: err}
 	}
-	tree := &rollback.Tree{Files: files, Load: p.collector.load, Head: p.report.InForce, Placement: o.Placement}
+	tree := &rollback.Tree{Files: files, Load: col.load, Head: r.InForce, Placement: o.Placement}
 	if out.paths, err = tree.Find(undone.Files, undone.Conflicts); err != nil {
 		return cachedRollback{err: err}
 	}
@@ -98,23 +85,6 @@ func failedKey(r *status.Report) string {
 		}
 	}
 	return b.String()
-}
-
-// rollbackLabels are those of an offer to undo content.
-func rollbackLabels(c *change) []string {
-	labels := c.rollback.Labels()
-	if c.reason != nil {
-		labels = append(labels, issueLabel)
-	}
-	return labels
-}
-
-// waitsFor returns when a change is due to be offered.
-func waitsFor(c *change, s *offerState, minAge time.Duration) time.Time {
-	if c.rollback != nil {
-		return s.since
-	}
-	return s.due(minAge)
 }
 
 // countDrift counts the pull requests and issues of drift among those that are open.

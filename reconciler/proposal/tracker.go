@@ -3,13 +3,13 @@ package proposal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/owners"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
@@ -273,14 +273,6 @@ func (t *tracker) findPullRequest(ctx context.Context, c *change, since time.Tim
 	return nil, "", nil // too many
 }
 
-// branchOf returns the branch of a change or a group that is offered for the first or another time.
-func branchOf(prefix, hash string, attempt int) string {
-	if attempt == 1 {
-		return prefix + hash
-	}
-	return fmt.Sprintf("%s%s-%d", prefix, hash, attempt)
-}
-
 // commentOnce adds a comment to a pull request, unless it already has it.
 func (t *tracker) commentOnce(ctx context.Context, pr thread, marker, text string) error {
 	found, err := t.cfg.Forge.FindComment(ctx, pr.Number, marker)
@@ -294,3 +286,21 @@ func (t *tracker) commentOnce(ctx context.Context, pr thread, marker, text strin
 // mostAttempts is the maximum number of times that the same change is offered again after it
 // had ended.
 const mostAttempts = 100
+
+// isGeneral reports whether every request to the forge or the Git server is likely to fail in
+// the same way. Other errors are about one pull request or one branch.
+func isGeneral(err error) bool {
+	_, remote := errors.AsType[*remote.HTTPError](err)
+	return remote || forge.IsGeneral(err)
+}
+
+const (
+	// disabledRecheck is the time between two checks whether a repository without issues has
+	// enabled them.
+	disabledRecheck = time.Hour
+)
+
+// recordResult records the result of a request to the forge.
+func (t *tracker) recordResult(ctx context.Context, err error, now time.Time) {
+	t.retry.Record(ctx, err, now, t.cfg.Log, "drift is not offered as pull requests", "the forge answers again")
+}

@@ -65,7 +65,6 @@ var mayBeInCircles = map[string]int{
 	"reconciler/member/probe":      3,
 	"reconciler/member/watch":      3,
 	"reconciler/plan":              24,
-	"reconciler/proposal":          15,
 	"reconciler/replica":           2,
 	"reconciler/review":            13,
 	"reconciler/server":            4,
