@@ -16,16 +16,16 @@ func TestThePauseGrowsAndIsBounded(t *testing.T) {
 		interval := time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "interval"))
 		b := newBackoff(interval)
 		failures := rapid.IntRange(0, 10_000).Draw(t, "failures")
-		wish := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "wish"))
-		dice := rapid.Float64Range(0, 1).Draw(t, "dice")
-		got := b.next(failures, wish, dice)
-		if got < wish {
-			t.Fatalf("waits %s, the server asked for %s", got, wish)
+		retryAfter := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "retryAfter"))
+		jitter := rapid.Float64Range(0, 1).Draw(t, "jitter")
+		got := b.next(failures, retryAfter, jitter)
+		if got < retryAfter {
+			t.Fatalf("waits %s, the server asked for %s", got, retryAfter)
 		}
-		if failures > 0 && got > wish && got > max(interval, time.Minute) {
+		if failures > 0 && got > retryAfter && got > max(interval, time.Minute) {
 			t.Fatalf("waits %s, at most %s", got, b.most)
 		}
-		if failures == 0 && wish == 0 && (got < interval*95/100-1 || got > interval*105/100+1) {
+		if failures == 0 && retryAfter == 0 && (got < interval*95/100-1 || got > interval*105/100+1) {
 			t.Fatalf("waits %s without a failure, the interval is %s", got, interval)
 		}
 		if failures > 0 && b.next(failures+1, 0, 0.5) < b.next(failures, 0, 0.5) {
@@ -49,32 +49,32 @@ func TestTheFirstRetryIsSoon(t *testing.T) {
 	}
 }
 
-// A nudge ends the delay, but not before the time that the server asked for is over.
-func TestANudgeRespectsTheServer(t *testing.T) {
+// A request for a poll ends the delay, but not before the time that the server asked for is over.
+func TestARequestedPollRespectsTheServer(t *testing.T) {
 	tests := map[string]struct {
-		nudge, wish time.Duration
-		least, most time.Duration
+		request, retryAfter time.Duration
+		least, most         time.Duration
 	}{
-		"no nudge":               {0, 0, 28 * time.Second, 32 * time.Second},
-		"nudged":                 {5 * time.Second, 0, 5 * time.Second, 5 * time.Second},
-		"nudged at once":         {time.Millisecond, 0, 200 * time.Millisecond, 200 * time.Millisecond},
-		"asked to wait":          {0, time.Hour, time.Hour, time.Hour},
-		"asked to wait, nudged":  {time.Second, time.Hour, time.Hour, time.Hour},
-		"asked to wait a little": {0, time.Second, 28 * time.Second, 32 * time.Second},
+		"no request":               {0, 0, 28 * time.Second, 32 * time.Second},
+		"requested":                {5 * time.Second, 0, 5 * time.Second, 5 * time.Second},
+		"requested at once":        {time.Millisecond, 0, 200 * time.Millisecond, 200 * time.Millisecond},
+		"asked to wait":            {0, time.Hour, time.Hour, time.Hour},
+		"asked to wait, requested": {time.Second, time.Hour, time.Hour, time.Hour},
+		"asked to wait a little":   {0, time.Second, 28 * time.Second, 32 * time.Second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &Repo{backoff: newBackoff(30 * time.Second), nudges: make(chan struct{}, 1)}
-				if test.nudge > 0 {
+				r := &Repo{backoff: newBackoff(30 * time.Second), pollRequests: make(chan struct{}, 1)}
+				if test.request > 0 {
 					for range 3 {
-						time.AfterFunc(test.nudge, r.Nudge)
+						time.AfterFunc(test.request, r.RequestPoll)
 					}
 				}
 				start := time.Now()
-				r.wait(context.Background(), test.wish)
+				r.wait(context.Background(), test.retryAfter)
 				if got := time.Since(start); got < test.least || got > test.most {
-					t.Errorf("rested %s, want %s to %s", got, test.least, test.most)
+					t.Errorf("waited %s, want %s to %s", got, test.least, test.most)
 				}
 			})
 		})

@@ -108,7 +108,7 @@ func start(t testing.TB, cfg Config) *runner {
 	r := &runner{t: t, heads: make(chan Commit, 100), polls: make(chan error, 100)}
 	cfg.Hooks.Polled = func(_ time.Duration, err error) { r.polls <- err }
 	r.Repo = open(t, cfg)
-	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour} // no quiet time after a poll
+	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour} // no minimum delay after a poll
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx, func(c Commit) { r.heads <- c }) }()
@@ -133,10 +133,10 @@ func (r *runner) poll() error {
 	}
 }
 
-// again nudges the Repo and returns the result of that poll.
+// again requests a poll of the Repo and returns the result of that poll.
 func (r *runner) again() error {
 	r.t.Helper()
-	r.Nudge()
+	r.RequestPoll()
 	return r.poll()
 }
 

@@ -92,14 +92,14 @@ type Repo struct {
 
 	// stored is replaced as a whole when the repository is cloned again. Readers must load it
 	// each time.
-	stored  atomic.Pointer[objects.Store]
-	place   objects.StorePath
-	lock    *os.File
-	trees   *objects.TreeCache
-	damage  atomic.Pointer[error] // about an object that is missing from the store
-	nudges  chan struct{}
-	retry   atomic.Bool // the next poll forgets what was refused before
-	backoff backoff
+	stored       atomic.Pointer[objects.Store]
+	place        objects.StorePath
+	lock         *os.File
+	trees        *objects.TreeCache
+	damage       atomic.Pointer[error] // about an object that is missing from the store
+	pollRequests chan struct{}
+	retry        atomic.Bool // the next poll forgets what was refused before
+	backoff      backoff
 	// branch is the store of FetchRef; nil if it has fetched nothing.
 	branch   *objects.Store
 	branchMu sync.Mutex
@@ -137,13 +137,13 @@ func Open(cfg Config) (*Repo, error) {
 		return nil, err
 	}
 	r := &Repo{
-		cfg:      cfg,
-		remote:   tracked,
-		branches: branches,
-		trees:    objects.NewTreeCache(treeCache),
-		nudges:   make(chan struct{}, 1),
-		backoff:  newBackoff(cfg.Interval),
-		status:   Status{URL: where.String(), Ref: cfg.Ref.String()},
+		cfg:          cfg,
+		remote:       tracked,
+		branches:     branches,
+		trees:        objects.NewTreeCache(treeCache),
+		pollRequests: make(chan struct{}, 1),
+		backoff:      newBackoff(cfg.Interval),
+		status:       Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
 	r.place, err = objects.StorePathOf(cfg.Dir, where.String())
 	if err != nil {
@@ -204,18 +204,18 @@ func (r *Repo) Files(ctx context.Context, commit string) (fs.FS, error) {
 	return &files{ctx: ctx, objects: repo, root: c.Tree, time: c.Time, commit: commit}, nil
 }
 
-// Nudge makes Run poll soon. It never blocks, and several nudges before that poll count as one.
-func (r *Repo) Nudge() {
+// RequestPoll makes Run poll soon. It never blocks, and several requests before that poll count as one.
+func (r *Repo) RequestPoll() {
 	select {
-	case r.nudges <- struct{}{}:
+	case r.pollRequests <- struct{}{}:
 	default:
 	}
 }
 
-// Retry is Nudge, and that poll also fetches and checks what was refused before.
+// Retry requests a poll that also fetches and checks what was refused before.
 func (r *Repo) Retry() {
 	r.retry.Store(true)
-	r.Nudge()
+	r.RequestPoll()
 }
 
 // withStore reads from the store, and reads again if the store was replaced meanwhile. It
@@ -236,6 +236,6 @@ func (r *Repo) withStore(read func(*objects.Store) error) error {
 
 func (r *Repo) damaged(err error) {
 	if r.damage.CompareAndSwap(nil, &err) {
-		r.Nudge()
+		r.RequestPoll()
 	}
 }

@@ -213,7 +213,7 @@ func TestARateLimitIsRespected(t *testing.T) {
 			_, err := r.poll(t.Context())
 			wantError(t, err, fmt.Sprint(code), "asks to wait 30m0s", "slow down")
 			if got := requestedDelay(err); got != 30*time.Minute {
-				t.Errorf("the wish is %s", got)
+				t.Errorf("the server asked for %s", got)
 			}
 			s.answer(nobody)
 			if c, err := r.poll(t.Context()); err != nil || c == nil || c.Hash.String() != first {

@@ -50,16 +50,16 @@ func handOver(ctx context.Context, r *Repo, c *objects.Commit, head func(Commit)
 	r.stored.Load().DropBases()
 }
 
-// wait waits for the next poll or a nudge. A nudge does not shorten the delay that a server
+// wait waits for the next poll, or for a request for one. A request does not shorten the delay that a server
 // asked for.
-func (r *Repo) wait(ctx context.Context, wish time.Duration) {
+func (r *Repo) wait(ctx context.Context, retryAfter time.Duration) {
 	r.mu.Lock()
-	wait := r.backoff.next(r.remoteFailures, wish, rand.Float64()) //nolint:gosec // spreading load
+	wait := r.backoff.next(r.remoteFailures, retryAfter, rand.Float64()) //nolint:gosec // spreading load
 	now := time.Now()
 	r.status.NextPoll = now.Add(wait)
 	r.mu.Unlock()
-	if sleep(ctx, wait, r.nudges) {
-		sleep(ctx, max(wish, r.backoff.quiet)-time.Since(now), nil)
+	if sleep(ctx, wait, r.pollRequests) {
+		sleep(ctx, max(retryAfter, r.backoff.minDelay)-time.Since(now), nil)
 	}
 }
 
@@ -108,8 +108,8 @@ type backoff struct {
 	// first is the delay after the first failure; it doubles with each further failure, up to
 	// most: after an outage a commit is found within a minute.
 	first, most time.Duration
-	// quiet is the shortest time between a poll and one caused by a nudge.
-	quiet time.Duration
+	// minDelay is the shortest time between a poll and one that was requested.
+	minDelay time.Duration
 	// cloneFirst is the delay between two clones if the store is damaged again; it doubles up
 	// to cloneMost.
 	cloneFirst, cloneMost time.Duration
@@ -120,25 +120,24 @@ func newBackoff(interval time.Duration) backoff {
 		interval:   interval,
 		first:      min(interval, 2*time.Second),
 		most:       max(interval, time.Minute),
-		quiet:      200 * time.Millisecond,
+		minDelay:   200 * time.Millisecond,
 		cloneFirst: time.Minute,
 		cloneMost:  time.Hour,
 	}
 }
 
 // next returns the delay until the next poll. failures is the number of consecutive failures,
-// wish the delay that the server asked for, and dice a random number from 0 to 1 for the
-// jitter.
-func (b backoff) next(failures int, wish time.Duration, dice float64) time.Duration {
+// retryAfter the delay that the server asked for, and jitter a random number from 0 to 1.
+func (b backoff) next(failures int, retryAfter time.Duration, jitter float64) time.Duration {
 	wait, spread := b.interval, 0.1
 	if failures > 0 {
 		wait, spread = retryafter.Failures(failures, b.first, b.most), 0.5
 	}
-	wait += time.Duration(float64(wait) * spread * (dice - 0.5))
+	wait += time.Duration(float64(wait) * spread * (jitter - 0.5))
 	if failures > 0 {
 		wait = min(wait, b.most)
 	}
-	return max(wait, wish)
+	return max(wait, retryAfter)
 }
 
 // clone returns the delay until the next clone, given the number of consecutive clones.

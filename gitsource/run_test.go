@@ -266,7 +266,7 @@ func TestAWebhookBringsACommit(t *testing.T) {
 	}()
 	hook := webhook.New(webhook.Config{
 		Secret:  func() (string, error) { return "s3cret", nil },
-		Wake:    r.Nudge,
+		Wake:    r.RequestPoll,
 		Follows: cfg.Ref.Follows,
 	})
 	if got := (<-heads).Hash; got != first {

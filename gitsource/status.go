@@ -19,7 +19,7 @@ type Status struct {
 	Head string
 	// LastPoll is the time of the last poll, and LastSuccess that of the last successful one.
 	LastPoll, LastSuccess time.Time
-	// NextPoll is the time of the next poll, unless Nudge is called before.
+	// NextPoll is the time of the next poll, unless RequestPoll is called before.
 	NextPoll time.Time
 	// Failures counts the polls that failed since the last success, also those that found a commit
 	// that is not accepted.

@@ -124,7 +124,7 @@ func (h *instance) publish(r *status.Report) {
 func (h *instance) change(files map[string]string) (string, error) {
 	hash, err := h.repo.Change("main", githttp.Change{Files: files})
 	if err == nil {
-		h.git.Nudge()
+		h.git.RequestPoll()
 	}
 	return hash, err
 }

@@ -207,6 +207,6 @@ func (p *poller) polled(took time.Duration, _ error) {
 		}
 	}
 	if p.waiting = later; len(later) > 0 {
-		p.repo.Nudge()
+		p.repo.RequestPoll()
 	}
 }

@@ -131,7 +131,7 @@ func (s serverSetup) mountWebhook(srv *server.Server) error {
 			secret, err := source.Read(os.Getenv)
 			return secret.Reveal(), err
 		},
-		Wake: s.repo.Nudge, Follows: s.cfg.GitConfig(s.log).Ref.Follows, WakePullRequests: wakePullRequests, FollowsIssue: proposal.IsIssueOfDrift,
+		Wake: s.repo.RequestPoll, Follows: s.cfg.GitConfig(s.log).Ref.Follows, WakePullRequests: wakePullRequests, FollowsIssue: proposal.IsIssueOfDrift,
 		Received: func(result string) {
 			s.metrics.webhooks.WithLabelValues(result).Inc()
 			s.log.Debug("webhook", "result", result)
