@@ -93,7 +93,7 @@ type Repo struct {
 	// stored is replaced as a whole when the repository is cloned again. Readers must load it
 	// each time.
 	stored       atomic.Pointer[objects.Store]
-	place        objects.StorePath
+	storePath    objects.StorePath
 	lock         *os.File
 	trees        *objects.TreeCache
 	damage       atomic.Pointer[error] // about an object that is missing from the store
@@ -145,14 +145,14 @@ func Open(cfg Config) (*Repo, error) {
 		backoff:      newBackoff(cfg.Interval),
 		status:       Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
-	r.place, err = objects.StorePathOf(cfg.Dir, where.String())
+	r.storePath, err = objects.StorePathOf(cfg.Dir, where.String())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if r.lock, err = filelock.Open(r.place.Prefix+".lock", os.O_CREATE|os.O_RDWR); err != nil {
+	if r.lock, err = filelock.Open(r.storePath.Prefix+".lock", os.O_CREATE|os.O_RDWR); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	st, dropped, err := r.place.Open()
+	st, dropped, err := r.storePath.Open()
 	if err == nil {
 		err = os.RemoveAll(r.branchDir()) // left by a process that was killed
 	}

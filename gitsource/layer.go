@@ -68,7 +68,7 @@ func (r *Repo) fetchLayer(ctx context.Context, s remote.Session, dir string, h p
 }
 
 // branchDir is the directory of the store of FetchRef.
-func (r *Repo) branchDir() string { return r.place.Prefix + ".pull" }
+func (r *Repo) branchDir() string { return r.storePath.Prefix + ".pull" }
 
 // dropBranch removes the store of FetchRef.
 func (r *Repo) dropBranch() error {

@@ -105,7 +105,7 @@ func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why e
 		r.clones.n = 0
 	}
 	r.clones = cloneHistory{last: time.Now(), n: r.clones.n + 1}
-	next, err := r.place.Next()
+	next, err := r.storePath.Next()
 	if err != nil {
 		return nil, fmt.Errorf("clone again: %w", err)
 	}

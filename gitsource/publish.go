@@ -247,7 +247,7 @@ func (p *Publisher) start(ctx context.Context, b *remoteBranch, name plumbing.Re
 		b.refs, err = packp.NewAdvRefs(), nil
 	}
 	if err != nil {
-		return asPush(err)
+		return markPush(err)
 	}
 	b.head = b.refs.References[name.String()]
 	return nil
@@ -279,7 +279,7 @@ func (p *Publisher) fetchLayer(ctx context.Context, b *remoteBranch) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.Prefix+".branch", b.head); err == nil {
+	if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.storePath.Prefix+".branch", b.head); err == nil {
 		b.objects.store = b.fetched
 	}
 	return err
@@ -331,11 +331,11 @@ func (b *remoteBranch) close() error {
 
 // write pushes one change of the branch. The server refuses it if the branch has moved since it was read.
 func (b *remoteBranch) write(ctx context.Context, c *packp.Command) error {
-	return asPush(remote.Update(ctx, b.session, b.refs, c, b.objects, slices.Collect(maps.Keys(b.objects.Objects))))
+	return markPush(remote.Update(ctx, b.session, b.refs, c, b.objects, slices.Collect(maps.Keys(b.objects.Objects))))
 }
 
-// asPush marks the error of a request to write.
-func asPush(err error) error {
+// markPush marks the error of a request to write.
+func markPush(err error) error {
 	if refused, ok := errors.AsType[*remote.HTTPError](err); ok {
 		refused.Push = true
 	}
