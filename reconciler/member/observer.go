@@ -231,7 +231,7 @@ func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
 		return
 	}
 	o.progress.postpone(o.recordChanges())
-	o.watch.Changes.Nudge()
+	o.watch.Changes.Notify()
 }
 
 // unwatch ends the watches of kinds that have no objects here any more.

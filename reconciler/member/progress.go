@@ -311,7 +311,7 @@ func (p *progress) forgetKind(c *cluster, wanted wantedObjects, gvk schema.Group
 			p.unprocessed[id] = true
 		}
 	}
-	c.watch.Changes.Nudge()
+	c.watch.Changes.Notify()
 }
 
 // A pendingDefinition says that a kind waits until its definition, which is placed on the

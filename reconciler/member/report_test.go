@@ -92,7 +92,7 @@ func TestPodsSayWhyAWorkloadIsNotAvailable(t *testing.T) {
 		w.Write([]byte(`{"items":[{"metadata":{"name":"web-1"},"status":{"containerStatuses":[{"name":"web","state":{"waiting":
 			{"reason":"ErrImagePull","message":"token canary-value is refused"}}}]}}]}`)) //nolint:errcheck // the test would see it
 	}))
-	s.pods = pods.New(s.conn, pods.Config{Cluster: "east", FailureTimeout: time.Millisecond, Wake: s.watch.Changes.Nudge, Log: s.cfg.Log})
+	s.pods = pods.New(s.conn, pods.Config{Cluster: "east", FailureTimeout: time.Millisecond, Wake: s.watch.Changes.Notify, Log: s.cfg.Log})
 	defer s.pods.Wait()
 	defer s.pods.Stop()
 	const why = "pod web-1, container web: ErrImagePull: token (redacted for security reasons) is refused"

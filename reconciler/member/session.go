@@ -119,7 +119,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.watch = watch.New(conn, watch.Config{
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.SuspectRestore,
 	})
-	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
+	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
 	as := &assignment{works: desired{}}
 	o := &ownership{assignment: as, inv: map[api.PlacementKey]*inventory.Inventory{}}
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{

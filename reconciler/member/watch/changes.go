@@ -51,7 +51,7 @@ func (c *Changes) Exceed(err error) {
 func (c *Changes) exceed(err error) {
 	c.exceeded, c.collected, c.text = connection.Plain(err), newCollected(), 0
 	_ = c.count()
-	c.Nudge()
+	c.Notify()
 }
 
 // changeBytes is what is collected of a change besides its text, about.
@@ -87,7 +87,7 @@ func (c *Changes) record(by *Kind, saw func(*Collected)) {
 		case err != nil:
 			c.exceed(err)
 		}
-		c.Nudge()
+		c.Notify()
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *Changes) SetRestored(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restored = why
-	c.Nudge()
+	c.Notify()
 }
 
 // Restored says why the cluster must have been restored to an earlier state; empty if nothing has shown
@@ -154,8 +154,8 @@ func (c *Changes) Restored() string {
 	return c.restored
 }
 
-// Nudge wakes the receiver of Wake, which drains the changes.
-func (c *Changes) Nudge() { wake(c.Wake) }
+// Notify wakes the receiver of Wake, which drains the changes.
+func (c *Changes) Notify() { wake(c.Wake) }
 
 // wake sends to a channel of capacity one, unless that already has a value.
 func wake(c chan<- struct{}) {

@@ -211,7 +211,7 @@ func (w *Set) waitAfterFailure(ctx context.Context, k *Kind, err error) {
 	}
 	w.conn.RecordRefusal(err)
 	if connection.Unserved(err) && k.Complete() && k.unserved.CompareAndSwap(false, true) {
-		w.Changes.Nudge()
+		w.Changes.Notify()
 	}
 	if apierrors.IsForbidden(err) && !k.Complete() && k.refused.CompareAndSwap(false, true) {
 		w.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; grant gitfleet the permissions to list and watch it",
