@@ -46,7 +46,7 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 		}
 	}
 	if seen.Joined.IsZero() {
-		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen.Since)}
+		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, unansweredMessage(seen), seen.Since)}
 	} else {
 		joined := condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen.Joined)
 		if in.refusal != "" {
@@ -114,8 +114,8 @@ func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	return out
 }
 
-// never says why the cluster has not answered yet.
-func never(seen *ledger.Cluster) string {
+// unansweredMessage says why the cluster has not answered yet.
+func unansweredMessage(seen *ledger.Cluster) string {
 	if denied := seen.Denied(); denied != "" {
 		return denied
 	}

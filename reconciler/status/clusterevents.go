@@ -34,7 +34,7 @@ func (h *eventBuilder) clusterEvents() {
 			h.addLimited(name, h.commitOn(name), events)
 		}
 	}
-	for _, name := range h.leaves() {
+	for _, name := range h.clustersLeft() {
 		e := normal(api.Unscheduled, "The placement leaves the cluster")
 		e.Cluster = name
 		usual = append(usual, e)
@@ -44,8 +44,8 @@ func (h *eventBuilder) clusterEvents() {
 	}
 }
 
-// leaves returns the clusters that are no longer selected.
-func (h *eventBuilder) leaves() (out []string) {
+// clustersLeft returns the clusters that are no longer selected.
+func (h *eventBuilder) clustersLeft() (out []string) {
 	if h.old == nil || h.old.of.Spec == nil || h.builder.stay {
 		return nil
 	}

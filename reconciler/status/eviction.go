@@ -64,13 +64,13 @@ func evictionObject(key api.PlacementKey, e placement.Eviction, d *hub.Eviction,
 	out := &api.ClusterResourcePlacementEviction{TypeMeta: typeMeta(api.PlacementGroup, "ClusterResourcePlacementEviction")}
 	if d != nil {
 		out.ObjectMeta = *d.ObjectMeta.DeepCopy()
-		at(&out.ObjectMeta, api.PathAnnotation, d.Origin.String())
-		at(&out.ObjectMeta, api.CommitAnnotation, known.Commit)
+		annotate(&out.ObjectMeta, api.PathAnnotation, d.Origin.String())
+		annotate(&out.ObjectMeta, api.CommitAnnotation, known.Commit)
 		out.CreationTimestamp = metav1.NewTime(known.Created)
 		out.Spec = d.Spec
 	} else {
-		at(&out.ObjectMeta, api.OrderedByAnnotation, e.By)
-		at(&out.ObjectMeta, api.OrderReasonAnnotation, e.Reason)
+		annotate(&out.ObjectMeta, api.OrderedByAnnotation, e.By)
+		annotate(&out.ObjectMeta, api.OrderReasonAnnotation, e.Reason)
 		out.CreationTimestamp = metav1.NewTime(e.At)
 		out.Spec = api.EvictionSpec{PlacementName: key.Name, ClusterName: e.Cluster}
 	}
@@ -79,7 +79,7 @@ func evictionObject(key api.PlacementKey, e placement.Eviction, d *hub.Eviction,
 	return out
 }
 
-func at(m *metav1.ObjectMeta, annotation, value string) {
+func annotate(m *metav1.ObjectMeta, annotation, value string) {
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
 	}

@@ -128,10 +128,10 @@ func (l lineBuilder) clear(i int) {
 	l.lines().Set(i, line{facts: l.lines().At(i).facts})
 }
 
-// that returns the clusters with one of some facts.
-func (l lineBuilder) that(are facts) (out []*plan.OnCluster) {
+// clustersWith returns the clusters with any of some facts.
+func (l lineBuilder) clustersWith(any facts) (out []*plan.OnCluster) {
 	for i, one := range l.lines().All() {
-		if one.facts&are != 0 {
+		if one.facts&any != 0 {
 			out = append(out, l.b.p.Clusters[i])
 		}
 	}

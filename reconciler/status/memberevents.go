@@ -14,7 +14,7 @@ import (
 
 // memberEvents are the events for what happens to a member cluster.
 var memberEvents = map[ledger.MemberChange]func(clusterInput) Event{
-	ledger.MemberUnanswered: func(in clusterInput) Event { return warning(api.MemberClusterUnknown, never(in.seen)) },
+	ledger.MemberUnanswered: func(in clusterInput) Event { return warning(api.MemberClusterUnknown, unansweredMessage(in.seen)) },
 	ledger.MemberJoined: func(clusterInput) Event {
 		return normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet")
 	},

@@ -93,7 +93,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 
 // entry returns the report of the placement without runs, and what has changed in the builder.
 func (b *builder) entry() *placementEntry {
-	e := &placementEntry{of: b.p, at: b.in.Now, conditions: b.in.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.that(isDrifted)...)}
+	e := &placementEntry{of: b.p, at: b.in.Now, conditions: b.in.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.clustersWith(isDrifted)...)}
 	if b.p.Spec == nil {
 		b.terminate(e)
 		return e
@@ -215,11 +215,11 @@ func (m *Memo) addEvents(first bool, events []Event) {
 
 // finish drops what is no longer reported, and returns the events.
 func (m *Memo) finish(in Input) []Event {
-	for _, key := range gone(m.placements, in.Plan.Placements.Values(), in.Plan.Placements.Len(), func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
+	for _, key := range missingKeys(m.placements, in.Plan.Placements.Values(), in.Plan.Placements.Len(), func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
 		m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
 		delete(m.placements, key)
 	}
-	for _, name := range gone(m.clusters, slices.Values(in.Plan.Members), len(in.Plan.Members), func(c *hub.Cluster) string { return c.Name }, strings.Compare) {
+	for _, name := range missingKeys(m.clusters, slices.Values(in.Plan.Members), len(in.Plan.Members), func(c *hub.Cluster) string { return c.Name }, strings.Compare) {
 		m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 		delete(m.clusters, name)
 	}
@@ -233,8 +233,8 @@ func (m *Memo) finish(in Input) []Event {
 	return ledger.AppendEvents(in.Ledger.Events(), added)
 }
 
-// gone returns the keys of known that a list with n items does not have, sorted. known has all items of the list.
-func gone[K comparable, V, T any](known map[K]V, list iter.Seq[T], n int, key func(T) K, compare func(a, b K) int) []K {
+// missingKeys returns the keys of known that a list with n items does not have, sorted. known has all items of the list.
+func missingKeys[K comparable, V, T any](known map[K]V, list iter.Seq[T], n int, key func(T) K, compare func(a, b K) int) []K {
 	if len(known) == n {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		}
 	}
 	b.documented(set)
-	if v, held := b.deletionsHeld(lineBuilder{b}.that(isHeld)...); held {
+	if v, held := b.deletionsHeld(lineBuilder{b}.clustersWith(isHeld)...); held {
 		set.add(api.DeletionsHeld, v)
 	}
 	if b.mirrored() && !b.p.Pending {
