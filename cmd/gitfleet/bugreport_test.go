@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -80,7 +78,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	record.Add(history.Entry{Kind: history.Commit, Event: history.Refused, Message: "see " + encoded + " and eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx." + canary})
 	cancel()
 	record.Run(done)
-	daemon := server.New(prometheus.NewRegistry())
+	daemon := server.New(server.NewRegistry())
 	daemon.Publish(r)
 	daemon.Mount("GET /history", server.HistoryHandler(record))
 	daemon.Mount("GET /debug/log", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

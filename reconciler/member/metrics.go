@@ -57,10 +57,15 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors returns all metrics, for registration.
+// Collectors returns the metrics that are not of single clusters, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return append(m.Metrics.Collectors(),
-		m.Operations, m.OperationSeconds, m.ProbeSeconds, m.WatchRestarts, m.OverBudget, m.Repairs, m.Drifts, m.SweepMissed, m.Swept,
+	return append(m.Metrics.Collectors(), m.OperationSeconds)
+}
+
+// Vectors returns the metrics of single clusters, for registration.
+func (m *Metrics) Vectors() []*series.Vec {
+	return append(m.Metrics.Vectors(),
+		m.Operations, m.ProbeSeconds, m.WatchRestarts, m.OverBudget, m.Repairs, m.Drifts, m.SweepMissed, m.Swept,
 	)
 }
 
@@ -77,10 +82,8 @@ func (m *Metrics) begin(cluster string) {
 
 // forget removes all series of a cluster.
 func (m *Metrics) forget(cluster string) {
-	for _, c := range m.Collectors() {
-		if vec, ok := c.(*series.Vec); ok {
-			vec.Delete(cluster)
-		}
+	for _, vec := range m.Vectors() {
+		vec.Delete(cluster)
 	}
 }
 

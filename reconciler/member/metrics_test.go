@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
@@ -16,7 +15,7 @@ import (
 func TestCountersOfDriftBeginAtZero(t *testing.T) {
 	metrics := NewMetrics()
 	metrics.begin("east")
-	if n := testutil.CollectAndCount(metrics.Drifts) + testutil.CollectAndCount(metrics.Repairs); n != 4 {
+	if n := seriesOf(metrics.Drifts, metrics.Repairs)["east"]; n != 4 {
 		t.Errorf("%d series of drift begin at zero, want 4", n)
 	}
 }
@@ -27,38 +26,36 @@ func TestEndedAgentsHaveNoSeries(t *testing.T) {
 	metrics := NewMetrics()
 	for _, of := range []any{*metrics, metrics.Metrics} {
 		for field, value := range reflect.ValueOf(of).Fields() {
-			metric, ok := value.Interface().(prometheus.Collector)
-			if !ok {
-				continue // the embedded struct
+			switch metric := value.Interface().(type) {
+			case *series.Vec:
+				if !slices.Contains(metrics.Vectors(), metric) {
+					t.Errorf("%s is not registered", field.Name)
+				}
+				addSeries(metric, "east")
+				addSeries(metric, "west")
+			case prometheus.Collector:
+				if !slices.Contains(metrics.Collectors(), metric) {
+					t.Errorf("%s is not registered", field.Name)
+				}
 			}
-			if !slices.Contains(metrics.Collectors(), metric) {
-				t.Errorf("%s is not registered", field.Name)
-			}
-			addSeries(metric, "east")
-			addSeries(metric, "west")
 		}
 	}
-	before := clustersWithSeries(t, metrics)
+	before := seriesOf(metrics.Vectors()...)
 	metrics.forget("east")
-	after := clustersWithSeries(t, metrics)
+	after := seriesOf(metrics.Vectors()...)
 	if before["east"] < 9 || after["east"] != 0 || after["west"] != before["west"] {
 		t.Errorf("of the series %v, those after the agent of east has ended are %v", before, after)
 	}
 }
 
-// addSeries adds a series to a metric with labels. All of its labels have the same value.
-func addSeries(metric prometheus.Collector, value string) {
+// addSeries adds a series to a metric. All of its labels have the same value.
+func addSeries(vec *series.Vec, value string) {
 	for labels := 1; labels < 5; labels++ {
 		values := slices.Repeat([]string{value}, labels)
 		added := true
 		func() {
 			defer func() { added = recover() == nil }()
-			switch vec := metric.(type) {
-			case *series.Vec:
-				vec.Inc(values[0], values[1:]...)
-			case *prometheus.HistogramVec:
-				vec.WithLabelValues(values...)
-			}
+			vec.Inc(values[0], values[1:]...)
 		}()
 		if added {
 			return
@@ -66,21 +63,16 @@ func addSeries(metric prometheus.Collector, value string) {
 	}
 }
 
-// clustersWithSeries returns the number of series of each cluster.
-func clustersWithSeries(t *testing.T, metrics *Metrics) map[string]int {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metrics.Collectors()...)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+// seriesOf returns the number of series of each cluster.
+func seriesOf(vectors ...*series.Vec) map[string]int {
 	n := map[string]int{}
-	for _, family := range families {
-		for _, series := range family.Metric {
-			for _, label := range series.Label {
-				if label.GetName() == "cluster" {
-					n[label.GetValue()]++
+	for _, v := range vectors {
+		for _, family := range series.Gather(nil, v) {
+			for _, series := range family.Metric {
+				for _, label := range series.Label {
+					if label.GetName() == "cluster" {
+						n[label.GetValue()]++
+					}
 				}
 			}
 		}

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A replica that does not lead says who does, to Kubernetes clients in a Status. It answers about itself only.
 func TestOnlyTheLeaderAnswers(t *testing.T) {
 	stands := errors.New("this replica stands by: one leads since 2026-03-01T10:00:00Z; ask that one at https://10.0.0.5:8443")
-	s := New(prometheus.NewRegistry())
+	s := New(NewRegistry())
 	for _, path := range []string{"/apis/", "/webhook"} {
 		s.Mount(path, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -25,11 +27,11 @@ type collector struct {
 const statesHelp = "available, progressing (also while being updated), waiting (for its update), failed (will not become available by itself) or removing, which has a series only while it is not 0. An unreachable cluster keeps the state last seen; gitfleet status shows it as unreachable."
 
 // gauges are all gauges of the report.
-var gauges []*prometheus.Desc
+var gauges []*series.Desc
 
 // describe returns a new gauge, and adds it to gauges.
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	d := prometheus.NewDesc(name, help, labels, nil)
+func describe(name, help string, labels ...string) *series.Desc {
+	d := series.NewGaugeDesc(name, help, labels...)
 	gauges = append(gauges, d)
 	return d
 }
@@ -78,27 +80,28 @@ var (
 		"namespace", "name", "generation", "conditionType", "status", "reason")
 )
 
-// Describe implements prometheus.Collector.
+// Describe implements series.Source.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range gauges {
-		ch <- d
+		ch <- d.Prometheus()
 	}
 }
 
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
+// AddTo implements series.Source.
+func (c *collector) AddTo(to *series.Scrape) {
 	r, _, _ := c.server.newest()
 	if certain := c.server.leader.certain; r == nil || certain != nil && !certain() {
 		return
 	}
-	p := &scrape{report: r, now: c.now(), ch: ch}
+	p := &scrape{report: r, now: c.now(), to: to}
 	p.git()
 	p.source()
 	sums := p.placements()
 	p.outstanding()
 	p.members(sums)
-	for of, n := range suspended(r.Suspensions) {
-		p.gauge(suspensions, float64(n), of)
+	all := suspended(r.Suspensions)
+	for _, of := range slices.Sorted(maps.Keys(all)) {
+		p.gauge(suspensions, float64(all[of]), of)
 	}
 	p.oldestSuspensions()
 }
@@ -107,17 +110,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 type scrape struct {
 	report *status.Report
 	now    time.Time
-	ch     chan<- prometheus.Metric
+	to     *series.Scrape
 }
 
-func (p *scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	p.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-}
+func (p *scrape) gauge(d *series.Desc, v float64, labels ...string) { p.to.Add(d, v, labels...) }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // since exports a time, unless it is zero.
-func (p *scrape) since(d *prometheus.Desc, t time.Time, labels ...string) {
+func (p *scrape) since(d *series.Desc, t time.Time, labels ...string) {
 	if !t.IsZero() {
 		p.gauge(d, seconds(t), labels...)
 	}
@@ -175,7 +176,7 @@ func (s *summary) add(c *status.Summary) {
 }
 
 // summary exports the states and the lag of one placement, or of one cluster.
-func (p *scrape) summary(s *summary, state, commits, seconds *prometheus.Desc, name string) {
+func (p *scrape) summary(s *summary, state, commits, seconds *series.Desc, name string) {
 	for i, n := range s.counts {
 		if s := status.AssignedStates[i]; s != status.StateRemoving || n > 0 {
 			p.gauge(state, float64(n), name, string(s))
@@ -220,8 +221,8 @@ func (p *scrape) placements() (members map[string]*summary) {
 		if overdue > 0 {
 			p.gauge(placementOverdue, float64(overdue), d.Placement)
 		}
-		for state, n := range differ[d.Placement] {
-			p.gauge(drifted, float64(n), d.Placement, string(state))
+		for _, state := range slices.Sorted(maps.Keys(differ[d.Placement])) {
+			p.gauge(drifted, float64(differ[d.Placement][state]), d.Placement, string(state))
 		}
 		p.rollout(d, stoppedAt)
 	}
@@ -333,8 +334,8 @@ func (p *scrape) oldestSuspensions() {
 			oldest[expires] = s.Since
 		}
 	}
-	for expires, first := range oldest {
-		p.gauge(suspendedSince, seconds(first), strconv.FormatBool(expires))
+	for _, expires := range []bool{false, true} {
+		p.since(suspendedSince, oldest[expires], strconv.FormatBool(expires))
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -35,9 +34,10 @@ type Server struct {
 	// routes are the handlers by pattern.
 	routes  map[string]http.Handler
 	metrics *httpMetrics
-	scrapes *fleetGatherer
-	fleet   atomic.Pointer[fleetIdentity] // nil until it is known
-	leader  leadership
+	// registry has all metrics; nil for none.
+	registry *Registry
+	fleet    atomic.Pointer[fleetIdentity] // nil until it is known
+	leader   leadership
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
@@ -46,13 +46,13 @@ type Server struct {
 }
 
 // New returns a server without a report. registry may be nil for no metrics.
-func New(registry *prometheus.Registry) *Server {
-	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), scrapes: &fleetGatherer{Gatherer: registry}, mostConnections: MostConnections}
+func New(registry *Registry) *Server {
+	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), registry: registry, mostConnections: MostConnections}
 	metrics := http.NotFoundHandler()
 	if registry != nil {
-		registry.MustRegister(&collector{server: s, now: time.Now})
+		registry.AddSources(&collector{server: s, now: time.Now})
 		registry.MustRegister(s.metrics.collectors()...)
-		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(s.scrapes, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
+		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
 	}
 	s.routes = map[string]http.Handler{
 		"GET /report":           http.HandlerFunc(s.serveReport),
@@ -73,7 +73,9 @@ func (s *Server) Mount(path string, h http.Handler) { s.routes[path] = h }
 // SetFleet sets the name of the fleet, which all metrics have as a label, and the repository that it follows. Requests for
 // another fleet are refused.
 func (s *Server) SetFleet(name, source string) {
-	s.scrapes.fleet.Store(&name)
+	if s.registry != nil {
+		s.registry.setFleet(name)
+	}
 	s.fleet.Store(&fleetIdentity{name, source})
 }
 

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A daemon that is starting is healthy but not ready, and reports the step. Afterwards it
@@ -18,7 +16,7 @@ func TestServeStarting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(prometheus.NewRegistry())
+	s := New(NewRegistry())
 	check := func(path string, code int, text string) {
 		t.Helper()
 		resp, err := http.Get("http://" + l.Addr().String() + path)

@@ -124,7 +124,7 @@ var mayImport = map[string][]string{
 	"reconciler/review":            {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/hub/problem", "placement/api", "placement/work", "reconciler/poll", "reconciler/diff", "reconciler/forecast", "reconciler/fulfilment", "reconciler/member", "reconciler/plan", "reconciler/status"},
 	"reconciler/replica":           {},
 	"reconciler/tracing":           {},
-	"reconciler/server":            {"placement/api", "reconciler/history", "reconciler/server/access", "reconciler/status"},
+	"reconciler/server":            {"placement/api", "reconciler/history", "reconciler/member/series", "reconciler/server/access", "reconciler/status"},
 	"reconciler/server/access":     {},
 	"reconciler/server/store":      {},
 	"reconciler/server/kubeapi": {

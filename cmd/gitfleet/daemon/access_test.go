@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -30,7 +28,7 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 	}
 	t.Cleanup(func() { store.Close() })
 	srv, publish, record, err := serverSetup{
-		cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry(), nil), pullRequests{}, slog.New(slog.DiscardHandler),
+		cfg, &gitsource.Repo{}, store, server.NewRegistry(), newMetrics(&recorder{}, nil), pullRequests{}, slog.New(slog.DiscardHandler),
 	}.open(t.Context())
 	if err != nil {
 		t.Fatal(err)

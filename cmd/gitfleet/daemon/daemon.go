@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -92,7 +91,7 @@ type daemon struct {
 // serve connects the packages and runs them until ctx is done. tail has the newest lines of the log.
 func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *logTail) (err error) {
 	memory := limitMemory(ctx, memlimit.FromCgroup, log)
-	registry := prometheus.NewRegistry()
+	registry := server.NewRegistry()
 	d := &daemon{cfg: cfg, log: log}
 	d.metrics = newMetrics(registry, func() bool { return d.candidate.leadsForCertain() })
 	d.metrics.loop.Traced = cfg.Tracing.Endpoint != ""

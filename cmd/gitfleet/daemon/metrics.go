@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 // metrics are all metrics of the daemon except those that the server registers: the gauges of the
@@ -29,9 +30,15 @@ type metrics struct {
 	ledgerResets prometheus.Counter
 }
 
+// A registerer registers metrics, as a server.Registry does.
+type registerer interface {
+	MustRegister(...prometheus.Collector)
+	AddSources(...series.Source)
+}
+
 // newMetrics returns metrics that count from zero, and registers them. leads reports whether this
 // replica certainly leads.
-func newMetrics(registry prometheus.Registerer, leads func() bool) *metrics {
+func newMetrics(registry registerer, leads func() bool) *metrics {
 	m := &metrics{
 		git: newGitMetrics(),
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -55,6 +62,9 @@ func newMetrics(registry prometheus.Registerer, leads func() bool) *metrics {
 	registry.MustRegister(m.webhooks, leader, m.ledgerResets)
 	registry.MustRegister(m.loop.Collectors()...)
 	registry.MustRegister(m.members.Collectors()...)
+	for _, v := range m.members.Vectors() {
+		registry.AddSources(v)
+	}
 	registry.MustRegister(m.history.Collectors()...)
 	return m
 }

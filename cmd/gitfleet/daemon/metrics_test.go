@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
@@ -63,7 +63,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 
 // Each failed poll or fetch is counted as a failure, and the other callbacks are called too.
 func TestGitFailuresAreCounted(t *testing.T) {
-	registry := prometheus.NewRegistry()
+	registry := server.NewRegistry()
 	var told error
 	m := newMetrics(registry, func() bool { return true }).git.hooks(func(_ time.Duration, err error) { told = err })
 	bad := errors.New("no route")

@@ -28,16 +28,18 @@ import (
 
 // everyMetric returns a registry with all metrics of the daemon, each with at least one series,
 // and their descriptions.
-func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Desc) {
+func everyMetric(t *testing.T) (*server.Registry, map[string]*prometheus.Desc) {
 	t.Helper()
-	registry, registered := prometheus.NewRegistry(), &recorder{}
+	registry, registered := server.NewRegistry(), &recorder{}
 	newMetrics(registered, func() bool { return true })
-	registry.MustRegister(registered.all...)
+	registry.MustRegister(registered.collectors...)
+	registry.AddSources(registered.sources...)
 	srv := server.New(registry)
 	srv.Publish(oneOfEach())
 	srv.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/healthz", nil))
-	for _, c := range registered.all {
-		values := make([]string, len(labelsOf(descs(c)[0])))
+	labels := func(c describer) []string { return make([]string, len(labelsOf(descs(c)[0]))) }
+	for _, c := range registered.collectors {
+		values := labels(c)
 		switch c := c.(type) {
 		case *prometheus.CounterVec:
 			c.WithLabelValues(values...)
@@ -45,9 +47,11 @@ func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Des
 			c.WithLabelValues(values...)
 		case *prometheus.HistogramVec:
 			c.WithLabelValues(values...)
-		case *series.Vec:
-			c.Set(0, values[0], values[1:]...)
 		}
+	}
+	for _, s := range registered.sources {
+		values := labels(s)
+		s.(*series.Vec).Set(0, values[0], values[1:]...)
 	}
 	all := map[string]*prometheus.Desc{}
 	for _, d := range descs(registry) {
@@ -56,15 +60,21 @@ func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Des
 	return registry, all
 }
 
-// A recorder records the registered collectors.
+// A recorder records what is registered.
 type recorder struct {
-	prometheus.Registerer
-	all []prometheus.Collector
+	collectors []prometheus.Collector
+	sources    []series.Source
 }
 
-func (r *recorder) MustRegister(c ...prometheus.Collector) { r.all = append(r.all, c...) }
+func (r *recorder) MustRegister(c ...prometheus.Collector) { r.collectors = append(r.collectors, c...) }
 
-func descs(c prometheus.Collector) []*prometheus.Desc {
+func (r *recorder) AddSources(s ...series.Source) { r.sources = append(r.sources, s...) }
+
+type describer interface {
+	Describe(chan<- *prometheus.Desc)
+}
+
+func descs(c describer) []*prometheus.Desc {
 	ch := make(chan *prometheus.Desc)
 	go func() {
 		c.Describe(ch)
@@ -107,7 +117,7 @@ func oneOfEach() *status.Report {
 	}
 }
 
-func gather(t *testing.T, registry *prometheus.Registry) map[string]*dto.MetricFamily {
+func gather(t *testing.T, registry prometheus.Gatherer) map[string]*dto.MetricFamily {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -36,7 +34,7 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 		defer store.Close()
 		woken := 0
 		srv, _, record, err := serverSetup{
-			cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry(), nil), pullRequests{wake: func() { woken++ }}, slog.New(slog.DiscardHandler),
+			cfg, &gitsource.Repo{}, store, server.NewRegistry(), newMetrics(&recorder{}, nil), pullRequests{wake: func() { woken++ }}, slog.New(slog.DiscardHandler),
 		}.open(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +64,7 @@ func TestPlansAndProposals(t *testing.T) {
 		"proposals, at once": {nil, "/proposals", "503 it is not known yet what is held: the daemon is starting\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := server.New(prometheus.NewRegistry())
+			srv := server.New(server.NewRegistry())
 			servePlans(srv, test.preview)
 			serveProposals(srv, func() *proposal.HeldList { return nil })
 			answer := httptest.NewRecorder()
@@ -76,7 +74,7 @@ func TestPlansAndProposals(t *testing.T) {
 			}
 		})
 	}
-	srv := server.New(prometheus.NewRegistry())
+	srv := server.New(server.NewRegistry())
 	serveProposals(srv, func() *proposal.HeldList { return &proposal.HeldList{} })
 	answer := httptest.NewRecorder()
 	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/proposals", nil))

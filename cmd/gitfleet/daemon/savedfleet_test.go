@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -77,7 +76,7 @@ func TestStartWaitsForTheLedger(t *testing.T) {
 				}
 			}()
 			var log strings.Builder
-			fleet, err := savedFleet(t.Context(), store.fleet, server.New(prometheus.NewRegistry()), listener, slog.New(slog.NewTextHandler(&log, nil)))
+			fleet, err := savedFleet(t.Context(), store.fleet, server.New(server.NewRegistry()), listener, slog.New(slog.NewTextHandler(&log, nil)))
 			if test.want == "" && (err != nil || fleet.Name != "prod") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%+v, %v, want %q", fleet, err, test.want)
 			}

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -40,7 +38,7 @@ type serverSetup struct {
 	cfg      settings.Config
 	repo     *gitsource.Repo
 	ledgers  ledger.Archive
-	registry *prometheus.Registry
+	registry *server.Registry
 	metrics  *metrics
 	pulls    pullRequests
 	log      *slog.Logger

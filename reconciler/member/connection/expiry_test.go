@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/series"
 )
 
 func certificate(t *testing.T, from, until time.Time) []byte {
@@ -78,12 +79,12 @@ func TestExpiryIsExported(t *testing.T) {
 	}
 	open(token(`{"iat":1800000000,"exp":1800003600}`))
 	open(token(`{"iat":1800003000,"exp":1800006600}`))
-	if got, due := testutil.ToFloat64(m.Expiry), testutil.ToFloat64(m.RenewalDue); got != 1_800_006_600 || due != 1_800_006_240 {
+	if got, due := m.Expiry.Value("east"), m.RenewalDue.Value("east"); got != 1_800_006_600 || due != 1_800_006_240 {
 		t.Errorf("ends %f and is due %f", got, due)
 	}
 	open("opaque")
-	if n := testutil.CollectAndCount(m.Expiry) + testutil.CollectAndCount(m.RenewalDue); n != 0 {
-		t.Errorf("%d series of credentials without an end", n)
+	if n := len(series.Gather(nil, m.Expiry, m.RenewalDue)); n != 0 {
+		t.Errorf("%d metrics of credentials without an end", n)
 	}
 }
 

@@ -43,9 +43,14 @@ func NewMetrics() Metrics {
 	}
 }
 
-// Collectors returns all metrics, for registration.
+// Collectors returns the metrics that are not of single clusters, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Requests, m.InFlight, m.RequestSeconds, m.Expiry, m.RenewalDue}
+	return []prometheus.Collector{m.RequestSeconds}
+}
+
+// Vectors returns the metrics of single clusters, for registration.
+func (m *Metrics) Vectors() []*series.Vec {
+	return []*series.Vec{m.Requests, m.InFlight, m.Expiry, m.RenewalDue}
 }
 
 // A meter is a transport that counts the requests to one cluster.

@@ -1,14 +1,17 @@
-// Package series has Prometheus metrics of which each member cluster has its own series.
+// Package series has Prometheus metrics with many series, such as one of each member cluster.
 //
-// A Vec keeps only the values, and creates the metrics at each scrape. The vectors of the Prometheus library keep half a kilobyte
-// for each series, which is 10 KiB for each of thousands of clusters.
+// A Vec keeps only the values, and a Registry creates the metrics at each scrape. The vectors of the Prometheus library keep half a
+// kilobyte for each series, which is 10 KiB for each of thousands of clusters.
 package series
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // clusterLabel is the first label of each metric.
@@ -20,9 +23,7 @@ const maxOthers = 2
 // A Vec is a counter or a gauge with the label cluster and up to two others, whose values are given in the order of New. It is
 // safe for concurrent use.
 type Vec struct {
-	desc   *prometheus.Desc
-	kind   prometheus.ValueType
-	others int // number of labels beside that of the cluster
+	desc *Desc
 
 	mu       sync.Mutex
 	clusters map[string][]value
@@ -41,20 +42,20 @@ type value struct {
 
 // NewCounter returns a counter.
 func NewCounter(name, help string, others ...string) *Vec {
-	return newVec(prometheus.CounterValue, name, help, others)
+	return newVec(dto.MetricType_COUNTER, name, help, others)
 }
 
 // NewGauge returns a gauge.
 func NewGauge(name, help string, others ...string) *Vec {
-	return newVec(prometheus.GaugeValue, name, help, others)
+	return newVec(dto.MetricType_GAUGE, name, help, others)
 }
 
-func newVec(kind prometheus.ValueType, name, help string, others []string) *Vec {
+func newVec(kind dto.MetricType, name, help string, others []string) *Vec {
 	if len(others) > maxOthers {
 		panic(fmt.Sprintf("%s has the labels %q", name, others))
 	}
 	return &Vec{
-		desc: prometheus.NewDesc(name, help, append([]string{clusterLabel}, others...), nil), kind: kind, others: len(others),
+		desc:     &Desc{name, help, kind, append([]string{clusterLabel}, others...)},
 		clusters: map[string][]value{}, index: map[otherLabels]int32{},
 	}
 }
@@ -118,8 +119,8 @@ func (v *Vec) find(cluster string, labels int32) *float64 {
 
 // position returns the position of labels in known, to which they are added if necessary.
 func (v *Vec) position(others []string) int32 {
-	if len(others) != v.others {
-		panic(fmt.Sprintf("%s: the labels %q", v.desc, others))
+	if 1+len(others) != len(v.desc.labels) {
+		panic(fmt.Sprintf("%s: the labels %q", v.desc.name, others))
 	}
 	var labels otherLabels
 	copy(labels[:], others)
@@ -138,32 +139,34 @@ func (v *Vec) Delete(cluster string) {
 	delete(v.clusters, cluster)
 }
 
-// Describe implements prometheus.Collector.
-func (v *Vec) Describe(out chan<- *prometheus.Desc) { out <- v.desc }
+// Describe implements Source.
+func (v *Vec) Describe(out chan<- *prometheus.Desc) { out <- v.desc.Prometheus() }
 
-// Collect implements prometheus.Collector.
-func (v *Vec) Collect(out chan<- prometheus.Metric) {
+// AddTo implements Source.
+func (v *Vec) AddTo(scrape *Scrape) {
 	for _, s := range v.samples() {
-		out <- prometheus.MustNewConstMetric(v.desc, v.kind, s.value, append([]string{s.cluster}, s.others[:v.others]...)...)
+		scrape.Add(v.desc, s.value, s.labels[:len(v.desc.labels)]...)
 	}
 }
 
 // A sample is the value of a series at some time.
 type sample struct {
-	cluster string
-	others  otherLabels
-	value   float64
+	labels [1 + maxOthers]string
+	value  float64
 }
 
-// samples returns the values of all series. Nobody waits for the lock while they are sent.
+// samples returns the values of all series, by their labels. Nobody waits for the lock while they are added to a scrape.
 func (v *Vec) samples() []sample {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	out := make([]sample, 0, len(v.clusters))
-	for cluster, all := range v.clusters {
-		for _, s := range all {
-			out = append(out, sample{cluster, v.known[s.labels], s.value})
+	out := make([]sample, 0, len(v.clusters)*len(v.known))
+	for _, cluster := range slices.Sorted(maps.Keys(v.clusters)) {
+		first := len(out)
+		for _, s := range v.clusters[cluster] {
+			others := v.known[s.labels]
+			out = append(out, sample{[...]string{cluster, others[0], others[1]}, s.value})
 		}
+		slices.SortFunc(out[first:], func(a, b sample) int { return slices.Compare(a.labels[1:], b.labels[1:]) })
 	}
 	return out
 }

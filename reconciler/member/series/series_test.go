@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Series are exported as those of the Prometheus library are, and those of a cluster are gone once they are deleted.
@@ -34,10 +35,9 @@ requests_total{cluster="west",code="200",verb="get"} 1
 `
 	exported := func(want string) {
 		t.Helper()
-		registry := prometheus.NewPedanticRegistry()
-		registry.MustRegister(requests, memory)
+		gatherer := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return Gather(nil, requests, memory), nil })
 		want = "# HELP requests_total Requests.\n# TYPE requests_total counter\n# HELP memory Memory.\n# TYPE memory gauge" + want
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		if err := testutil.GatherAndCompare(gatherer, strings.NewReader(want)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestSeriesAreCountedConcurrently(t *testing.T) {
 			}
 		})
 	}
-	testutil.CollectAndCount(v)
+	Gather(nil, v)
 	counting.Wait()
 	if sum := v.Value("east", "verb0") + v.Value("east", "verb1") + v.Value("east", "verb2"); sum != 400 {
 		t.Errorf("counted %v of 400", sum)
@@ -98,6 +98,21 @@ func TestSeriesAreSmall(t *testing.T) {
 		t.Errorf("a series takes %d bytes, at most %d are allowed", each, most)
 	}
 	runtime.KeepAlive(v)
+}
+
+// A scrape allocates memory for many series at a time, since tens of thousands would else be a noticeable part of all garbage.
+func TestScrapesAllocateBlocks(t *testing.T) {
+	const clusters = 2000
+	v := NewCounter("requests_total", "Requests.", "verb", "code")
+	for i := range clusters {
+		for _, verb := range []string{"get", "patch", "watch", "delete"} {
+			v.Inc(fmt.Sprint("cluster-", i), verb, "200")
+		}
+	}
+	name, fleet := "fleet", "prod"
+	if n := testing.AllocsPerRun(5, func() { Gather(&dto.LabelPair{Name: &name, Value: &fleet}, v) }); n > 4*clusters/20 {
+		t.Errorf("%v allocations for %d series", n, 4*clusters)
+	}
 }
 
 func heap() int64 {
