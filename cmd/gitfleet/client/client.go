@@ -24,9 +24,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// ServerEnv is the environment variable with the address of the daemon.
-const ServerEnv = "GITFLEET_SERVER"
-
 // A Connection is the address and the credentials of a daemon. Every command that uses a daemon
 // binds one, and creates its client from it.
 type Connection struct {

@@ -13,6 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
+// ServerEnv is the environment variable with the address of the daemon.
+const ServerEnv = "GITFLEET_SERVER"
+
 // configFile is the configuration that counts if a command names none and is run in its directory.
 const configFile = "gitfleet.yaml"
 

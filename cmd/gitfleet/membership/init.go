@@ -2,13 +2,10 @@ package membership
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -157,35 +154,6 @@ func clusterName(context string) string {
 		return ""
 	}
 	return name
-}
-
-// writeNew writes files to a directory, or none if one of them exists. Links in the directory, which may belong to a
-// repository of others, are not followed out of it.
-func writeNew(dir string, files map[string]string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, err := root.Lstat(name); err == nil {
-			return fmt.Errorf("%s exists; name a directory without it", filepath.Join(dir, name))
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
-		if err := root.WriteFile(name, []byte(files[name]), 0o644); err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
-	}
-	return nil
 }
 
 // report lists what was written, and what to do next.

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -129,4 +130,23 @@ func problemOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string
 		return unknown
 	}
 	return cmp.Or(c.Cause, first.Message, unknown)
+}
+
+// absences describes which clusters of a placement cannot be used or reached, and why; empty if
+// there are none.
+func absences(d *status.Detail, r *status.Report) string {
+	all := map[overview.State][]overview.Reason{}
+	for _, c := range r.Clusters {
+		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
+		if away := status.MemberStateOf(c); holds && away != status.StateAvailable {
+			all[away] = overview.AddReason(all[away], c.Name, overview.NewMember(c).Reason)
+		}
+	}
+	message := ""
+	for _, away := range []status.State{status.StateForbidden, status.StateUnreachable} {
+		if why := all[away]; len(why) > 0 {
+			message += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
+		}
+	}
+	return message
 }

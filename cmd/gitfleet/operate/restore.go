@@ -13,6 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
+func describeCommit(c gitsource.Commit) string {
+	return fmt.Sprintf("%s (%s)", output.ShortHash(c.Hash), c.Subject)
+}
+
 // load loads a commit of the clone.
 func (r *rollback) load(c gitsource.Commit) (*hub.Snapshot, error) {
 	files, err := r.clone.Files(c.Hash)

@@ -131,10 +131,6 @@ func (r *rollback) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-func describeCommit(c gitsource.Commit) string {
-	return fmt.Sprintf("%s (%s)", output.ShortHash(c.Hash), c.Subject)
-}
-
 // find determines the commits to revert to and to start from.
 func (r *rollback) find(ctx context.Context) error {
 	var err error

@@ -81,21 +81,6 @@ not; 2 when the daemon or the repository could not be reached.`,
 	return cmd
 }
 
-// placementsOf returns the full names of placements, each once, in their order.
-func placementsOf(ctx context.Context, c *client.Client, args []string) ([]string, error) {
-	var names []string
-	for _, arg := range args {
-		name, err := c.Placement(ctx, arg)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
 // await waits until a commit, or a newer one, is available. It prints the progress to errOut, and
 // the result to out.
 func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placements []string, commit string, timeout time.Duration) error {
@@ -231,17 +216,6 @@ func doneText(r *status.Report, placements []string, done []*status.Detail) []st
 		text = "commit " + output.ShortHash(r.Source.InForce.Hash) + " is in force, and there is nothing to apply"
 	}
 	return append([]string{text + differing(r, placements)}, nothing...)
-}
-
-// wantsNothing says why a placement that is fulfilled has nothing on any cluster; empty if it has something.
-func wantsNothing(d *status.Detail) string {
-	switch {
-	case len(d.Clusters) == 0:
-		return "selects no cluster, so that nothing of it is anywhere; gitfleet explain " + d.Placement + " says why"
-	case d.Selected == 0:
-		return "selects no object, so that nothing of it is on its " + output.Count(len(d.Clusters), "cluster")
-	}
-	return ""
 }
 
 // differing says how many objects differ from Git although they are applied, such as by a field

@@ -301,21 +301,28 @@ func (w *condition) evaluatePlacement(left *remainder, d *status.Detail, r *stat
 	return met, fmt.Sprintf("%s is %s on %s at commit %s", d.Placement, w.state, output.Count(len(d.Clusters), "cluster"), commit)
 }
 
-// absences describes which clusters of a placement cannot be used or reached, and why; empty if
-// there are none.
-func absences(d *status.Detail, r *status.Report) string {
-	all := map[overview.State][]overview.Reason{}
-	for _, c := range r.Clusters {
-		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
-		if away := status.MemberStateOf(c); holds && away != status.StateAvailable {
-			all[away] = overview.AddReason(all[away], c.Name, overview.NewMember(c).Reason)
+// placementsOf returns the full names of placements, each once, in their order.
+func placementsOf(ctx context.Context, c *client.Client, args []string) ([]string, error) {
+	var names []string
+	for _, arg := range args {
+		name, err := c.Placement(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	message := ""
-	for _, away := range []status.State{status.StateForbidden, status.StateUnreachable} {
-		if why := all[away]; len(why) > 0 {
-			message += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
-		}
+	return names, nil
+}
+
+// wantsNothing says why a placement that is fulfilled has nothing on any cluster; empty if it has something.
+func wantsNothing(d *status.Detail) string {
+	switch {
+	case len(d.Clusters) == 0:
+		return "selects no cluster, so that nothing of it is anywhere; gitfleet explain " + d.Placement + " says why"
+	case d.Selected == 0:
+		return "selects no object, so that nothing of it is on its " + output.Count(len(d.Clusters), "cluster")
 	}
-	return message
+	return ""
 }

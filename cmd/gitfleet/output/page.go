@@ -13,20 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// A Style is the ANSI style of a text on a terminal.
-type Style string
-
-// The styles.
-const (
-	Plain  Style = ""
-	Bold   Style = "1"
-	Dim    Style = "2"
-	Red    Style = "31"
-	Green  Style = "32"
-	Yellow Style = "33"
-	Cyan   Style = "36"
-)
-
 // A Page is the destination of output: a terminal, or something else.
 type Page struct {
 	Terminal      bool

@@ -67,10 +67,6 @@ func (t *textWriter) since(at time.Time) string {
 // longStep is how long a step takes before it is shown.
 const longStep = 2 * time.Second
 
-func (t *textWriter) span(since time.Time) string {
-	return duration.HumanDuration(max(0, t.now.Sub(since)))
-}
-
 func (t *textWriter) source(o *Overview) {
 	s := o.Source
 	head := cmp.Or(s.URL, "no repository yet")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
@@ -66,4 +68,8 @@ func (t *textWriter) lasting(since time.Time, differ bool) string {
 		return "up to " + t.span(since)
 	}
 	return t.span(since)
+}
+
+func (t *textWriter) span(since time.Time) string {
+	return duration.HumanDuration(max(0, t.now.Sub(since)))
 }

@@ -1,16 +1,12 @@
 package settings
 
 import (
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -19,6 +15,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// The formats of the log.
+const (
+	logText = "text"
+	logJSON = "json"
 )
 
 // Config is the daemon's configuration. The tag key of a field is its name in the file, and the tag
@@ -168,30 +170,6 @@ func (h hostAccess) auth() remote.Auth {
 func parseHostAccess(text string) (h hostAccess, ok bool) {
 	ok = parseFields(text, "host", &h)
 	return h, ok
-}
-
-// parseFields sets the first field of a struct to the text before a semicolon, and others from NAME=VALUE after each semicolon.
-func parseFields(text, first string, all any) bool {
-	main, rest, _ := strings.Cut(text, ";")
-	to, _ := fieldOf(reflect.ValueOf(all).Elem(), first)
-	to.SetString(main)
-	ok := main != ""
-	for ok && rest != "" {
-		var field string
-		field, rest, _ = strings.Cut(rest, ";")
-		name, value, _ := strings.Cut(field, "=")
-		to, known := fieldOf(reflect.ValueOf(all).Elem(), name)
-		switch {
-		case !known || name == first || value == "":
-			return false
-		case to.Kind() == reflect.Bool:
-			to.SetBool(value == "true")
-			ok = value == "true" || value == "false"
-		default:
-			to.SetString(value)
-		}
-	}
-	return ok
 }
 
 // parseSignedPath parses the form of --set.
@@ -424,33 +402,30 @@ func (c Config) FilePath() string { return c.file }
 // Seconds returns a duration as a setting has it.
 func Seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
-// Load returns the defaults, overridden by the file, overridden by flags.
-func Load(path string, flags *pflag.FlagSet) (Config, error) {
-	c, err := Read(path, flags)
-	if err != nil {
-		return c, err
-	}
-	return c, c.Validate()
+// GatesConfig configures what gates of staged runs may ask. Without servers, no gate may ask one.
+type GatesConfig struct {
+	Servers []gateServer `key:"servers" usage:"servers that gates of staged runs may ask, as URL;bearerFile=FILE; what is below the path of the URL may be asked; may be repeated"`
 }
 
-// Read is Load without validation, for callers that use only a part of the configuration.
-func Read(path string, flags *pflag.FlagSet) (Config, error) {
-	c := Default()
-	if path != "" {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return c, fmt.Errorf("read configuration: %w", err)
-		}
-		if err := c.parse(path, raw); err != nil {
-			return c, err
-		}
-	}
-	if err := c.override(flags); err != nil {
-		return c, err
-	}
-	var err error
-	if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
-		return c, fmt.Errorf("stateDir: %w", err)
-	}
-	return c, nil
+// A gateServer is a server that gates may ask. With --set it is URL, and after a semicolon NAME=VALUE for each other field.
+type gateServer struct {
+	URL          string `key:"url"`
+	Username     string `key:"username"`
+	PasswordFile string `key:"passwordFile"`
+	PasswordEnv  string `key:"passwordEnv"`
+	BearerFile   string `key:"bearerFile"`
+	BearerEnv    string `key:"bearerEnv"`
+	CABundle     string `key:"caBundle"`
+	CertFile     string `key:"certFile"`
+	KeyFile      string `key:"keyFile"`
+}
+
+// parseGateServer parses the form of --set.
+func parseGateServer(text string) (s gateServer, ok bool) {
+	ok = parseFields(text, "url", &s)
+	return s, ok
+}
+
+func secret(file, env string) remote.SecretSource {
+	return remote.SecretSource{File: file, Env: env}
 }

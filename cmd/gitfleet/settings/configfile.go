@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,11 +58,6 @@ type configParser struct {
 
 func (p *configParser) problem(n *yaml.Node, key, message string) {
 	p.problems = append(p.problems, problem.Problem{Origin: api.Origin{Path: p.file, Line: n.Line}, Field: key, Message: message})
-}
-
-// forms describe the values of the types of pflag.
-var forms = map[string]string{
-	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 30s, 10m or 1h",
 }
 
 // formsOfTypes describe the values of lists, mappings and their elements.
@@ -167,24 +161,6 @@ func (p *configParser) mapping(key string, n *yaml.Node, to reflect.Value) {
 	}
 }
 
-// fieldOf returns the field of a section with a name: a key, or the keys of nested sections and of
-// a field, separated by dots.
-func fieldOf(section reflect.Value, name string) (reflect.Value, bool) {
-	for field, value := range section.Fields() {
-		key, ok := field.Tag.Lookup("key")
-		if !ok {
-			continue
-		}
-		if key == name {
-			return value, true
-		}
-		if rest, nested := strings.CutPrefix(name, key+"."); nested && value.Kind() == reflect.Struct {
-			return fieldOf(value, rest)
-		}
-	}
-	return reflect.Value{}, false
-}
-
 // keysOf returns the keys of the fields of a section.
 func keysOf(prefix string, section reflect.Value) []string {
 	var keys []string
@@ -205,36 +181,4 @@ func describeNode(n *yaml.Node) string {
 		return "a list"
 	}
 	return strconv.Quote(n.Value)
-}
-
-// settingMeant returns the end of a message about an unknown key: the known key that the user
-// probably meant, which has a similar spelling, or the same name in another section.
-func settingMeant(key string, known []string) string {
-	near := api.Closest(key, known)
-	if near == "" {
-		name := func(key string) string { return key[strings.LastIndex(key, ".")+1:] }
-		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(name(k), name(key)) }); i >= 0 {
-			near = known[i]
-		}
-	}
-	if near == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", near)
-}
-
-// settingKeys returns the keys of all settings, in the order of the fields, and of their
-// sections.
-func settingKeys() []string {
-	c := Default()
-	var keys []string
-	for _, s := range c.settings() {
-		parts := strings.Split(s.key, ".")
-		for i := range parts {
-			if key := strings.Join(parts[:i+1], "."); !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
 }

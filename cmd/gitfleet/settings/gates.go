@@ -11,30 +11,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/gate"
 )
 
-// GatesConfig configures what gates of staged runs may ask. Without servers, no gate may ask one.
-type GatesConfig struct {
-	Servers []gateServer `key:"servers" usage:"servers that gates of staged runs may ask, as URL;bearerFile=FILE; what is below the path of the URL may be asked; may be repeated"`
-}
-
-// A gateServer is a server that gates may ask. With --set it is URL, and after a semicolon NAME=VALUE for each other field.
-type gateServer struct {
-	URL          string `key:"url"`
-	Username     string `key:"username"`
-	PasswordFile string `key:"passwordFile"`
-	PasswordEnv  string `key:"passwordEnv"`
-	BearerFile   string `key:"bearerFile"`
-	BearerEnv    string `key:"bearerEnv"`
-	CABundle     string `key:"caBundle"`
-	CertFile     string `key:"certFile"`
-	KeyFile      string `key:"keyFile"`
-}
-
-// parseGateServer parses the form of --set.
-func parseGateServer(text string) (s gateServer, ok bool) {
-	ok = parseFields(text, "url", &s)
-	return s, ok
-}
-
 // GateConfig returns the configuration of package gate, without what receives the answers.
 func (c Config) GateConfig() gate.Config {
 	out := gate.Config{Getenv: os.Getenv}

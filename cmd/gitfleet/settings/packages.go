@@ -63,10 +63,6 @@ func (s SourceConfig) auth() remote.Auth {
 	}
 }
 
-func secret(file, env string) remote.SecretSource {
-	return remote.SecretSource{File: file, Env: env}
-}
-
 // Requirements returns the required signatures; nil if none are.
 func (s SignaturesConfig) Requirements() *gitsource.Signatures {
 	if s.unverified || !s.present && len(s.OpenPGP)+len(s.Paths) == 0 && s.AllowedSigners == "" && s.Since == "" && !s.AllowRewrite {
@@ -304,12 +300,6 @@ func (c Config) level() (slog.Level, error) {
 	}
 	return l, nil
 }
-
-// The formats of the log.
-const (
-	logText = "text"
-	logJSON = "json"
-)
 
 // LogsJSON reports whether every line of the log is JSON.
 func (c Config) LogsJSON() bool { return c.LogFormat == logJSON }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A setting is one field of the configuration.
@@ -255,4 +257,36 @@ func namedIn[T any](list string, elements []T, suffix string) (all []Named) {
 		}
 	}
 	return all
+}
+
+// settingMeant returns the end of a message about an unknown key: the known key that the user
+// probably meant, which has a similar spelling, or the same name in another section.
+func settingMeant(key string, known []string) string {
+	near := api.Closest(key, known)
+	if near == "" {
+		name := func(key string) string { return key[strings.LastIndex(key, ".")+1:] }
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(name(k), name(key)) }); i >= 0 {
+			near = known[i]
+		}
+	}
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", near)
+}
+
+// settingKeys returns the keys of all settings, in the order of the fields, and of their
+// sections.
+func settingKeys() []string {
+	c := Default()
+	var keys []string
+	for _, s := range c.settings() {
+		parts := strings.Split(s.key, ".")
+		for i := range parts {
+			if key := strings.Join(parts[:i+1], "."); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -50,4 +51,51 @@ func (s *portion) Set(text string) error {
 	}
 	s.IntOrString = intstr.Parse(text)
 	return nil
+}
+
+// parseFields sets the first field of a struct to the text before a semicolon, and others from NAME=VALUE after each semicolon.
+func parseFields(text, first string, all any) bool {
+	main, rest, _ := strings.Cut(text, ";")
+	to, _ := fieldOf(reflect.ValueOf(all).Elem(), first)
+	to.SetString(main)
+	ok := main != ""
+	for ok && rest != "" {
+		var field string
+		field, rest, _ = strings.Cut(rest, ";")
+		name, value, _ := strings.Cut(field, "=")
+		to, known := fieldOf(reflect.ValueOf(all).Elem(), name)
+		switch {
+		case !known || name == first || value == "":
+			return false
+		case to.Kind() == reflect.Bool:
+			to.SetBool(value == "true")
+			ok = value == "true" || value == "false"
+		default:
+			to.SetString(value)
+		}
+	}
+	return ok
+}
+
+// fieldOf returns the field of a section with a name: a key, or the keys of nested sections and of
+// a field, separated by dots.
+func fieldOf(section reflect.Value, name string) (reflect.Value, bool) {
+	for field, value := range section.Fields() {
+		key, ok := field.Tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		if key == name {
+			return value, true
+		}
+		if rest, nested := strings.CutPrefix(name, key+"."); nested && value.Kind() == reflect.Struct {
+			return fieldOf(value, rest)
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// forms describe the values of the types of pflag.
+var forms = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 30s, 10m or 1h",
 }

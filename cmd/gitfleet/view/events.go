@@ -112,14 +112,6 @@ func watchEvents(ctx context.Context, feed client.Feed[status.Report], w io.Writ
 	return nil
 }
 
-// last returns the last of some items; all of them if n is zero.
-func last[T any](n int, items []T) []T {
-	if n == 0 {
-		return items
-	}
-	return items[max(0, len(items)-n):]
-}
-
 func printEvent(w io.Writer, e *status.Event, out output.Format) error {
 	return out.Print(w, e, func() string {
 		where := e.About()

@@ -3,11 +3,8 @@ package view
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -212,37 +209,6 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--since %q: write 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z", text)
 }
 
-// historyEntries returns the entries of a query, the oldest first.
-func historyEntries(ctx context.Context, c *client.Client, query url.Values) ([]history.Entry, error) {
-	entries, err := openHistory(ctx, c, query)
-	if err != nil {
-		return nil, err
-	}
-	defer entries.Close()
-	var all []history.Entry
-	for d := json.NewDecoder(entries); ; {
-		var e history.Entry
-		if err := d.Decode(&e); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read the daemon's answer: %w", err)
-		}
-		all = append(all, e)
-	}
-}
-
-// openHistory requests the entries of a query.
-func openHistory(ctx context.Context, c *client.Client, query url.Values) (io.ReadCloser, error) {
-	resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
-	if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == http.StatusNotFound {
-		return nil, errors.New("this daemon keeps no history")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return resp.Body, nil
-}
-
 // entryText formats an entry on one line.
 func entryText(e history.Entry) string {
 	parts := []string{e.Time.UTC().Format(time.RFC3339), output.Fit(string(e.Kind), 9)}
@@ -272,8 +238,10 @@ func entryText(e history.Entry) string {
 	return output.Sanitize(strings.Join(append(parts, what), "  "))
 }
 
-// personOf returns the name of an author without the address.
-func personOf(author string) string {
-	name, _, _ := strings.Cut(author, " <")
-	return name
+// last returns the last of some items; all of them if n is zero.
+func last[T any](n int, items []T) []T {
+	if n == 0 {
+		return items
+	}
+	return items[max(0, len(items)-n):]
 }
