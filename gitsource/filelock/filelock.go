@@ -17,6 +17,9 @@ func Open(path string, flag int) (*os.File, error) {
 		return nil, err
 	}
 	if err := lock(f); err != nil {
+		if errors.Is(err, errLocked) {
+			err = ErrInUse
+		}
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

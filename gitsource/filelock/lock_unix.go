@@ -3,17 +3,13 @@
 package filelock
 
 import (
-	"errors"
 	"os"
 	"syscall"
 )
 
-func lock(f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrInUse
-	}
-	return err
-}
+// errLocked is what lock returns if another process has the lock.
+var errLocked error = syscall.EWOULDBLOCK
+
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -13,6 +13,13 @@ import (
 	"time"
 )
 
+// mostAnswer is the maximum size of a response.
+const mostAnswer = 8 << 20
+
+// mostValues is the maximum number of JSON tokens of an answer. As Go values, empty objects are several
+// hundred times larger than their text.
+const mostValues = 300_000
+
 // A StatusError is a response whose status is not a success.
 type StatusError struct {
 	Status int

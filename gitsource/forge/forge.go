@@ -240,29 +240,6 @@ type Access struct {
 	PermissionsHidden bool
 }
 
-// New returns a client of a repository. It sends no request.
-func New(cfg Config) (Client, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	var client Client
-	var err error
-	switch cfg.Type {
-	case Gitea:
-		client, err = newGitea(cfg)
-	case GitHub:
-		client, err = newGitHub(cfg)
-	case GitLab:
-		client, err = newGitLab(cfg)
-	default:
-		err = fmt.Errorf("type: %q is not supported", cfg.Type)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return recovering{client}, nil
-}
-
 const (
 	// pageSize is the number of entries per page of a list.
 	pageSize = 50
@@ -433,4 +410,28 @@ func Shorten(text string, most int) string {
 		return string(runes[:most-1]) + "…"
 	}
 	return text
+}
+
+// A Label is a label of a repository.
+type Label struct {
+	Name string
+	// Color is like #0969da. Description is one line of at most 100 characters.
+	Color, Description string
+}
+
+// A Remark is a comment of somebody else than the user of the token on a pull request, or an approving review.
+type Remark struct {
+	ID     int64
+	Number int64 // of the pull request
+	Body   string
+	At     time.Time
+	// Author is the user name of who wrote it, and AuthorID the ID.
+	Author   string
+	AuthorID int64
+}
+
+// A NewIssue has the fields of an issue to open.
+type NewIssue struct {
+	Title, Body string
+	Labels      []string
 }

@@ -7,12 +7,6 @@ import (
 	"slices"
 )
 
-// A NewIssue has the fields of an issue to open.
-type NewIssue struct {
-	Title, Body string
-	Labels      []string
-}
-
 // ErrIssuesDisabled is returned if issues are disabled in the repository.
 var ErrIssuesDisabled = errors.New("issues are disabled in the repository")
 

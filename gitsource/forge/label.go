@@ -12,13 +12,6 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
 
-// A Label is a label of a repository.
-type Label struct {
-	Name string
-	// Color is like #0969da. Description is one line of at most 100 characters.
-	Color, Description string
-}
-
 // missing returns the labels that are not among some names. As on GitHub, case does not matter.
 func missing(labels []Label, names []string) []Label {
 	return slices.DeleteFunc(slices.Clone(labels), func(l Label) bool {

@@ -17,17 +17,6 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
 
-// A Remark is a comment of somebody else than the user of the token on a pull request, or an approving review.
-type Remark struct {
-	ID     int64
-	Number int64 // of the pull request
-	Body   string
-	At     time.Time
-	// Author is the user name of who wrote it, and AuthorID the ID.
-	Author   string
-	AuthorID int64
-}
-
 // mostRemarkPages is the maximum number of pages of recent comments that are read at once.
 const mostRemarkPages = 10
 

@@ -20,7 +20,6 @@ import (
 // The limits of one request.
 const (
 	requestTimeout = 30 * time.Second
-	mostAnswer     = 8 << 20
 	mostMessage    = 300
 	// mostRefusal is how much of an error response is looked at, and mostHeader the maximum size of the
 	// headers of a response, which are cached with it.
@@ -105,10 +104,6 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return resp, nil
 }
-
-// mostValues is the maximum number of JSON tokens of an answer. As Go values, empty objects are several
-// hundred times larger than their text.
-const mostValues = 300_000
 
 // manyValues reports whether an answer would decode to too much.
 func manyValues(body []byte) bool {

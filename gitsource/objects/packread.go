@@ -17,6 +17,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
+const (
+	packHeader  = 12
+	packTrailer = 20
+)
+
 // A pack is one open pack file. Unlike the library's, which seeks, it is safe for concurrent
 // reads.
 type pack struct {

@@ -46,11 +46,6 @@ func (s *Store) smallPacks() []*pack {
 	return sorted[:end]
 }
 
-const (
-	packHeader  = 12
-	packTrailer = 20
-)
-
 // concatenate writes the packs as one, and returns the entries and checksum of the result.
 func concatenate(ctx context.Context, f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	var checksum plumbing.Hash

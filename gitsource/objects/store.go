@@ -13,12 +13,15 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/atomicfile"
 )
 
 // A Store is a bare Git repository on disk that has all objects in packs. Packs are added and
@@ -36,11 +39,6 @@ type Store struct {
 	packs []*pack
 	bases *agingCache[baseKey, content]
 }
-
-const (
-	kib = 1 << 10
-	mib = 1 << 20
-)
 
 // baseBytes limits the cache of objects that deltas are applied to.
 const baseBytes = 32 * mib
@@ -264,3 +262,39 @@ func (s *Store) IndexBytes() (n int64) {
 
 // DropBases frees the memory of the objects that deltas were applied to.
 func (s *Store) DropBases() { s.bases.clear() }
+
+// listPacks returns the sorted names of the packs that have an index, and removes the files of
+// interrupted fetches.
+func listPacks(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	present := map[string]bool{}
+	for _, e := range entries {
+		present[e.Name()] = true
+	}
+	var names []string
+	for _, e := range entries {
+		name, isPack := strings.CutSuffix(e.Name(), ".pack")
+		index, isIndex := strings.CutSuffix(e.Name(), ".idx")
+		switch {
+		case isPack && present[name+".idx"]:
+			names = append(names, name)
+		case isIndex && present[index+".pack"]:
+		default:
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return names, nil
+}
+
+// writeFile replaces a file atomically.
+func writeFile(path string, content []byte) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}

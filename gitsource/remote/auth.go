@@ -28,19 +28,6 @@ type Auth struct {
 	CABundle string
 }
 
-// GitHubApp authenticates as an installation of a GitHub App.
-type GitHubApp struct {
-	// ID is the App's ID or client ID.
-	ID string
-	// Installation is the ID of its installation in the organisation.
-	Installation int64
-	// Key is the App's private key in PEM form.
-	Key SecretSource
-	// APIURL is https://api.github.com if empty, and https://HOST/api/v3 for
-	// GitHub Enterprise Server.
-	APIURL string
-}
-
 // SSH authenticates to the server with a key, and verifies the server with known_hosts.
 type SSH struct {
 	// Key is a private key in PEM or OpenSSH form.

@@ -21,6 +21,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
+// GitHubApp authenticates as an installation of a GitHub App.
+type GitHubApp struct {
+	// ID is the App's ID or client ID.
+	ID string
+	// Installation is the ID of its installation in the organisation.
+	Installation int64
+	// Key is the App's private key in PEM form.
+	Key SecretSource
+	// APIURL is https://api.github.com if empty, and https://HOST/api/v3 for
+	// GitHub Enterprise Server.
+	APIURL string
+}
+
 func (a GitHubApp) validate(scheme string) error {
 	if a == (GitHubApp{}) {
 		return nil

@@ -10,6 +10,18 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
+// A Signer is the owner of the key of a valid signature.
+type Signer struct {
+	// Key is the key's fingerprint.
+	Key string
+	// names are the e-mail addresses of an OpenPGP key, or the principals of an SSH key, which
+	// may be patterns.
+	names []string
+}
+
+// sshNamespace distinguishes signatures of commits from those for other purposes.
+const sshNamespace = "git"
+
 // allowed is one line of an allowed signers file; see ALLOWED SIGNERS in ssh-keygen(1).
 type allowed struct {
 	line       int

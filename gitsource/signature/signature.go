@@ -26,15 +26,6 @@ type Keys struct {
 	ssh []allowed
 }
 
-// A Signer is the owner of the key of a valid signature.
-type Signer struct {
-	// Key is the key's fingerprint.
-	Key string
-	// names are the e-mail addresses of an OpenPGP key, or the principals of an SSH key, which
-	// may be patterns.
-	names []string
-}
-
 // Is reports whether a configured name refers to this signer. The name is a fingerprint, an
 // e-mail address or a principal.
 func (s Signer) Is(name string) bool {

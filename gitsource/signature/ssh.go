@@ -17,8 +17,6 @@ import (
 const (
 	sshBegin = "-----BEGIN SSH SIGNATURE-----"
 	sshMagic = "SSHSIG"
-	// sshNamespace distinguishes signatures of commits from those for other purposes.
-	sshNamespace = "git"
 )
 
 // An sshBlob is the content of the armor after sshMagic.
