@@ -17,8 +17,12 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"text/template"
+	"text/template/parse"
 	"time"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -33,12 +37,6 @@ import (
 
 // FileName is the name of the file that makes a directory a chart.
 const FileName = "Chart.yaml"
-
-// mostFiles and deepest limit the files of one chart, and how deep its directories are nested.
-const (
-	mostFiles = 5_000
-	deepest   = 20
-)
 
 // A Chart has the files of a chart in a directory of a commit.
 type Chart struct {
@@ -309,3 +307,23 @@ func (c *Chart) source(name string) string {
 
 // oneLine joins the lines of a message.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// lineIn returns the line that an error names.
+func lineIn(err error) int {
+	found := yamlLine.FindStringSubmatch(err.Error())
+	if found == nil {
+		return 0
+	}
+	line, _ := strconv.Atoi(found[1])
+	return line
+}
+
+// A parsing has the templates of a chart, parsed for all renderings in which it has the same ones.
+type parsing struct {
+	// texts are the names and the texts of the templates.
+	texts    []string
+	root     *template.Template
+	prepared map[*parse.Tree]bool
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+)`)

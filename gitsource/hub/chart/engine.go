@@ -224,12 +224,6 @@ func (e *engine) chargeMethod(v any) error {
 	return nil
 }
 
-// An executionError is an error of a template.
-type executionError struct {
-	template string
-	err      error
-}
-
 func (e *executionError) Error() string { return e.err.Error() }
 func (e *executionError) Unwrap() error { return e.err }
 

@@ -259,3 +259,9 @@ func call(function string, pos parse.Pos) *parse.CommandNode {
 func pipe(pos parse.Pos, line int, cmds ...*parse.CommandNode) *parse.PipeNode {
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Line: line, Cmds: cmds}
 }
+
+// An executionError is an error of a template.
+type executionError struct {
+	template string
+	err      error
+}

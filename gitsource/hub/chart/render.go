@@ -8,7 +8,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -79,9 +78,6 @@ func (o *Output) Read(builtBy string, limits limit.Limits, maxSize int64, visit 
 	return file
 }
 
-// notes is the name of the file that Helm shows after an installation.
-const notes = "NOTES.txt"
-
 var kindLine = regexp.MustCompile(`(?m)^kind:[ \t]*"?([A-Za-z]+)`)
 
 // line returns the line of the file from which the document with a number, counted from 1, was probably made; zero if that is not
@@ -144,16 +140,6 @@ func (c *Chart) Render(in Inputs) ([]Output, error) {
 		crds = append(crds, o)
 	}
 	return crds, nil
-}
-
-// joined matches the beginning of a document that follows its separator on the same line, as in {{- if .x }}---{{ end -}} and then text
-// or a comment.
-var joined = regexp.MustCompile(`(?m)^---[ \t]*(\S)`)
-
-// documents returns the output of a template as Helm writes it into a release: it ends with a line break of its own, so that a block of
-// text at its end does, too; and what follows a separator begins on the next line.
-func documents(text []byte) []byte {
-	return append(joined.ReplaceAll(text, []byte("---\n$1")), '\n')
 }
 
 func (c *Chart) textOf(relative string) string {
@@ -249,14 +235,6 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, fail *failure) (ca
 		}
 	}
 	return e.chance.calls, output, crds, nil
-}
-
-// A parsing has the templates of a chart, parsed for all renderings in which it has the same ones.
-type parsing struct {
-	// texts are the names and the texts of the templates.
-	texts    []string
-	root     *template.Template
-	prepared map[*parse.Tree]bool
 }
 
 // templates returns the templates of the chart for one rendering, and parses them if the last one had others: then other dependencies
@@ -475,16 +453,4 @@ func leaves(e *jsonschema.ValidationError) []string {
 		all = append(all, leaves(cause)...)
 	}
 	return all
-}
-
-var yamlLine = regexp.MustCompile(`line (\d+)`)
-
-// lineIn returns the line that an error names.
-func lineIn(err error) int {
-	found := yamlLine.FindStringSubmatch(err.Error())
-	if found == nil {
-		return 0
-	}
-	line, _ := strconv.Atoi(found[1])
-	return line
 }

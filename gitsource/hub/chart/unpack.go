@@ -10,6 +10,12 @@ import (
 	"strings"
 )
 
+// mostFiles and deepest limit the files of one chart, and how deep its directories are nested.
+const (
+	mostFiles = 5_000
+	deepest   = 20
+)
+
 // mostPacked limits how many packed charts are in each other.
 const mostPacked = 3
 

@@ -76,8 +76,6 @@ func (d *decoder) count(bytes int) {
 	d.gaveUp = d.gaveUp || d.size > d.maxSize
 }
 
-func (d *decoder) errorf(format string, args ...any) { d.report.Errorf(d.at, format, args...) }
-
 func (d *decoder) giveUp(format string, args ...any) any {
 	if !d.gaveUp {
 		d.gaveUp = true
@@ -248,13 +246,6 @@ func (d *decoder) merge(m map[string]any, n *yaml.Node, text bool) {
 			}
 		}
 	}
-}
-
-func dealias(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
 }
 
 // textBelow reports whether the values of the current field are strings, however they are

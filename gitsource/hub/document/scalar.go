@@ -136,3 +136,12 @@ func (d *decoder) float(s string) any {
 	}
 	return f
 }
+
+func (d *decoder) errorf(format string, args ...any) { d.report.Errorf(d.at, format, args...) }
+
+func dealias(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}

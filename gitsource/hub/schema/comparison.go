@@ -7,61 +7,9 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/variable"
 )
-
-// A fieldSchema describes the values of a field: a goType, or a property of a
-// CustomResourceDefinition.
-type fieldSchema interface{ shape() shape }
-
-// A shape is what a schema says about a value. A value has one of three forms: a scalar if fault
-// is set, a list if items is set, and a mapping if fields is set. The zero shape allows any
-// value.
-type shape struct {
-	// fault returns what was expected instead of v; empty if v is valid.
-	fault func(v any) string
-	items fieldSchema
-	// key identifies the items of a list; nil if they are not identified.
-	key itemKey
-	// fields are the known fields of a mapping, and values is the schema of all others. Without
-	// values, other fields are unknown, unless loose is set.
-	fields fieldSet
-	values fieldSchema
-	loose  bool
-	// resource adds the fields that every resource has: schemas do not list them.
-	resource bool
-}
-
-// A fieldSet has the known fields of a mapping.
-type fieldSet interface {
-	size() int
-	names() []string
-	find(name string) (fieldSchema, bool)
-}
-
-// A comparison compares a value with its schema, and reports the parts that do not match.
-type comparison struct {
-	r *document.Report
-	// by says in warnings what the value was compared with.
-	by string
-	// secret says that the object is a Secret.
-	secret bool
-	// own are the rules of gitfleet's kinds; nil for other kinds. With them, the problems are
-	// errors, mistakes are corrected, and invalid parts are removed, so that the rest can be
-	// decoded. Without them, the problems are warnings, and the value stays unchanged.
-	own *ownRules
-	// texts are the texts that can be nothing else; nil if they are not collected.
-	texts *[][]string
-}
-
-// A level is a mapping on the path to a value.
-type level struct {
-	up     *level
-	at     *document.FieldPath
-	fields fieldSet
-}
 
 // value compares the value at p. It returns the corrected value; valid is false if the value
 // must be removed.
@@ -118,26 +66,6 @@ func (c *comparison) expect(p *document.FieldPath, want string) bool {
 	}
 	c.report(p, "must be "+want)
 	return c.own == nil
-}
-
-func (c *comparison) report(p *document.FieldPath, message string) {
-	if c.own == nil {
-		// what a key or a value with a variable will be is not known; messages quote values
-		if !variable.In(message) && !slices.ContainsFunc(p.Keys(c.r.Object), variable.In) {
-			c.r.Warnf(p, "%s (checked against %s)", message, c.by)
-		}
-		return
-	}
-	c.r.Errorf(p, "%s", message)
-	c.r.Mute(p)
-}
-
-// full reports whether further problems would not be reported.
-func (c *comparison) full() bool {
-	if c.own == nil {
-		return c.r.Full(problem.Warning)
-	}
-	return c.r.Full(problem.Error)
 }
 
 func (c *comparison) list(items []any, of fieldSchema, p *document.FieldPath, up *level) []any {

@@ -1,6 +1,10 @@
 package schema
 
 import (
+	"reflect"
+	"slices"
+	"strings"
+
 	admission "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -9,6 +13,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // The valid values of fields of Kubernetes' types, which are no part of the Go types.
@@ -53,4 +59,47 @@ func init() {
 	enum(admission.Exact, admission.Equivalent)
 	enum(admission.SideEffectClassNone, admission.SideEffectClassNoneOnDryRun)
 	enum(admission.OperationAll, admission.Create, admission.Update, admission.Delete, admission.Connect)
+}
+
+// enums are the valid values of fields of these types.
+var enums = map[reflect.Type][]string{}
+
+func enum[T ~string](values ...T) {
+	for _, v := range values {
+		enums[reflect.TypeFor[T]()] = append(enums[reflect.TypeFor[T]()], string(v))
+	}
+}
+
+// enumFault returns what was expected if a value is not one of those allowed.
+func enumFault(v any, allowed []string) string {
+	want := "one of " + strings.Join(allowed, ", ")
+	switch word, isString := v.(string); {
+	case !isString:
+		return want
+	case slices.Contains(allowed, word):
+		return ""
+	case word == "":
+		return want + ", or left out"
+	default:
+		want += ", not \"" + word + "\""
+		if near := api.Closest(word, allowed); near != "" {
+			want += "; did you mean " + near + "?"
+		}
+		return want
+	}
+}
+
+// wordFault is enumFault for a type of Kubernetes, where an empty text means the default.
+func wordFault(v any, allowed []string) string {
+	if v == "" {
+		return ""
+	}
+	return enumFault(v, allowed)
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

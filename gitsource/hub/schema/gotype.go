@@ -192,3 +192,15 @@ func bytesFault(v any) string {
 	}
 	return "text in base64, not " + document.Describe(v)
 }
+
+// withListKeys returns the fields of a struct with the keys of its lists.
+func withListKeys(t reflect.Type, fields structFields) structFields {
+	keys := listKeys()[t.PkgPath()+"."+t.Name()]
+	for i := range fields {
+		if of, isType := fields[i].schema.(goType); isType && keys != nil {
+			of.key = keys[fields[i].name]
+			fields[i].schema = of
+		}
+	}
+	return fields
+}

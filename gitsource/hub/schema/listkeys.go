@@ -4,21 +4,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
-
-// An itemKey says by what an API server identifies the items of a list: by the values of some of
-// their fields or, if there are none, by the whole item. It refuses a list in which two items
-// are the same.
-type itemKey []keyField
-
-// A keyField is a field that identifies an item. Items without it have its default value; empty
-// if there is none.
-type keyField struct{ name, byDefault string }
 
 // listKeyLines has a line for each list of built-in types whose items are identified: the Go
 // type, the field with the list, and the fields of its items, with their defaults. It is made
@@ -44,18 +34,6 @@ var listKeys = sync.OnceValue(func() map[string]map[string]itemKey {
 	}
 	return keys
 })
-
-// withListKeys returns the fields of a struct with the keys of its lists.
-func withListKeys(t reflect.Type, fields structFields) structFields {
-	keys := listKeys()[t.PkgPath()+"."+t.Name()]
-	for i := range fields {
-		if of, isType := fields[i].schema.(goType); isType && keys != nil {
-			of.key = keys[fields[i].name]
-			fields[i].schema = of
-		}
-	}
-	return fields
-}
 
 // declaredKey returns the key of a list that a CustomResourceDefinition declares; nil if its
 // items are not identified.

@@ -13,14 +13,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// ownRules are the rules of one of gitfleet's kinds.
-type ownRules struct {
-	// absent are the paths of the fields that the API version does not have, in which [] stands for the items of a list, and
-	// newest is the apiVersion that has them.
-	absent []string
-	newest string
-}
-
 func newOwnRules(r *document.Report, gvk schema.GroupVersionKind) *ownRules {
 	own := &ownRules{newest: schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()}
 	at := indexes.ReplaceAllString(r.Object.String(), "[]")
@@ -107,9 +99,6 @@ func (c *comparison) required(m map[string]any, fields structFields, at *documen
 	}
 }
 
-// enums are the valid values of fields of these types.
-var enums = map[reflect.Type][]string{}
-
 func init() {
 	enum(api.PickAll, api.PickN, api.PickFixed)
 	enum(api.NamespaceOnly, api.NamespaceWithResources, api.NamespaceWithResourceSelectors)
@@ -138,44 +127,4 @@ func init() {
 	enum(api.JSONPatchOverrideType, api.DeleteOverrideType)
 	enum(api.JSONPatchAdd, api.JSONPatchRemove, api.JSONPatchReplace, api.JSONPatchTest)
 	enum(metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)
-}
-
-func enum[T ~string](values ...T) {
-	for _, v := range values {
-		enums[reflect.TypeFor[T]()] = append(enums[reflect.TypeFor[T]()], string(v))
-	}
-}
-
-// enumFault returns what was expected if a value is not one of those allowed.
-func enumFault(v any, allowed []string) string {
-	want := "one of " + strings.Join(allowed, ", ")
-	switch word, isString := v.(string); {
-	case !isString:
-		return want
-	case slices.Contains(allowed, word):
-		return ""
-	case word == "":
-		return want + ", or left out"
-	default:
-		want += ", not \"" + word + "\""
-		if near := api.Closest(word, allowed); near != "" {
-			want += "; did you mean " + near + "?"
-		}
-		return want
-	}
-}
-
-// wordFault is enumFault for a type of Kubernetes, where an empty text means the default.
-func wordFault(v any, allowed []string) string {
-	if v == "" {
-		return ""
-	}
-	return enumFault(v, allowed)
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

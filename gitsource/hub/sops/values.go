@@ -3,6 +3,7 @@ package sops
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
@@ -17,6 +18,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 )
+
+// A File is a decrypted file.
+type File struct {
+	// Text is the plain text, with as many lines as the file.
+	Text []byte
+	// Values are the values that were encrypted, as text.
+	Values []string
+	// Key stands for the key of the file: what is hashed with it cannot be guessed from the hash.
+	Key [sha256.Size]byte
+}
 
 // A decrypter decrypts the values that were encrypted together, in order.
 type decrypter struct {
@@ -206,4 +217,11 @@ func (p plain) literal() (string, error) {
 		return "", fmt.Errorf("it is not of its type %s", p.kind)
 	}
 	return p.text, nil
+}
+
+// An edit replaces the scalar of a node, or removes the metadata with its key.
+type edit struct {
+	node     *yaml.Node
+	to       string
+	metadata *yaml.Node
 }

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -53,40 +52,6 @@ func checkName(r *document.Report, name, tooLong string) {
 	rules(r, p, validation.IsDNS1123Subdomain(name), "%q is not a valid name", name)
 }
 
-// rules reports the messages of a validation of package apimachinery.
-func rules(r *document.Report, p *document.FieldPath, messages []string, format string, args ...any) {
-	for _, msg := range messages {
-		r.Rulef(p, "%s: %s", fmt.Sprintf(format, args...), msg)
-	}
-}
-
-// eachRepeated calls report with every value that an earlier one equals.
-func eachRepeated[T comparable](values []T, report func(i int, value T)) {
-	seen := map[T]bool{}
-	for i, v := range values {
-		if seen[v] {
-			report(i, v)
-		}
-		seen[v] = true
-	}
-}
-
-func between(r *document.Report, p *document.FieldPath, value, low, high int32) {
-	if value < low || value > high {
-		r.Rulef(p, "must be between %d and %d, not %d", low, high, value)
-	}
-}
-
-// CheckLength reports an error unless the number n of a list's entries is between low and high.
-func CheckLength(r *document.Report, p *document.FieldPath, n, low, high int) {
-	switch {
-	case n < low:
-		r.Rulef(p, "must have at least %d entry", low)
-	case n > high:
-		r.Rulef(p, "must have at most %d entries, and has %d", high, n)
-	}
-}
-
 func checkTerms(r *document.Report, id api.ID, spec *api.PlacementSpec) {
 	terms := spec.ResourceSelectors
 	at := r.Field("spec", "resourceSelectors")
@@ -113,18 +78,6 @@ func checkTerms(r *document.Report, id api.ID, spec *api.PlacementSpec) {
 	if id.Namespace == "" && spec.StatusReportingScope == api.NamespaceAccessible && namespaces != 1 {
 		r.Rulef(r.Field("spec", "statusReportingScope"),
 			"when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required")
-	}
-}
-
-func notEmpty(r *document.Report, p *document.FieldPath, value string) {
-	if value == "" {
-		r.Rulef(p, "must not be empty")
-	}
-}
-
-func checkLabelSelector(r *document.Report, p *document.FieldPath, s *metav1.LabelSelector, what string) {
-	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-		r.Rulef(p, "%s: %v", what, err)
 	}
 }
 
