@@ -7,12 +7,6 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// The API groups of the kinds that gitfleet has in common with KubeFleet.
-const (
-	PlacementGroup = "placement.kubernetes-fleet.io"
-	ClusterGroup   = "cluster.kubernetes-fleet.io"
-)
-
 // A Kind describes a kind of manifests that users may write.
 type Kind struct {
 	Kind       string

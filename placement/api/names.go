@@ -2,6 +2,15 @@ package api
 
 import "strings"
 
+// The API groups of the kinds that gitfleet has in common with KubeFleet.
+const (
+	PlacementGroup = "placement.kubernetes-fleet.io"
+	ClusterGroup   = "cluster.kubernetes-fleet.io"
+)
+
+// OverlayGroup is the API group of overlays and charts, which KubeFleet does not have.
+const OverlayGroup = "gitfleet.dev"
+
 // Labels, annotations and prefixes that KubeFleet defines and gitfleet reads from Git.
 const (
 	// EnvelopeConfigMapAnnotation, with any value but "" and "false", makes a

@@ -9,6 +9,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// An EnvelopeType is the kind of an envelope.
+type EnvelopeType string
+
+// The envelope types.
+const (
+	ConfigMapEnvelopeType       EnvelopeType = "ConfigMap"
+	ClusterResourceEnvelopeType EnvelopeType = "ClusterResourceEnvelope"
+	ResourceEnvelopeType        EnvelopeType = "ResourceEnvelope"
+	ClusterOverlayType          EnvelopeType = "ClusterOverlay"
+	OverlayType                 EnvelopeType = "Overlay"
+	ClusterHelmChartType        EnvelopeType = "ClusterHelmChart"
+	HelmChartType               EnvelopeType = "HelmChart"
+)
+
+// An EnvelopeIdentifier identifies an envelope.
+type EnvelopeIdentifier struct {
+	// Name is the name of the envelope.
+	Name string `json:"name"`
+	// Namespace is the namespace of the envelope; empty for a cluster-scoped one.
+	Namespace string `json:"namespace,omitempty"`
+	// Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay, Overlay, ClusterHelmChart or HelmChart.
+	Type EnvelopeType `json:"type,omitempty"`
+}
+
 // An Object is an object of the repository that can be placed. It is immutable and shared.
 // +k8s:openapi-gen=false
 type Object struct {
@@ -162,3 +186,58 @@ var neverRecreated = map[GroupKind]bool{
 // Recreatable reports whether objects of a kind may have a RecreateAnnotation: not those whose
 // deletion deletes more than the object itself.
 func Recreatable(kind GroupKind) bool { return !neverRecreated[kind] }
+
+// A BuiltOverlay is what an overlay or a chart has for the clusters of a commit. It is immutable.
+// +k8s:openapi-gen=false
+type BuiltOverlay struct {
+	// Spec has the defaults set, and At is the position of its path or paths.
+	Spec OverlaySpec
+	At   Origin
+	// Hub is the directory that the paths are relative to.
+	Hub string
+	// Properties are the declared properties of the clusters of the commit, by the cluster's name.
+	Properties map[string]map[string]string
+	// Builds are the results by directory: those of every existing directory that a path may mean, also
+	// if no cluster of the commit uses it. Those of a chart are by the inputs of the rendering.
+	Builds map[string]*OverlayBuild
+	// Dirs are the directories that can be built, sorted; none for a chart.
+	Dirs []string
+	// PerCluster are the keys of the builds of a directory by cluster, if variables in it have values of the
+	// clusters of the commit. The build of any other directory has its name as key.
+	PerCluster map[string]map[string]string
+	// Chart says which build of a chart is for which cluster; nil for an overlay.
+	Chart map[string]ChartChoice
+	// Selectors identify what decides which clusters have which values of a chart.
+	Selectors string
+	// ReservedNamespaces are reserved namespaces that the objects may be in.
+	ReservedNamespaces []string
+}
+
+// An OverlayBuild is the result of building one directory, or of rendering a chart with some values.
+// +k8s:openapi-gen=false
+type OverlayBuild struct {
+	// File is the kustomization file, or the Chart.yaml.
+	File string
+	// Objects are sorted by ID.
+	Objects []*Object
+	// Hash identifies the content.
+	Hash string
+	// Err says why there are no objects; empty if they could be built.
+	Err string
+}
+
+// A ResourceIdentifier identifies an object of the repository.
+type ResourceIdentifier struct {
+	// Group is the API group; empty for core kinds.
+	Group string `json:"group,omitempty"`
+	// Version is the API version.
+	Version string `json:"version"`
+	// Kind is the kind.
+	Kind string `json:"kind"`
+	// Name is the name of the object.
+	Name string `json:"name"`
+	// Namespace is the namespace of the object; empty for a cluster-scoped one.
+	Namespace string `json:"namespace,omitempty"`
+	// Envelope is the envelope that wraps the object, if there is one.
+	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
+}

@@ -2,9 +2,6 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OverlayGroup is the API group of overlays and charts, which KubeFleet does not have.
-const OverlayGroup = "gitfleet.dev"
-
 // An Overlay is an envelope whose content is built for the cluster that gets it: a kustomization
 // of the repository that has objects of the Overlay's namespace only.
 type Overlay struct {
@@ -112,32 +109,6 @@ const (
 	WhenMissingIgnore WhenMissing = "Ignore"
 )
 
-// A BuiltOverlay is what an overlay or a chart has for the clusters of a commit. It is immutable.
-// +k8s:openapi-gen=false
-type BuiltOverlay struct {
-	// Spec has the defaults set, and At is the position of its path or paths.
-	Spec OverlaySpec
-	At   Origin
-	// Hub is the directory that the paths are relative to.
-	Hub string
-	// Properties are the declared properties of the clusters of the commit, by the cluster's name.
-	Properties map[string]map[string]string
-	// Builds are the results by directory: those of every existing directory that a path may mean, also
-	// if no cluster of the commit uses it. Those of a chart are by the inputs of the rendering.
-	Builds map[string]*OverlayBuild
-	// Dirs are the directories that can be built, sorted; none for a chart.
-	Dirs []string
-	// PerCluster are the keys of the builds of a directory by cluster, if variables in it have values of the
-	// clusters of the commit. The build of any other directory has its name as key.
-	PerCluster map[string]map[string]string
-	// Chart says which build of a chart is for which cluster; nil for an overlay.
-	Chart map[string]ChartChoice
-	// Selectors identify what decides which clusters have which values of a chart.
-	Selectors string
-	// ReservedNamespaces are reserved namespaces that the objects may be in.
-	ReservedNamespaces []string
-}
-
 // Has reports whether a directory can be built.
 func (o *BuiltOverlay) Has(dir string) bool { return o.Builds[dir] != nil || o.PerCluster[dir] != nil }
 
@@ -157,17 +128,4 @@ func (o *BuiltOverlay) BuildFor(dir, cluster string) (key string, known bool) {
 type ChartChoice struct {
 	// Build is the key of a build. Err says why there is none, without a position; empty if there is one.
 	Build, Err string
-}
-
-// An OverlayBuild is the result of building one directory, or of rendering a chart with some values.
-// +k8s:openapi-gen=false
-type OverlayBuild struct {
-	// File is the kustomization file, or the Chart.yaml.
-	File string
-	// Objects are sorted by ID.
-	Objects []*Object
-	// Hash identifies the content.
-	Hash string
-	// Err says why there are no objects; empty if they could be built.
-	Err string
 }

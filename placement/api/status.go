@@ -16,50 +16,10 @@ type PlacementStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// A ResourceIdentifier identifies an object of the repository.
-type ResourceIdentifier struct {
-	// Group is the API group; empty for core kinds.
-	Group string `json:"group,omitempty"`
-	// Version is the API version.
-	Version string `json:"version"`
-	// Kind is the kind.
-	Kind string `json:"kind"`
-	// Name is the name of the object.
-	Name string `json:"name"`
-	// Namespace is the namespace of the object; empty for a cluster-scoped one.
-	Namespace string `json:"namespace,omitempty"`
-	// Envelope is the envelope that wraps the object, if there is one.
-	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
-}
-
 // ID returns the object's ID, which has no version and no envelope.
 func (r ResourceIdentifier) ID() ID {
 	return ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
-
-// An EnvelopeIdentifier identifies an envelope.
-type EnvelopeIdentifier struct {
-	// Name is the name of the envelope.
-	Name string `json:"name"`
-	// Namespace is the namespace of the envelope; empty for a cluster-scoped one.
-	Namespace string `json:"namespace,omitempty"`
-	// Type is ConfigMap, ClusterResourceEnvelope, ResourceEnvelope, ClusterOverlay, Overlay, ClusterHelmChart or HelmChart.
-	Type EnvelopeType `json:"type,omitempty"`
-}
-
-// An EnvelopeType is the kind of an envelope.
-type EnvelopeType string
-
-// The envelope types.
-const (
-	ConfigMapEnvelopeType       EnvelopeType = "ConfigMap"
-	ClusterResourceEnvelopeType EnvelopeType = "ClusterResourceEnvelope"
-	ResourceEnvelopeType        EnvelopeType = "ResourceEnvelope"
-	ClusterOverlayType          EnvelopeType = "ClusterOverlay"
-	OverlayType                 EnvelopeType = "Overlay"
-	ClusterHelmChartType        EnvelopeType = "ClusterHelmChart"
-	HelmChartType               EnvelopeType = "HelmChart"
-)
 
 // IsBuilt reports whether the content of such an envelope is built: by kustomize or from a chart.
 func (t EnvelopeType) IsBuilt() bool {

@@ -81,11 +81,6 @@ func isAccumulator(v ref.Val) bool {
 	return is
 }
 
-func text(v ref.Val) string {
-	s, _ := v.(types.String)
-	return string(s)
-}
-
 // size returns the approximate size of a value and everything in it, in bytes. It stops counting
 // above a limit.
 func size(v ref.Val, limit uint64) uint64 {

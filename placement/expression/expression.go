@@ -24,23 +24,13 @@ import (
 const (
 	// Longest is the maximum length of an expression in bytes.
 	Longest = 4 << 10
-	// Costliest is the maximum cost of one evaluation in CEL's units: one for each step, and one
-	// for each ten bytes that are read or made.
-	Costliest = 100_000
 	// LargestObject is the maximum size of an object in bytes.
 	LargestObject = 8 << 20
-	// LargestPattern is the maximum number of states of a regular expression.
-	LargestPattern = 2_000
 )
 
 const (
 	// mostOptMaps limits the uses of optMap and optFlatMap, each of which duplicates its target.
 	mostOptMaps = 4
-	// mostLoops limits the macros that iterate over a list, and mostLiterals the lists and maps,
-	// including those made by macros. Checking an expression with hundreds of nested ones takes
-	// very long.
-	mostLoops    = 16
-	mostLiterals = 64
 )
 
 // An Expression is a compiled expression. It is safe for concurrent use.
@@ -137,16 +127,6 @@ func first(env *cel.Env, variable string, issues *cel.Issues) error {
 		}
 	}
 	return located(all[0].Location, text)
-}
-
-func located(at interface {
-	Line() int
-	Column() int
-}, message string) error {
-	if at.Line() < 1 {
-		return errors.New(message)
-	}
-	return fmt.Errorf("line %d, column %d: %s", at.Line(), at.Column()+1, message)
 }
 
 const cheaper = "loop over fewer lists within each other, and compare fields instead of whole objects"

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -10,6 +11,19 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+)
+
+const (
+	// Costliest is the maximum cost of one evaluation in CEL's units: one for each step, and one
+	// for each ten bytes that are read or made.
+	Costliest = 100_000
+	// LargestPattern is the maximum number of states of a regular expression.
+	LargestPattern = 2_000
+	// mostLoops limits the macros that iterate over a list, and mostLiterals the lists and maps,
+	// including those made by macros. Checking an expression with hundreds of nested ones takes
+	// very long.
+	mostLoops    = 16
+	mostLiterals = 64
 )
 
 // statesPerUnit is the number of states of a pattern that cost one unit for each character.
@@ -121,4 +135,19 @@ func matching(states map[string]int) *interpreter.RegexOptimization {
 			}), nil
 		},
 	}
+}
+
+func located(at interface {
+	Line() int
+	Column() int
+}, message string) error {
+	if at.Line() < 1 {
+		return errors.New(message)
+	}
+	return fmt.Errorf("line %d, column %d: %s", at.Line(), at.Column()+1, message)
+}
+
+func text(v ref.Val) string {
+	s, _ := v.(types.String)
+	return string(s)
 }

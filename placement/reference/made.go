@@ -108,13 +108,3 @@ func nameIn(o map[string]any, fields [][]string, otherwise string) string {
 	}
 	return otherwise
 }
-
-// issued reports whether cert-manager makes the Secrets of an Ingress or a Gateway.
-func issued(o *unstructured.Unstructured) bool {
-	for key, value := range o.GetAnnotations() {
-		if strings.HasPrefix(key, "cert-manager.io/") && strings.HasSuffix(key, "issuer") || key == "kubernetes.io/tls-acme" && value == "true" {
-			return true
-		}
-	}
-	return false
-}

@@ -177,3 +177,13 @@ func items(o map[string]any, path ...string) []map[string]any {
 func index(field string, i int) string {
 	return field + "[" + strconv.Itoa(i) + "]"
 }
+
+// issued reports whether cert-manager makes the Secrets of an Ingress or a Gateway.
+func issued(o *unstructured.Unstructured) bool {
+	for key, value := range o.GetAnnotations() {
+		if strings.HasPrefix(key, "cert-manager.io/") && strings.HasSuffix(key, "issuer") || key == "kubernetes.io/tls-acme" && value == "true" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,32 +1,9 @@
 package rollout
 
-import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/gitfleet/gitfleet/placement/api"
-)
+import "k8s.io/apimachinery/pkg/util/intstr"
 
 // The default of maxUnavailable and maxSurge.
 var defaultShare = intstr.FromString("25%")
-
-const defaultPeriod = 60 * time.Second
-
-// A Budget says how many clusters may be unavailable, and how many may have content at once.
-// Percentages are of Target, rounded up.
-type Budget struct {
-	// Target is how many clusters are wanted.
-	Target int
-	// MaxUnavailable and MaxSurge are the limits as numbers.
-	MaxUnavailable, MaxSurge int
-	// Ready is the number of clusters that are available and will stay so.
-	Ready int
-	// CanBeReady counts the clusters that hold content and may be available.
-	CanBeReady int
-	// NotCounted is the number of suspended and unreachable clusters that the rollout skips.
-	NotCounted int
-}
 
 // mayGoDown is how many clusters may become unavailable now.
 func (b Budget) mayGoDown() int { return b.Ready - (b.Target - b.NotCounted - b.MaxUnavailable) }
@@ -91,15 +68,6 @@ func (in *Input) shares() (unavailable, surge intstr.IntOrString) {
 		}
 	}
 	return unavailable, surge
-}
-
-// period is how long a cluster must be applied before resources without a health check count as
-// available.
-func period(s api.RolloutStrategy) time.Duration {
-	if s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
-		return defaultPeriod
-	}
-	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }
 
 // roundUp resolves a percentage, rounded up. Invalid values were refused at load; here they

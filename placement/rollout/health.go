@@ -7,54 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Health is the state of the assigned content that a member reports.
-type Health int
-
-// The states of health.
-const (
-	// Unknown: nothing was reported yet, or nothing about availability.
-	Unknown Health = iota
-	// Unavailable: applied and not available. It may become available, unless Seen.Failure says
-	// otherwise.
-	Unavailable
-	// Failed: an override, an envelope or an object cannot be applied.
-	Failed
-	// Available: every object is applied and available.
-	Available
-	// Untracked: as Available, with resources without a health check. It counts as available
-	// after unavailablePeriodSeconds.
-	Untracked
-	// DiffReported: compared in ReportDiff mode.
-	DiffReported
-	// DiffFailed: not everything could be compared.
-	DiffFailed
-)
-
-// Seen is the member's report about one revision.
-type Seen struct {
-	// Hash is the hash of the reported revision. If it is not the assigned one, nothing is
-	// known.
-	Hash   string
-	Health Health
-	// Since is when Health last changed.
-	Since time.Time
-	// Partial says that Health leaves out suspended objects.
-	Partial bool
-	// Failure is the reason why an Unavailable cluster will not become available by itself, or
-	// what failed if Health is Failed; empty if an Unavailable cluster makes progress.
-	Failure string
-	// Writing says that gitfleet has written to the cluster since it was last available, which
-	// may be why it is not available.
-	Writing bool
-	// DownSince is since when the cluster is known to be unavailable without an interruption by
-	// which gitfleet may have lost sight of it or disturbed it; zero if the member has to report again.
-	DownSince time.Time
-	// UpSince is since when an Available or Untracked cluster is known to be available without an interruption, and
-	// reachable; zero if it is not, or if the member has to report again.
-	UpSince time.Time
-}
+const defaultPeriod = 60 * time.Second
 
 // health is the reported health of the assigned revision.
 func (b *Target) health() Health {
@@ -180,4 +136,13 @@ func (b *Target) blocked() bool { return b.Unreachable || b.Suspended != "" }
 // as the same.
 func (b *Target) latest() bool {
 	return b.HasRevision() && (b.Latest == placement.Revision{} || b.Assigned.Hash == b.Latest.Hash)
+}
+
+// period is how long a cluster must be applied before resources without a health check count as
+// available.
+func period(s api.RolloutStrategy) time.Duration {
+	if s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
+		return defaultPeriod
+	}
+	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }

@@ -10,28 +10,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A StagedRun is a staged update run of a placement with the strategy External, at one time. The Latest revisions of the
-// targets are then those of its content.
-type StagedRun struct {
-	placement.Run
-	// Approved are the names of the approval requests that are approved.
-	Approved []string
-	// Unknown is why the content is not known now, so that nothing can be decided; empty if it is.
-	Unknown string
-}
-
-// RunProgress is where a staged run is at one time.
-type RunProgress struct {
-	// Updated are the selected clusters that have been available with the content of the run, and Updating those that have the
-	// content and have not; both sorted. Failed are those of the stage whose turn it is on which the update has failed, so that the stage waits.
-	Updated, Updating, Failed []string
-	// NotAwaited are the clusters of that stage that neither it nor its gates wait for, within the limits of the strategy: unreachable ones, and
-	// those on which the update has failed. Unreachable ones of finished stages that do not have the content are among them.
-	NotAwaited []string
-	// FailedGates are the gates of that stage that have failed, with their answers.
-	FailedGates []string
-}
-
 // stages plans one step of a staged run. A stage begins when the one before it is finished: when all its clusters were
 // available with the content of the run, and its tasks are done.
 func (in *Input) stages() Plan {

@@ -8,14 +8,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 )
 
-// An EarlierStop is a failed update that has stopped the rollout on the other clusters.
-type EarlierStop struct {
-	placement.Stop
-	// Latest is the hash of the content the cluster would get now, whether or not it is still
-	// selected; empty if it is not known.
-	Latest string
-}
-
 // stops returns the failed updates that stop the rollout, by cluster: earlier ones that have
 // not ended, and new ones. A stop ends when its cluster recovers or would get other content;
 // the caller drops it when a user resumes the rollout. Nothing else ends it: neither a

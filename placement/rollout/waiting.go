@@ -10,17 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A Waiting is a cluster that waits.
-type Waiting struct {
-	Cluster string
-	reason  reason
-	// Message is a clause that says what it waits for.
-	Message string
-}
-
-// A reason is what a cluster waits for.
-type reason string
-
 // The reasons for which a cluster waits.
 const (
 	// waitsMaxUnavailable: updating it would leave too few clusters available.

@@ -1,12 +1,21 @@
 package postbuild
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
+
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// IsName reports whether a variable can have a name.
+func IsName(name string) bool { return nameForm.MatchString(name) }
+
+var errUnclosed = errors.New("a variable lacks its closing bracket; write ${NAME}, or $${ for the text ${")
 
 // A part is a piece of a text: a literal one, or a variable if it has a name.
 type part struct {

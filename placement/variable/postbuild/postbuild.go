@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,11 +22,6 @@ import (
 
 // Annotation is the annotation or label of objects in which Flux replaces nothing if its value is disabled.
 const Annotation = "kustomize.toolkit.fluxcd.io/substitute"
-
-var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// IsName reports whether a variable can have a name.
-func IsName(name string) bool { return nameForm.MatchString(name) }
 
 // Applies reports whether an object may have variables and does not disable their substitution.
 func Applies(object map[string]any) bool {
@@ -287,7 +281,6 @@ func (r *replacement) fail(at []string, err, inSecret error) {
 }
 
 var (
-	errUnclosed = errors.New("a variable lacks its closing bracket; write ${NAME}, or $${ for the text ${")
 	// These are about Secrets.
 	errUnreadable = errors.New("a variable cannot be read; correct it, or write $${ for the text ${")
 	errSameKeys   = errors.New("two keys are the same")
