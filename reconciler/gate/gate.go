@@ -8,14 +8,8 @@ package gate
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,36 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/gitsource/mask"
-	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/placement"
-	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// The limits of one question.
-const (
-	// requestTimeout limits the time until the whole answer is there.
-	requestTimeout = 10 * time.Second
-	// mostAnswer is the maximum size of an answer, and mostHeader that of its headers.
-	mostAnswer = 1 << 20
-	mostHeader = 64 << 10
-	// mostAtOnce is how many questions one server is asked at the same time, and mostReads from how many clusters objects or Jobs are read.
-	mostAtOnce = 4
-	mostReads  = 8
-	// mostObjects is how many objects of one cluster a gate may look at.
-	mostObjects = 50
-	// longestText is the maximum length of the text of an answer.
-	longestText = 300
-)
-
-// A Server is a server that gates may ask.
-type Server struct {
-	// URL is its address; everything below its path may be asked.
-	URL string
-	// Auth are the credentials, and the CAs that are trusted.
-	Auth remote.Auth
-	// CertFile and KeyFile are the files of the certificate of this client; empty if it has none.
-	CertFile, KeyFile string
-}
 
 // Config configures an Asker.
 type Config struct {
@@ -79,12 +45,6 @@ type Asker struct {
 	mu        sync.Mutex
 	questions []placement.GateQuestion
 	answer    func(placement.GateAnswer)
-}
-
-// A server is asked by few at a time.
-type server struct {
-	Server
-	slots chan struct{}
 }
 
 // New returns an Asker. Run starts it.
@@ -206,110 +166,4 @@ func (a *Asker) evaluate(ctx context.Context, q placement.GateQuestion) (good bo
 		return a.lookAt(ctx, spec.Objects, q.Targets)
 	}
 	return false, "", errors.New("this version of gitfleet does not know what to ask")
-}
-
-// A response is what a server has answered.
-type response struct {
-	status int
-	header http.Header
-	body   []byte
-	// credentials are those of the request, which the server may repeat.
-	credentials mask.Credentials
-}
-
-// get sends a GET request to an address of the configuration. It follows no redirect.
-func (a *Asker) get(ctx context.Context, address string, query url.Values) (*response, error) {
-	s := a.server(address)
-	if s == nil {
-		return nil, fmt.Errorf("the configuration of gitfleet does not allow %s; add it to gates.servers", address)
-	}
-	if query != nil {
-		address += "?" + query.Encode()
-	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", "gitfleet")
-	req.Header.Set("Accept", "application/json")
-	header, err := s.Auth.Header(a.cfg.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	if !header.Empty() {
-		req.Header.Set("Authorization", header.Reveal())
-	}
-	transport, err := s.transport()
-	if err != nil {
-		return nil, err
-	}
-	out := &response{credentials: mask.Of(req)}
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, out.credentials.Error(a.noAnswer(ctx, s.URL, err))
-	}
-	defer resp.Body.Close()
-	out.status, out.header = resp.StatusCode, resp.Header
-	if out.body, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1)); err != nil {
-		return nil, out.credentials.Error(a.noAnswer(ctx, s.URL, err))
-	}
-	if len(out.body) > mostAnswer {
-		return nil, fmt.Errorf("the answer of %s is larger than %d KiB", s.URL, mostAnswer>>10)
-	}
-	return out, nil
-}
-
-// noAnswer is the error of a request, without its query, in which nothing differs between two attempts.
-func (a *Asker) noAnswer(ctx context.Context, server string, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s has not answered within %s", server, a.timeout)
-	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		err = failed.Err
-	}
-	return fmt.Errorf("%s does not answer: %w", server, err)
-}
-
-// server returns the server of the configuration for an address; nil if there is none. If one is below another, that is the one.
-func (a *Asker) server(address string) (found *server) {
-	for _, s := range a.servers {
-		if api.AddressWithin(address, s.URL) && (found == nil || len(s.URL) > len(found.URL)) {
-			found = s
-		}
-	}
-	return found
-}
-
-// transport returns a transport for one request, so that replaced certificates are used at once.
-func (s *Server) transport() (*http.Transport, error) {
-	t, err := s.Auth.Transport()
-	if err != nil {
-		return nil, err
-	}
-	t.DisableKeepAlives, t.MaxResponseHeaderBytes = true, mostHeader
-	if s.CertFile == "" {
-		return t, nil
-	}
-	cert, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the client certificate: %w", err)
-	}
-	t.TLSClientConfig.Certificates = []tls.Certificate{cert}
-	return t, nil
-}
-
-// refusal says what a server answers instead of what was asked for.
-func (r *response) refusal(server string) error {
-	text := r.credentials.Text(r.header.Get("Content-Type"), r.body, longestText/2)
-	return fmt.Errorf("%s answers %s", server, strings.TrimSuffix(fmt.Sprintf("%d: %s", r.status, text), ": "))
 }

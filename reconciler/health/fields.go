@@ -91,3 +91,11 @@ func (f *fields) recordError(err error) {
 		f.err = err
 	}
 }
+
+// messageIf returns a message if the condition holds, or "".
+func messageIf(so bool, format string, args ...any) string {
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}

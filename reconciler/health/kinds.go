@@ -178,11 +178,3 @@ func daemonSet(live *unstructured.Unstructured) Health {
 		messageIf(updated != scheduled, "%d of %d scheduled pods updated", updated, scheduled),
 	)
 }
-
-// messageIf returns a message if the condition holds, or "".
-func messageIf(so bool, format string, args ...any) string {
-	if !so {
-		return ""
-	}
-	return fmt.Sprintf(format, args...)
-}

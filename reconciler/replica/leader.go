@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,17 +40,19 @@ func leaderOf(lease *coordinationv1.Lease) Leader {
 // holder, and records the leader of what is read.
 type addressedLeases struct {
 	coordination.LeasesGetter
-	replica *Replica
+	// address sets the address in a Lease, and leader is the last observed holder.
+	address func(*coordinationv1.Lease)
+	leader  *atomic.Pointer[Leader]
 }
 
 // Leases implements coordination.LeasesGetter.
 func (l addressedLeases) Leases(namespace string) coordination.LeaseInterface {
-	return addressedLease{l.LeasesGetter.Leases(namespace), l.replica}
+	return addressedLease{l.LeasesGetter.Leases(namespace), l}
 }
 
 type addressedLease struct {
 	coordination.LeaseInterface
-	replica *Replica
+	of addressedLeases
 }
 
 // Get implements coordination.LeaseInterface.
@@ -57,20 +60,20 @@ func (l addressedLease) Get(ctx context.Context, name string, opts metav1.GetOpt
 	lease, err := l.LeaseInterface.Get(ctx, name, opts)
 	if err == nil {
 		leader := leaderOf(lease)
-		l.replica.leader.Store(&leader)
+		l.of.leader.Store(&leader)
 	}
 	return lease, err
 }
 
 // Create implements coordination.LeaseInterface.
 func (l addressedLease) Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	l.replica.address(lease)
+	l.of.address(lease)
 	return l.LeaseInterface.Create(ctx, lease, opts)
 }
 
 // Update implements coordination.LeaseInterface.
 func (l addressedLease) Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	l.replica.address(lease)
+	l.of.address(lease)
 	return l.LeaseInterface.Update(ctx, lease, opts)
 }
 

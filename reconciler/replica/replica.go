@@ -94,7 +94,7 @@ func New(cfg Config) (*Replica, error) {
 	}
 	r := &Replica{cfg: cfg, rest: config, fence: &Fence{}, lost: make(chan struct{}, 1), own: ownAddress(cfg.Address, config.Host)}
 	r.lock = &lock{fence: r.fence, deposed: r.Depose, Interface: &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name}, Client: addressedLeases{leases, r},
+		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name}, Client: addressedLeases{leases, r.address, &r.leader},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
 	}}
 	return r, nil

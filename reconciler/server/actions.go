@@ -12,7 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/gitfleet/gitfleet/reconciler/server/access"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // An Action handles a POST request of a user. by is the authenticated user; empty for a local
@@ -30,12 +29,6 @@ type ActionResult struct {
 	Commit    string `json:"commit,omitempty"`
 	PollError string `json:"trouble,omitempty"`
 }
-
-// A RefusedError says why an action is refused.
-type RefusedError struct{ Err error }
-
-func (e *RefusedError) Error() string { return e.Err.Error() }
-func (e *RefusedError) Unwrap() error { return e.Err }
 
 // maxActionBody is the largest accepted request body in bytes.
 const maxActionBody = 64 << 10
@@ -70,21 +63,6 @@ func (s *Server) MountAction(name string, do Action) {
 		}
 		respond(w, answer)
 	}))
-}
-
-// codeOf returns the status code for an error. An error that is not the client's
-// fault may be temporary.
-func codeOf(err error) int {
-	var unknown *status.UnknownError
-	var ambiguous *status.AmbiguousError
-	var refused *RefusedError
-	switch {
-	case errors.As(err, &unknown):
-		return http.StatusNotFound
-	case errors.As(err, &ambiguous), errors.As(err, &refused):
-		return http.StatusBadRequest
-	}
-	return http.StatusServiceUnavailable
 }
 
 // objection returns why a request is refused; empty if it is accepted. It requires JSON, which

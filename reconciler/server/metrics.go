@@ -19,7 +19,8 @@ import (
 // the placements plus the clusters, and not with their product. Only the leader exports them,
 // so that sums over replicas count the fleet once and an alert fires once.
 type collector struct {
-	server *Server
+	// report returns the newest report, and nil if there is nothing to export.
+	report func() *status.Report
 	now    func() time.Time
 }
 
@@ -89,8 +90,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // AddTo implements series.Source.
 func (c *collector) AddTo(to *series.Scrape) {
-	r, _, _ := c.server.newest()
-	if certain := c.server.leader.certain; r == nil || certain != nil && !certain() {
+	r := c.report()
+	if r == nil {
 		return
 	}
 	p := &scrape{report: r, now: c.now(), to: to}

@@ -131,7 +131,7 @@ func gathered(t *testing.T, c *collector) string {
 // without clusters is zero and not missing.
 func TestMetrics(t *testing.T) {
 	s := New(nil)
-	c := &collector{server: s, now: func() time.Time { return time.Unix(1_700_000_600, 0) }}
+	c := &collector{report: s.reportToExport, now: func() time.Time { return time.Unix(1_700_000_600, 0) }}
 	if got := gathered(t, c); got != "" {
 		t.Errorf("before the first report:\n%s", got)
 	}
@@ -257,7 +257,7 @@ func TestMetricsOfDeposedLeader(t *testing.T) {
 	s, leads := New(nil), true
 	s.SetLeader(nil, func() bool { return leads })
 	s.Publish(measured())
-	c := &collector{server: s, now: time.Now}
+	c := &collector{report: s.reportToExport, now: time.Now}
 	if got := gathered(t, c); !strings.Contains(got, "gitfleet_member_up") {
 		t.Errorf("the leader exports\n%s", got)
 	}
@@ -313,7 +313,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		s := New(nil)
 		s.Publish(largest(placements, clusters))
 		n := 0
-		for _, f := range series.Gather(nil, &collector{server: s, now: time.Now}) {
+		for _, f := range series.Gather(nil, &collector{report: s.reportToExport, now: time.Now}) {
 			n += len(f.Metric)
 		}
 		return n

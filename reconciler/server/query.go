@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -23,12 +22,6 @@ func (s *Server) MountJSON(path string, answer func(*http.Request) (value any, c
 		}
 		respond(w, value)
 	}))
-}
-
-// respond responds with a value as JSON.
-func respond(w http.ResponseWriter, answer any) {
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
 // missing reports whether a query lacks one of some parameters, and responds which.

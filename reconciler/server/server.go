@@ -50,7 +50,7 @@ func New(registry *Registry) *Server {
 	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), registry: registry, mostConnections: MostConnections}
 	metrics := http.NotFoundHandler()
 	if registry != nil {
-		registry.AddSources(&collector{server: s, now: time.Now})
+		registry.AddSources(&collector{report: s.reportToExport, now: time.Now})
 		registry.MustRegister(s.metrics.collectors()...)
 		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
 	}
@@ -88,32 +88,6 @@ func (s *Server) Protect(config *tls.Config, guard func(http.Handler) http.Handl
 // LimitConnections sets how many connections are open at the same time. Those that wait for a request are closed first, the
 // longest waiting one before others. It must not be called after the server has started.
 func (s *Server) LimitConnections(most int) { s.mostConnections = most }
-
-// Publish makes a report the newest, and wakes clients that wait for it. It never blocks on a
-// client.
-func (s *Server) Publish(r *status.Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.report, s.at = r, time.Now()
-	s.number++
-	close(s.next)
-	s.next = make(chan struct{})
-}
-
-// newest returns the report, its number, and a channel that is closed when there is a newer
-// one.
-func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.report, s.number, s.next
-}
-
-// age is the age of the newest report.
-func (s *Server) age() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Since(s.at)
-}
 
 // Handler returns the handler of all paths:
 //

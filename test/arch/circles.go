@@ -29,9 +29,6 @@ var mayBeInCircles = map[string]int{
 	"reconciler":                   17,
 	"reconciler/diff":              20,
 	"reconciler/forecast":          12,
-	"reconciler/gate":              4,
-	"reconciler/health":            4,
-	"reconciler/history/recent":    2,
 	"reconciler/ledger":            15,
 	"reconciler/member":            24,
 	"reconciler/member/connection": 12,
@@ -39,10 +36,7 @@ var mayBeInCircles = map[string]int{
 	"reconciler/member/probe":      3,
 	"reconciler/member/watch":      3,
 	"reconciler/plan":              24,
-	"reconciler/replica":           2,
 	"reconciler/review":            13,
-	"reconciler/server":            4,
-	"reconciler/server/kubeapi":    14,
 	"reconciler/status":            23,
 }
 

@@ -239,12 +239,6 @@ func Missing(ctx context.Context, entries []history.Entry, record *history.Recor
 	return slices.DeleteFunc(slices.Clone(entries), func(e history.Entry) bool { return !missing[e] }), err
 }
 
-// normalized returns an entry as it is read again, so that entries can be compared.
-func normalized(e history.Entry) history.Entry {
-	e.Time = e.Time.UTC().Round(0).Truncate(time.Millisecond)
-	return e
-}
-
 // shardOf returns the name of the shard of an entry.
 func shardOf(e history.Entry) string {
 	if e.Kind != history.Placement && e.Kind != history.Cluster {

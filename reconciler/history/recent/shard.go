@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -143,4 +144,10 @@ func decode(raw []byte) ([]history.Entry, error) {
 		}
 		all = append(all, normalized(e))
 	}
+}
+
+// normalized returns an entry as it is read again, so that entries can be compared.
+func normalized(e history.Entry) history.Entry {
+	e.Time = e.Time.UTC().Round(0).Truncate(time.Millisecond)
+	return e
 }

@@ -31,9 +31,6 @@ type Decision struct {
 	By            string // the authenticated user; empty for a local request without authentication
 }
 
-// writeVerbs are the verbs with which the status of an approval request may be written.
-var writeVerbs = []string{"update", "patch"}
-
 // approves reports whether a request writes the status of an approval request.
 func (k *kind) approves(subresource, verb string) bool {
 	return k.approvals && subresource == "status" && (verb == writeVerbs[0] || verb == writeVerbs[1])

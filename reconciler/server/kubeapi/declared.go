@@ -125,3 +125,15 @@ func gate(o *hub.Gate, known ledger.Declared) declared {
 		return &api.RolloutGate{TypeMeta: kind, ObjectMeta: meta, Spec: o.Spec}
 	})
 }
+
+// metaOf returns the metadata of a declared object as it is served.
+func metaOf(meta metav1.ObjectMeta, origin api.Origin, known ledger.Declared) metav1.ObjectMeta {
+	meta.Annotations = maps.Clone(meta.Annotations)
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Annotations[api.CommitAnnotation], meta.Annotations[api.PathAnnotation] = known.Commit, origin.String()
+	meta.Generation = known.Generation
+	meta.CreationTimestamp = metav1.NewTime(known.Created)
+	return meta
+}

@@ -21,15 +21,6 @@ import (
 // component is the source of all events, as kubectl describe shows it.
 const component = "placement-controller"
 
-// eventKind returns one of the two kinds of events in Kubernetes, with its selectable fields.
-// Each has separate objects in the store, made from the same events.
-func eventKind(group string, fields map[string]eventField) *kind {
-	return &kind{
-		group: group, name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
-		short: []string{"ev"}, generated: true, columns: eventColumns, fields: slices.Sorted(maps.Keys(fields)),
-	}
-}
-
 var eventColumns = []printer.Column{
 	eventColumn("Last Seen", "Time since the event last occurred.", 0, func(r printer.Row, e *status.Event) string {
 		return r.Since(e.Last)
@@ -108,9 +99,6 @@ func (e eventObject) Object() *store.Object {
 	return o
 }
 
-// An eventField reads a field for selectors.
-type eventField func(eventObject) string
-
 // coreFields and otherFields are the selectable fields of the two kinds.
 var coreFields, otherFields = eventFields("involvedObject", "source"), eventFields("regarding", "reportingController")
 
@@ -183,3 +171,15 @@ func eventSources(events []status.Event) (core, other []store.Source) {
 	}
 	return core, other
 }
+
+// eventKind returns one of the two kinds of events in Kubernetes, with its selectable fields.
+// Each has separate objects in the store, made from the same events.
+func eventKind(group string, fields map[string]eventField) *kind {
+	return &kind{
+		group: group, name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
+		short: []string{"ev"}, generated: true, columns: eventColumns, fields: slices.Sorted(maps.Keys(fields)),
+	}
+}
+
+// An eventField reads a field for selectors.
+type eventField func(eventObject) string

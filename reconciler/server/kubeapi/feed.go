@@ -1,8 +1,6 @@
 package kubeapi
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -10,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -91,48 +88,6 @@ func (s placed[T, P]) Object() *store.Object {
 	return o
 }
 
-// placementSources returns the sorted sources of objects about placements. What an object says of clusters is made from this
-// report from now on, also if it was published before.
-func placementSources[T any, P typed[T]](a *API, r *status.Report, objects iter.Seq[P], of func(*metav1.ObjectMeta) api.PlacementKey, make func(*status.OnDemand) P) []store.Source {
-	out := a.space[:0]
-	for o := range objects {
-		source := a.made[o]
-		if source == nil {
-			source = placed[T, P]{reported[T, P]{o}, &onDemand{}, make}
-			a.made[o] = source
-		}
-		p := source.(placed[T, P])
-		p.Store(r.OnDemand(of(p.meta())))
-		p.report = a.published
-		out = append(out, source)
-	}
-	a.space = out
-	if !slices.IsSortedFunc(out, store.Compare) {
-		slices.SortFunc(out, store.Compare)
-	}
-	return out
-}
-
-// publishPlacements publishes the placements, and their statuses in namespaces.
-func (a *API) publishPlacements(r *status.Report) {
-	a.published++
-	named := func(m *metav1.ObjectMeta) api.PlacementKey { return api.PlacementKey{Name: m.Name} }
-	inNamespace := func(m *metav1.ObjectMeta) api.PlacementKey {
-		return api.PlacementKey{Namespace: m.Namespace, Name: m.Name}
-	}
-	objects := 0
-	replace := func(key schema.GroupVersionResource, sources []store.Source) {
-		objects += len(sources)
-		a.store.Replace(key, sources)
-	}
-	replace(clusterPlacements.storeKey(), placementSources(a, r, r.EachClusterResourcePlacement(), named, (*status.OnDemand).ClusterResourcePlacement))
-	replace(placements.storeKey(), placementSources(a, r, r.EachResourcePlacement(), inNamespace, (*status.OnDemand).ResourcePlacement))
-	replace(placementStatuses.storeKey(), placementSources(a, r, r.EachPlacementStatus(), named, (*status.OnDemand).PlacementStatus))
-	if len(a.made) > objects {
-		maps.DeleteFunc(a.made, func(_ any, s store.Source) bool { return s.(interface{ in() int }).in() != a.published })
-	}
-}
-
 // content returns the value to encode, which the caller may change.
 func content(object any) any {
 	switch p := object.(type) {
@@ -159,16 +114,4 @@ func sources[T any, P typed[T]](space *[]store.Source, objects []P) []store.Sour
 		slices.SortFunc(out, store.Compare)
 	}
 	return out
-}
-
-// metaOf returns the metadata of a declared object as it is served.
-func metaOf(meta metav1.ObjectMeta, origin api.Origin, known ledger.Declared) metav1.ObjectMeta {
-	meta.Annotations = maps.Clone(meta.Annotations)
-	if meta.Annotations == nil {
-		meta.Annotations = map[string]string{}
-	}
-	meta.Annotations[api.CommitAnnotation], meta.Annotations[api.PathAnnotation] = known.Commit, origin.String()
-	meta.Generation = known.Generation
-	meta.CreationTimestamp = metav1.NewTime(known.Created)
-	return meta
 }

@@ -3,7 +3,7 @@ package kubeapi
 import (
 	"strings"
 
-	eventsv1 "k8s.io/api/events/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -72,37 +72,6 @@ var (
 	clusterCategories   = []string{"fleet", "fleet-cluster"}
 )
 
-// builtIn are the kinds that are served whatever the commit declares.
-var (
-	clusterPlacements = fleetKind(api.PlacementGroup, "ClusterResourcePlacement", printer.Placements)
-	placements        = fleetKind(api.PlacementGroup, "ResourcePlacement", printer.Placements)
-	clusterOverrides  = declaredKind("ClusterResourceOverride")
-	overrides         = declaredKind("ResourceOverride")
-	memberClusters    = fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters)
-	evictions         = withAlpha(fleetKind(api.PlacementGroup, "ClusterResourcePlacementEviction", printer.Evictions), printer.EvictionsAlpha)
-	budgets           = declaredKind("ClusterResourcePlacementDisruptionBudget")
-	windows           = configurationKind(api.OverlayGroup, "RolloutWindow", printer.Windows)
-	gates             = configurationKind(api.OverlayGroup, "RolloutGate", printer.Gates)
-	placementStatuses = &kind{
-		group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
-		singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
-		short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatusObjects, generated: true,
-	}
-	clusterRuns      = withAlpha(fleetKind(api.PlacementGroup, "ClusterStagedUpdateRun", printer.UpdateRuns), printer.UpdateRunsAlpha)
-	runs             = fleetKind(api.PlacementGroup, "StagedUpdateRun", printer.UpdateRuns)
-	clusterApprovals = approvalKind("ClusterApprovalRequest")
-	approvals        = approvalKind("ApprovalRequest")
-
-	coreEvents  = eventKind("", coreFields)
-	otherEvents = eventKind(eventsv1.GroupName, otherFields)
-
-	builtIn = []*kind{
-		clusterPlacements, placements, clusterOverrides, overrides, declaredKind("ClusterResourceEnvelope"), declaredKind("ResourceEnvelope"),
-		declaredKind("ClusterStagedUpdateStrategy"), declaredKind("StagedUpdateStrategy"), clusterRuns, runs, clusterApprovals, approvals,
-		memberClusters, placementStatuses, evictions, budgets, windows, gates, coreEvents, otherEvents, accessReviews,
-	}
-)
-
 func fleetKind(group, name string, columns []printer.Column) *kind {
 	k := api.ManifestKinds[schema.GroupKind{Group: group, Kind: name}]
 	out := &kind{
@@ -150,3 +119,13 @@ func approvalKind(name string) *kind {
 	k.approvals = true
 	return k
 }
+
+// accessReviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
+// not stored.
+var accessReviews = &kind{
+	group: authorizationv1.GroupName, name: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", singular: "selfsubjectaccessreview",
+	versions: []string{"v1"}, verbs: []string{"create"},
+}
+
+// writeVerbs are the verbs with which the status of an approval request may be written.
+var writeVerbs = []string{"update", "patch"}

@@ -13,12 +13,16 @@ package kubeapi
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -30,6 +34,7 @@ import (
 	"k8s.io/component-base/compatibility"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -96,9 +101,6 @@ func Paths() []string {
 func Serves(path string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
 }
-
-// kubernetes is the Kubernetes version of the API.
-const kubernetes = "1.37"
 
 // effective reports that version to clients, since the library's own is empty.
 type effective struct{ compatibility.EffectiveVersion }
@@ -213,4 +215,46 @@ func (a *API) setCatalog(c *catalog) {
 	}
 	a.described.Store(newDescription(c))
 	a.discover(before, c)
+}
+
+// placementSources returns the sorted sources of objects about placements. What an object says of clusters is made from this
+// report from now on, also if it was published before.
+func placementSources[T any, P typed[T]](a *API, r *status.Report, objects iter.Seq[P], of func(*metav1.ObjectMeta) api.PlacementKey, make func(*status.OnDemand) P) []store.Source {
+	out := a.space[:0]
+	for o := range objects {
+		source := a.made[o]
+		if source == nil {
+			source = placed[T, P]{reported[T, P]{o}, &onDemand{}, make}
+			a.made[o] = source
+		}
+		p := source.(placed[T, P])
+		p.Store(r.OnDemand(of(p.meta())))
+		p.report = a.published
+		out = append(out, source)
+	}
+	a.space = out
+	if !slices.IsSortedFunc(out, store.Compare) {
+		slices.SortFunc(out, store.Compare)
+	}
+	return out
+}
+
+// publishPlacements publishes the placements, and their statuses in namespaces.
+func (a *API) publishPlacements(r *status.Report) {
+	a.published++
+	named := func(m *metav1.ObjectMeta) api.PlacementKey { return api.PlacementKey{Name: m.Name} }
+	inNamespace := func(m *metav1.ObjectMeta) api.PlacementKey {
+		return api.PlacementKey{Namespace: m.Namespace, Name: m.Name}
+	}
+	objects := 0
+	replace := func(key schema.GroupVersionResource, sources []store.Source) {
+		objects += len(sources)
+		a.store.Replace(key, sources)
+	}
+	replace(clusterPlacements.storeKey(), placementSources(a, r, r.EachClusterResourcePlacement(), named, (*status.OnDemand).ClusterResourcePlacement))
+	replace(placements.storeKey(), placementSources(a, r, r.EachResourcePlacement(), inNamespace, (*status.OnDemand).ResourcePlacement))
+	replace(placementStatuses.storeKey(), placementSources(a, r, r.EachPlacementStatus(), named, (*status.OnDemand).PlacementStatus))
+	if len(a.made) > objects {
+		maps.DeleteFunc(a.made, func(_ any, s store.Source) bool { return s.(interface{ in() int }).in() != a.published })
+	}
 }

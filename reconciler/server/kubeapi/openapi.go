@@ -282,3 +282,6 @@ func referred(s *spec.Schema, at string) string {
 	}
 	return ""
 }
+
+// kubernetes is the Kubernetes version of the API.
+const kubernetes = "1.37"

@@ -17,13 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// accessReviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
-// not stored.
-var accessReviews = &kind{
-	group: authorizationv1.GroupName, name: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", singular: "selfsubjectaccessreview",
-	versions: []string{"v1"}, verbs: []string{"create"},
-}
-
 // reviewCodecs decode and encode reviews in all media types.
 var reviewCodecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()

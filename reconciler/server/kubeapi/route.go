@@ -6,12 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -23,22 +19,6 @@ func (a *API) route() {
 	mux.HandlePrefix("/openapi/", http.HandlerFunc(a.serveOpenAPI))
 	mux.HandlePrefix("/api/", http.HandlerFunc(a.serveResource))
 	mux.HandlePrefix("/apis/", http.HandlerFunc(a.serveResource))
-}
-
-func (a *API) fail(w http.ResponseWriter, req *http.Request, err error) {
-	responsewriters.ErrorNegotiated(err, a.codecs.CodecFactory, schema.GroupVersion{Version: "v1"}, w, req)
-}
-
-// notServed returns an error with a status code and a message. The library has no constructor that
-// keeps the message for all codes. Clients may retry if the server is not ready yet.
-func notServed(code int, info *request.RequestInfo, message string) error {
-	resource, retryAfter := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, 0
-	if code == http.StatusServiceUnavailable {
-		retryAfter = 1
-	}
-	err := apierrors.NewGenericServerResponse(code, info.Verb, resource, info.Name, "", retryAfter, false)
-	err.ErrStatus.Message = message
-	return err
 }
 
 // minWatch is the minimum duration of a watch without a timeout; the library makes it up to
@@ -81,15 +61,5 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 		handlers.GetResource(s, a.scope(s))(w, req)
 	default:
 		handlers.ListResource(s, s, a.scope(s), info.Verb == "watch", minWatch)(w, req)
-	}
-}
-
-func (a *API) scope(s *storage) *handlers.RequestScope {
-	gvk := s.kind.gvk(s.version)
-	return &handlers.RequestScope{
-		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !s.kind.namespaced},
-		Serializer: a.codecs, StandardSerializers: a.codecs.whole(),
-		ParameterCodec: metainternalversionscheme.ParameterCodec, Convertor: convertor{s.kind}, TableConvertor: s,
-		Resource: s.kind.resource(s.version), Kind: gvk, MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: gvk.GroupVersion(),
 	}
 }

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	apistorage "k8s.io/apiserver/pkg/storage"
@@ -234,5 +237,15 @@ func remove(content map[string]any, path string) {
 				remove(m, rest)
 			}
 		}
+	}
+}
+
+func (a *API) scope(s *storage) *handlers.RequestScope {
+	gvk := s.kind.gvk(s.version)
+	return &handlers.RequestScope{
+		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !s.kind.namespaced},
+		Serializer: a.codecs, StandardSerializers: a.codecs.whole(),
+		ParameterCodec: metainternalversionscheme.ParameterCodec, Convertor: convertor{s.kind}, TableConvertor: s,
+		Resource: s.kind.resource(s.version), Kind: gvk, MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: gvk.GroupVersion(),
 	}
 }

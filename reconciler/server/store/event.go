@@ -43,3 +43,12 @@ func (o *Object) writeEvent(event string, w io.Writer) error {
 	}
 	return nil
 }
+
+// CacheEncode writes what encode writes. An event with the whole object is written without
+// calling encode and without a copy, since a thousand watchers may share it.
+func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
+	if event := plainEvent(id); event != "" {
+		return o.writeEvent(event, w)
+	}
+	return encode(o, w)
+}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"io"
 	"strconv"
 	"sync"
 
@@ -76,15 +75,6 @@ func (o *Object) MarshalJSON() ([]byte, error) { return o.JSON() }
 // A Marshaler encodes itself as JSON without spaces and line feeds. Unlike with json.Marshaler,
 // the result is not checked.
 type Marshaler interface{ MarshalObject() ([]byte, error) }
-
-// CacheEncode writes what encode writes. An event with the whole object is written without
-// calling encode and without a copy, since a thousand watchers may share it.
-func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
-	if event := plainEvent(id); event != "" {
-		return o.writeEvent(event, w)
-	}
-	return encode(o, w)
-}
 
 // As returns the object in another version of its kind, converted once.
 func (o *Object) As(version string, convert func(*Object) *Object) *Object {
