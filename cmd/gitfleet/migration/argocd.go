@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -369,30 +368,6 @@ func merged(x, y []parameterSet, keys []any) (all []parameterSet) {
 		all = slices.DeleteFunc(all, func(s parameterSet) bool { return s.values["name"] == standIn })
 	}
 	return all
-}
-
-var (
-	parameter   = regexp.MustCompile(`\{\{-?\s*\.?([^{}]*?)\s*-?\}\}`)
-	pathSegment = regexp.MustCompile(`^index \.path\.segments (\d+)$`)
-	fieldOf     = regexp.MustCompile(`^index \.([\w.]+) "([^"]+)"$`)
-)
-
-// filled returns a template with the values of its parameters, and reports whether all of them have one.
-func filled(text string, values map[string]string) (string, bool) {
-	known := true
-	out := parameter.ReplaceAllStringFunc(text, func(found string) string {
-		key := parameter.FindStringSubmatch(found)[1]
-		if index := pathSegment.FindStringSubmatch(key); index != nil {
-			key = "path[" + index[1] + "]"
-		}
-		if field := fieldOf.FindStringSubmatch(key); field != nil {
-			key = field[1] + "." + field[2]
-		}
-		value, is := values[key]
-		known = known && is
-		return value
-	})
-	return out, known
 }
 
 // application adds what an Application deploys. Its cluster is the destination, or else what its parameters or its directory

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,12 +14,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// hasChart reports whether a directory is a Helm chart.
-func (f *finder) hasChart(dir string) bool {
-	_, err := fs.Stat(f.files, path.Join(dir, "Chart.yaml"))
-	return err == nil
-}
 
 // A chartSource is a source of an Application that is a Helm chart.
 type chartSource struct {
@@ -144,4 +138,28 @@ func (f *finder) chartTexts(selected map[selection][]envelope) string {
 		}
 	}
 	return b.String()
+}
+
+var (
+	parameter   = regexp.MustCompile(`\{\{-?\s*\.?([^{}]*?)\s*-?\}\}`)
+	pathSegment = regexp.MustCompile(`^index \.path\.segments (\d+)$`)
+	fieldOf     = regexp.MustCompile(`^index \.([\w.]+) "([^"]+)"$`)
+)
+
+// filled returns a template with the values of its parameters, and reports whether all of them have one.
+func filled(text string, values map[string]string) (string, bool) {
+	known := true
+	out := parameter.ReplaceAllStringFunc(text, func(found string) string {
+		key := parameter.FindStringSubmatch(found)[1]
+		if index := pathSegment.FindStringSubmatch(key); index != nil {
+			key = "path[" + index[1] + "]"
+		}
+		if field := fieldOf.FindStringSubmatch(key); field != nil {
+			key = field[1] + "." + field[2]
+		}
+		value, is := values[key]
+		known = known && is
+		return value
+	})
+	return out, known
 }

@@ -2,7 +2,6 @@ package migration
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -113,8 +112,6 @@ func (f *finder) follow(cluster, dir string, seen map[string]bool) {
 	}
 }
 
-func within(dir, file string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") }
-
 // hasFlux reports whether there are Kustomizations of Flux in a directory.
 func (f *finder) hasFlux(dir string) bool {
 	return slices.ContainsFunc(f.documents, func(d document) bool { return d.is(fluxKustomizations, "Kustomization") && within(dir, d.file) })
@@ -131,14 +128,6 @@ func (f *finder) fluxPath(d document) string {
 	return ""
 }
 
-// has reports whether a directory has a kustomization or manifests.
-func (f *finder) has(dir string) bool {
-	if _, is := f.kustomizations[dir]; is {
-		return true
-	}
-	return slices.ContainsFunc(f.documents, func(d document) bool { return within(dir, d.file) })
-}
-
 // fluxFields are the fields of a Kustomization that have no effect here, and why. Those that are taken have none only in some cases.
 var fluxFields = []struct {
 	key, why string
@@ -150,13 +139,6 @@ var fluxFields = []struct {
 	{"patchesJson6902", "write them as patches", false},
 	{"decryption", "give its keys to the daemon, as decryption.keyFile", false},
 	{"suspend", "it is placed although Flux does not apply it", false},
-}
-
-// note records that a field of a Kustomization has no effect.
-func (f *finder) note(field, name string) {
-	if !slices.Contains(f.unused[field], name) {
-		f.unused[field] = append(f.unused[field], name)
-	}
 }
 
 // leaveFields says which fields of the Kustomizations have no effect here.
@@ -178,12 +160,4 @@ func (f *finder) leaveFields() {
 	for _, field := range fluxFields {
 		leave(field.key, field.why)
 	}
-}
-
-// few names some of them.
-func few(names []string) string {
-	if len(names) <= 4 {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
 }

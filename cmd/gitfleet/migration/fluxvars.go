@@ -13,19 +13,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/variable/postbuild"
 )
 
-// substitutions are the values that Flux substitutes in what Kustomizations build.
-type substitutions struct {
-	finder *finder
-	// values are those of the variables by unit and cluster.
-	values map[string]map[string]map[string]string
-	// named are the variables in what a unit builds, and required those of them that occur without a default.
-	named, required map[string]map[string]bool
-	// secret are the units with values that are not known here.
-	secret map[string]bool
-	// inline are the values that are written into the overlay of a unit, and shared those in the ClusterVars, by cluster.
-	inline, shared map[string]map[string]string
-}
-
 func newSubstitutions(f *finder) *substitutions {
 	return &substitutions{
 		finder: f, values: map[string]map[string]map[string]string{}, secret: map[string]bool{},

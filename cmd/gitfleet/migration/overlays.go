@@ -156,3 +156,18 @@ func (p *Proposal) setApart(units []*unit, o *api.BuiltOverlay) {
 		}
 	}
 }
+
+// partText returns the fields with the paths of an overlay, or of a part of one.
+func partText(paths []string) string {
+	var quoted []string
+	for _, text := range paths {
+		if strings.HasPrefix(text, "*") { // which YAML takes for an alias
+			text = fmt.Sprintf("%q", text)
+		}
+		quoted = append(quoted, text)
+	}
+	if len(quoted) == 1 {
+		return "path: " + quoted[0]
+	}
+	return "paths:\n- " + strings.Join(quoted, "\n- ")
+}

@@ -285,3 +285,45 @@ func (f *wildcards) reservedNamespaces() []string {
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return !api.ReservedNamespace(name) || name == api.Namespace })
 }
+
+// exceptions are the directories that paths mean and that no cluster is meant to get, if nothing below them is.
+func (f *wildcards) exceptions(paths []string) []string {
+	needed := map[string]bool{}
+	for _, dirs := range f.wanted {
+		for dir := range dirs {
+			for ; dir != "."; dir = path.Dir(dir) {
+				needed[dir] = true
+			}
+		}
+	}
+	var except []string
+	for c := range f.finder.clusters {
+		for _, dir := range f.chosen(paths, c) {
+			if !needed[dir] {
+				except = append(except, dir)
+			}
+		}
+	}
+	return outermost(except)
+}
+
+// leaveOutRepeated leaves directories out of an overlay that earlier ones build for the same clusters, which get them otherwise twice.
+func (f *wildcards) leaveOutRepeated(u *unit, got map[string]map[string]bool) {
+	repeated, needed := map[string]bool{}, map[string]bool{}
+	for c, dirs := range f.builtBy(u) {
+		for _, dir := range dirs {
+			if got[c][dir] {
+				repeated[dir] = true
+				continue
+			}
+			for ; dir != "."; dir = path.Dir(dir) {
+				needed[dir] = true
+			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(repeated)) {
+		if needed[dir] || !u.leaveOut(dir) {
+			f.finder.leave("%s: another ClusterOverlay builds it as well as %s; leave it out of one of them for the clusters that get it twice", dir, u.name)
+		}
+	}
+}
