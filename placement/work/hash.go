@@ -3,7 +3,6 @@ package work
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"hash"
 	"io"
@@ -23,27 +22,6 @@ func hashOf(manifests []*Manifest, refused []Refused) string {
 	for _, r := range refused {
 		writeField(h, r.Reason)
 		writeManifest(h, r.Manifest)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Fingerprint identifies the content of the placement at a commit, including overrides. If it
-// is equal at two commits, every cluster gets the same content.
-func (r *Renderer) Fingerprint() string {
-	h := sha256.New()
-	writeField(h, r.Hash())
-	if len(r.overlays) > 0 {
-		writeField(h, r.hashOfOverlays(true))
-	}
-	for i := range r.whole.candidates {
-		c := &r.whole.candidates[i]
-		policy, err := json.Marshal(c.policy)
-		if err != nil {
-			policy = []byte(err.Error())
-		}
-		for _, s := range []string{c.kind, c.namespace, c.name, fmt.Sprint(c.selects), string(policy)} {
-			writeField(h, s)
-		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -93,3 +93,22 @@ func apiVersion(group, version string) string {
 func objectName(namespace, name string) string {
 	return strings.TrimPrefix(namespace+"/"+name, "/")
 }
+
+// A content is a selection with its envelopes opened.
+type content struct {
+	// manifests and refused are in canonical order.
+	manifests []*Manifest
+	refused   []Refused
+	envelopes map[api.ID]bool
+	warnings  []string
+	problems  []error
+}
+
+// A source has the common fields of ClusterResourceOverride and ResourceOverride.
+type source struct {
+	kind            string
+	namespace, name string
+	ref             *api.PlacementRef
+	selectors       []api.ResourceSelector
+	policy          *api.OverridePolicy
+}

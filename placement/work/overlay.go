@@ -24,30 +24,6 @@ func overlaysOf(selected []*api.Object) []*api.Object {
 	return all
 }
 
-// variantFor returns the content of a cluster before overrides.
-func (r *Renderer) variantFor(c placement.Cluster) *variant {
-	if len(r.overlays) == 0 && r.substitution == nil {
-		return r.whole
-	}
-	key := r.substitution.key(c)
-	for _, o := range r.overlays {
-		dirs, err := directories(o.Overlay, c)
-		for _, dir := range dirs {
-			key += dir + "\x01"
-		}
-		if err != nil {
-			key += "\x02" + err.Error()
-		}
-		key += "\x00"
-	}
-	if r.variants[key] == nil {
-		v, _ := r.newVariant(func(o *api.Object) ([]*api.Object, error) { return builtFor(o.Overlay, c) })
-		r.substitution.apply(v, c)
-		r.variants[key] = v
-	}
-	return r.variants[key]
-}
-
 // directories returns the directories that an overlay builds for a cluster, or the key of the build of a chart; none if it has
 // nothing for the cluster.
 func directories(o *api.BuiltOverlay, c placement.Cluster) ([]string, error) {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,15 +45,6 @@ func (r *rule) matches(c placement.Cluster) bool {
 		return true
 	}
 	return slices.ContainsFunc(r.terms, func(s labels.Selector) bool { return s.Matches(labels.Set(c.Labels)) })
-}
-
-// A source has the common fields of ClusterResourceOverride and ResourceOverride.
-type source struct {
-	kind            string
-	namespace, name string
-	ref             *api.PlacementRef
-	selectors       []api.ResourceSelector
-	policy          *api.OverridePolicy
 }
 
 // String names the override in a warning.
@@ -173,3 +165,52 @@ func clustersOf(s *api.ClusterSelector) (anywhere bool, terms []labels.Selector,
 	}
 	return false, terms, nil
 }
+
+// An OverrideError says which override cannot be applied to which object. The cluster's
+// Overridden condition is False, and it keeps what it holds.
+type OverrideError struct {
+	// ClusterOverride is set for a ClusterResourceOverride, otherwise Override.
+	ClusterOverride string
+	Override        api.NamespacedName
+	Object          api.ID
+	// Envelope is the envelope of the object; nil if there is none.
+	Envelope *api.EnvelopeIdentifier
+	Err      error
+}
+
+// newOverrideError returns the error of candidate c for m. The cause is masked if the override
+// selects a Secret, whatever object it failed on.
+func (v *variant) newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
+	e := &OverrideError{Object: m.ID, Envelope: m.Envelope, Err: err}
+	if c.namespace == "" {
+		e.ClusterOverride = c.name
+	} else {
+		e.Override = c.id()
+	}
+	secret := func(i int) bool { return v.base.Manifests[i].ID.GroupKind() == api.GroupKind{Kind: "Secret"} }
+	if _, ok := errors.AsType[unclosedError](err); ok && slices.ContainsFunc(c.selects, secret) {
+		e.Err = unclosedError{"(hidden)"}
+	}
+	return e
+}
+
+// Error returns KubeFleet's text, as in the Overridden condition after "Failed to apply the
+// override rules on the resources: ".
+func (e *OverrideError) Error() string {
+	object := fmt.Sprintf("%s %q", cmp.Or(e.Object.Kind, "Unknown"), e.Object.Name)
+	if e.Object.Namespace != "" {
+		object += fmt.Sprintf(" in namespace %q", e.Object.Namespace)
+	}
+	kind, name := "ClusterResourceOverrideSnapshot", e.ClusterOverride
+	if name == "" {
+		kind, name = "ResourceOverrideSnapshot", e.Override.Name
+	}
+	text := fmt.Sprintf("%s %q failed to apply on %s: %s", kind, name, object, e.Err)
+	if e.Envelope != nil {
+		text = fmt.Sprintf("failed to apply overrides to %s from envelope %s: %s", object, objectName(e.Envelope.Namespace, e.Envelope.Name), text)
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *OverrideError) Unwrap() error { return e.Err }

@@ -206,10 +206,3 @@ func expandVariables(value string, c placement.Cluster) (string, error) {
 		rest = tail
 	}
 }
-
-// An unclosedError quotes a whole value, which may come from a Secret.
-type unclosedError struct{ value string }
-
-func (e unclosedError) Error() string {
-	return fmt.Sprintf("input %s is missing the closing bracket `}`", e.value)
-}

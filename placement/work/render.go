@@ -1,6 +1,9 @@
 package work
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,67 +11,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// A Scope returns whether a kind is namespaced, and whether that is known.
-type Scope = func(api.GroupKind) (namespaced, known bool)
-
-// Rendered is the content for one cluster. Its slices are shared between clusters and must not
-// be changed.
-type Rendered struct {
-	// Manifests are in canonical order, and every ID occurs once.
-	Manifests []*Manifest
-	// Refused are objects that cannot be applied anywhere, in canonical order.
-	Refused []Refused
-	// Hash is the hash of the content: kinds, versions, names, envelopes and the hashes of the
-	// objects. It does not depend on the commit.
-	Hash string
-	// ClusterOverrides and Overrides are the overrides that apply to the cluster, in the order
-	// of application.
-	ClusterOverrides []string
-	Overrides        []api.NamespacedName
-}
-
-// A Refused is an object that is sent to no cluster.
-type Refused struct {
-	*Manifest
-	// Reason is api.Duplicated or api.FoundGenerateName.
-	Reason string
-	// Cause is the cause of the object's Applied condition.
-	Cause string
-}
-
-// Message is the message of the object's Applied condition.
-func (r Refused) Message() string { return api.SaysNotApplied.Message(r.Cause) }
-
-// A Renderer renders the content of a placement at one commit. It caches what it has rendered,
-// and must not be used concurrently.
-type Renderer struct {
-	key      api.PlacementKey
-	selected []*api.Object
-	cros     []*api.ClusterResourceOverride
-	ros      []*api.ResourceOverride
-	scope    Scope
-	// overlays are those of selected.
-	overlays []*api.Object
-	// whole has the objects that any cluster may get.
-	whole *variant
-	// variants are the contents that overlays lead to, by what they have for a cluster.
-	variants map[string]*variant
-	warnings []string
-	// substitution replaces variables in manifests; nil if there are none.
-	substitution *substitution
-	// labelKeys are the keys of the labels that affect the content.
-	labelKeys []string
-}
-
-// A variant is the content of the clusters for which all overlays of the placement have the same.
-type variant struct {
-	base       Rendered
-	err        error // why none of the clusters gets any content
-	candidates []candidate
-	// rendered caches contents by the rules applied.
-	rendered map[string]*Rendered
-}
 
 // NewRenderer returns a renderer for a placement that selects the given objects. Overrides may
 // be all of the commit; those bound to other placements are ignored. The arguments are not
@@ -80,20 +22,6 @@ func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.Clust
 	r.warnings = warnings
 	r.labelKeys = labelKeys(r.whole.candidates, overlayLabels(r.overlays))
 	return r
-}
-
-// newVariant opens the envelopes of the selection. builds returns the objects of an overlay.
-func (r *Renderer) newVariant(builds func(*api.Object) ([]*api.Object, error)) (v *variant, warnings []string) {
-	content := open(r.key, r.selected, r.scope, builds)
-	v = &variant{
-		base:     Rendered{Manifests: content.manifests, Refused: content.refused, Hash: hashOf(content.manifests, content.refused)},
-		rendered: map[string]*Rendered{},
-	}
-	if len(content.problems) > 0 {
-		v.err = &EnvelopeError{Problems: content.problems, Overlays: r.whole != nil && r.whole.err == nil}
-	}
-	v.candidates, warnings = candidatesFor(r.key, newIndex(content), r.cros, r.ros)
-	return v, append(content.warnings, warnings...)
 }
 
 // Warnings returns the warnings that do not depend on a cluster: overrides of this placement
@@ -209,3 +137,24 @@ func (v *variant) override(out *Rendered, applied []application) error {
 // among them. Overrides may change or leave out objects on a cluster, and it gets only the build of an overlay that is for
 // it.
 func (r *Renderer) Manifests() []*Manifest { return r.whole.base.Manifests }
+
+// Fingerprint identifies the content of the placement at a commit, including overrides. If it
+// is equal at two commits, every cluster gets the same content.
+func (r *Renderer) Fingerprint() string {
+	h := sha256.New()
+	writeField(h, r.Hash())
+	if len(r.overlays) > 0 {
+		writeField(h, r.hashOfOverlays(true))
+	}
+	for i := range r.whole.candidates {
+		c := &r.whole.candidates[i]
+		policy, err := json.Marshal(c.policy)
+		if err != nil {
+			policy = []byte(err.Error())
+		}
+		for _, s := range []string{c.kind, c.namespace, c.name, fmt.Sprint(c.selects), string(policy)} {
+			writeField(h, s)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -19,17 +19,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
-// A substitution replaces the variables in the manifests of a placement. Nil replaces none.
-type substitution struct {
-	// all says that the placement asks for it, so that all objects have variables.
-	all  bool
-	vars *api.Variables
-	// used are the variables in any manifest, by their text.
-	used map[string]variable.Variable
-	// clusterVars are the values of the ClusterVars.
-	clusterVars *variable.Values
-}
-
 // WithVariables has the variables in objects replaced that ask for it, or in all objects, and returns the renderer. The variables
 // are those of the commit.
 func (r *Renderer) WithVariables(vars *api.Variables, all bool) *Renderer {

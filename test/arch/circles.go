@@ -24,7 +24,6 @@ var mayBeInCircles = map[string]int{
 	"gitsource/hub":                22,
 	"gitsource/hub/build":          17,
 	"placement":                    19,
-	"placement/work":               11,
 	"reconciler":                   17,
 	"reconciler/diff":              20,
 	"reconciler/forecast":          12,
