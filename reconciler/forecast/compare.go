@@ -60,12 +60,6 @@ func (c *ClusterChange) none() bool {
 	return !c.New && !c.Gone && len(c.Gained)+len(c.Lost)+len(c.Released)+len(c.Passed) == 0
 }
 
-// A PassedObject is an object that stays on its cluster and now belongs to another placement.
-type PassedObject struct {
-	Object
-	From string `json:"from"` // the placement that it belonged to
-}
-
 // None reports whether there are no differences.
 func (c Changes) None() bool { return len(c.Placements)+len(c.Clusters)+len(c.Contents) == 0 }
 
@@ -187,6 +181,35 @@ func without[T any, K comparable](a, b []T, key func(T) K) []T {
 		if !has[key(x)] {
 			out = append(out, x)
 		}
+	}
+	return out
+}
+
+// describe returns the changes in JSON.
+func (c Changes) describe() *DescribedChanges {
+	out := &DescribedChanges{
+		None: c.None(), ContentsKnown: c.ContentsKnown,
+		Placements: []DescribedPlacementChange{}, Clusters: []DescribedClusterChange{}, Contents: []DescribedContentChange{},
+	}
+	for _, p := range c.Placements {
+		out.Placements = append(out.Placements, DescribedPlacementChange{
+			p.Placement, p.New, p.Gone, p.RenamedFrom, p.Unclear, notNil(p.Gained), notNil(p.Lost), p.PolicyFrom, p.PolicyTo, notNil(p.Settings),
+		})
+	}
+	for _, on := range c.Clusters {
+		out.Clusters = append(out.Clusters, DescribedClusterChange{on.Cluster, on.New, on.Gone, notNil(on.Gained), notNil(on.Released), notNil(on.Passed)})
+	}
+	for _, changed := range c.Contents {
+		id := changed.After.ID
+		object := Object{
+			Group: id.Group, Version: changed.After.Object.Content.GroupVersionKind().Version, Kind: id.Kind,
+			Namespace: id.Namespace, Name: id.Name, Placement: changed.Placement.String(),
+		}
+		fields := []DescribedField{}
+		for _, f := range changed.Fields() {
+			fields = append(fields, DescribedField{f.Path, f.ValueInHub, f.ValueInMember})
+		}
+		out.Contents = append(out.Contents, DescribedContentChange{object, changed.Clusters, changed.After.Origin.String(), fields, changed.Diff()})
 	}
 	return out
 }

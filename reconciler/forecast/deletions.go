@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,14 +16,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// A Deletion is an object that would be deleted from a cluster.
-type Deletion struct {
-	Cluster string `json:"cluster"`
-	Object
-	// Held is the reason why the deletion is held until a commit allows it; empty if it is not held.
-	Held string `json:"held,omitempty"`
-}
-
 // CountObjects counts objects, each once however many clusters have it.
 func CountObjects[T interface{ ID() api.ID }](all []T) int {
 	known := map[api.ID]bool{}
@@ -30,17 +23,6 @@ func CountObjects[T interface{ ID() api.ID }](all []T) int {
 		known[o.ID()] = true
 	}
 	return len(known)
-}
-
-// A Recreation is an object that would be deleted from a cluster and created again, since it requests that and an
-// immutable field of it changes.
-type Recreation struct {
-	Cluster string `json:"cluster"`
-	Object
-	// Certain says that it would be recreated. If it is false, that depends on the cluster.
-	Certain bool `json:"certain"`
-	// Held is the reason why the recreation is held until a commit allows it; empty if it is not held.
-	Held string `json:"held,omitempty"`
 }
 
 // A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of all objects of a
@@ -231,4 +213,40 @@ func (o *Forecast) Refusal() string {
 		l.Fold(protocol.ClusterSeen{Cluster: c.Name, Healthy: true})
 	}
 	return cmp.Or(plan.RemovesEverything(o.Snapshot, l), plan.StopsBuilding(o.Snapshot, o.inForce), plan.Drops(o.Snapshot, o.inForce))
+}
+
+// unrenderedPlacements returns the placements of the fleet without valid content for some of their clusters.
+func (r *Running) unrenderedPlacements() []*plan.Placement {
+	if r.unrendered == nil {
+		found := slices.DeleteFunc(slices.Collect(r.plan.Placements.Values()), func(p *plan.Placement) bool {
+			return !slices.ContainsFunc(p.Clusters, func(c *plan.OnCluster) bool { return !rendered(p, c) })
+		})
+		r.unrendered = &found
+	}
+	return *r.unrendered
+}
+
+// withSettings adds to the changes of placements the changes of their specs.
+func (o *Forecast) withSettings(changes []PlacementChange) []PlacementChange {
+	for _, p := range o.Snapshot.Placements {
+		old := o.earlier.Placement(o.earlierKey(p.Key))
+		if old == nil || old.Spec == nil || reflect.DeepEqual(old.Spec.Spec, p.Spec) {
+			continue
+		}
+		key, before := p.Key.String(), &old.Spec.Spec
+		from, to, settings := before.Policy.Summary(), p.Spec.Policy.Summary(), settingChanges(before, &p.Spec)
+		if from == to && len(settings) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(changes, func(c PlacementChange) bool { return c.Placement == key })
+		if i < 0 {
+			i = len(changes)
+			changes = append(changes, PlacementChange{Placement: key})
+		}
+		if changes[i].Settings = settings; from != to {
+			changes[i].PolicyFrom, changes[i].PolicyTo = from, to
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b PlacementChange) int { return strings.Compare(a.Placement, b.Placement) })
+	return changes
 }

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -55,14 +53,6 @@ func (o *Forecast) describe(without map[*plan.Placement]bool) Document {
 		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: append([]Object{}, objects[c.Name]...)})
 	}
 	return d
-}
-
-func describeProblems(ps problem.List) []Problem {
-	out := []Problem{}
-	for _, p := range ps {
-		out = append(out, Problem{p.Path, p.Line, p.Document, p.Field, p.Severity, p.Message})
-	}
-	return out
 }
 
 func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement {
@@ -245,49 +235,16 @@ func (o *Forecast) keptByGone(gone []*plan.Placement, key api.PlacementKey, clus
 	})
 }
 
-// Faults returns the problems that prevent a placement from doing what its spec says: invalid selectors, content that
-// cannot be rendered, and objects that cannot be applied.
-func Faults(p *plan.Placement) problem.List {
-	var out problem.List
-	fault := func(origin api.Origin, field, message string) {
-		problem := problem.Problem{Origin: origin, Field: field, Severity: problem.Error, Message: message}
-		if !slices.Contains(out, problem) {
-			out = append(out, problem)
-		}
+func (o *Forecast) statuses() map[api.PlacementKey]api.PlacementStatus {
+	all := map[api.PlacementKey]api.PlacementStatus{}
+	if o.Report == nil {
+		return all
 	}
-	if p.Selection.Invalid != "" {
-		fault(p.Spec.Origin, p.Selection.InvalidField, p.Selection.Invalid)
+	for _, c := range o.Report.Placements {
+		all[api.PlacementKey{Name: c.Name}] = c.Status
 	}
-	on := map[string][]string{}
-	var messages []string
-	for _, c := range p.Clusters {
-		if c.Err != nil {
-			text := c.Err.Error()
-			if on[text] == nil {
-				messages = append(messages, text)
-			}
-			on[text] = append(on[text], c.Binding.Cluster)
-		}
-		for _, r := range c.Content.Refused {
-			fault(r.Origin, "", r.ID.String()+": "+r.Message())
-		}
-		for _, m := range c.Content.Manifests {
-			if m.Encrypted != nil && m.Overridden { // else the commit has the problem
-				fault(m.Origin, "", m.ID.String()+", as overrides change it: "+m.Encrypted.Message())
-			}
-		}
+	for _, r := range o.Report.ResourcePlacements {
+		all[api.PlacementKey{Namespace: r.Namespace, Name: r.Name}] = r.Status
 	}
-	for _, text := range messages {
-		fault(p.Spec.Origin, "", text+" (on "+FewOf(on[text])+")")
-	}
-	return out
-}
-
-// FewOf returns the first few names as a list.
-func FewOf(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	return all
 }

@@ -156,35 +156,6 @@ type DescribedField struct {
 	After  string `json:"after"`
 }
 
-// describe returns the changes in JSON.
-func (c Changes) describe() *DescribedChanges {
-	out := &DescribedChanges{
-		None: c.None(), ContentsKnown: c.ContentsKnown,
-		Placements: []DescribedPlacementChange{}, Clusters: []DescribedClusterChange{}, Contents: []DescribedContentChange{},
-	}
-	for _, p := range c.Placements {
-		out.Placements = append(out.Placements, DescribedPlacementChange{
-			p.Placement, p.New, p.Gone, p.RenamedFrom, p.Unclear, notNil(p.Gained), notNil(p.Lost), p.PolicyFrom, p.PolicyTo, notNil(p.Settings),
-		})
-	}
-	for _, on := range c.Clusters {
-		out.Clusters = append(out.Clusters, DescribedClusterChange{on.Cluster, on.New, on.Gone, notNil(on.Gained), notNil(on.Released), notNil(on.Passed)})
-	}
-	for _, changed := range c.Contents {
-		id := changed.After.ID
-		object := Object{
-			Group: id.Group, Version: changed.After.Object.Content.GroupVersionKind().Version, Kind: id.Kind,
-			Namespace: id.Namespace, Name: id.Name, Placement: changed.Placement.String(),
-		}
-		fields := []DescribedField{}
-		for _, f := range changed.Fields() {
-			fields = append(fields, DescribedField{f.Path, f.ValueInHub, f.ValueInMember})
-		}
-		out.Contents = append(out.Contents, DescribedContentChange{object, changed.Clusters, changed.After.Origin.String(), fields, changed.Diff()})
-	}
-	return out
-}
-
 // notNil returns a list that is not null in JSON.
 func notNil[T any](list []T) []T { return append([]T{}, list...) }
 
@@ -250,4 +221,37 @@ func (o Object) ID() api.ID {
 // Error returns the problem on one line that begins with its position.
 func (p Problem) Error() string {
 	return problem.Problem{Origin: api.Origin{Path: p.Path, Line: p.Line}, Field: p.Field, Message: p.Message}.Error()
+}
+
+// A Deletion is an object that would be deleted from a cluster.
+type Deletion struct {
+	Cluster string `json:"cluster"`
+	Object
+	// Held is the reason why the deletion is held until a commit allows it; empty if it is not held.
+	Held string `json:"held,omitempty"`
+}
+
+// A Recreation is an object that would be deleted from a cluster and created again, since it requests that and an
+// immutable field of it changes.
+type Recreation struct {
+	Cluster string `json:"cluster"`
+	Object
+	// Certain says that it would be recreated. If it is false, that depends on the cluster.
+	Certain bool `json:"certain"`
+	// Held is the reason why the recreation is held until a commit allows it; empty if it is not held.
+	Held string `json:"held,omitempty"`
+}
+
+// A PassedObject is an object that stays on its cluster and now belongs to another placement.
+type PassedObject struct {
+	Object
+	From string `json:"from"` // the placement that it belonged to
+}
+
+func describeProblems(ps problem.List) []Problem {
+	out := []Problem{}
+	for _, p := range ps {
+		out = append(out, Problem{p.Path, p.Line, p.Document, p.Field, p.Severity, p.Message})
+	}
+	return out
 }

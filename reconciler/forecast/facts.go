@@ -1,7 +1,10 @@
 package forecast
 
 import (
+	"slices"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/reference"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -60,4 +63,55 @@ func (f *placementFacts) rolloutOf() Rollout {
 		f.rollout = &found
 	}
 	return *f.rollout
+}
+
+func rollouts(p *plan.Plan, known facts) []Rollout {
+	var out []Rollout
+	for pl := range p.Placements.Values() {
+		if pl.Spec == nil {
+			continue
+		}
+		if r := known.of(pl).rolloutOf(); r.Clusters > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Faults returns the problems that prevent a placement from doing what its spec says: invalid selectors, content that
+// cannot be rendered, and objects that cannot be applied.
+func Faults(p *plan.Placement) problem.List {
+	var out problem.List
+	fault := func(origin api.Origin, field, message string) {
+		problem := problem.Problem{Origin: origin, Field: field, Severity: problem.Error, Message: message}
+		if !slices.Contains(out, problem) {
+			out = append(out, problem)
+		}
+	}
+	if p.Selection.Invalid != "" {
+		fault(p.Spec.Origin, p.Selection.InvalidField, p.Selection.Invalid)
+	}
+	on := map[string][]string{}
+	var messages []string
+	for _, c := range p.Clusters {
+		if c.Err != nil {
+			text := c.Err.Error()
+			if on[text] == nil {
+				messages = append(messages, text)
+			}
+			on[text] = append(on[text], c.Binding.Cluster)
+		}
+		for _, r := range c.Content.Refused {
+			fault(r.Origin, "", r.ID.String()+": "+r.Message())
+		}
+		for _, m := range c.Content.Manifests {
+			if m.Encrypted != nil && m.Overridden { // else the commit has the problem
+				fault(m.Origin, "", m.ID.String()+", as overrides change it: "+m.Encrypted.Message())
+			}
+		}
+	}
+	for _, text := range messages {
+		fault(p.Spec.Origin, "", text+" (on "+FewOf(on[text])+")")
+	}
+	return out
 }

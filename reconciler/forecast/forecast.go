@@ -22,6 +22,31 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
+// A Running fleet is the fleet of a daemon once the rollouts of the commit in force are finished: placements keep the
+// clusters that they are bound to. Only one goroutine may use it, since it caches results between forecasts.
+type Running struct {
+	inForce  *hub.Snapshot
+	plan     *plan.Plan
+	document Document
+	now      time.Time
+	observed map[string]placement.Cluster
+	declared map[string]*hub.Cluster
+	// ledger is the ledger of the fleet, and lost the commits of bindings that cannot be read any more. They are not
+	// modified.
+	ledger *ledger.Ledger
+	lost   map[string]error
+	memo   *plan.Memo
+	// unchanged are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
+	// again.
+	unchanged map[*plan.Placement]bool
+	// facts were found about the placements of the last forecast with memo.
+	facts facts
+	// problems are those that the fleet has already, without their lines; nil until they are asked for. unrendered are the
+	// placements of plan without valid content for some clusters.
+	problems   map[problem.Problem]bool
+	unrendered *[]*plan.Placement
+}
+
 // Input is everything that a forecast depends on.
 type Input struct {
 	Snapshot *hub.Snapshot
@@ -202,18 +227,4 @@ func healthy(s *hub.Snapshot, now time.Time) plan.Input {
 		in.Ledger.Fold(protocol.ClusterSeen{Cluster: c.Name, At: in.Now, Healthy: true})
 	}
 	return in
-}
-
-func (o *Forecast) statuses() map[api.PlacementKey]api.PlacementStatus {
-	all := map[api.PlacementKey]api.PlacementStatus{}
-	if o.Report == nil {
-		return all
-	}
-	for _, c := range o.Report.Placements {
-		all[api.PlacementKey{Name: c.Name}] = c.Status
-	}
-	for _, r := range o.Report.ResourcePlacements {
-		all[api.PlacementKey{Namespace: r.Namespace, Name: r.Name}] = r.Status
-	}
-	return all
 }

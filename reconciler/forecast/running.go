@@ -2,10 +2,7 @@ package forecast
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,31 +15,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// A Running fleet is the fleet of a daemon once the rollouts of the commit in force are finished: placements keep the
-// clusters that they are bound to. Only one goroutine may use it, since it caches results between forecasts.
-type Running struct {
-	inForce  *hub.Snapshot
-	plan     *plan.Plan
-	document Document
-	now      time.Time
-	observed map[string]placement.Cluster
-	declared map[string]*hub.Cluster
-	// ledger is the ledger of the fleet, and lost the commits of bindings that cannot be read any more. They are not
-	// modified.
-	ledger *ledger.Ledger
-	lost   map[string]error
-	memo   *plan.Memo
-	// unchanged are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
-	// again.
-	unchanged map[*plan.Placement]bool
-	// facts were found about the placements of the last forecast with memo.
-	facts facts
-	// problems are those that the fleet has already, without their lines; nil until they are asked for. unrendered are the
-	// placements of plan without valid content for some clusters.
-	problems   map[problem.Problem]bool
-	unrendered *[]*plan.Placement
-}
 
 // NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only reads them.
 func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
@@ -110,17 +82,6 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	o.Unknown = o.unknown()
 	o.addMoved()
 	return o, nil
-}
-
-// unrenderedPlacements returns the placements of the fleet without valid content for some of their clusters.
-func (r *Running) unrenderedPlacements() []*plan.Placement {
-	if r.unrendered == nil {
-		found := slices.DeleteFunc(slices.Collect(r.plan.Placements.Values()), func(p *plan.Placement) bool {
-			return !slices.ContainsFunc(p.Clusters, func(c *plan.OnCluster) bool { return !rendered(p, c) })
-		})
-		r.unrendered = &found
-	}
-	return *r.unrendered
 }
 
 func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
@@ -204,31 +165,6 @@ func (o *Forecast) withoutChanges(changes Changes) map[*plan.Placement]bool {
 
 // Member returns a cluster of the fleet as the commit in force declares it; nil if it is not declared.
 func (r *Running) Member(name string) *hub.Cluster { return r.declared[name] }
-
-// withSettings adds to the changes of placements the changes of their specs.
-func (o *Forecast) withSettings(changes []PlacementChange) []PlacementChange {
-	for _, p := range o.Snapshot.Placements {
-		old := o.earlier.Placement(o.earlierKey(p.Key))
-		if old == nil || old.Spec == nil || reflect.DeepEqual(old.Spec.Spec, p.Spec) {
-			continue
-		}
-		key, before := p.Key.String(), &old.Spec.Spec
-		from, to, settings := before.Policy.Summary(), p.Spec.Policy.Summary(), settingChanges(before, &p.Spec)
-		if from == to && len(settings) == 0 {
-			continue
-		}
-		i := slices.IndexFunc(changes, func(c PlacementChange) bool { return c.Placement == key })
-		if i < 0 {
-			i = len(changes)
-			changes = append(changes, PlacementChange{Placement: key})
-		}
-		if changes[i].Settings = settings; from != to {
-			changes[i].PolicyFrom, changes[i].PolicyTo = from, to
-		}
-	}
-	slices.SortStableFunc(changes, func(a, b PlacementChange) int { return strings.Compare(a.Placement, b.Placement) })
-	return changes
-}
 
 // NewProblems returns the problems of a forecast that the fleet does not have yet, errors first: warnings of the
 // commit, and problems that prevent placements from doing what their specs say.
@@ -348,125 +284,4 @@ func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 		out[c.Name] = now
 	}
 	return out
-}
-
-// A Rollout describes the rollout of a placement to its new content.
-type Rollout struct {
-	Placement string
-	// Clusters is the number of clusters that change, and First are those that change at once, in order.
-	Clusters int
-	First    []string
-	// MaxUnavailable and MaxSurge are how many clusters may be unavailable and added at a time.
-	MaxUnavailable, MaxSurge int
-	// External says that all clusters wait, because of the strategy External.
-	External bool
-	// Stages are the stages of the update run that the content gets; nil if it gets none.
-	Stages []placement.RunStage
-	// Held are the clusters that wait for the end of a freeze or the opening of a window, by what they wait for.
-	Held []HeldClusters
-}
-
-// HeldClusters wait for the same.
-type HeldClusters struct {
-	Why      string
-	Clusters []string
-}
-
-// Calendar says which clusters change after which others, tasks and approvals, and when windows open; empty if all change
-// within the budget.
-func (r Rollout) Calendar() []string {
-	var out []string
-	for _, s := range r.Stages {
-		if len(s.Clusters) == 0 {
-			continue
-		}
-		text := "stage " + s.Name + ": "
-		if s.NeedsApproval(true) {
-			text += "after an approval, "
-		}
-		text += FewOf(s.Clusters)
-		if n := s.Concurrency(len(s.Clusters)); n < len(s.Clusters) {
-			text += fmt.Sprintf(", %d at a time", n)
-		}
-		if s.Wait() > 0 {
-			text += ", then a wait of " + s.Wait().String()
-		}
-		for _, g := range s.Gates {
-			text += ", then the gate " + g.Name + " (" + g.Spec.Text() + ")"
-		}
-		if s.NeedsApproval(false) {
-			text += ", then an approval"
-		}
-		out = append(out, text)
-	}
-	for _, h := range r.Held {
-		out = append(out, FewOf(h.Clusters)+": "+h.Why)
-	}
-	return out
-}
-
-// hold adds a cluster that waits.
-func (r *Rollout) hold(c *plan.OnCluster) {
-	at := slices.IndexFunc(r.Held, func(h HeldClusters) bool { return h.Why == c.Waits })
-	if at < 0 {
-		at = len(r.Held)
-		r.Held = append(r.Held, HeldClusters{Why: c.Waits})
-	}
-	r.Held[at].Clusters = append(r.Held[at].Clusters, c.Binding.Cluster)
-}
-
-// Summary says how many clusters change and how many at a time, or that they wait.
-func (r Rollout) Summary() string {
-	clusters, wait := "clusters", "wait"
-	if r.Clusters == 1 {
-		clusters, wait = "cluster", "waits"
-	}
-	if r.External && len(r.Stages) > 0 {
-		return fmt.Sprintf("%d %s, stage by stage", r.Clusters, clusters)
-	}
-	if r.External {
-		return fmt.Sprintf("%d %s %s: the strategy is External", r.Clusters, clusters, wait)
-	}
-	return fmt.Sprintf("%d %s, at most %d unavailable and %d added at a time", r.Clusters, clusters, r.MaxUnavailable, r.MaxSurge)
-}
-
-func rollouts(p *plan.Plan, known facts) []Rollout {
-	var out []Rollout
-	for pl := range p.Placements.Values() {
-		if pl.Spec == nil {
-			continue
-		}
-		if r := known.of(pl).rolloutOf(); r.Clusters > 0 {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// rolloutOf returns the rollout of a placement, with no clusters if none changes.
-func rolloutOf(pl *plan.Placement) Rollout {
-	r := Rollout{
-		Placement: pl.Key.String(), External: pl.Spec.Spec.Strategy.Type == api.External,
-		MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge,
-	}
-	for _, c := range pl.Clusters {
-		if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
-			r.Clusters++
-		}
-	}
-	for _, c := range pl.Clusters {
-		if c.Deferred {
-			r.hold(c)
-		}
-	}
-	if run := pl.Rollout.Run; run != nil && run.Active() {
-		r.Stages = run.Stages
-	}
-	for _, a := range pl.Rollout.Assign {
-		if a.Changed {
-			r.First = append(r.First, a.Cluster)
-		}
-	}
-	r.First = append(r.First, pl.Rollout.Remove...)
-	return r
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -19,19 +18,6 @@ const maxComment = 60_000
 
 // maxChanges is the part of a comment after which no more differences of objects are written.
 const maxChanges = 40_000
-
-// The limits of the parts of a comment.
-const (
-	maxProblems   = 50
-	maxPlacements = 50
-	maxContents   = 20
-	maxFields     = 20
-	maxPaths      = 3
-	maxGroups     = 10
-	maxLines      = 100
-	maxNames      = 10
-	maxText       = 300
-)
 
 // A comment is written part by part. A part that does not fit is replaced by a note that says
 // so.
@@ -55,26 +41,6 @@ func (c *comment) fold(title, part string) {
 		c.add("<details><summary>" + title + "</summary>\n\n" + part + "\n</details>\n\n")
 	}
 }
-
-// A subject is the pull request and plan of a comment.
-type subject struct {
-	fleet, branch string
-	base, head    string
-	number        int64
-	// fork says that the pull request is from a fork.
-	fork bool
-	// key identifies the plan among those of the pull request.
-	key string
-	// lineURL returns the address at which a browser shows a line of a file of a commit.
-	lineURL func(commit, path string, line int) string
-	// asking says that members have not answered yet.
-	asking bool
-	// written are the IDs of the problems that were written to lines.
-	written []string
-}
-
-// planTitle begins the title of a comment, which is below all markers.
-const planTitle = "### gitfleet plan: "
 
 // body returns the comment. Text from the pull request is formatted as code, so that it has no
 // effect as Markdown.
@@ -135,15 +101,6 @@ func problemText(p problem.Problem, s subject) string {
 		link = fmt.Sprintf("[%s](%s) ", markdown.Code(shortened(p.Origin.String())), s.lineURL(s.head, p.Path, p.Line))
 	}
 	return link + problemMessage(p)
-}
-
-// problemMessage is a problem without its place.
-func problemMessage(p problem.Problem) string {
-	if p.Kustomization == p.Path {
-		p.Kustomization = ""
-	}
-	p.Path = ""
-	return markdown.Code(shortened(p.Marked()))
 }
 
 // summary returns the totals.
@@ -357,32 +314,3 @@ func (r *Result) rolloutsText() string {
 		return text
 	})
 }
-
-// items returns a Markdown list of the first entries, and the number of the others.
-func items[T any](all []T, most int, text func(T) string) string {
-	var b strings.Builder
-	for _, item := range all[:min(most, len(all))] {
-		b.WriteString("- " + text(item) + "\n")
-	}
-	if rest := len(all) - most; rest > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", rest)
-	}
-	return b.String()
-}
-
-// firstNames lists the first few names.
-func firstNames(names []string) string { return markdown.List(names, maxNames) }
-
-// shortened cuts a long text.
-func shortened(text string) string { return forge.Shorten(text, maxText) }
-
-// shortHash returns a commit hash as forges show it.
-func shortHash(hash string) string { return hash[:min(12, len(hash))] }
-
-// marker identifies the comment of a fleet, and keyMarker the plan in it.
-func marker(fleet string) string { return "<!-- gitfleet plan: " + fleet + " -->" }
-
-func keyMarker(key string) string { return "<!-- gitfleet plan of " + key + " -->" }
-
-// keyMarkerOf returns the beginning of the keyMarker of all plans of a head.
-func keyMarkerOf(head string) string { return "<!-- gitfleet plan of " + shortHash(head) + "-" }

@@ -9,21 +9,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// A fork is what is known of a pull request from a fork: for which commit a maintainer has set the
-// label. The label itself stays when another commit is pushed.
-type fork struct {
-	// unlabeled is the head that it had while it did not have the label.
-	unlabeled string
-	// allowed is the head for which the label was set.
-	allowed string
-	// refused is the head for which it is not known whether the label was set for it.
-	refused string
-}
-
-// allowedMarker is in the comment on a pull request from a fork, and says for which commit the label
-// was set. A short hash would not do: its author could make another commit with the same.
-func allowedMarker(head string) string { return "<!-- gitfleet plan allowed for " + head + " -->" }
-
 // A forksLabel creates the label for forks.
 type forksLabel struct {
 	// settled says that the label was created, or is refused.

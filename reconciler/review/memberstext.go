@@ -53,10 +53,6 @@ func (a *Answers) Findings() []Finding {
 	return out
 }
 
-// isRefused reports whether an object would not be applied: the API server refuses it, or it
-// exists and is not taken over.
-func isRefused(c member.Change) bool { return c.Effect == member.Fails || c.Refused }
-
 // isTakenOver reports whether gitfleet would take over an object of others.
 func isTakenOver(c member.Change) bool { return c.Effect == member.Changes && c.TakesOver }
 

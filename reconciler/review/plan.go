@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
@@ -175,4 +177,21 @@ func (v *replanner) takeRequested() map[int64]bool {
 func (v *replanner) Follows() bool {
 	planned := v.planning.Load()
 	return planned != nil && len(*planned) > 0
+}
+
+// ready reports whether there is a plan of the fleet.
+func (v *Reviewer) ready() bool {
+	return v.report != nil && v.report.InForce != nil && v.report.Decided()
+}
+
+// updateFleet records the fleet in the report, and reports whether the fleet or the base has changed.
+func (v *Reviewer) updateFleet(now time.Time) bool {
+	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.InForce.Commit.Hash)
+	state := fleetState(v.report.Plan(), v.report.InForce.Commit.Hash)
+	if tip == v.tip && state == v.state {
+		return false
+	}
+	v.tip, v.state = tip, state
+	v.fleet = forecast.NewRunning(v.report.InForce, v.report.Plan(), now)
+	return true
 }

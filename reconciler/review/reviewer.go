@@ -7,99 +7,17 @@
 package review
 
 import (
-	"cmp"
 	"context"
-	"io/fs"
-	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
-	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
-
-// A Forge is one repository on a forge, accessed as one user.
-type Forge interface {
-	// ForgetList makes the next ListOpen request a new list.
-	ForgetList()
-	// ListOpen lists the open pull requests to a base branch, also those from forks.
-	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
-	// PullRequest returns the pull request with a number.
-	PullRequest(ctx context.Context, number int64) (forge.PullRequest, error)
-	// FindComment returns the first comment of that user with a marker; nil if there is none.
-	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
-	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
-	EditComment(ctx context.Context, number, id int64, body string) error
-	Edit(ctx context.Context, t forge.Thread, e forge.Edit) error
-	// EnsureLabels creates the labels that the repository does not have.
-	EnsureLabels(ctx context.Context, labels []forge.Label) error
-	// FindLineComments returns the bodies of the comments on lines of that user with a marker.
-	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
-	CommentOnLines(ctx context.Context, number int64, head, text string, comments []forge.LineComment) error
-	SetStatus(ctx context.Context, s forge.Status) error
-	// FindStatus returns the status of a commit with a name; nil if there is none.
-	FindStatus(ctx context.Context, commit, name string) (*forge.Status, error)
-	// LineURL returns the address at which a browser shows a line of a file of a commit.
-	LineURL(commit, path string, line int) string
-}
-
-// A Source has the commits of pull requests.
-type Source interface {
-	// FetchRef fetches the commit of a reference.
-	FetchRef(ctx context.Context, ref, commit string) error
-	// Merge returns the files of a merge of two commits.
-	Merge(ctx context.Context, base, head string) (fs.FS, error)
-	// HeadLines returns where the head has lines of these files.
-	HeadLines(ctx context.Context, base, head string, merged fs.FS, positions []gitsource.Position) ([]gitsource.HeadLine, error)
-	Commit(ctx context.Context, hash string) (gitsource.Commit, error)
-}
-
-// Config configures a Reviewer.
-type Config struct {
-	Forge  Forge
-	Source Source
-	// Loader loads the merged files, with the limits of any commit. Only the Reviewer uses it.
-	Loader *hub.Loader
-	// FetchBase and FetchChart fetch a remote base and a chart that a pull request locks newly into the cache of Loader. If they
-	// are nil, nothing is fetched.
-	FetchBase  func(ctx context.Context, url, commit string) error
-	FetchChart func(ctx context.Context, chart hub.RemoteChart) error
-	// Attempt records that planning a commit begins, and returns the function to call when it
-	// has ended. An error says that planning the commit has crashed the process before.
-	Attempt func(commit string) (end func(), err error)
-	// Try runs a trial on a member; nil runs none.
-	Try func(ctx context.Context, t Trial) ([]member.Change, error)
-	// Brake decides which deletions members hold.
-	Brake forecast.Brake
-	// Fleet is the name of the fleet, and Base the tracked branch.
-	Fleet, Base string
-	// StatusFleet is part of the names of commit statuses, so that fleets that use the same
-	// repository do not overwrite each other's; empty if there is only one.
-	StatusFleet string
-	// Plans enables plans on pull requests, and Rollouts statuses on the commits of the base.
-	Plans, Rollouts bool
-	// ForksLabel is the label with which a maintainer allows the present head of a pull request from a
-	// fork to be planned. If it is empty, none from a fork is planned.
-	ForksLabel string
-	// AuthorSetsLabels says that on this forge the author of a pull request can set its labels, so
-	// that none from a fork is planned.
-	AuthorSetsLabels bool
-	// Interval is the time between two lists of open pull requests, and Pause the time between
-	// two plans.
-	Interval, Pause time.Duration
-	Log             *slog.Logger
-}
-
-// ownBranches is the prefix of the branches from which gitfleet itself opens pull requests.
-const ownBranches = "gitfleet/"
 
 // A Reviewer writes plans and statuses to a forge. All state is on the forge: the comment with
 // a plan identifies the plan.
@@ -139,30 +57,6 @@ type Reviewer struct {
 	label forksLabel
 	// linesRefused says that the last comments on lines were refused.
 	linesRefused bool
-}
-
-// A review is the state of one open pull request.
-type review struct {
-	pr forge.PullRequest
-	// headOrder is the number of the head, in the order in which heads were found.
-	headOrder int
-	// key identifies the last plan, if it is not stale. shown is the status of the commit.
-	key   string
-	shown forge.Status
-	// tried is when it was last planned; zero if it never was.
-	tried time.Time
-	// marked says that the status shows that the plan is awaited, or outdated.
-	marked bool
-	// trialsRunning says that trials of the plan are running. answered is the plan with their results;
-	// nil until they have finished.
-	trialsRunning bool
-	answered      *Result
-	retry         poll.Backoff
-}
-
-// planned records that a plan was written.
-func (r *review) planned(key string) {
-	r.key, r.marked, r.trialsRunning, r.answered, r.retry = key, false, false, nil, poll.Backoff{}
 }
 
 // New returns a Reviewer that does nothing until it runs.
@@ -230,11 +124,6 @@ func (v *Reviewer) Run(ctx context.Context) error {
 			timer.Reset(v.cfg.Interval)
 		}
 	}
-}
-
-// ready reports whether there is a plan of the fleet.
-func (v *Reviewer) ready() bool {
-	return v.report != nil && v.report.InForce != nil && v.report.Decided()
 }
 
 // pass updates the forge as far as possible, and returns the time of the next pass.
@@ -314,33 +203,6 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	return v.cfg.Interval, nil
 }
 
-// recordError records an error about a pull request, so that others are planned first. It returns the
-// error if others are likely to meet it too.
-func (v *Reviewer) recordError(ctx context.Context, r *review, err error, now time.Time) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	if r.retry.Fail(err, now) {
-		v.cfg.Log.Warn("pull request not planned; trying again", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
-	}
-	if forge.IsGeneral(err) {
-		return err
-	}
-	return nil
-}
-
-// updateFleet records the fleet in the report, and reports whether the fleet or the base has changed.
-func (v *Reviewer) updateFleet(now time.Time) bool {
-	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.InForce.Commit.Hash)
-	state := fleetState(v.report.Plan(), v.report.InForce.Commit.Hash)
-	if tip == v.tip && state == v.state {
-		return false
-	}
-	v.tip, v.state = tip, state
-	v.fleet = forecast.NewRunning(v.report.InForce, v.report.Plan(), now)
-	return true
-}
-
 // list finds the open pull requests that are to be planned.
 func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	if v.woken {
@@ -387,17 +249,6 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 // allows it for its head.
 func (v *Reviewer) isPlanned(pr forge.PullRequest) bool {
 	return pr.Head != "" && (!pr.Fork || v.refusesFork(pr) == "")
-}
-
-// openedByGitfleet reports whether gitfleet itself opened a pull request. Such a pull request describes its
-// effects, so that its plan is only a status.
-func openedByGitfleet(pr forge.PullRequest) bool {
-	return !pr.Fork && strings.HasPrefix(pr.Branch, ownBranches)
-}
-
-// key identifies a plan: the two commits and the fleet.
-func (v *Reviewer) key(pr forge.PullRequest) string {
-	return shortHash(pr.Head) + "-" + shortHash(v.tip) + "-" + v.state
 }
 
 // plan plans one pull request, and writes what came of it. The comment comes last: what is

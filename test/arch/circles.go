@@ -26,7 +26,6 @@ var mayBeInCircles = map[string]int{
 	"placement":                    19,
 	"reconciler":                   17,
 	"reconciler/diff":              20,
-	"reconciler/forecast":          12,
 	"reconciler/ledger":            15,
 	"reconciler/member":            24,
 	"reconciler/member/connection": 12,
@@ -34,7 +33,6 @@ var mayBeInCircles = map[string]int{
 	"reconciler/member/probe":      3,
 	"reconciler/member/watch":      3,
 	"reconciler/plan":              24,
-	"reconciler/review":            13,
 	"reconciler/status":            23,
 }
 
