@@ -23,48 +23,6 @@ func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api
 	})
 }
 
-// empty has the empty values, as printed, that many kinds do not store.
-var empty = map[string]bool{"": true, "false": true, "0": true, "[]": true, "map[]": true}
-
-// covers reports whether have has all values of want, apart from fields that are left: maps may
-// have more fields, and lists must have the same items. A false result may be wrong. The check is
-// fast and makes the full comparison unnecessary for most objects.
-func covers(want, have any, left *left) bool {
-	if left != nil && left.whole {
-		return true
-	}
-	switch want := want.(type) {
-	case map[string]any:
-		fields, ok := have.(map[string]any)
-		if !ok {
-			return false
-		}
-		for key, value := range want {
-			part := left.at(key)
-			there, set := fields[key]
-			switch {
-			case value == nil, !set && part.all(value):
-			case !set || !covers(value, there, part):
-				return false
-			}
-		}
-		return true
-	case []any:
-		items, ok := have.([]any)
-		if !ok || len(want) != len(items) {
-			return false
-		}
-		for i, item := range want {
-			if !covers(item, items[i], left.item(i)) {
-				return false
-			}
-		}
-		return true
-	default:
-		return scalar(have) && normalized(want) == normalized(have)
-	}
-}
-
 // Repairable returns the differences between a dry run and the live object that an apply would
 // repair. altered lists the differences between the dry run and the manifest, and known those
 // of earlier applies. A field that both list gets a new value with each apply, such as a

@@ -10,6 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+// Mask replaces a secret value.
+const Mask = "(redacted for security reasons)"
+
 // A change is one RFC 6902 operation of those that turn hub into member. It differs from the
 // RFC in one way: elements removed from the end of an array are listed by their index in hub,
 // the lowest first, so that users find them.

@@ -1,6 +1,11 @@
 package diff
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
 
 // Values of counterparts that are no index.
 const (
@@ -147,8 +152,126 @@ func (p *pairing) differ(i, j int) bool {
 	return false
 }
 
-// field returns a field of a map, or nil.
-func field(v any, key string) any {
-	m, _ := v.(map[string]any)
-	return m[key]
+// A left is a position in an object with fields that are left to others.
+type left struct {
+	// whole says that the whole value is left; otherwise only parts of it are, by the keys of a
+	// map or the indexes of a list.
+	whole bool
+	parts map[string]*left
 }
+
+// leftAt returns the fields at some JSON pointers.
+func leftAt(pointers []string) *left {
+	root := &left{}
+	for _, pointer := range pointers {
+		at := root
+		for _, key := range api.SplitPointer(pointer) {
+			if at.parts == nil {
+				at.parts = map[string]*left{}
+			}
+			if at.parts[key] == nil {
+				at.parts[key] = &left{}
+			}
+			at = at.parts[key]
+		}
+		at.whole = true
+	}
+	return root
+}
+
+// at returns the part at a key; nil if nothing of it is left.
+func (l *left) at(key string) *left {
+	if l == nil {
+		return nil
+	}
+	return l.parts[key]
+}
+
+// item returns the part at an index; nil if nothing of it is left.
+func (l *left) item(i int) *left {
+	if l == nil {
+		return nil
+	}
+	return l.parts[strconv.Itoa(i)]
+}
+
+// all reports whether nothing of a value remains without the fields that are left.
+func (l *left) all(v any) bool {
+	if l == nil || l.whole {
+		return l != nil
+	}
+	fields, _ := v.(map[string]any)
+	for key, field := range fields {
+		if !l.at(key).all(field) {
+			return false
+		}
+	}
+	return len(fields) > 0
+}
+
+// in reports whether a map has any field that is left.
+func (l *left) in(fields map[string]any) bool {
+	for key, part := range l.parts {
+		if value := fields[key]; value != nil {
+			below, isMap := value.(map[string]any)
+			if part.whole || isMap && part.in(below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pointers lists the JSON pointers of the fields below a path.
+func (l *left) pointers(path string) []string {
+	if l.whole {
+		return []string{path}
+	}
+	var out []string
+	for key, part := range l.parts {
+		out = append(out, part.pointers(path+"/"+api.EscapeKey(key))...)
+	}
+	return out
+}
+
+// covers reports whether have has all values of want, apart from fields that are left: maps may
+// have more fields, and lists must have the same items. A false result may be wrong. The check is
+// fast and makes the full comparison unnecessary for most objects.
+func covers(want, have any, left *left) bool {
+	if left != nil && left.whole {
+		return true
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		fields, ok := have.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range want {
+			part := left.at(key)
+			there, set := fields[key]
+			switch {
+			case value == nil, !set && part.all(value):
+			case !set || !covers(value, there, part):
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, ok := have.([]any)
+		if !ok || len(want) != len(items) {
+			return false
+		}
+		for i, item := range want {
+			if !covers(item, items[i], left.item(i)) {
+				return false
+			}
+		}
+		return true
+	default:
+		return scalar(have) && normalized(want) == normalized(have)
+	}
+}
+
+// empty has the empty values, as printed, that many kinds do not store.
+var empty = map[string]bool{"": true, "false": true, "0": true, "[]": true, "map[]": true}

@@ -133,3 +133,22 @@ func Force(s api.ApplyStrategy) bool {
 	}
 	return s.ServerSideApplyConfig != nil && s.ServerSideApplyConfig.ForceConflicts
 }
+
+// A Refusal is the reason why an object is not applied.
+type Refusal string
+
+// The refusals.
+const (
+	// NotOurs: it existed before and may not be taken over.
+	NotOurs Refusal = "not ours"
+	// OwnedBySome: it has other owners, and co-ownership is not allowed.
+	OwnedBySome Refusal = "owned by others"
+	// OwnedByPlacement: another placement or fleet owns it.
+	OwnedByPlacement Refusal = "owned by another placement"
+	// WouldOverwrite: it may be taken over only if it does not differ, but it differs.
+	WouldOverwrite Refusal = "differs"
+	// Drifts: it has drifted and may not be overwritten.
+	Drifts Refusal = "drifted"
+	// CoOwned: it is owned, but now has other owners too.
+	CoOwned Refusal = "co-owned"
+)

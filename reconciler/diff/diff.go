@@ -83,3 +83,18 @@ func compare(hub, member *unstructured.Unstructured, opt Options) []change {
 	removeOwned(h, m, throughSubresources(entries))
 	return changes("", side{h, redacted(h, secrets)}, side{m, redacted(m, secrets)})
 }
+
+// Ignored lists the differences in fields that the object's annotation asks to ignore. It needs
+// no dry run; see Options.
+func Ignored(hub, member *unstructured.Unstructured) []api.PatchDetail {
+	pointers, _ := IgnoredFields(hub)
+	if member == nil || len(pointers) == 0 {
+		return nil
+	}
+	hub = Normalize(hub)
+	all := hub.DeepCopy()
+	notes := all.GetAnnotations()
+	delete(notes, api.IgnoreFieldsAnnotation)
+	all.SetAnnotations(notes)
+	return Compare(all, Keep(hub, member, pointers), Options{Structural: true})
+}

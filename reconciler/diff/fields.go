@@ -146,19 +146,3 @@ func AppliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
 	}
 	return time.Time{}
 }
-
-// entryOf returns the entry of a manager's apply; nil if there is none.
-func entryOf(entries []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
-	for i := range entries {
-		if applied(&entries[i], manager) {
-			return &entries[i]
-		}
-	}
-	return nil
-}
-
-// applied reports whether an entry belongs to the manager's apply. An object has at most one,
-// whatever its API version.
-func applied(e *metav1.ManagedFieldsEntry, manager string) bool {
-	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
-}

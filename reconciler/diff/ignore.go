@@ -3,7 +3,6 @@ package diff
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -65,34 +64,6 @@ func reserved(key string) bool {
 	return slices.ContainsFunc(domains, func(d string) bool { return strings.Contains(key, d) })
 }
 
-// normalized copies a JSON value so that equal values are equal in Go: null fields are left
-// out, and integers are int64, however they were written.
-func normalized(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, field := range v {
-			if field != nil {
-				m[key] = normalized(field)
-			}
-		}
-		return m
-	case []any:
-		l := make([]any, len(v))
-		for i, item := range v {
-			l[i] = normalized(item)
-		}
-		return l
-	case float64:
-		if v == math.Trunc(v) && v >= math.MinInt64 && v < math.MaxInt64 {
-			return int64(v)
-		}
-		return v
-	default:
-		return v
-	}
-}
-
 // IgnoredFields returns the JSON pointers of an object's annotation
 // gitfleet.dev/ignore-fields, for its content as Normalize returns it; see [api.Pointers].
 func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
@@ -106,11 +77,6 @@ func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
 		err = fmt.Errorf("annotation %s: %w", api.IgnoreFieldsAnnotation, err)
 	}
 	return pointers, err
-}
-
-func emptied(v any) bool {
-	m, ok := v.(map[string]any)
-	return ok && len(m) == 0
 }
 
 // removeOwned removes from member the fields in the set that hub does not have.
@@ -139,19 +105,4 @@ func removeOwnedPath(hub, member any, path fieldpath.Path) {
 	if len(path) > 1 {
 		removeOwnedPath(element(hub, path[0]), element(member, path[0]), path[1:])
 	}
-}
-
-// Ignored lists the differences in fields that the object's annotation asks to ignore. It needs
-// no dry run; see Options.
-func Ignored(hub, member *unstructured.Unstructured) []api.PatchDetail {
-	pointers, _ := IgnoredFields(hub)
-	if member == nil || len(pointers) == 0 {
-		return nil
-	}
-	hub = Normalize(hub)
-	all := hub.DeepCopy()
-	notes := all.GetAnnotations()
-	delete(notes, api.IgnoreFieldsAnnotation)
-	all.SetAnnotations(notes)
-	return Compare(all, Keep(hub, member, pointers), Options{Structural: true})
 }

@@ -69,76 +69,6 @@ func (e *UnclearError) Error() string {
 		strings.Join(e.Fields, ", "), api.IgnoreFieldsAnnotation)
 }
 
-// A left is a position in an object with fields that are left to others.
-type left struct {
-	// whole says that the whole value is left; otherwise only parts of it are, by the keys of a
-	// map or the indexes of a list.
-	whole bool
-	parts map[string]*left
-}
-
-// leftAt returns the fields at some JSON pointers.
-func leftAt(pointers []string) *left {
-	root := &left{}
-	for _, pointer := range pointers {
-		at := root
-		for _, key := range api.SplitPointer(pointer) {
-			if at.parts == nil {
-				at.parts = map[string]*left{}
-			}
-			if at.parts[key] == nil {
-				at.parts[key] = &left{}
-			}
-			at = at.parts[key]
-		}
-		at.whole = true
-	}
-	return root
-}
-
-// at returns the part at a key; nil if nothing of it is left.
-func (l *left) at(key string) *left {
-	if l == nil {
-		return nil
-	}
-	return l.parts[key]
-}
-
-// item returns the part at an index; nil if nothing of it is left.
-func (l *left) item(i int) *left {
-	if l == nil {
-		return nil
-	}
-	return l.parts[strconv.Itoa(i)]
-}
-
-// all reports whether nothing of a value remains without the fields that are left.
-func (l *left) all(v any) bool {
-	if l == nil || l.whole {
-		return l != nil
-	}
-	fields, _ := v.(map[string]any)
-	for key, field := range fields {
-		if !l.at(key).all(field) {
-			return false
-		}
-	}
-	return len(fields) > 0
-}
-
-// in reports whether a map has any field that is left.
-func (l *left) in(fields map[string]any) bool {
-	for key, part := range l.parts {
-		if value := fields[key]; value != nil {
-			below, isMap := value.(map[string]any)
-			if part.whole || isMap && part.in(below) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // A leaver replaces the fields of an object that are left to others.
 type leaver struct {
 	// byIndex says that an item whose counterpart is not clear has the one with its index.
@@ -246,27 +176,9 @@ func (l *leaver) items(want, have []any, o owned, left *left, path string) []any
 	return out
 }
 
-// pointers lists the JSON pointers of the fields below a path.
-func (l *left) pointers(path string) []string {
-	if l.whole {
-		return []string{path}
-	}
-	var out []string
-	for key, part := range l.parts {
-		out = append(out, part.pointers(path+"/"+api.EscapeKey(key))...)
-	}
-	return out
-}
-
 // indivisible reports whether the server may replace the value at this position as a whole: it
 // is owned so, or nobody owns anything of it.
 func (o owned) indivisible() bool { return o.atomic || o.all.Empty() }
-
-// onlyOurItem reports whether only gitfleet owns an item, a map or a list itself, whatever others own below it: the
-// server would remove it with all that is in it.
-func (o owned) onlyOurItem(e fieldpath.PathElement) bool {
-	return o.ours.Members.Has(e) && !o.others.Members.Has(e)
-}
 
 // share returns a copy of the part of a value that only gitfleet owns, with its merge keys; nil
 // if there is none.
@@ -312,10 +224,4 @@ func (o owned) share(e fieldpath.PathElement, part any) any {
 	default:
 		return nil
 	}
-}
-
-// index parses an index of a list of n items.
-func index(key string, n int) (i int, ok bool) {
-	i, err := strconv.Atoi(key)
-	return i, err == nil && i >= 0 && i < n
 }

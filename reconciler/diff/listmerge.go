@@ -107,6 +107,3 @@ var listKeys = map[string][]merging{
 }
 
 func by(keys ...string) merging { return merging{keys: keys} }
-
-// keyDefaults are the defaults of keys that are not set.
-var keyDefaults = map[string]any{"protocol": "TCP"}

@@ -3,6 +3,7 @@ package diff
 import (
 	"encoding/base64"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -171,4 +172,44 @@ func canonical(encoded string) string {
 		return encoded
 	}
 	return base64.StdEncoding.EncodeToString(clear)
+}
+
+// keyValueFields are maps with arbitrary keys. If empty they are not stored, unlike empty
+// objects such as emptyDir.
+var keyValueFields = map[string]bool{
+	"annotations": true, "binaryData": true, "data": true, "labels": true, "limits": true,
+	"matchLabels": true, "nodeSelector": true, "parameters": true, "requests": true, "selector": true,
+}
+
+// normalized copies a JSON value so that equal values are equal in Go: null fields are left
+// out, and integers are int64, however they were written.
+func normalized(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, field := range v {
+			if field != nil {
+				m[key] = normalized(field)
+			}
+		}
+		return m
+	case []any:
+		l := make([]any, len(v))
+		for i, item := range v {
+			l[i] = normalized(item)
+		}
+		return l
+	case float64:
+		if v == math.Trunc(v) && v >= math.MinInt64 && v < math.MaxInt64 {
+			return int64(v)
+		}
+		return v
+	default:
+		return v
+	}
+}
+
+func emptied(v any) bool {
+	m, ok := v.(map[string]any)
+	return ok && len(m) == 0
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -147,13 +146,6 @@ func (w overlayPosition) dropsEmpty(want any) bool {
 	}
 }
 
-// keyValueFields are maps with arbitrary keys. If empty they are not stored, unlike empty
-// objects such as emptyDir.
-var keyValueFields = map[string]bool{
-	"annotations": true, "binaryData": true, "data": true, "labels": true, "limits": true,
-	"matchLabels": true, "nodeSelector": true, "parameters": true, "requests": true, "selector": true,
-}
-
 // sameQuantity reports whether the values of a field are equal quantities.
 func (w overlayPosition) sameQuantity(want, have any) bool {
 	if !quantities[w.parent] && !quantity[w.key] {
@@ -183,5 +175,3 @@ var typedGroups = map[string]bool{
 	"admissionregistration.k8s.io": true, "networking.k8s.io": true,
 	"scheduling.k8s.io": true, "storage.k8s.io": true,
 }
-
-func name(key string) fieldpath.PathElement { return fieldpath.FieldNameElement(key) }

@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"strconv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -235,4 +237,97 @@ func scalar(v any) bool {
 		return false
 	}
 	return true
+}
+
+func name(key string) fieldpath.PathElement { return fieldpath.FieldNameElement(key) }
+
+// field returns a field of a map, or nil.
+func field(v any, key string) any {
+	m, _ := v.(map[string]any)
+	return m[key]
+}
+
+// entryOf returns the entry of a manager's apply; nil if there is none.
+func entryOf(entries []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
+	for i := range entries {
+		if applied(&entries[i], manager) {
+			return &entries[i]
+		}
+	}
+	return nil
+}
+
+// applied reports whether an entry belongs to the manager's apply. An object has at most one,
+// whatever its API version.
+func applied(e *metav1.ManagedFieldsEntry, manager string) bool {
+	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}
+
+// anyOverlap reports whether two sets have a common field.
+func anyOverlap(a, b *fieldpath.Set) bool {
+	found := false
+	look := func(e fieldpath.PathElement) { found = found || overlap(a, b, e) }
+	a.Members.Iterate(look)
+	a.Children.Iterate(look)
+	return found
+}
+
+// onlyOurItem reports whether only gitfleet owns an item, a map or a list itself, whatever others own below it: the
+// server would remove it with all that is in it.
+func (o owned) onlyOurItem(e fieldpath.PathElement) bool {
+	return o.ours.Members.Has(e) && !o.others.Members.Has(e)
+}
+
+// keyDefaults are the defaults of keys that are not set.
+var keyDefaults = map[string]any{"protocol": "TCP"}
+
+func joined(a, b *fieldpath.Set) *fieldpath.Set {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return a.Union(b)
+}
+
+// index parses an index of a list of n items.
+func index(key string, n int) (i int, ok bool) {
+	i, err := strconv.Atoi(key)
+	return i, err == nil && i >= 0 && i < n
+}
+
+// controlPlane are the field managers of the control plane, which is one process in K3s and MicroK8s.
+var controlPlane = map[string]bool{
+	"cloud-controller-manager": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "kubelet": true,
+	"k3s": true, "kubelite": true,
+}
+
+// byContract reports whether a part of Kubernetes itself owns the fields of an entry.
+func byContract(e *metav1.ManagedFieldsEntry) bool {
+	return e.Subresource != "" || controlPlane[e.Manager]
+}
+
+// overlap reports whether two sets have a common field at or below a path element. A field that is
+// owned as a whole overlaps with everything in it.
+func overlap(a, b *fieldpath.Set, e fieldpath.PathElement) bool {
+	aHas, bHas := a.Members.Has(e), b.Members.Has(e)
+	inA, inB := child(a, e), child(b, e)
+	switch {
+	case aHas && bHas:
+		return true
+	case aHas && inA.Empty() && !inB.Empty(), bHas && inB.Empty() && !inA.Empty():
+		return true
+	}
+	return anyOverlap(inA, inB)
+}
+
+// only returns the part of a set at or below a path element.
+func only(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	if s.Members.Has(e) {
+		out.Members.Insert(e)
+	}
+	child(s, e).Iterate(func(path fieldpath.Path) { out.Insert(append(fieldpath.Path{e}, path...)) })
+	return out
 }

@@ -106,36 +106,3 @@ func (p position) parts(live, desired any) (list []part, merges bool) {
 	}
 	return nil, false
 }
-
-// overlap reports whether two sets have a common field at or below a path element. A field that is
-// owned as a whole overlaps with everything in it.
-func overlap(a, b *fieldpath.Set, e fieldpath.PathElement) bool {
-	aHas, bHas := a.Members.Has(e), b.Members.Has(e)
-	inA, inB := child(a, e), child(b, e)
-	switch {
-	case aHas && bHas:
-		return true
-	case aHas && inA.Empty() && !inB.Empty(), bHas && inB.Empty() && !inA.Empty():
-		return true
-	}
-	return anyOverlap(inA, inB)
-}
-
-// anyOverlap reports whether two sets have a common field.
-func anyOverlap(a, b *fieldpath.Set) bool {
-	found := false
-	look := func(e fieldpath.PathElement) { found = found || overlap(a, b, e) }
-	a.Members.Iterate(look)
-	a.Children.Iterate(look)
-	return found
-}
-
-// only returns the part of a set at or below a path element.
-func only(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {
-	out := fieldpath.NewSet()
-	if s.Members.Has(e) {
-		out.Members.Insert(e)
-	}
-	child(s, e).Iterate(func(path fieldpath.Path) { out.Insert(append(fieldpath.Path{e}, path...)) })
-	return out
-}

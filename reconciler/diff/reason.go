@@ -6,25 +6,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Refusal is the reason why an object is not applied.
-type Refusal string
-
-// The refusals.
-const (
-	// NotOurs: it existed before and may not be taken over.
-	NotOurs Refusal = "not ours"
-	// OwnedBySome: it has other owners, and co-ownership is not allowed.
-	OwnedBySome Refusal = "owned by others"
-	// OwnedByPlacement: another placement or fleet owns it.
-	OwnedByPlacement Refusal = "owned by another placement"
-	// WouldOverwrite: it may be taken over only if it does not differ, but it differs.
-	WouldOverwrite Refusal = "differs"
-	// Drifts: it has drifted and may not be overwritten.
-	Drifts Refusal = "drifted"
-	// CoOwned: it is owned, but now has other owners too.
-	CoOwned Refusal = "co-owned"
-)
-
 // A Condition is a condition of one object: its reason and cause as values, and the sentence that people read around the cause.
 // Texts of errors are used unchanged, so that the caller must mask secret values first.
 type Condition struct {

@@ -3,16 +3,12 @@ package diff
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// Mask replaces a secret value.
-const Mask = "(redacted for security reasons)"
 
 // Redact returns a copy of an object that may be shown. It masks data and stringData of
 // Secrets, also of Secrets within other objects and envelopes, the annotations in which tools
@@ -186,26 +182,9 @@ func scrubbed(v any, secrets Secrets) any {
 	return pairs
 }
 
-var secretFields = map[string]bool{"data": true, "stringData": true}
-
-func isSecret(o map[string]any) bool { return o["kind"] == "Secret" && o["apiVersion"] == "v1" }
-
 // isEnvelope reports whether an object is a ConfigMap with manifests.
 func isEnvelope(o map[string]any) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	notes, _ := meta["annotations"].(map[string]any)
 	return o["kind"] == "ConfigMap" && o["apiVersion"] == "v1" && notes[api.EnvelopeConfigMapAnnotation] == "true"
-}
-
-// keepsCopy reports whether tools keep a copy of the applied object in this annotation.
-func keepsCopy(key string) bool {
-	return strings.Contains(key, "last-applied") || copies[key]
-}
-
-var copies = map[string]bool{
-	"kapp.k14s.io/original":                       true,
-	"kapp.k14s.io/original-diff":                  true,
-	"kapp.k14s.io/original-diff-full":             true,
-	"objectset.rio.cattle.io/applied":             true,
-	"kopf.zalando.org/last-handled-configuration": true,
 }

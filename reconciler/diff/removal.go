@@ -142,16 +142,6 @@ func (r Removal) Union(o Removal) Removal {
 	return Removal{roots: joined(r.roots, o.roots), toOwn: joined(r.toOwn, o.toOwn), kept: joined(r.kept, o.kept)}
 }
 
-func joined(a, b *fieldpath.Set) *fieldpath.Set {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return a.Union(b)
-}
-
 // A search finds what has to be removed.
 type search struct {
 	Removal
@@ -167,17 +157,6 @@ type rival struct {
 	// applies says that its fields were applied. contract says that a part of Kubernetes itself owns
 	// them, such as an autoscaler by the scale subresource: they stay.
 	applies, contract bool
-}
-
-// controlPlane are the field managers of the control plane, which is one process in K3s and MicroK8s.
-var controlPlane = map[string]bool{
-	"cloud-controller-manager": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "kubelet": true,
-	"k3s": true, "kubelite": true,
-}
-
-// byContract reports whether a part of Kubernetes itself owns the fields of an entry.
-func byContract(e *metav1.ManagedFieldsEntry) bool {
-	return e.Subresource != "" || controlPlane[e.Manager]
 }
 
 // search returns a search with the position of the whole object.

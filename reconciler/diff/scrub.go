@@ -244,3 +244,20 @@ type maskedError struct {
 
 func (e maskedError) Error() string { return e.text }
 func (e maskedError) Unwrap() error { return e.cause }
+
+var secretFields = map[string]bool{"data": true, "stringData": true}
+
+func isSecret(o map[string]any) bool { return o["kind"] == "Secret" && o["apiVersion"] == "v1" }
+
+// keepsCopy reports whether tools keep a copy of the applied object in this annotation.
+func keepsCopy(key string) bool {
+	return strings.Contains(key, "last-applied") || copies[key]
+}
+
+var copies = map[string]bool{
+	"kapp.k14s.io/original":                       true,
+	"kapp.k14s.io/original-diff":                  true,
+	"kapp.k14s.io/original-diff-full":             true,
+	"objectset.rio.cattle.io/applied":             true,
+	"kopf.zalando.org/last-handled-configuration": true,
+}

@@ -25,7 +25,6 @@ var mayBeInCircles = map[string]int{
 	"gitsource/hub/build":          17,
 	"placement":                    19,
 	"reconciler":                   17,
-	"reconciler/diff":              20,
 	"reconciler/ledger":            15,
 	"reconciler/member":            24,
 	"reconciler/member/connection": 12,
