@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
 	"github.com/gitfleet/gitfleet/gitsource/hostlimit"
@@ -40,9 +41,6 @@ func NewBases(dir string, cfg Config, hosts *hostlimit.Hosts) *Bases {
 	cfg = cfg.withDefaults()
 	return &Bases{cfg: cfg, dir: dir, hosts: hosts, stores: newBaseStores(dir), failed: map[string]error{}, trees: objects.NewTreeCache(treeCache)}
 }
-
-// errNotFetched is the reason why a commit is not in the cache if nothing is known about an attempt to fetch it.
-var errNotFetched = errors.New("it was not fetched yet; gitfleet lock fetches what is missing here, and the daemon what it needs")
 
 // Files returns the files of a commit in the cache. It does not use the network.
 func (b *Bases) Files(url, commit string) (fs.FS, error) {
@@ -347,4 +345,56 @@ func sizeOf(dir string) (bytes int64) {
 		return nil
 	})
 	return bytes
+}
+
+// A baseReader reads the objects of one commit in the cache.
+type baseReader struct {
+	bases  *Bases
+	commit plumbing.Hash
+}
+
+// read calls f with the store, which is not closed meanwhile.
+func (r baseReader) read(f func(*objects.Store) error) error {
+	r.bases.mu.Lock()
+	base, err := r.bases.stores.open(r.commit, time.Now())
+	if err != nil {
+		r.bases.mu.Unlock()
+		return err
+	}
+	base.reading.RLock()
+	defer base.reading.RUnlock()
+	r.bases.mu.Unlock()
+	return f(base.store)
+}
+
+func (r baseReader) object(t plumbing.ObjectType, h plumbing.Hash) (content []byte, err error) {
+	err = r.read(func(st *objects.Store) error {
+		content, err = st.Object(t, h, r.bases.cfg.Limits.FileBytes)
+		return err
+	})
+	return content, err
+}
+
+func (r baseReader) size(h plumbing.Hash) (n int64, err error) {
+	err = r.read(func(st *objects.Store) error {
+		n, err = st.Size(h)
+		return err
+	})
+	return n, err
+}
+
+func (r baseReader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	return r.bases.trees.Read(h, r.readTree)
+}
+
+func (r baseReader) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
+	return r.bases.trees.Find(dir, name, r.readTree)
+}
+
+func (r baseReader) readTree(h plumbing.Hash) (entries []object.TreeEntry, err error) {
+	err = r.read(func(st *objects.Store) error {
+		entries, err = st.Tree(h)
+		return err
+	})
+	return entries, err
 }

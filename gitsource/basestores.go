@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
@@ -103,54 +102,5 @@ func (s *baseStores) remove(h plumbing.Hash) error {
 	return os.RemoveAll(s.path(h))
 }
 
-// A baseReader reads the objects of one commit in the cache.
-type baseReader struct {
-	bases  *Bases
-	commit plumbing.Hash
-}
-
-// read calls f with the store, which is not closed meanwhile.
-func (r baseReader) read(f func(*objects.Store) error) error {
-	r.bases.mu.Lock()
-	base, err := r.bases.stores.open(r.commit, time.Now())
-	if err != nil {
-		r.bases.mu.Unlock()
-		return err
-	}
-	base.reading.RLock()
-	defer base.reading.RUnlock()
-	r.bases.mu.Unlock()
-	return f(base.store)
-}
-
-func (r baseReader) object(t plumbing.ObjectType, h plumbing.Hash) (content []byte, err error) {
-	err = r.read(func(st *objects.Store) error {
-		content, err = st.Object(t, h, r.bases.cfg.Limits.FileBytes)
-		return err
-	})
-	return content, err
-}
-
-func (r baseReader) size(h plumbing.Hash) (n int64, err error) {
-	err = r.read(func(st *objects.Store) error {
-		n, err = st.Size(h)
-		return err
-	})
-	return n, err
-}
-
-func (r baseReader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
-	return r.bases.trees.Read(h, r.readTree)
-}
-
-func (r baseReader) entry(dir plumbing.Hash, name string) (object.TreeEntry, bool, error) {
-	return r.bases.trees.Find(dir, name, r.readTree)
-}
-
-func (r baseReader) readTree(h plumbing.Hash) (entries []object.TreeEntry, err error) {
-	err = r.read(func(st *objects.Store) error {
-		entries, err = st.Tree(h)
-		return err
-	})
-	return entries, err
-}
+// errNotFetched is the reason why a commit is not in the cache if nothing is known about an attempt to fetch it.
+var errNotFetched = errors.New("it was not fetched yet; gitfleet lock fetches what is missing here, and the daemon what it needs")

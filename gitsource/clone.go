@@ -191,3 +191,16 @@ func entryOf(t *object.Tree, path string) *object.TreeEntry {
 	}
 	return e
 }
+
+// Tagged finds the commit of the highest tag in a range of versions.
+func (c *Clone) Tagged(versions string) (Commit, error) {
+	refs, err := c.repo.References()
+	if err != nil {
+		return Commit{}, fmt.Errorf("list references: %w", err)
+	}
+	t, err := Ref{SemVer: versions}.highest(refs)
+	if err != nil {
+		return Commit{}, err
+	}
+	return c.Commit(t.object.String())
+}

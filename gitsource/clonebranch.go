@@ -20,6 +20,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
+// The author of the Publisher's commits.
+const publisherName, publisherEmail = "gitfleet", "gitfleet@noreply.invalid"
+
 // RestoreOptions describe a commit that restores the content of files from an earlier commit.
 type RestoreOptions struct {
 	// Base is the parent of the new commit, and From the commit with the content to restore. A

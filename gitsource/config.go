@@ -3,12 +3,17 @@ package gitsource
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
@@ -184,3 +189,79 @@ func (l Limits) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Signatures configures whose commits are accepted. Every commit between the last accepted one
+// and the new head is verified, not just the head. The key files are read again for each
+// verification.
+type Signatures struct {
+	// OpenPGP lists files of public keys.
+	OpenPGP []string
+	// AllowedSigners is a file of SSH keys in the format of ssh-keygen.
+	AllowedSigners string
+	// Paths limits who may change which files. If it is empty, every signer may change every
+	// file. The longest matching path decides, and nobody may change a file that matches no
+	// path.
+	Paths []SignedPath
+	// Since is a commit whose descendants must be signed; it does not have to be signed itself.
+	// If it is empty, the first commit that is fetched must be signed by a signer who may
+	// change every file in it.
+	Since string
+	// AllowRewrite accepts a head that does not descend from the last accepted commit, if it is
+	// signed by a signer who may change every file that differs. It is off by default, since
+	// otherwise anybody who can push could bring back an old signed state.
+	AllowRewrite bool
+}
+
+// A SignedPath limits who may change the files below a path, and what they may produce.
+type SignedPath struct {
+	grant.Grant
+	// Signers are fingerprints, e-mail addresses or principals.
+	Signers []string
+}
+
+func (s *Signatures) validate() error {
+	var errs []error
+	if len(s.OpenPGP) == 0 && s.AllowedSigners == "" {
+		errs = append(errs, remote.FieldErrorf("signatures", "set openPGP or allowedSigners, or no commit could ever be accepted"))
+	}
+	if s.Since != "" {
+		if _, err := objects.ParseHash(s.Since); err != nil {
+			errs = append(errs, &remote.FieldError{Field: "signatures.since", Err: err})
+		}
+	}
+	seen := map[string]bool{}
+	for i, p := range s.Paths {
+		field := fmt.Sprintf("signatures.paths[%d]", i)
+		if p.Path != "" && (path.Clean(p.Path) != p.Path || path.IsAbs(p.Path) || p.Path == "." || strings.HasPrefix(p.Path, "..")) {
+			errs = append(errs, remote.FieldErrorf(field+".path", "%q must be a plain path in the repository, such as apps/web", p.Path))
+		}
+		if len(p.Signers) == 0 {
+			errs = append(errs, remote.FieldErrorf(field+".signers", "must name somebody"))
+		}
+		if seen[p.Path] {
+			errs = append(errs, remote.FieldErrorf(field+".path", "%q is there twice", p.Path))
+		}
+		seen[p.Path] = true
+		if of, message := p.Validate(); of != "" {
+			errs = append(errs, remote.FieldErrorf(field+"."+of, "%s", message))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ofBranch returns the limits for a branch that anybody may have pushed, such as that of a pull
+// request.
+func (l Limits) ofBranch() Limits {
+	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
+	l.ObjectBytes, l.UnpackedBytes = min(l.ObjectBytes, branchObject), min(l.UnpackedBytes, branchUnpacked)
+	return l
+}
+
+// The limits of a fetch by FetchRef and of a commit that is pushed.
+const (
+	branchBytes    = 32 * mib
+	branchObject   = 32 * mib
+	branchUnpacked = 2048 * mib
+	branchObjects  = 100_000
+	branchCommits  = 1000
+)

@@ -10,77 +10,19 @@
 package gitsource
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
+
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/gitfleet/gitfleet/gitsource/filelock"
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
-
-// A Commit is the metadata of one commit of the hub.
-type Commit struct {
-	Hash   string
-	Author string
-	Email  string
-	// Signer is whose signature the commit has, if Config.Signatures asks for signatures. Unlike the author, whom whoever
-	// makes a commit can choose, it is verified. It is empty for a commit without a valid signature.
-	Signer  string
-	Subject string
-	// Message is the full message, with subject and trailers.
-	Message string
-	// Time is the committer time.
-	Time    time.Time
-	Parents []string
-}
-
-var (
-	// ErrUnknownCommit is returned for a commit that is not in the store.
-	ErrUnknownCommit = errors.New("not in the store")
-	// ErrNotInHistory is returned if one commit is not in the history of another, although it has to be.
-	ErrNotInHistory = errors.New("not in the history")
-	// ErrTooLarge is returned if one of the Limits is exceeded.
-	ErrTooLarge = objects.ErrTooLarge
-	// ErrRefNotFound is returned when the remote does not have the reference.
-	ErrRefNotFound = errors.New("not on the remote")
-)
-
-// publicCommit converts a commit for other packages: text becomes UTF-8, and control characters
-// are replaced in everything that is shown.
-func publicCommit(c *objects.Commit) Commit {
-	message := strings.ToValidUTF8(c.Message, "\uFFFD")
-	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
-	out := Commit{
-		Hash:    c.Hash.String(),
-		Author:  printable(c.Author),
-		Email:   printable(c.Email),
-		Subject: strings.TrimSpace(printable(subject)),
-		Message: message,
-		Time:    c.Time,
-	}
-	for _, p := range c.Parents {
-		out.Parents = append(out.Parents, p.String())
-	}
-	return out
-}
-
-// printable replaces invalid UTF-8 and control characters.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", " "))
-}
 
 // A Repo is a remote reference with its local store. It is safe for concurrent use, except that
 // only one Run may be active at a time.
@@ -173,37 +115,6 @@ func (r *Repo) Close() error {
 	return errors.Join(r.dropBranch(), r.stored.Load().Close(), r.lock.Close())
 }
 
-// Commit returns the metadata of a commit that was fetched at any time, or of the commit of the
-// last FetchRef.
-func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
-	h, err := objects.ParseHash(hash)
-	if err != nil {
-		return Commit{}, err
-	}
-	c, err := r.reader(h).commit(h)
-	if err != nil {
-		return Commit{}, err
-	}
-	return r.cfg.Signatures.publicCommit(c), nil
-}
-
-// Files returns the tree of a commit that was fetched at any time, or of the commit of the last
-// FetchRef. The file system reads from the object store on demand, and implements fs.ReadDirFS,
-// fs.ReadFileFS, fs.ReadLinkFS and fs.StatFS. Nothing can be read any more once ctx is done. Its method Hash(name string) (string, error) returns
-// the hash of a file or directory.
-func (r *Repo) Files(ctx context.Context, commit string) (fs.FS, error) {
-	h, err := objects.ParseHash(commit)
-	if err != nil {
-		return nil, err
-	}
-	repo := r.reader(h)
-	c, err := repo.commit(h)
-	if err != nil {
-		return nil, err
-	}
-	return &files{ctx: ctx, objects: repo, root: c.Tree, time: c.Time, commit: commit}, nil
-}
-
 // RequestPoll makes Run poll soon. It never blocks, and several requests before that poll count as one.
 func (r *Repo) RequestPoll() {
 	select {
@@ -238,4 +149,40 @@ func (r *Repo) damaged(err error) {
 	if r.damage.CompareAndSwap(nil, &err) {
 		r.RequestPoll()
 	}
+}
+
+// cloneHistory records when the repository was last cloned again, and how many times in a row.
+// It limits the clones that a broken disk or remote can cause.
+type cloneHistory struct {
+	last time.Time
+	n    int
+}
+
+// A lastPoll is what the last successful poll found: the object that the remote's reference
+// points to, which may be a tag, and its commit.
+type lastPoll struct{ object, commit plumbing.Hash }
+
+// branchDir is the directory of the store of FetchRef.
+func (r *Repo) branchDir() string { return r.storePath.Prefix + ".pull" }
+
+// dropBranch removes the store of FetchRef.
+func (r *Repo) dropBranch() error {
+	r.branchMu.Lock()
+	defer r.branchMu.Unlock()
+	if r.branch == nil {
+		return nil
+	}
+	st := r.branch
+	r.branch = nil
+	return st.Remove()
+}
+
+// key is the name under which the store records the accepted commit. It depends on whether
+// signatures are required, since a commit that was accepted without them does not count once
+// they are.
+func (r *Repo) key() string {
+	if r.cfg.Signatures != nil {
+		return r.cfg.Ref.key() + "-signed"
+	}
+	return r.cfg.Ref.key()
 }

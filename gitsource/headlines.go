@@ -229,3 +229,23 @@ func ignoreAbsent(err error) error {
 	}
 	return err
 }
+
+var errNoBase = errors.New("their histories have no commit in common")
+
+// mergeBase returns the newest common ancestor. If there are several, their trees must be
+// equal.
+func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commit) (*objects.Commit, error) {
+	bases, err := mergeBases(st, one, other, ctx.Err)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(bases) == 0:
+		return nil, errNoBase
+	}
+	for _, b := range bases[1:] {
+		if b.Tree != bases[0].Tree {
+			return nil, errors.New("their histories cross: merge the base into the branch")
+		}
+	}
+	return bases[0], nil
+}

@@ -2,11 +2,8 @@ package gitsource
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -133,37 +130,4 @@ func mergeBases(st *objects.Store, one, other *objects.Commit, stop func() error
 	w := newWalk(st, one, other, stop)
 	err := w.run(func(m mark) bool { return m&belowCommon == 0 })
 	return w.marked(fromBoth), err
-}
-
-// Contains reports whether head is commit or one of its descendants. head is a commit that was
-// fetched at any time, and commit a hash or an abbreviated one; a commit that was never fetched
-// is in no history. It returns an error when ctx is done.
-func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) {
-	h, err := objects.ParseHash(head)
-	if err != nil {
-		return false, err
-	}
-	newest, err := r.commit(h)
-	if err != nil {
-		return false, err
-	}
-	contains := false
-	err = r.withStore(func(st *objects.Store) error {
-		for _, candidate := range st.WithPrefix(strings.ToLower(commit)) {
-			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
-			case errors.Is(err, objects.ErrWrongType), errors.Is(err, ErrTooLarge):
-				// another object than a commit, whose hash begins with these digits
-			case err != nil:
-				return err
-			case descends:
-				contains = true
-				return nil
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return false, fmt.Errorf("history of commit %s: %w", h, err)
-	}
-	return contains, nil
 }

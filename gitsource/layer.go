@@ -14,23 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// The limits of a fetch by FetchRef and of a commit that is pushed.
-const (
-	branchBytes    = 32 * mib
-	branchObject   = 32 * mib
-	branchUnpacked = 2048 * mib
-	branchObjects  = 100_000
-	branchCommits  = 1000
-)
-
-// ofBranch returns the limits for a branch that anybody may have pushed, such as that of a pull
-// request.
-func (l Limits) ofBranch() Limits {
-	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
-	l.ObjectBytes, l.UnpackedBytes = min(l.ObjectBytes, branchObject), min(l.UnpackedBytes, branchUnpacked)
-	return l
-}
-
 // pack returns the limits of a pack.
 func (l Limits) pack() objects.Limits {
 	return objects.Limits{Objects: l.Objects, ObjectBytes: l.ObjectBytes, UnpackedBytes: l.UnpackedBytes}
@@ -65,21 +48,6 @@ func (r *Repo) fetchLayer(ctx context.Context, s remote.Session, dir string, h p
 		return nil, errors.Join(err, layer.Remove())
 	}
 	return layer, nil
-}
-
-// branchDir is the directory of the store of FetchRef.
-func (r *Repo) branchDir() string { return r.storePath.Prefix + ".pull" }
-
-// dropBranch removes the store of FetchRef.
-func (r *Repo) dropBranch() error {
-	r.branchMu.Lock()
-	defer r.branchMu.Unlock()
-	if r.branch == nil {
-		return nil
-	}
-	st := r.branch
-	r.branch = nil
-	return st.Remove()
 }
 
 // layeredObjects reads objects from a store and keeps new objects in memory. The store is not
@@ -121,4 +89,36 @@ func contentOf(o plumbing.EncodedObject) ([]byte, error) {
 	}
 	content, err := io.ReadAll(r)
 	return content, errors.Join(err, r.Close())
+}
+
+// maxHaves is the maximum number of local commits that are announced to the remote.
+const maxHaves = 256
+
+// haves returns the newest ancestors of the accepted commit. The store must have everything
+// that they refer to, so that shallow fetches are impossible.
+func (r *Repo) haves(ctx context.Context, st *objects.Store) ([]plumbing.Hash, error) {
+	h, ok := st.AcceptedRef(r.key())
+	if !ok || !st.Has(h) {
+		return nil, nil
+	}
+	queue, seen := []plumbing.Hash{h}, map[plumbing.Hash]bool{h: true}
+	for i := 0; i < len(queue) && len(queue) < maxHaves; i++ {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		c, err := readCommit(st, queue[i])
+		if err != nil {
+			if objects.IsDamage(err) {
+				r.damaged(err)
+			}
+			return nil, err
+		}
+		for _, p := range c.Parents {
+			if !seen[p] && st.Has(p) {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return queue, nil
 }

@@ -120,26 +120,6 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 // maxMergedBytes bounds the files that one merge makes, which are kept in memory.
 const maxMergedBytes = 32 * mib
 
-var errNoBase = errors.New("their histories have no commit in common")
-
-// mergeBase returns the newest common ancestor. If there are several, their trees must be
-// equal.
-func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commit) (*objects.Commit, error) {
-	bases, err := mergeBases(st, one, other, ctx.Err)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(bases) == 0:
-		return nil, errNoBase
-	}
-	for _, b := range bases[1:] {
-		if b.Tree != bases[0].Tree {
-			return nil, errors.New("their histories cross: merge the base into the branch")
-		}
-	}
-	return bases[0], nil
-}
-
 // mergedObjects are the objects of two commits and of their merge.
 type mergedObjects struct {
 	objectReader

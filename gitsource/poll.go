@@ -14,11 +14,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
-
-// A lastPoll is what the last successful poll found: the object that the remote's reference
-// points to, which may be a tag, and its commit.
-type lastPoll struct{ object, commit plumbing.Hash }
 
 // poll polls the remote once. It returns the new commit, or nil if there is none. A failed poll
 // does not change what was accepted before.
@@ -87,13 +84,6 @@ func (r *Repo) acceptHead(ctx context.Context, st *objects.Store, want plumbing.
 		return nil, nil
 	}
 	return c, nil
-}
-
-// cloneHistory records when the repository was last cloned again, and how many times in a row.
-// It limits the clones that a broken disk or remote can cause.
-type cloneHistory struct {
-	last time.Time
-	n    int
 }
 
 // reclone fetches everything into a new store, which replaces the old one if it is complete.
@@ -209,38 +199,6 @@ func (t timedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxHaves is the maximum number of local commits that are announced to the remote.
-const maxHaves = 256
-
-// haves returns the newest ancestors of the accepted commit. The store must have everything
-// that they refer to, so that shallow fetches are impossible.
-func (r *Repo) haves(ctx context.Context, st *objects.Store) ([]plumbing.Hash, error) {
-	h, ok := st.AcceptedRef(r.key())
-	if !ok || !st.Has(h) {
-		return nil, nil
-	}
-	queue, seen := []plumbing.Hash{h}, map[plumbing.Hash]bool{h: true}
-	for i := 0; i < len(queue) && len(queue) < maxHaves; i++ {
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
-		}
-		c, err := readCommit(st, queue[i])
-		if err != nil {
-			if objects.IsDamage(err) {
-				r.damaged(err)
-			}
-			return nil, err
-		}
-		for _, p := range c.Parents {
-			if !seen[p] && st.Has(p) {
-				seen[p] = true
-				queue = append(queue, p)
-			}
-		}
-	}
-	return queue, nil
-}
-
 // accept checks that the store has every object of a commit and, if signatures are required,
 // that each commit since base is signed. Then it records the commit as accepted. base is the
 // commit that was accepted before; zero if there was none.
@@ -279,16 +237,6 @@ func (r *Repo) accept(ctx context.Context, st *objects.Store, want, base plumbin
 	return c, nil
 }
 
-// key is the name under which the store records the accepted commit. It depends on whether
-// signatures are required, since a commit that was accepted without them does not count once
-// they are.
-func (r *Repo) key() string {
-	if r.cfg.Signatures != nil {
-		return r.cfg.Ref.key() + "-signed"
-	}
-	return r.cfg.Ref.key()
-}
-
 // directoriesOf returns a function that reports whether a directory is part of an accepted
 // commit, and therefore complete. It reports false for all if the commit cannot be read or the
 // hash is zero.
@@ -309,3 +257,46 @@ func (r *Repo) directoriesOf(ctx context.Context, accepted plumbing.Hash) func(p
 }
 
 func noneKnown(plumbing.Hash) bool { return false }
+
+// acceptUnlessRefused is accept, unless the same was refused before.
+func acceptUnlessRefused(ctx context.Context, r *Repo, st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
+	found := refusal{object: want, base: base, store: st, at: time.Now()}
+	if s := r.cfg.Signatures; s != nil {
+		var err error
+		if found.keys, err = signature.Digest(s.OpenPGP, s.AllowedSigners); err != nil {
+			return nil, fmt.Errorf("signatures: %w", err)
+		}
+	}
+	if r.refused.holds(found) {
+		return nil, r.refused.err
+	}
+	c, err := r.accept(ctx, st, want, base)
+	r.refused = refusal{}
+	if _, refused := errors.AsType[*CommitError](err); refused {
+		found.err = err
+		r.refused = found
+	}
+	return c, err
+}
+
+// unlessExceeded fetches or checks an object, unless that or another one has exceeded a limit a short time ago.
+func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func() error) error {
+	if time.Now().Before(r.exceeded.until(object)) {
+		return &exceededError{r.exceeded, object}
+	}
+	r.waited = 0
+	start := time.Now()
+	err := try()
+	if err == nil {
+		return nil
+	}
+	err = orCause(ctx, err)
+	if ctx.Err() != nil && time.Since(start)-r.waited < r.cfg.Limits.FetchTime/2 {
+		return err // the network or the remote was slow, which is a failure like any other
+	}
+	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	r.exceeded = exceeded{object, r.exceeded.times + 1, time.Now(), err}
+	return &exceededError{r.exceeded, object}
+}

@@ -56,9 +56,6 @@ type BranchState struct {
 	Outdated bool
 }
 
-// The author of the Publisher's commits.
-const publisherName, publisherEmail = "gitfleet", "gitfleet@noreply.invalid"
-
 const publishTimeout = 2 * time.Minute
 
 // Publisher returns a Publisher for the HTTP repository of cfg. If signingKey is not empty,

@@ -1,7 +1,11 @@
 package gitsource
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -79,3 +83,67 @@ func (r reader) commit(h plumbing.Hash) (*objects.Commit, error) {
 
 // commit reads a commit from the main store.
 func (r *Repo) commit(h plumbing.Hash) (*objects.Commit, error) { return reader{repo: r}.commit(h) }
+
+// Commit returns the metadata of a commit that was fetched at any time, or of the commit of the
+// last FetchRef.
+func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
+	h, err := objects.ParseHash(hash)
+	if err != nil {
+		return Commit{}, err
+	}
+	c, err := r.reader(h).commit(h)
+	if err != nil {
+		return Commit{}, err
+	}
+	return r.cfg.Signatures.publicCommit(c), nil
+}
+
+// Files returns the tree of a commit that was fetched at any time, or of the commit of the last
+// FetchRef. The file system reads from the object store on demand, and implements fs.ReadDirFS,
+// fs.ReadFileFS, fs.ReadLinkFS and fs.StatFS. Nothing can be read any more once ctx is done. Its method Hash(name string) (string, error) returns
+// the hash of a file or directory.
+func (r *Repo) Files(ctx context.Context, commit string) (fs.FS, error) {
+	h, err := objects.ParseHash(commit)
+	if err != nil {
+		return nil, err
+	}
+	repo := r.reader(h)
+	c, err := repo.commit(h)
+	if err != nil {
+		return nil, err
+	}
+	return &files{ctx: ctx, objects: repo, root: c.Tree, time: c.Time, commit: commit}, nil
+}
+
+// Contains reports whether head is commit or one of its descendants. head is a commit that was
+// fetched at any time, and commit a hash or an abbreviated one; a commit that was never fetched
+// is in no history. It returns an error when ctx is done.
+func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) {
+	h, err := objects.ParseHash(head)
+	if err != nil {
+		return false, err
+	}
+	newest, err := r.commit(h)
+	if err != nil {
+		return false, err
+	}
+	contains := false
+	err = r.withStore(func(st *objects.Store) error {
+		for _, candidate := range st.WithPrefix(strings.ToLower(commit)) {
+			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
+			case errors.Is(err, objects.ErrWrongType), errors.Is(err, ErrTooLarge):
+				// another object than a commit, whose hash begins with these digits
+			case err != nil:
+				return err
+			case descends:
+				contains = true
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("history of commit %s: %w", h, err)
+	}
+	return contains, nil
+}

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -17,6 +19,62 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
+
+var (
+	// ErrUnknownCommit is returned for a commit that is not in the store.
+	ErrUnknownCommit = errors.New("not in the store")
+	// ErrNotInHistory is returned if one commit is not in the history of another, although it has to be.
+	ErrNotInHistory = errors.New("not in the history")
+	// ErrTooLarge is returned if one of the Limits is exceeded.
+	ErrTooLarge = objects.ErrTooLarge
+	// ErrRefNotFound is returned when the remote does not have the reference.
+	ErrRefNotFound = errors.New("not on the remote")
+)
+
+// A Commit is the metadata of one commit of the hub.
+type Commit struct {
+	Hash   string
+	Author string
+	Email  string
+	// Signer is whose signature the commit has, if Config.Signatures asks for signatures. Unlike the author, whom whoever
+	// makes a commit can choose, it is verified. It is empty for a commit without a valid signature.
+	Signer  string
+	Subject string
+	// Message is the full message, with subject and trailers.
+	Message string
+	// Time is the committer time.
+	Time    time.Time
+	Parents []string
+}
+
+// publicCommit converts a commit for other packages: text becomes UTF-8, and control characters
+// are replaced in everything that is shown.
+func publicCommit(c *objects.Commit) Commit {
+	message := strings.ToValidUTF8(c.Message, "\uFFFD")
+	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
+	out := Commit{
+		Hash:    c.Hash.String(),
+		Author:  printable(c.Author),
+		Email:   printable(c.Email),
+		Subject: strings.TrimSpace(printable(subject)),
+		Message: message,
+		Time:    c.Time,
+	}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return out
+}
+
+// printable replaces invalid UTF-8 and control characters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", " "))
+}
 
 // A Ref selects the tracked reference. At most one field is set; the zero value is the remote's
 // default branch.

@@ -1,8 +1,6 @@
 package gitsource
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +8,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
-	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
 // refusalLasts is how long a refused commit is not checked again although nothing has changed. It ends because keys of signers
@@ -32,27 +29,6 @@ func (f refusal) holds(found refusal) bool {
 	age := found.at.Sub(f.at)
 	return f.err != nil && 0 <= age && age < refusalLasts &&
 		f.object == found.object && f.base == found.base && f.store == found.store && f.keys == found.keys
-}
-
-// acceptUnlessRefused is accept, unless the same was refused before.
-func acceptUnlessRefused(ctx context.Context, r *Repo, st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
-	found := refusal{object: want, base: base, store: st, at: time.Now()}
-	if s := r.cfg.Signatures; s != nil {
-		var err error
-		if found.keys, err = signature.Digest(s.OpenPGP, s.AllowedSigners); err != nil {
-			return nil, fmt.Errorf("signatures: %w", err)
-		}
-	}
-	if r.refused.holds(found) {
-		return nil, r.refused.err
-	}
-	c, err := r.accept(ctx, st, want, base)
-	r.refused = refusal{}
-	if _, refused := errors.AsType[*CommitError](err); refused {
-		found.err = err
-		r.refused = found
-	}
-	return c, err
 }
 
 // exceeded is the object whose fetch or check has exceeded a limit last, and how often that happened in a row, whatever the object.
@@ -95,24 +71,46 @@ func (e *exceededError) Error() string {
 // Unwrap returns the limit.
 func (e *exceededError) Unwrap() error { return e.err }
 
-// unlessExceeded fetches or checks an object, unless that or another one has exceeded a limit a short time ago.
-func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func() error) error {
-	if time.Now().Before(r.exceeded.until(object)) {
-		return &exceededError{r.exceeded, object}
+// A backoff computes the delay until the next poll.
+type backoff struct {
+	// interval is the time between successful polls.
+	interval time.Duration
+	// first is the delay after the first failure; it doubles with each further failure, up to
+	// most: after an outage a commit is found within a minute.
+	first, most time.Duration
+	// minDelay is the shortest time between a poll and one that was requested.
+	minDelay time.Duration
+	// cloneFirst is the delay between two clones if the store is damaged again; it doubles up
+	// to cloneMost.
+	cloneFirst, cloneMost time.Duration
+}
+
+func newBackoff(interval time.Duration) backoff {
+	return backoff{
+		interval:   interval,
+		first:      min(interval, 2*time.Second),
+		most:       max(interval, time.Minute),
+		minDelay:   200 * time.Millisecond,
+		cloneFirst: time.Minute,
+		cloneMost:  time.Hour,
 	}
-	r.waited = 0
-	start := time.Now()
-	err := try()
-	if err == nil {
-		return nil
+}
+
+// next returns the delay until the next poll. failures is the number of consecutive failures,
+// retryAfter the delay that the server asked for, and jitter a random number from 0 to 1.
+func (b backoff) next(failures int, retryAfter time.Duration, jitter float64) time.Duration {
+	wait, spread := b.interval, 0.1
+	if failures > 0 {
+		wait, spread = retryafter.Failures(failures, b.first, b.most), 0.5
 	}
-	err = orCause(ctx, err)
-	if ctx.Err() != nil && time.Since(start)-r.waited < r.cfg.Limits.FetchTime/2 {
-		return err // the network or the remote was slow, which is a failure like any other
+	wait += time.Duration(float64(wait) * spread * (jitter - 0.5))
+	if failures > 0 {
+		wait = min(wait, b.most)
 	}
-	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) {
-		return err
-	}
-	r.exceeded = exceeded{object, r.exceeded.times + 1, time.Now(), err}
-	return &exceededError{r.exceeded, object}
+	return max(wait, retryAfter)
+}
+
+// clone returns the delay until the next clone, given the number of consecutive clones.
+func (b backoff) clone(clones int) time.Duration {
+	return retryafter.Failures(clones, b.cloneFirst, b.cloneMost)
 }

@@ -158,16 +158,3 @@ func (c *Clone) abbreviated(digits string) (plumbing.Hash, error) {
 	}
 	return plumbing.ZeroHash, &unknownCommit{digits, fmt.Sprintf("%s and %s begin so; write more digits", found[0], found[1])}
 }
-
-// Tagged finds the commit of the highest tag in a range of versions.
-func (c *Clone) Tagged(versions string) (Commit, error) {
-	refs, err := c.repo.References()
-	if err != nil {
-		return Commit{}, fmt.Errorf("list references: %w", err)
-	}
-	t, err := Ref{SemVer: versions}.highest(refs)
-	if err != nil {
-		return Commit{}, err
-	}
-	return c.Commit(t.object.String())
-}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
-	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
 // Run polls until ctx is done. It calls head in the goroutine of the caller with each new commit,
@@ -101,46 +100,15 @@ func (r *Repo) restore(ctx context.Context) *objects.Commit {
 	return c
 }
 
-// A backoff computes the delay until the next poll.
-type backoff struct {
-	// interval is the time between successful polls.
-	interval time.Duration
-	// first is the delay after the first failure; it doubles with each further failure, up to
-	// most: after an outage a commit is found within a minute.
-	first, most time.Duration
-	// minDelay is the shortest time between a poll and one that was requested.
-	minDelay time.Duration
-	// cloneFirst is the delay between two clones if the store is damaged again; it doubles up
-	// to cloneMost.
-	cloneFirst, cloneMost time.Duration
-}
-
-func newBackoff(interval time.Duration) backoff {
-	return backoff{
-		interval:   interval,
-		first:      min(interval, 2*time.Second),
-		most:       max(interval, time.Minute),
-		minDelay:   200 * time.Millisecond,
-		cloneFirst: time.Minute,
-		cloneMost:  time.Hour,
+func (r *Repo) recordHead(ctx context.Context, c Commit) {
+	r.mu.Lock()
+	before := r.status.Head
+	r.status.Head = c.Hash
+	r.mu.Unlock()
+	if before != "" && before != c.Hash {
+		if descends, err := r.Contains(ctx, c.Hash, before); err == nil && !descends {
+			r.cfg.Logger.Warn("the history was rewritten: the new commit does not descend from the one before", "commit", c.Hash, "before", before, "author", c.Author)
+		}
 	}
-}
-
-// next returns the delay until the next poll. failures is the number of consecutive failures,
-// retryAfter the delay that the server asked for, and jitter a random number from 0 to 1.
-func (b backoff) next(failures int, retryAfter time.Duration, jitter float64) time.Duration {
-	wait, spread := b.interval, 0.1
-	if failures > 0 {
-		wait, spread = retryafter.Failures(failures, b.first, b.most), 0.5
-	}
-	wait += time.Duration(float64(wait) * spread * (jitter - 0.5))
-	if failures > 0 {
-		wait = min(wait, b.most)
-	}
-	return max(wait, retryAfter)
-}
-
-// clone returns the delay until the next clone, given the number of consecutive clones.
-func (b backoff) clone(clones int) time.Duration {
-	return retryafter.Failures(clones, b.cloneFirst, b.cloneMost)
+	r.cfg.Logger.Info("new commit", "commit", c.Hash, "subject", c.Subject)
 }

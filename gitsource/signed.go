@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -15,69 +14,9 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/objects"
-	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// Signatures configures whose commits are accepted. Every commit between the last accepted one
-// and the new head is verified, not just the head. The key files are read again for each
-// verification.
-type Signatures struct {
-	// OpenPGP lists files of public keys.
-	OpenPGP []string
-	// AllowedSigners is a file of SSH keys in the format of ssh-keygen.
-	AllowedSigners string
-	// Paths limits who may change which files. If it is empty, every signer may change every
-	// file. The longest matching path decides, and nobody may change a file that matches no
-	// path.
-	Paths []SignedPath
-	// Since is a commit whose descendants must be signed; it does not have to be signed itself.
-	// If it is empty, the first commit that is fetched must be signed by a signer who may
-	// change every file in it.
-	Since string
-	// AllowRewrite accepts a head that does not descend from the last accepted commit, if it is
-	// signed by a signer who may change every file that differs. It is off by default, since
-	// otherwise anybody who can push could bring back an old signed state.
-	AllowRewrite bool
-}
-
-// A SignedPath limits who may change the files below a path, and what they may produce.
-type SignedPath struct {
-	grant.Grant
-	// Signers are fingerprints, e-mail addresses or principals.
-	Signers []string
-}
-
-func (s *Signatures) validate() error {
-	var errs []error
-	if len(s.OpenPGP) == 0 && s.AllowedSigners == "" {
-		errs = append(errs, remote.FieldErrorf("signatures", "set openPGP or allowedSigners, or no commit could ever be accepted"))
-	}
-	if s.Since != "" {
-		if _, err := objects.ParseHash(s.Since); err != nil {
-			errs = append(errs, &remote.FieldError{Field: "signatures.since", Err: err})
-		}
-	}
-	seen := map[string]bool{}
-	for i, p := range s.Paths {
-		field := fmt.Sprintf("signatures.paths[%d]", i)
-		if p.Path != "" && (path.Clean(p.Path) != p.Path || path.IsAbs(p.Path) || p.Path == "." || strings.HasPrefix(p.Path, "..")) {
-			errs = append(errs, remote.FieldErrorf(field+".path", "%q must be a plain path in the repository, such as apps/web", p.Path))
-		}
-		if len(p.Signers) == 0 {
-			errs = append(errs, remote.FieldErrorf(field+".signers", "must name somebody"))
-		}
-		if seen[p.Path] {
-			errs = append(errs, remote.FieldErrorf(field+".path", "%q is there twice", p.Path))
-		}
-		seen[p.Path] = true
-		if of, message := p.Validate(); of != "" {
-			errs = append(errs, remote.FieldErrorf(field+"."+of, "%s", message))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // publicCommit converts a commit for other packages, with its signer unless s is nil.
 func (s *Signatures) publicCommit(c *objects.Commit) Commit {

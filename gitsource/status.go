@@ -1,7 +1,6 @@
 package gitsource
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -100,19 +99,6 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	case err == nil && before.Failures > 0:
 		log.Info("the repository can be read again", "failures", before.Failures)
 	}
-}
-
-func (r *Repo) recordHead(ctx context.Context, c Commit) {
-	r.mu.Lock()
-	before := r.status.Head
-	r.status.Head = c.Hash
-	r.mu.Unlock()
-	if before != "" && before != c.Hash {
-		if descends, err := r.Contains(ctx, c.Hash, before); err == nil && !descends {
-			r.cfg.Logger.Warn("the history was rewritten: the new commit does not descend from the one before", "commit", c.Hash, "before", before, "author", c.Author)
-		}
-	}
-	r.cfg.Logger.Info("new commit", "commit", c.Hash, "subject", c.Subject)
 }
 
 // requestedDelay returns the delay that the remote requested with Retry-After; zero if none.
