@@ -25,7 +25,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // buildLock is a lock that is held during a build: kustomize keeps schemas in global
@@ -41,63 +40,6 @@ var errEnded = errors.New("the commit is not needed any more")
 // maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as an API
 // server does. The limit is global to the process; code that serves an API sets the same value.
 const maxPatchCopies = 3 << 20
-
-// mount is the directory in which a build finds the repository; the file system of the build
-// has nothing above it.
-const mount = "/repository"
-
-// A builder builds one kustomization from its files.
-type builder struct {
-	Target
-	texts map[string][]byte
-	// positions are the positions of the documents in the files, places where their objects can be marked, and sizes the memory of the files.
-	positions map[string][]sourcePosition
-	places    map[string][]place
-	sizes     map[string]int64
-	secrets   []string
-	problems  problem.List
-	// inputLeft is how much memory further files may take, each counted once.
-	inputLeft int64
-	// uses are the indexes in the patches, whose lists the build copies.
-	uses []indexUse
-	// targets are those of patches that may match nothing.
-	targets patchTargets
-	// chartFiles are the files in place of charts, by their names, and rendered the steps of the renderings.
-	chartFiles map[string]chartFile
-	rendered   map[string]int64
-	// marks are the origins of the objects that have the annotation markKey, by its value, and origins those of the objects that were
-	// built.
-	marks   []sourceMark
-	markKey string
-	origins []sourceMark
-}
-
-// Built is the result of a build.
-type Built struct {
-	document.File
-	// Uses are the indexes by which patches address items of lists.
-	Uses []listitem.Use
-	// Charts are the steps of the renderings of charts, by what identifies a rendering within the commit.
-	Charts map[string]int64
-}
-
-// A sourcePosition is the position of a document.
-type sourcePosition struct {
-	kind, name string
-	line       int
-	document   int
-}
-
-func (b *builder) fail(path, format string, args ...any) {
-	b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: path}, Severity: problem.Error, Message: fmt.Sprintf(format, args...)})
-}
-
-func newBuilder(t Target) *builder {
-	return &builder{
-		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, places: map[string][]place{}, sizes: map[string]int64{},
-		inputLeft: t.graph.limits.BuildInput, chartFiles: map[string]chartFile{}, rendered: map[string]int64{},
-	}
-}
 
 // Build reads the files of a kustomization and builds it. It calls visit with the value of each
 // object, and the report of its problems, until they take more than maxSize bytes. transient says
@@ -182,11 +124,6 @@ func (b *builder) read(f reference) error {
 	return nil
 }
 
-func (b *builder) use(name string, bytes int64) {
-	b.sizes[name] += bytes
-	b.inputLeft -= bytes
-}
-
 // inputSize is the memory for the files that a build of dir reads. A base counts once for each
 // kustomization that refers to it, since kustomize reads it again each time.
 func (b *builder) inputSize(dir string, known map[string]int64) int64 {
@@ -222,18 +159,6 @@ func (b *builder) recordPosition(file string, r *document.Report) {
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
 			visitScalars(at(field), func(value *yaml.Node) { b.secrets = append(b.secrets, value.Value) })
-		}
-	}
-}
-
-// visitScalars visits the scalars of a node that are not keys.
-func visitScalars(n *yaml.Node, visit func(*yaml.Node)) {
-	if n.Kind == yaml.ScalarNode {
-		visit(n)
-	}
-	for i, child := range n.Content {
-		if n.Kind != yaml.MappingNode || i%2 == 1 {
-			visitScalars(child, visit)
 		}
 	}
 }

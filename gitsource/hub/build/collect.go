@@ -2,8 +2,6 @@ package build
 
 import (
 	"encoding/json"
-	"slices"
-	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
 
@@ -62,21 +60,4 @@ func (b *builder) originOf(m sourceMark) (origin api.Origin, release string) {
 	}
 	origin.Path = f.source
 	return b.chartOrigin(f.in, f.chart, origin), f.in.file + ": " + f.chart.field
-}
-
-// nearest finds the document from which an object was probably made. It is of the same kind,
-// and of several it is the one with the longest name that is part of the object's name, since
-// kustomize may have added a prefix or suffix. If no name matches, it is the only document of
-// the kind.
-func nearest(positions []sourcePosition, kind, name string) (best sourcePosition, found bool) {
-	positions = slices.DeleteFunc(slices.Clone(positions), func(p sourcePosition) bool { return p.kind != kind })
-	for _, p := range positions {
-		if strings.Contains(name, p.name) && (!found || len(p.name) > len(best.name)) {
-			best, found = p, true
-		}
-	}
-	if !found && len(positions) == 1 {
-		return positions[0], true
-	}
-	return best, found
 }

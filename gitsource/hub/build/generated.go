@@ -23,13 +23,6 @@ func (g *Graph) generate(k *kustomization) error {
 	return err
 }
 
-// isGenerated reports whether a file is a resource only because the kustomization that lists it is made up.
-func isGenerated(b *builder, file string) bool {
-	return slices.ContainsFunc(b.parts, func(k *kustomization) bool {
-		return k.generated && slices.ContainsFunc(k.files, func(f reference) bool { return f.path == file })
-	})
-}
-
 // position is where the kustomization that is built is declared: its file, or the directory if it has none.
 func (t Target) position() string {
 	if t.root.generated {

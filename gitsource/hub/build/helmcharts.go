@@ -14,27 +14,9 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// A helmChart is an entry of helmCharts, or a generator of kind HelmChartInflationGenerator.
-type helmChart struct {
-	types.HelmChart
-	// field and line are the entry in the kustomization, and file is the file that has the fields of the chart.
-	field string
-	line  int
-	file  string
-	// home is the directory of charts, relative to the kustomization, and homeField where it is set.
-	home, homeField string
-	// dir is the directory of the chart, and remote says that it is not in the repository.
-	dir    string
-	remote bool
-	// values are the files of valuesFile, which is empty for that of the chart, and of additionalValuesFiles.
-	values     string
-	additional []string
-}
 
 // The values of valuesMerge.
 const (
@@ -134,99 +116,6 @@ func repositoryOf(c types.HelmChart) api.ChartSource {
 		newest = ">0.0.0-0"
 	}
 	return api.ChartSource{Repository: strings.TrimRight(c.Repo, "/"), Name: c.Name, Version: cmp.Or(c.Version, newest)}
-}
-
-// resolveCharts finds the directories of the charts of a kustomization, and their files of values.
-func (g *Graph) resolveCharts(k *kustomization) error {
-	for _, c := range k.charts {
-		local := path.Join(k.dir, c.home)
-		if c.Repo != "" && c.Version != "" { // as kustomize does
-			local = path.Join(local, c.Name+"-"+c.Version)
-		}
-		local = path.Join(local, c.Name)
-		at := mention{field: c.field, line: c.line}
-		if path.IsAbs(c.home) || local == ".." || strings.HasPrefix(local, "../") || g.tree.MountOf(local) != g.tree.MountOf(k.dir) {
-			k.fail(at, "the chart %s in %q is outside of the repository; write a relative path in %s", c.Name, c.home, c.homeField)
-			continue
-		}
-		if err := g.resolveChart(k, c, at, local); err != nil {
-			return err
-		}
-		for i, text := range slices.Concat([]string{c.ValuesFile}, c.AdditionalValuesFiles) {
-			m := mention{field: c.field + ".valuesFile", line: c.line, value: text, kind: valuesFile}
-			if i > 0 {
-				m.field = c.field + ".additionalValuesFiles"
-			} else if text == "" {
-				continue
-			}
-			name, err := g.resolveValues(k, c, m, local)
-			if err != nil {
-				return err
-			}
-			if i > 0 {
-				c.additional = append(c.additional, name)
-			} else {
-				c.values = name
-			}
-		}
-	}
-	return nil
-}
-
-// resolveChart finds the directory of a chart: the one that kustomize would use if it is there, or else the chart that is locked.
-func (g *Graph) resolveChart(k *kustomization, c *helmChart, at mention, local string) error {
-	mode, found, ok, err := g.tree.Lookup(local)
-	switch {
-	case err != nil:
-		return err
-	case ok && mode.IsRegular():
-		k.fail(at, "%s is a file, and a chart is a directory; unpack it, or correct the name", found)
-		return nil
-	case ok && !mode.IsDir():
-		k.fail(at, "%s is %s, which is never followed; commit the directory itself", found, modeText(mode))
-		return nil
-	case !ok && c.Repo == "":
-		k.fail(at, "the commit has no %s; correct the name or %s, commit the chart, or write its repo and version", local, c.homeField)
-		return nil
-	case ok:
-		c.dir = local
-	default:
-		asked := repositoryOf(c.HelmChart)
-		dir, use, unavailable := g.remotes.Chart(g.tree, lockfile.Request{Repository: asked.Repository, Name: asked.Name, Version: asked.Version})
-		g.remoteCharts = append(g.remoteCharts, use)
-		if k.locked = true; unavailable != "" {
-			k.fail(at, "%s", unavailable)
-			return nil
-		}
-		c.dir, c.remote = dir, true
-	}
-	file := path.Join(c.dir, chart.FileName)
-	if is, err := g.tree.IsFile(file); err != nil {
-		return err
-	} else if !is {
-		k.fail(at, "the commit has no %s, so that %s is no chart; correct the name or %s", file, c.dir, c.homeField)
-		c.dir = ""
-	}
-	return nil
-}
-
-// resolveValues finds a file of values. One that kustomize would find in a chart that it has pulled is in the locked chart.
-func (g *Graph) resolveValues(k *kustomization, c *helmChart, m mention, local string) (name string, err error) {
-	k.mentions = append(k.mentions, m)
-	name = path.Join(k.dir, m.value)
-	rest, within := strings.CutPrefix(name, local+"/")
-	if within && c.dir == "" {
-		return name, nil // reported for the chart
-	}
-	if within && c.remote {
-		name = path.Join(c.dir, rest)
-		if is, err := g.tree.IsFile(name); err != nil || is {
-			return name, err
-		}
-		k.fail(m, "the chart %s has no %s; correct the name", c.Name, rest)
-		return name, nil
-	}
-	return name, g.resolve(k, m)
 }
 
 // A ChartUse is a chart of the repository that a kustomization renders.

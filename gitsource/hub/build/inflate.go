@@ -28,32 +28,6 @@ import (
 // kustomize runs the helm program for helmCharts and for generators that are charts. A build renders the charts itself, and gives kustomize their objects as further
 // resources, in files that the repository does not have.
 
-// A rendering is what a chart of a kustomization becomes in a namespace.
-type rendering struct {
-	// key identifies the rendering within a commit.
-	key       string
-	files     []renderedFile
-	problems  problem.List
-	steps     int64
-	transient bool
-}
-
-// A renderedFile is the output of one template of a chart, or a definition, without what is not placed.
-type renderedFile struct {
-	// name is that of the file that kustomize reads, and source the file of the chart.
-	name, source string
-	text         []byte
-	positions    []sourcePosition
-	places       []place
-}
-
-// A chartFile is a file that a build reads in place of a chart.
-type chartFile struct {
-	*renderedFile
-	in    *kustomization
-	chart *helmChart
-}
-
 // renderCharts renders the charts of the build. It reports whether another attempt may succeed if there are problems.
 func (b *builder) renderCharts() (transient bool, err error) {
 	namespaces := map[string][]string{}
@@ -159,20 +133,6 @@ func (b *builder) prepareHooks(reports []*document.Report, objects []any) {
 			chart.Keep(object)
 		}
 	}
-}
-
-// chart returns the chart in a directory.
-func (g *Graph) chart(dir string) (*chart.Chart, error) {
-	if c := g.charts[dir]; c != nil {
-		return c, nil
-	}
-	// Nothing says which objects of a chart have values of an encrypted file.
-	c, err := chart.Read(g.tree.AsStored(), dir, g.limits)
-	if err != nil {
-		return nil, err
-	}
-	g.charts[dir] = c
-	return c, nil
 }
 
 // render renders a chart of a kustomization, once for all builds of the commit.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -101,58 +102,6 @@ func (k *kustomization) failAt(dir, format string, args ...any) {
 	k.fail(k.mentions[i], format, args...)
 }
 
-// read reads the kustomization in a directory, and resolves its references.
-func (g *Graph) read(dir string) (*kustomization, error) {
-	k := &kustomization{dir: dir}
-	for _, name := range FileNames {
-		if ok, err := g.tree.IsFile(path.Join(dir, name)); err != nil {
-			return nil, err
-		} else if ok {
-			k.file = path.Join(dir, name)
-			break
-		}
-	}
-	read := func() error { return g.readFile(k, k.file, k.parse) }
-	if k.file == "" {
-		read = func() error { return g.generate(k) }
-	}
-	if err := read(); err != nil {
-		return nil, err
-	}
-	for i := 0; i < len(k.mentions); i++ { // files of plugins have more
-		if err := g.resolve(k, k.mentions[i]); err != nil {
-			return nil, err
-		}
-	}
-	if err := g.resolveCharts(k); err != nil {
-		return nil, err
-	}
-	k.replaceRemotes()
-	return k, nil
-}
-
-// readFile reads a file of a kustomization. It calls parse with its documents if it has no errors.
-func (g *Graph) readFile(k *kustomization, name string, parse func(data []byte, documents []*document.Report)) error {
-	data, fault, err := g.tree.Read(name)
-	if err != nil {
-		return err
-	}
-	if fault != "" {
-		k.problems = append(k.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault})
-		return nil
-	}
-	var documents []*document.Report
-	file := document.Read(name, data, g.limits, g.limits.BuildInput, func(r *document.Report, _ any) { documents = append(documents, r) })
-	k.problems = append(k.problems, file.Problems...)
-	k.size += file.Size
-	if file.Cut {
-		k.problems = append(k.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(g.limits)})
-	} else if !file.Problems.HasErrors() {
-		parse(data, documents)
-	}
-	return nil
-}
-
 func inputExceeded(limits limit.Limits) string {
 	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", limit.Size(limits.BuildInput))
 }
@@ -200,46 +149,6 @@ func (m mention) isRepository() bool {
 	return strings.HasPrefix(lower, "github.com") || user.MatchString(lower)
 }
 
-// resolve finds the file or directory of the commit that a mention refers to.
-func (g *Graph) resolve(k *kustomization, m mention) error {
-	name := path.Join(k.dir, m.value)
-	switch {
-	case m.value == "":
-		k.fail(m, "is empty; name a file, or remove the entry")
-		return nil
-	case isRemote(m.value) || m.isRepository():
-		return g.resolveRemote(k, m)
-	case g.tree.MountOf(name) != g.tree.MountOf(k.dir):
-		k.fail(m, "%q is outside of the repository of this kustomization", m.value)
-		return nil
-	case path.IsAbs(m.value), name == "..", strings.HasPrefix(name, "../"):
-		k.fail(m, "%q is outside of the repository; write a relative path to something in it", m.value)
-		return nil
-	}
-	mode, at, ok, err := g.tree.Lookup(name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case !ok:
-		k.fail(m, "the commit has no %s; correct the name, or add the file", name)
-	case mode.IsDir():
-		return g.resolveDir(k, m, name)
-	case !mode.IsRegular():
-		k.fail(m, "%s is %s, which is never followed; commit the file itself", at, modeText(mode))
-	case m.kind == componentDirectory:
-		k.fail(m, "%s is a file; a component is a directory with a kustomization of kind Component", name)
-	case !isBelow(k.dir, name):
-		k.fail(m, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
-	default:
-		k.files = append(k.files, reference{name, m.kind == dataFile || m.kind == valuesFile, m.kind == schemaFile, m.kind == valuesFile, m.kind == fileOrDirectory})
-		if m.kind == pluginFile {
-			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(m, documents) })
-		}
-	}
-	return nil
-}
-
 func modeText(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -252,21 +161,77 @@ func modeText(mode fs.FileMode) string {
 
 func isBelow(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
 
-func (g *Graph) resolveDir(k *kustomization, m mention, name string) error {
-	if m.kind != fileOrDirectory && m.kind != componentDirectory {
-		k.fail(m, "%s is a directory; name a file", name)
-		return nil
-	}
-	if name == k.dir || isBelow(name, k.dir) {
-		k.fail(m, "%s contains this kustomization, so they would refer to each other in a cycle; remove the reference", name)
-		return nil
-	}
-	for _, file := range FileNames {
-		if ok, err := g.tree.IsFile(path.Join(name, file)); err != nil || ok {
-			k.dirs = append(k.dirs, name)
-			return err
+// A helmChart is an entry of helmCharts, or a generator of kind HelmChartInflationGenerator.
+type helmChart struct {
+	types.HelmChart
+	// field and line are the entry in the kustomization, and file is the file that has the fields of the chart.
+	field string
+	line  int
+	file  string
+	// home is the directory of charts, relative to the kustomization, and homeField where it is set.
+	home, homeField string
+	// dir is the directory of the chart, and remote says that it is not in the repository.
+	dir    string
+	remote bool
+	// values are the files of valuesFile, which is empty for that of the chart, and of additionalValuesFiles.
+	values     string
+	additional []string
+}
+
+// A remoteDir is a directory of a remote base that a kustomization refers to.
+type remoteDir struct {
+	// value is the reference as it is written, and line its line.
+	value string
+	line  int
+	// root is where the repository is found, and dir the directory.
+	root, dir string
+}
+
+// A sourcePosition is the position of a document.
+type sourcePosition struct {
+	kind, name string
+	line       int
+	document   int
+}
+
+func (k *kustomization) isComponent() bool { return k.spec.Kind == types.ComponentKind }
+
+// child returns the value of a key of a mapping; nil if there is none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
 		}
 	}
-	k.fail(m, "the directory %s has no %s; add one, or list its files", name, FileNames[0])
 	return nil
+}
+
+// A rendering is what a chart of a kustomization becomes in a namespace.
+type rendering struct {
+	// key identifies the rendering within a commit.
+	key       string
+	files     []renderedFile
+	problems  problem.List
+	steps     int64
+	transient bool
+}
+
+// A renderedFile is the output of one template of a chart, or a definition, without what is not placed.
+type renderedFile struct {
+	// name is that of the file that kustomize reads, and source the file of the chart.
+	name, source string
+	text         []byte
+	positions    []sourcePosition
+	places       []place
+}
+
+// A place is where the mark of an object is inserted in the text of its file: at the beginning of its annotations, or of its metadata
+// if it has none.
+type place struct {
+	// objectLine and document are the position of the object.
+	objectLine, document int
+	// line and column are the position of the mapping: of its brace, or of its first key.
+	line, column int
+	annotations  bool // the mapping is that of the annotations
+	empty        bool
 }

@@ -29,23 +29,6 @@ import (
 // annotation already.
 const markPrefix = "gitfleet.dev/origin-"
 
-// A sourceMark is what the mark of an object stands for: the position of the object or of its generator.
-type sourceMark struct {
-	path           string
-	line, document int
-}
-
-// A place is where the mark of an object is inserted in the text of its file: at the beginning of its annotations, or of its metadata
-// if it has none.
-type place struct {
-	// objectLine and document are the position of the object.
-	objectLine, document int
-	// line and column are the position of the mapping: of its brace, or of its first key.
-	line, column int
-	annotations  bool // the mapping is that of the annotations
-	empty        bool
-}
-
 // placesOf returns where the objects of a document can be marked. An object whose annotations come from an alias or a merge key has no
 // such place.
 func placesOf(r *document.Report) []place {
@@ -311,4 +294,21 @@ func removeMarks(value any, key string) {
 			}
 		}
 	}
+}
+
+// nearest finds the document from which an object was probably made. It is of the same kind,
+// and of several it is the one with the longest name that is part of the object's name, since
+// kustomize may have added a prefix or suffix. If no name matches, it is the only document of
+// the kind.
+func nearest(positions []sourcePosition, kind, name string) (best sourcePosition, found bool) {
+	positions = slices.DeleteFunc(slices.Clone(positions), func(p sourcePosition) bool { return p.kind != kind })
+	for _, p := range positions {
+		if strings.Contains(name, p.name) && (!found || len(p.name) > len(best.name)) {
+			best, found = p, true
+		}
+	}
+	if !found && len(positions) == 1 {
+		return positions[0], true
+	}
+	return best, found
 }

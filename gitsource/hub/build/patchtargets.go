@@ -19,20 +19,6 @@ import (
 // targetField is the prefix of the names of these fields; the index of the target follows.
 const targetField = "gitfleet.dev/target-"
 
-// A patchTarget is the target of a patch that has the field with its index.
-type patchTarget struct {
-	mention
-	file     string
-	selector types.Selector
-	// parts are the kustomizations whose objects it may match.
-	parts []*kustomization
-	// found says that an object of the build has the field.
-	found bool
-}
-
-// patchTargets are those of a build.
-type patchTargets []*patchTarget
-
 // withTargets adds a probe before each patch whose target may match nothing. Components are left out, because a component may patch
 // objects that only some of its users have, and so are remote bases, which this repository cannot correct.
 func withTargets(b *builder, k *kustomization, patches []types.Patch) []types.Patch {

@@ -166,3 +166,10 @@ func (k *kustomization) secrets(texts map[string][]byte) []string {
 	}
 	return out
 }
+
+// isGenerated reports whether a file is a resource only because the kustomization that lists it is made up.
+func isGenerated(b *builder, file string) bool {
+	return slices.ContainsFunc(b.parts, func(k *kustomization) bool {
+		return k.generated && slices.ContainsFunc(k.files, func(f reference) bool { return f.path == file })
+	})
+}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
-	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Remotes are the repositories that remote bases and charts are in.
@@ -31,15 +30,6 @@ type RemoteBase struct {
 	lockfile.Base
 	// Missing says that the commit is locked and was not fetched.
 	Missing bool
-}
-
-// A remoteDir is a directory of a remote base that a kustomization refers to.
-type remoteDir struct {
-	// value is the reference as it is written, and line its line.
-	value string
-	line  int
-	// root is where the repository is found, and dir the directory.
-	root, dir string
 }
 
 // A remoteAddress is a directory of another repository, or a file of it.
@@ -296,23 +286,4 @@ func (k *kustomization) replaceRemotes() {
 	k.spec.Resources, k.spec.Components = replace(k.spec.Resources), replace(k.spec.Components)
 	//lint:ignore SA1019 kustomize still reads it, and so must we
 	k.spec.Bases = replace(k.spec.Bases)
-}
-
-// localOrigin returns the origin of an object of a remote base: the reference to the base in the repository.
-func (b *builder) localOrigin(o api.Origin) api.Origin {
-	root := b.graph.tree.MountOf(o.Path)
-	if root == "" {
-		return o
-	}
-	for _, k := range b.parts {
-		if b.graph.tree.MountOf(k.file) != "" {
-			continue
-		}
-		for _, r := range k.remotes {
-			if r.root == root {
-				return api.Origin{Path: k.file, Line: r.line, Kustomization: b.File}
-			}
-		}
-	}
-	return api.Origin{Path: b.File, Kustomization: b.File}
 }

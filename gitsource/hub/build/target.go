@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 )
 
 // A Target is a kustomization to build, and everything it includes.
@@ -112,4 +114,18 @@ func (t Target) Sources() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// chart returns the chart in a directory.
+func (g *Graph) chart(dir string) (*chart.Chart, error) {
+	if c := g.charts[dir]; c != nil {
+		return c, nil
+	}
+	// Nothing says which objects of a chart have values of an encrypted file.
+	c, err := chart.Read(g.tree.AsStored(), dir, g.limits)
+	if err != nil {
+		return nil, err
+	}
+	g.charts[dir] = c
+	return c, nil
 }

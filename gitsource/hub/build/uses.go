@@ -24,14 +24,6 @@ import (
 // listField is the beginning of the names of the fields with copies of lists.
 const listField = "gitfleet.dev/list-"
 
-// An indexUse is an index in the path of an operation.
-type indexUse struct {
-	origin        api.Origin
-	field         string
-	pointer, list string
-	index         int
-}
-
 // marked returns the kustomization files of the build whose patches address items by their indexes, with operations
 // that copy the lists, or have targets that may match nothing, with patches that find that out.
 func (b *builder) marked() map[string]types.Kustomization {
@@ -133,16 +125,6 @@ func (b *builder) operationLines(file, field string) []int {
 		out = append(out, before+item.Line)
 	}
 	return out
-}
-
-// child returns the value of a key of a mapping; nil if there is none.
-func child(n *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
-		}
-	}
-	return nil
 }
 
 // takeLists removes the copies of lists from an object, and records them.
