@@ -30,8 +30,8 @@ type conditionSet struct {
 func (b *builder) newConditionSet(cluster string) *conditionSet {
 	const usual = 6 // number of types
 	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, usual)}
-	if b.made != nil {
-		s.before = b.made.transitions(cluster)
+	if b.existing != nil {
+		s.before = b.existing.transitions(cluster)
 		return s
 	}
 	if b.record == nil {
@@ -47,7 +47,7 @@ func (b *builder) newConditionSet(cluster string) *conditionSet {
 
 func (s *conditionSet) add(typ string, v conditionValue) {
 	at := s.b.in.Now
-	if s.b.record == nil && (s.b.made == nil || s.b.made.undecided) {
+	if s.b.record == nil && (s.b.existing == nil || s.b.existing.undecided) {
 		at = s.b.p.Record.Created // the ledger has no time for it
 	}
 	if was, ok := s.before[typ]; ok && was.Status == string(v.status) {

@@ -317,7 +317,7 @@ func (e *placementEntry) comparable(p *plan.Placement) *placementEntry {
 // reader returns a builder that makes what the report says of clusters. It does not read the ledger, and any goroutine may use
 // it.
 func (e *placementEntry) reader() *builder {
-	return &builder{in: Input{Now: e.at, Conditions: e.conditions}, p: e.of, made: e, unanswered: e.unanswered}
+	return &builder{in: Input{Now: e.at, Conditions: e.conditions}, p: e.of, existing: e, unanswered: e.unanswered}
 }
 
 // statusOn returns what the status says of a cluster, which is looked for at guess first; nil if it is not selected. b is a
@@ -378,8 +378,8 @@ func (e *placementEntry) whole(cluster string) *placementEntry {
 
 // missingSince returns the transition time of the condition Scheduled=False, which clusters that are not found have as well.
 func (b *builder) missingSince() time.Time {
-	if b.made != nil {
-		return b.made.missingSince
+	if b.existing != nil {
+		return b.existing.missingSince
 	}
 	if b.record != nil {
 		if was := b.record.Transitions[b.prefix()+api.Scheduled]; was.Status == string(metav1.ConditionFalse) {

@@ -28,8 +28,8 @@ type builder struct {
 	// old is the previous report of the placement; nil if there is none. earlier is the same, if what is unchanged on a cluster is
 	// reported as there; nil otherwise.
 	old, earlier *placementEntry
-	// made is the report about whose clusters the builder is asked; nil while it makes one.
-	made *placementEntry
+	// existing is the report whose details are asked for; nil while the builder makes a new one.
+	existing *placementEntry
 
 	lines *sharedlist.Editor[line] // nil until they are asked for
 	// stay says that the clusters are those of the earlier report, with the same decisions.
