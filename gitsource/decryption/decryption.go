@@ -73,12 +73,12 @@ type Keys struct {
 	version string
 	files   map[string]keyring // by the name of the file; that of the variable is empty
 	err     error
-	// vain is how long keys were tried without success since the version was asked for, as each load of a commit does.
-	vain time.Duration
+	// failedTime is how long keys were tried without success since the version was asked for, as each load of a commit does.
+	failedTime time.Duration
 }
 
-// maxVain is how long keys are tried without success for one commit. Whoever can commit decides for whom files are encrypted.
-const maxVain = time.Minute
+// maxFailedTime is how long keys are tried without success for one commit. Whoever can commit decides for whom files are encrypted.
+const maxFailedTime = time.Minute
 
 // A keyring has the keys of one file.
 type keyring struct {
@@ -230,7 +230,7 @@ func parse(text []byte) (keyring, error) {
 func (k *Keys) Version() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.vain = 0
+	k.failedTime = 0
 	_ = k.read() // an error is one of each file that needs a key
 	return k.version
 }
@@ -262,8 +262,8 @@ func (k *Keys) DataKey(file string, recipients []sops.Recipient) ([]byte, error)
 		_ = k.read()
 	}
 	problem := k.err
-	if k.vain > maxVain {
-		return nil, fmt.Errorf("%w: its keys are not tried, since those of other files have taken %s in vain", sops.ErrNoKey, maxVain)
+	if k.failedTime > maxFailedTime {
+		return nil, fmt.Errorf("%w: its keys are not tried, since those of other files have taken %s without success", sops.ErrNoKey, maxFailedTime)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), serviceTime)
 	defer cancel()
@@ -294,7 +294,7 @@ func (k *Keys) DataKey(file string, recipients []sops.Recipient) ([]byte, error)
 			if key := decrypt(r); key != nil {
 				return key, nil
 			}
-			k.vain += time.Since(start)
+			k.failedTime += time.Since(start)
 		}
 	}
 	return nil, errors.Join(sops.ErrNoKey, problem)

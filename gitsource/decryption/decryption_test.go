@@ -91,8 +91,8 @@ func TestKeysAreTriedForAMinute(t *testing.T) {
 	text := []byte(sopsfile.Encrypt(plain, "^stringData$", ours.Recipient().String()))
 	keys := New(Config{Env: "KEY", Getenv: func(string) string { return ours.String() }})
 	_ = keys.Version()
-	keys.vain = 2 * maxVain
-	if _, err := sops.Decrypt("a.yaml", text, keys); !errors.Is(err, sops.ErrNoKey) || !strings.Contains(err.Error(), "in vain") {
+	keys.failedTime = 2 * maxFailedTime
+	if _, err := sops.Decrypt("a.yaml", text, keys); !errors.Is(err, sops.ErrNoKey) || !strings.Contains(err.Error(), "without success") {
 		t.Error(err)
 	}
 	_ = keys.Version() // the next commit
