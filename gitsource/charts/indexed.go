@@ -117,7 +117,7 @@ func (r *indexed) find(ctx context.Context, asked lockfile.Request) (chart lockf
 			return chart, packed, err
 		}
 		chart.Digest = packed.digest
-		if told := strings.TrimPrefix(e.Digest, "sha256:"); told != "" && "sha256:"+told != chart.Digest {
+		if declared := strings.TrimPrefix(e.Digest, "sha256:"); declared != "" && "sha256:"+declared != chart.Digest {
 			err := fmt.Errorf("the archive has the digest %s, and index.yaml says %s", chart.Digest, e.Digest)
 			return chart, packed, errors.Join(err, os.Remove(packed.path))
 		}

@@ -53,7 +53,7 @@ func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.Place
 		if n < 0 {
 			n = len(tasks)
 		}
-		a.survey(ctx, tasks[:n])
+		a.findExisting(ctx, tasks[:n])
 		a.runWave(ctx, tasks[:n], touched)
 		tasks = tasks[n:]
 	}
@@ -188,10 +188,10 @@ type collection struct {
 	namespace string
 }
 
-// survey determines which of the objects that were never applied already exist: those may
+// findExisting determines which of the objects that were never applied already exist: those may
 // belong to somebody, and the others need not be read again. Several objects of a kind are
 // found with one list request.
-func (a *applier) survey(ctx context.Context, tasks []task) {
+func (a *applier) findExisting(ctx context.Context, tasks []task) {
 	collections := map[collection][]*task{}
 	for i := range tasks {
 		t := &tasks[i]
@@ -210,7 +210,7 @@ func (a *applier) survey(ctx context.Context, tasks []task) {
 			all = append(all, at)
 		}
 	}
-	a.inParallel(ctx, len(all), parallelCalls{do: func(i int) { a.surveyCollection(ctx, all[i], collections[all[i]]) }})
+	a.inParallel(ctx, len(all), parallelCalls{do: func(i int) { a.findInCollection(ctx, all[i], collections[all[i]]) }})
 }
 
 // cannotBeThere reports whether an object could exist only if somebody has created it within
@@ -229,9 +229,9 @@ func (a *applier) cannotBeThere(t *task) bool {
 	}
 }
 
-// surveyCollection looks up the objects of some tasks in one collection. If the collection is much
+// findInCollection looks up the objects of some tasks in one collection. If the collection is much
 // larger than the number of tasks, or the list is refused, each object is read.
-func (a *applier) surveyCollection(ctx context.Context, at collection, tasks []*task) {
+func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*task) {
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}
 	kind := tasks[0].manifest.ID

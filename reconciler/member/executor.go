@@ -102,7 +102,7 @@ func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
 }
 
 // foundOperation decides what to do about an object that was never applied, from the result of
-// the survey; NeedRead if that is not enough.
+// findExisting; NeedRead if that is not enough.
 func (x *executor) foundOperation(t task) diff.Operation {
 	switch {
 	case t.found == nil:

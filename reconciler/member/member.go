@@ -83,8 +83,8 @@ type Config struct {
 	// Limit limits the concurrent writes of all agents that share it. It is a buffered channel
 	// with one element for each write; nil means no common limit.
 	Limit chan struct{}
-	// Arrivals likewise limits the number of agents that connect for the first time or take a
-	// survey, which needs many goroutines. It must not be Limit, since clusters that do not
+	// Arrivals likewise limits the number of agents that connect for the first time or discover
+	// all kinds, which needs many goroutines. It must not be Limit, since clusters that do not
 	// answer would delay the writes of others.
 	Arrivals chan struct{}
 	// Passes likewise limits the number of agents that apply very much at once, such as everything on a new cluster. Each

@@ -42,8 +42,8 @@ type task struct {
 	// rejected is the fingerprint of additions that a user has rejected, so that they are removed; empty if there are
 	// none.
 	rejected string
-	// found is the result of a survey about an object that was never applied; nil without a
-	// survey.
+	// found is what findExisting has found of an object that was never applied; nil if it was not
+	// asked.
 	found *finding
 	inputs
 	// inGit is the content in Git, if that of the manifest was extended; otherwise nil.

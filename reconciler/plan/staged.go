@@ -162,7 +162,7 @@ func (pl runPlanner) recordRuns(p *Placement, declared []*hub.StagedRun) {
 			p.Record.Runs = append(p.Record.Runs, pl.newRun(p, d, newest))
 		}
 		r := &p.Record.Runs[i]
-		if r.Automatic && (r.Failed != "" || supersededInVain(p.Record.Runs, declared, r)) && pl.notReady(p) == "" { // nobody can give it another name
+		if r.Automatic && (r.Failed != "" || supersededByDeletedRun(p.Record.Runs, declared, r)) && pl.notReady(p) == "" { // nobody can give it another name
 			*r = pl.newRun(p, d, nil)
 		}
 		switch {
@@ -187,8 +187,8 @@ func pastRuns(p *Placement) int {
 	return maxRevisions
 }
 
-// supersededInVain reports whether a run was superseded by one that is under way and whose manifest was deleted.
-func supersededInVain(runs []placement.Run, declared []*hub.StagedRun, r *placement.Run) bool {
+// supersededByDeletedRun reports whether a run was superseded by one that is under way and whose manifest was deleted.
+func supersededByDeletedRun(runs []placement.Run, declared []*hub.StagedRun, r *placement.Run) bool {
 	return r.SupersededBy != "" && r.RolledBack == "" && declaredRun(declared, r.SupersededBy) == nil &&
 		slices.ContainsFunc(runs, func(by placement.Run) bool { return by.Name == r.SupersededBy && by.Active() })
 }

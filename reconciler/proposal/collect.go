@@ -260,10 +260,10 @@ type collected struct {
 	files fs.FS
 	head  *hub.Snapshot
 	load  func(fs.FS) (*hub.Snapshot, error)
-	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
+	// lost says that the ledger was lost, so that nothing is decided yet. unanswered are the known
 	// clusters that have never answered: they may have drift of any kind.
-	lost    bool
-	unheard []string
+	lost       bool
+	unanswered []string
 }
 
 // all returns all held changes.

@@ -71,9 +71,9 @@ func TestWhatIsNotOverYet(t *testing.T) {
 	}{
 		"it has ended":                {collected{}, "", true},
 		"the ledger is lost":          {collected{lost: true}, "", false},
-		"its cluster is silent":       {collected{unheard: []string{"east"}}, "", false},
-		"another cluster is silent":   {collected{unheard: []string{"west"}}, "", true},
-		"edited, a cluster is silent": {collected{unheard: []string{"west"}}, "edited", false},
+		"its cluster is silent":       {collected{unanswered: []string{"east"}}, "", false},
+		"another cluster is silent":   {collected{unanswered: []string{"west"}}, "", true},
+		"edited, a cluster is silent": {collected{unanswered: []string{"west"}}, "edited", false},
 		"not computed yet":            {collected{notOffered: []notOffered{{change: heldChange(7, "east"), undecided: true}}}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

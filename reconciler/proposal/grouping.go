@@ -157,7 +157,7 @@ func currentOffer(f *follower, c *change, s *offerState) (offer, error) {
 	pr := f.open[s.name]
 	changes := offeredBy(f, s.name)
 	changes = changes[:min(len(changes), mostGrouped)]
-	if len(changes) == 0 || f.known.lost || mayListAny(pr.Body, f.known.unheard) || hasUndecided(f, s.name) {
+	if len(changes) == 0 || f.known.lost || mayListAny(pr.Body, f.known.unanswered) || hasUndecided(f, s.name) {
 		return nil, nil
 	}
 	g, err := combine(f, changes[0].drifts[0].Placement, changes)

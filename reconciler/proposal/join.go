@@ -24,7 +24,7 @@ func join(f *follower, ctx context.Context, c *change, s *offerState, now time.T
 	}
 	var changes []*change
 	if pr != nil {
-		if mayListAny(pr.Body, f.known.unheard) {
+		if mayListAny(pr.Body, f.known.unanswered) {
 			s.waits = "not all clusters with changes in " + pr.URL + " have answered yet"
 			return nil
 		}

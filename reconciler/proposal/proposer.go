@@ -169,10 +169,10 @@ func (p *Proposer) findProblems() []string {
 
 // group groups the held drifts, unless they are the same as before.
 func (p *Proposer) group(ctx context.Context) {
-	p.follower.known.lost, p.follower.known.unheard = !p.report.Decided(), nil
+	p.follower.known.lost, p.follower.known.unanswered = !p.report.Decided(), nil
 	for _, m := range p.report.Clusters {
 		if !meta.IsStatusConditionTrue(m.Status.Conditions, api.Joined) {
-			p.follower.known.unheard = append(p.follower.known.unheard, m.Name)
+			p.follower.known.unanswered = append(p.follower.known.unanswered, m.Name)
 		}
 	}
 	var key strings.Builder

@@ -232,5 +232,5 @@ func isNeeded(f *follower, pr thread, undecided map[string]bool) bool {
 			return true
 		}
 	}
-	return !isRollback(pr.name) && !slices.Contains(pr.Labels, rollback.Label) && mayListAny(pr.Body, f.known.unheard)
+	return !isRollback(pr.name) && !slices.Contains(pr.Labels, rollback.Label) && mayListAny(pr.Body, f.known.unanswered)
 }

@@ -40,11 +40,11 @@ type step struct {
 // step runs one step and shows how long it took.
 func (s *screen) step(ctx context.Context, st step) error {
 	began, done := time.Now(), make(chan struct{})
-	var told sync.WaitGroup
-	told.Go(func() { s.count(st, began, done) })
+	var counting sync.WaitGroup
+	counting.Go(func() { s.count(st, began, done) })
 	note, err := st.do(ctx)
 	close(done)
-	told.Wait()
+	counting.Wait()
 	word := s.paint(green, "ok")
 	if err != nil {
 		word = s.paint(red, "--")

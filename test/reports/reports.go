@@ -34,7 +34,7 @@ type Fleet struct {
 	t      testing.TB
 	Now    time.Time
 	In     plan.Input
-	told   *status.Memo
+	memo   *status.Memo
 	source status.Source
 	last   *plan.Plan
 	Report *status.Report
@@ -43,7 +43,7 @@ type Fleet struct {
 // New returns a fleet without a commit.
 func New(t testing.TB) *Fleet {
 	s := &Fleet{
-		t: t, Now: Noon, told: status.NewMemo(),
+		t: t, Now: Noon, memo: status.NewMemo(),
 		In: plan.Input{Past: map[string]*hub.Snapshot{}, Ledger: ledger.New(), Memo: plan.NewMemo()},
 	}
 	s.source.Git = status.Git{URL: "https://git.example.com/fleet", Ref: "refs/heads/main"}
@@ -83,7 +83,7 @@ func (s *Fleet) Turn(after time.Duration) {
 	s.last = plan.Resolve(s.In)
 	s.last.UpdateLedger(s.In.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.Now.Add(-4*time.Second), s.Now.Add(-4*time.Second)
-	s.Report = status.Build(status.Input{Plan: s.last, InForce: s.In.InForce, Ledger: s.In.Ledger, Source: s.source, Now: s.Now, Memo: s.told}).Whole()
+	s.Report = status.Build(status.Input{Plan: s.last, InForce: s.In.InForce, Ledger: s.In.Ledger, Source: s.source, Now: s.Now, Memo: s.memo}).Whole()
 	s.Report.UpdateLedger(s.In.Ledger)
 }
 

@@ -28,7 +28,7 @@ func (c *Conn) PreferredResources(ctx context.Context) ([]*metav1.APIResourceLis
 // askedAtOnce is how many group versions are asked for at the same time.
 const askedAtOnce = 4
 
-// A boundedDiscovery is a discovery client for one survey of all kinds. It refuses too many, and too long names: a client
+// A boundedDiscovery is a discovery client for one discovery of all kinds. It refuses too many, and too long names: a client
 // would send a request for each group version, all at once, and keep all answers.
 type boundedDiscovery struct {
 	*discovery.DiscoveryClient
