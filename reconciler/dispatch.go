@@ -29,6 +29,10 @@ type runningMember struct {
 	// works are the last argument of Set, or equal ones. sent says that Set was called.
 	works []*work.Work
 	sent  bool
+	// withheld are the newest works that were not sent since the last Set, because they were not saved; withholds says that there are
+	// any, and replaced that there were others.
+	withheld            []*work.Work
+	withholds, replaced bool
 	// membership is the last argument of SetMembership.
 	membership protocol.Membership
 	// driftDecisions are the last argument of SetDriftDecisions.
@@ -86,6 +90,37 @@ func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnota
 // offboardTimeout is how long releasing the objects of a cluster that leaves the fleet may take.
 const offboardTimeout = 15 * time.Minute
 
+// withhold records that the works of a plan are not sent, because they are not saved.
+func (a *agents) withhold(p *plan.Plan) {
+	for name, m := range a.members {
+		if p.Works != nil {
+			m.withhold(p.Works[name])
+		}
+	}
+}
+
+func (m *runningMember) withhold(works []*work.Work) {
+	m.replaced = m.replaced || m.withholds && !sameWorks(works, m.withheld)
+	m.withheld, m.withholds = works, true
+}
+
+// release ends the withholding of works. If others were withheld than those that the member has now, it checks and reports everything:
+// the ledger has forgotten how far the content had come that those would have replaced, and Set alone makes the member report only
+// what is not as it was last sent.
+func (m *runningMember) release() {
+	if m.withholds {
+		m.withhold(m.works)
+		if m.replaced {
+			m.member.Check()
+		}
+	}
+	m.withheld, m.withholds, m.replaced = nil, false, false
+}
+
+func sameWorks(a, b []*work.Work) bool {
+	return ledger.Identical(a, b) || slices.EqualFunc(a, b, (*work.Work).Equal)
+}
+
 // dispatch starts and stops agents, and sends them their works if the works have changed. Before the first works are
 // sent, everything in the ledger is saved: if that fails, dispatch ends and returns false. If it takes several saves, the works, or
 // those of clusters whose entries wait for a later save, are sent then.
@@ -122,8 +157,9 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			m.member.SetDriftDecisions(decisions)
 		}
 		works := p.Works[c.Name]
-		if m.sent && (ledger.Identical(works, m.works) || slices.EqualFunc(works, m.works, (*work.Work).Equal)) {
+		if m.sent && sameWorks(works, m.works) {
 			m.works = works // equal manifests of another commit may be elsewhere in memory
+			m.release()
 			continue
 		}
 		// The observations that led to these works are saved too, so that the first plan after a crash does not take
@@ -133,10 +169,12 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		}
 		if r.ledger.UnsavedBesides() || r.ledger.Waits(c.Name) {
 			r.unsent = p
+			m.withhold(works)
 			continue
 		}
 		m.works, m.sent = works, true
 		m.member.Set(works)
+		m.release()
 		faults.At("works sent")
 	}
 	return true

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A dispatchedFleet dispatches plans to members that record the calls.
@@ -105,7 +106,7 @@ func (m *recordedMember) Leave() <-chan struct{} {
 	m.f.call("leave %s", m.name)
 	return m.f.left
 }
-func (m *recordedMember) Check() {}
+func (m *recordedMember) Check() { m.f.call("check %s", m.name) }
 func (m *recordedMember) SetRecord(r protocol.MemberRecord) {
 	if len(r.Drifts) > 0 {
 		m.f.call("drifts %s %d", m.name, len(r.Drifts))
@@ -226,6 +227,54 @@ func TestWorksWaitForAllObservations(t *testing.T) {
 		if !slices.Equal(f.calls, []string{"set east 1"}) || f.ledger.Unsaved() {
 			t.Errorf("once everything is saved: %q, unsaved %t", f.calls, f.ledger.Unsaved())
 		}
+	})
+}
+
+// If the ledger had other content for a while that was not saved, it has forgotten how far the content that was sent has come. The
+// member reports that again, also if it is sent nothing for it.
+func TestContentThatReplacesWithheldContentIsReportedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newHistoryScene(t)
+		commit := func(hash, data string) {
+			t.Helper()
+			c.commit(hash, fmt.Sprintf(strings.Replace(small, "unavailable 1", "unavailable 9", 1), data))
+		}
+		commit("c1", "a")
+		c.seen("east", "")
+		c.seen("west", "")
+		c.turns(1)
+		c.turn()
+		first := c.inForce
+		c.cfg.Now, c.cfg.Source, c.cfg.Publish = func() time.Time { return c.now }, quietSource{}, func(*status.Report) {}
+		f := &dispatchedFleet{historyScene: c}
+		c.cfg.Member = func(cluster *hub.Cluster, _ func(protocol.Observation)) Member {
+			return &recordedMember{f, cluster.Name}
+		}
+		turn := func(want ...string) {
+			t.Helper()
+			c.now, c.due = c.now.Add(time.Second), time.Time{}
+			c.Reconciler.turn(t.Context())
+			if !slices.Equal(f.calls, want) {
+				t.Errorf("calls %q, want %q", f.calls, want)
+			}
+			f.calls = nil
+		}
+		turn("set east 1", "set west 1")
+		commit("c2", "b")
+		store := c.cfg.Store
+		c.cfg.Store = fullStore{}
+		turn()
+		c.cfg.Store = store
+		c.inForce = first
+		turn("check east", "check west")
+		turn()
+
+		commit("c3", "c")
+		c.cfg.Store = fullStore{}
+		turn()
+		turn()
+		c.cfg.Store = store
+		turn("set east 1", "set west 1")
 	})
 }
 

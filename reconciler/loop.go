@@ -215,6 +215,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
 	}
 	if !saved { // no works are sent until the ledger is saved
+		r.agents.withhold(p)
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
