@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -101,9 +102,12 @@ func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why e
 	}
 	base, _ := r.stored.Load().AcceptedRef(r.key())
 	var c *objects.Commit
-	if err = r.fetch(ctx, s, next, want); err == nil {
-		c, err = r.accept(ctx, next, want.object, base)
-	}
+	err = recovered(r, func() (err error) {
+		if err = r.fetch(ctx, s, next, want); err == nil {
+			c, err = r.accept(ctx, next, want.object, base)
+		}
+		return err
+	})
 	if err == nil {
 		refs := objects.AcceptedRefs(r.stored.Load().Dir)
 		delete(refs, r.key())
@@ -279,14 +283,14 @@ func acceptUnlessRefused(ctx context.Context, r *Repo, st *objects.Store, want, 
 	return c, err
 }
 
-// unlessExceeded fetches or checks an object, unless that or another one has exceeded a limit a short time ago.
+// unlessExceeded fetches or checks an object, unless that or another one has exceeded a limit, or led to a panic, a short time ago.
 func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func() error) error {
 	if time.Now().Before(r.exceeded.until(object)) {
 		return &exceededError{r.exceeded, object}
 	}
 	r.waited = 0
 	start := time.Now()
-	err := try()
+	err := recovered(r, try)
 	if err == nil {
 		return nil
 	}
@@ -294,9 +298,23 @@ func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func
 	if ctx.Err() != nil && time.Since(start)-r.waited < r.cfg.Limits.FetchTime/2 {
 		return err // the network or the remote was slow, which is a failure like any other
 	}
-	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) {
+	if _, refused := errors.AsType[*CommitError](err); refused || !errors.Is(err, ErrTooLarge) && !errors.Is(err, errPanicked) {
 		return err
 	}
 	r.exceeded = exceeded{object, r.exceeded.times + 1, time.Now(), err}
 	return &exceededError{r.exceeded, object}
+}
+
+// errPanicked is the error of objects about which the Git library or gitfleet panics.
+var errPanicked = errors.New("internal error of gitfleet; see its log")
+
+// recovered calls try, and returns a panic as an error: what a remote sends must not end the daemon.
+func recovered(r *Repo, try func() error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			r.cfg.Logger.Error("fetching or checking objects panicked", "err", remote.Redact(fmt.Sprint(fault)), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return try()
 }

@@ -68,7 +68,7 @@ func (e *exceededError) Error() string {
 	return fmt.Sprintf("%s; %s is not tried again before %s; push another commit, or run gitfleet sync to retry it", e.err, e.object, until)
 }
 
-// Unwrap returns the limit.
+// Unwrap returns the limit or errPanicked.
 func (e *exceededError) Unwrap() error { return e.err }
 
 // A backoff computes the delay until the next poll.

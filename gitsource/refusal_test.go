@@ -3,6 +3,8 @@ package gitsource
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,5 +160,34 @@ func TestRefusalsEnd(t *testing.T) {
 	}
 	if (refusal{}).holds(refusal{}) {
 		t.Error("nothing was refused")
+	}
+}
+
+// A panic about what a remote sends, such as one of the Git library, is the failure of a poll, and the object is not tried again at
+// once.
+func TestPanicsDoNotEndPolling(t *testing.T) {
+	g := gitrepo.New(t)
+	g.Commit("one", map[string]string{"a.yaml": "a: 1\n"})
+	cfg := config(t, serveGit(t, g).URL)
+	var fetched atomic.Int32
+	cfg.Hooks.Fetching = func(string) (func(), error) {
+		if fetched.Add(1) == 1 {
+			panic("index out of range")
+		}
+		return func() {}, nil
+	}
+	r := start(t, cfg)
+	for n := range 2 {
+		if n > 0 {
+			r.RequestPoll()
+		}
+		if err := r.poll(); !errors.Is(err, errPanicked) || !strings.Contains(err.Error(), "is not tried again before") || fetched.Load() != 1 {
+			t.Errorf("after %d attempts: %v", fetched.Load(), err)
+		}
+	}
+	g.Commit("two", map[string]string{"a.yaml": "a: 2\n"})
+	r.Retry()
+	if err := r.poll(); err != nil {
+		t.Error(err)
 	}
 }
