@@ -26,6 +26,8 @@ type inventories struct {
 	progress *progress
 	// failures limits the log lines about failed writes of several inventories.
 	failures retry.LogLimiter
+	// tampered are the inventories that others have changed or deleted, until they are written again, with the object that this was.
+	tampered map[api.PlacementKey]api.ID
 }
 
 // load reads the inventories on the cluster.
@@ -172,6 +174,7 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 		return err
 	}
 	i.owned.remove(inv.Placement)
+	delete(i.tampered, inv.Placement)
 	return nil
 }
 
@@ -222,6 +225,7 @@ func (i *inventories) writeAll(ctx context.Context, all []*inventory.Inventory, 
 func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err error) {
 	if err == nil {
 		inv.Failures = nil
+		i.recordRepair(inv.Placement)
 		return
 	}
 	inv.Invalidate()
@@ -289,14 +293,25 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		}
 		if found {
 			i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
-			i.recordRepair(id)
+			if i.tampered == nil {
+				i.tampered = map[api.PlacementKey]api.ID{}
+			}
+			for _, inv := range all {
+				i.tampered[inv.Placement] = id
+			}
 		}
 		i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) { i.written(ctx, inv, err) })
 	}
 }
 
-// recordRepair adds to the history that others have changed or deleted inventories, which are put back.
-func (i *inventories) recordRepair(id api.ID) {
+// recordRepair adds to the history that the inventory of a placement, which others have changed or deleted, is written again. What
+// several inventories are in is recorded once.
+func (i *inventories) recordRepair(p api.PlacementKey) {
+	id, is := i.tampered[p]
+	if !is {
+		return
+	}
+	maps.DeleteFunc(i.tampered, func(_ api.PlacementKey, other api.ID) bool { return other == id })
 	if i.cfg.Record != nil {
 		i.cfg.Record(history.Entry{
 			Time: time.Now(), Kind: history.Member, Event: history.Repaired, Cluster: i.cfg.Name, Object: id.String(),

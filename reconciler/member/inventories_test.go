@@ -181,7 +181,7 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 }
 
 // A changed inventory that cannot be written back is logged once, however many events report it, and
-// is written again later.
+// is written again later. The history has it then.
 func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
@@ -193,6 +193,8 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	s.record.objects.Put(id, &changed)
 	var log strings.Builder
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var recorded []history.Entry
+	s.cfg.Record = func(all ...history.Entry) { recorded = append(recorded, all...) }
 	at.Intact = 0
 	for range 3 {
 		s.inventories.restore(t.Context(), map[api.ID]bool{id: true})
@@ -204,6 +206,16 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	}
 	if !s.inventories.unwritten(s.owned.inv[web]) {
 		t.Error("it is not written again")
+	}
+	if len(recorded) > 0 {
+		t.Errorf("before it is written, the history has %+v", recorded)
+	}
+	at.Intact = -1
+	for range 2 {
+		s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
+	}
+	if len(recorded) != 1 || recorded[0].Event != history.Repaired {
+		t.Errorf("once it is written, the history has %+v", recorded)
 	}
 }
 
