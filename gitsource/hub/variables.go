@@ -61,7 +61,7 @@ func variableIn(v any) (path []string) {
 				continue
 			}
 			below := variableIn(field)
-			if variable.In(key) {
+			if hasVariable(key) {
 				below = []string{}
 			}
 			if below != nil {
@@ -75,11 +75,20 @@ func variableIn(v any) (path []string) {
 			}
 		}
 	case string:
-		if variable.In(v) && !strings.Contains(v, api.SubstituteAnnotation) {
+		if hasVariable(v) && !strings.Contains(v, api.SubstituteAnnotation) {
 			return []string{}
 		}
 	}
 	return path
+}
+
+// hasVariable reports whether a text has variables that are not escaped.
+func hasVariable(text string) bool {
+	if !variable.In(text) {
+		return false
+	}
+	_, found, err := variable.Split(text)
+	return len(found) > 0 || err != nil
 }
 
 // mostGrowth limits the values of the variables in all objects of a commit together, for one cluster. A value of shortValue is one

@@ -20,14 +20,15 @@ func TestLiteralVariablesAreWarnedOf(t *testing.T) {
 	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: web}, stringData: {a: "${vars.zone}"}}` + "\n"
 	const wrapped = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: e, namespace: web}, data: {c.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: web}, rules: ["${cluster.name}"]}}}` + "\n"
 	for name, test := range map[string]struct{ text, field, objects string }{
-		"nobody asks":              {placement("") + configMap("") + secret, "stringData.a", "Secret/web/s, ConfigMap/web/c"},
-		"the placement asks":       {placement("gitfleet.dev/substitute: enabled") + configMap(""), "", ""},
-		"the placement declines":   {placement("gitfleet.dev/substitute: disabled") + configMap(""), "", ""},
-		"the object asks":          {placement("") + configMap("gitfleet.dev/substitute: enabled"), "", ""},
-		"the object declines":      {placement("") + configMap("gitfleet.dev/substitute: disabled"), "", ""},
-		"in an envelope":           {placement("") + wrapped, "data[c.yaml].rules[0]", "ResourceEnvelope.placement.kubernetes-fleet.io/web/e"},
-		"an entry of it asks":      {placement("") + strings.Replace(wrapped, "name: c,", "name: c, annotations: {gitfleet.dev/substitute: enabled},", 1), "", ""},
-		"other texts are not ours": {placement("") + strings.NewReplacer("${cluster.name}", "${HOME}", "${vars.zone}", "${zone}").Replace(configMap("")), "", ""},
+		"nobody asks":               {placement("") + configMap("") + secret, "stringData.a", "Secret/web/s, ConfigMap/web/c"},
+		"the placement asks":        {placement("gitfleet.dev/substitute: enabled") + configMap(""), "", ""},
+		"the placement declines":    {placement("gitfleet.dev/substitute: disabled") + configMap(""), "", ""},
+		"the object asks":           {placement("") + configMap("gitfleet.dev/substitute: enabled"), "", ""},
+		"the object declines":       {placement("") + configMap("gitfleet.dev/substitute: disabled"), "", ""},
+		"in an envelope":            {placement("") + wrapped, "data[c.yaml].rules[0]", "ResourceEnvelope.placement.kubernetes-fleet.io/web/e"},
+		"an entry of it asks":       {placement("") + strings.Replace(wrapped, "name: c,", "name: c, annotations: {gitfleet.dev/substitute: enabled},", 1), "", ""},
+		"escapes are not variables": {placement("") + strings.NewReplacer("${cluster", "$${cluster", "${vars", "$${vars").Replace(configMap("")), "", ""},
+		"other texts are not ours":  {placement("") + strings.NewReplacer("${cluster.name}", "${HOME}", "${vars.zone}", "${zone}").Replace(configMap("")), "", ""},
 	} {
 		o, err := Of(Input{Snapshot: snapshot(t, "v1", test.text), Now: noon})
 		if err != nil {
