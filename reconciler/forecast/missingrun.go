@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// missingRuns warns of placements whose new content waits for a staged update run, of which the commit has none.
+// missingRuns warns of placements whose new content, or removal, waits for a staged update run, of which the commit has none.
 func missingRuns(s *hub.Snapshot, p *plan.Plan) (out problem.List) {
 	for pl := range p.Placements.Values() {
 		if pl.Spec == nil || pl.Spec.Spec.Strategy.Type != api.External || len(pl.Rollout.Waiting) == 0 ||
@@ -31,7 +31,7 @@ func missingRuns(s *hub.Snapshot, p *plan.Plan) (out problem.List) {
 			clusters = append(clusters, w.Cluster)
 		}
 		out = append(out, problem.Problem{Origin: pl.Spec.Origin, Field: "spec.strategy.type", Severity: problem.Warning, Message: fmt.Sprintf(
-			"new content of %s waits on %s for a staged update run, and the commit has none; commit a %s with placementName: %s, stagedRolloutStrategyName: %s and state: Run, or annotate the placement with %s: %s",
+			"%s waits on %s for a staged update run, and the commit has none; commit a %s with placementName: %s, stagedRolloutStrategyName: %s and state: Run, or annotate the placement with %s: %s",
 			pl.Key, FewOf(clusters), kind, pl.Key.Name, strategy, api.StagedUpdateStrategyAnnotation, strategy)})
 	}
 	return out

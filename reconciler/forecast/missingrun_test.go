@@ -14,7 +14,7 @@ func TestMissingRunsAreWarnedOf(t *testing.T) {
 	}
 	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: r}, spec: {placementName: web, stagedRolloutStrategyName: slow, state: Initialize}}` + "\n"
 	for name, test := range map[string]struct{ text, want string }{
-		"no run":           {fleet(""), "new content of crp/web waits on a, b for a staged update run, and the commit has none; commit a ClusterStagedUpdateRun with placementName: web, stagedRolloutStrategyName: slow and state: Run, or annotate the placement with gitfleet.dev/staged-update-strategy: slow"},
+		"no run":           {fleet(""), "crp/web waits on a, b for a staged update run, and the commit has none; commit a ClusterStagedUpdateRun with placementName: web, stagedRolloutStrategyName: slow and state: Run, or annotate the placement with gitfleet.dev/staged-update-strategy: slow"},
 		"a run":            {fleet("") + run, ""},
 		"an automatic run": {fleet("gitfleet.dev/staged-update-strategy: slow"), ""},
 	} {
