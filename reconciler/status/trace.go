@@ -56,7 +56,7 @@ type TracedCommit struct {
 
 // Trace returns the origin of an object on a cluster, without the commit that last changed it,
 // which only the cluster knows. The kind may be any of its names. Without a namespace it is the object of that name in any namespace,
-// unless one has none. The error is an *UnknownError if the object does not exist, and an *AmbiguousError if several namespaces have one.
+// unless one has none. The error is an *UnknownError if the object does not exist, and an *AmbiguousError if several objects are meant.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
 	var members []*hub.Cluster
 	if r.plan != nil {
@@ -70,38 +70,49 @@ func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Obje
 		by *work.Work
 		as *work.Manifest
 	}
-	within := map[string]placed{} // those in namespaces, if none is wanted
+	exact, within := map[api.ID]placed{}, map[api.ID]placed{} // within are those in namespaces, if none is wanted
 	for _, w := range r.plan.Works[cluster] {
 		for _, m := range w.Manifests {
 			if wanted.Means(m.ID) {
-				return r.trace(w, m, cluster), m.Object, nil
-			}
-			if wanted.Namespace == "" && (api.ObjectName{Kind: wanted.Kind, Namespace: m.ID.Namespace, Name: wanted.Name}).Means(m.ID) {
-				within[m.ID.Namespace] = placed{w, m}
+				exact[m.ID] = placed{w, m}
+			} else if wanted.Namespace == "" && (api.ObjectName{Kind: wanted.Kind, Namespace: m.ID.Namespace, Name: wanted.Name}).Means(m.ID) {
+				within[m.ID] = placed{w, m}
 			}
 			if m.ID.Name == wanted.Name || api.KindCalled(m.ID.GroupKind(), wanted.Kind) {
 				others = append(others, m.ID.String())
 			}
 		}
 	}
-	if len(within) > 1 {
-		return nil, nil, &AmbiguousError{wanted.String(), slices.Sorted(maps.Keys(within))}
+	found := exact
+	if len(found) == 0 {
+		found = within
 	}
-	for _, only := range within {
+	if len(found) > 1 {
+		return nil, nil, &AmbiguousError{wanted.String(), slices.SortedFunc(maps.Keys(found), api.ID.Compare)}
+	}
+	for _, only := range found {
 		return r.trace(only.by, only.as, cluster), only.as.Object, nil
 	}
 	slices.Sort(others)
 	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: others}
 }
 
-// An AmbiguousError says that objects in several namespaces have the requested name.
+// An AmbiguousError says that several objects have the requested name.
 type AmbiguousError struct {
-	Name       string
-	Namespaces []string // sorted
+	Name    string
+	Objects []api.ID // sorted
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s is in the namespaces %s; name one with -n", e.Name, strings.Join(e.Namespaces, ", "))
+	var namespaces, objects []string
+	for _, id := range e.Objects {
+		namespaces, objects = append(namespaces, id.Namespace), append(objects, id.String())
+	}
+	slices.Sort(namespaces)
+	if namespaces = slices.Compact(namespaces); len(namespaces) > 1 {
+		return fmt.Sprintf("%s is in the namespaces %s; name one with -n", e.Name, strings.Join(namespaces, ", "))
+	}
+	return fmt.Sprintf("%s is %s; name one with the group of its kind, as KIND.GROUP/NAME", e.Name, strings.Join(objects, " and "))
 }
 
 func (r *Report) trace(w *work.Work, m *work.Manifest, cluster string) *Trace {

@@ -89,14 +89,34 @@ func TestTraceWithoutANamespace(t *testing.T) {
 			t.Errorf("%s is %+v: %v", name, trace, err)
 		}
 	}
+	addLikeTwo(r, func(id *api.ID) { id.Namespace = "docks" })
+	if _, _, err := r.Trace(api.ObjectName{Kind: "cm", Name: "two"}, "east"); err == nil || err.Error() != "cm/two is in the namespaces docks, web; name one with -n" {
+		t.Errorf("of two: %v", err)
+	}
+}
+
+// addLikeTwo adds an object to a cluster that is like another one except for its ID.
+func addLikeTwo(r *Report, change func(id *api.ID)) {
 	w := r.plan.Works["east"][0]
 	again := *w.Manifests[slices.IndexFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID.Name == "two" })]
 	object := *again.Object
-	object.ID.Namespace = "docks"
+	change(&object.ID)
 	again.Object = &object
 	w.Manifests = append(w.Manifests, &again)
-	if _, _, err := r.Trace(api.ObjectName{Kind: "cm", Name: "two"}, "east"); err == nil || err.Error() != "cm/two is in the namespaces docks, web; name one with -n" {
-		t.Errorf("of two: %v", err)
+}
+
+// Objects of the same name whose kinds have the same name too are told apart by the groups.
+func TestTraceOfKindsWithTheSameName(t *testing.T) {
+	r := traced(t)
+	addLikeTwo(r, func(id *api.ID) { id.Group = "example.com" })
+	for _, namespace := range []string{"", "web"} {
+		const want = "is ConfigMap/web/two and ConfigMap.example.com/web/two; name one with the group of its kind, as KIND.GROUP/NAME"
+		if _, _, err := r.Trace(api.ObjectName{Kind: "configmap", Namespace: namespace, Name: "two"}, "east"); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("in namespace %q: %v", namespace, err)
+		}
+		if got, _, err := r.Trace(api.ObjectName{Kind: "configmap.example.com", Namespace: namespace, Name: "two"}, "east"); err != nil || got.Group != "example.com" {
+			t.Errorf("in namespace %q: %+v, %v", namespace, got, err)
+		}
 	}
 }
 
