@@ -54,12 +54,36 @@ var failureRules = []failureRule{
 	{regexp.MustCompile(`invalid literal source ([^\s,]+), expected key=value`), []string{"configMapGenerator", "secretGenerator"}, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("%s is no literal; write KEY=VALUE", found[1])
 	}},
+	{regexp.MustCompile(`unable to parse SM or JSON patch from \[patch: "([^"\\[][^"\\]*)`), []string{"patches"}, says("kustomize cannot read the patch; a strategic merge patch needs apiVersion, kind and metadata.name, also with a target, and a JSON patch is a list of operations")},
+	{regexp.MustCompile(`must specify a target for JSON patch \[patch: "([^"\\]+)`), []string{"patches"}, says("a JSON patch needs a target; write the kind and the name of the object in target")},
+	{regexp.MustCompile(`patch and path can't be set at the same time`), nil, says("a patch has both patch and path; keep one of them")},
+	{regexp.MustCompile(`must specify one of patch and path`), nil, says("a patch has neither patch nor path; write one of them")},
+	{regexp.MustCompile(`testing value (\S+) failed: test failed`), []string{"patches", "patchesJson6902"}, says("the target has another value in this field than the operation test wants, so that nothing of the patch is applied; correct the value, or remove the operation")},
+	{regexp.MustCompile(`a (?:configmap|secret) must have a name`), nil, says("a generator of ConfigMaps or Secrets has no name; write its name")},
+	{regexp.MustCompile(`(?:configmap|secret) (\S+) illegally repeats the key \W([\w.-]+)`), []string{"configMapGenerator", "secretGenerator"}, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("the generator %s has the key %s more than once; remove all but one", found[1], found[2])
+	}},
+	{regexp.MustCompile(`namespace transformation produces ID conflict: .*?"kind":"(\w+)".*?"name":"([^"]+)"`), nil, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("in the namespace that is set for all objects, %s %s is there more than once; rename one of them, or list it once", found[1], found[2])
+	}},
 	{regexp.MustCompile(`merging from generator: id (\w+) (\S+) does not exist; cannot merge or replace`), []string{"configMapGenerator", "secretGenerator"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("there is no %s %s to merge with or to replace; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "remove behavior, or correct the name"))
 	}},
+	{regexp.MustCompile(`fieldPath .(\S+). is missing for replacement source`), []string{"replacements"}, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("the source has no field %s; correct fieldPath", found[1])
+	}},
+	{regexp.MustCompile(`unable to find field "([^"]+)" in replacement target`), []string{"replacements"}, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("a target has no field %s; correct the path, or write options: {create: true}", found[1])
+	}},
+	{regexp.MustCompile(`multiple matches for selector `), nil, says("several objects match the source of a replacement; name one by its kind and its name")},
 	{regexp.MustCompile(`nothing selected by ` + idText), []string{"replacements"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("the source %s %s is not among the resources; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "correct it, or add it to them"))
 	}},
+}
+
+// says returns the text of a rule that is always the same.
+func says(text string) func(*builder, []*kustomization, []string) string {
+	return func(*builder, []*kustomization, []string) string { return text }
 }
 
 // suggestName suggests the name of an object of a kind.
