@@ -282,10 +282,14 @@ func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now tim
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
-		if r.agents.members[s.cluster] != nil && r.foldAndRecord(s, seen[s]) {
+		if r.agents.members[s.cluster] != nil && r.foldOne(s, seen[s]) {
 			changed = true
 		}
+		if len(r.observed) >= publishBatch {
+			r.publishObserved()
+		}
 	}
+	r.publishObserved()
 	if len(r.deleted) > 0 {
 		// before planning, since a placement is forgotten once all of it is deleted
 		r.ledger.SetEvents(ledger.AppendEvents(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))

@@ -115,6 +115,7 @@ func (m *Metrics) loaded(l loaded) {
 // count counts the rollouts that have begun, finished or stopped, and measures how long it took until content was applied on a
 // cluster, and until it was available. Content without a recorded time of detection is left out.
 func (m *Metrics) count(all []occurrence) {
+	labels := prometheus.Labels{} // of each exemplar in turn
 	for i := range all {
 		o := &all[i]
 		switch o.rollout {
@@ -129,9 +130,12 @@ func (m *Metrics) count(all []occurrence) {
 		if o.stage == "" || o.Event == history.Failed || o.detected.IsZero() {
 			continue
 		}
-		labels := prometheus.Labels{"commit": o.Commit, "cluster": o.Cluster}
+		clear(labels)
+		labels["cluster"] = o.Cluster
 		if id := tracing.TraceID(o.Commit); m.Traced && id != "" {
-			labels = prometheus.Labels{"trace_id": id, "cluster": o.Cluster} // with all three labels the exemplar would be too long
+			labels["trace_id"] = id // with all three labels the exemplar would be too long
+		} else {
+			labels["commit"] = o.Commit
 		}
 		m.Propagation.WithLabelValues(o.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, o.Time.Sub(o.detected).Seconds()), labels)
 	}

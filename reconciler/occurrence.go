@@ -24,6 +24,8 @@ import (
 type occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
+	// clusters are where it has happened, if the history has it of several clusters; Cluster is empty then.
+	clusters []string
 	// rollout is what has happened to the rollout of the placement; empty if nothing has. rolloutTook is how long a rollout that is
 	// finished took.
 	rollout     rolloutStep
@@ -59,8 +61,16 @@ const (
 func entriesOf(all []occurrence) []history.Entry {
 	entries := make([]history.Entry, 0, len(all))
 	for i := range all {
-		if all[i].Event != "" {
-			entries = append(entries, all[i].Entry)
+		switch o := &all[i]; {
+		case o.Event == "":
+		case len(o.clusters) == 0:
+			entries = append(entries, o.Entry)
+		default:
+			entries = slices.Grow(entries, len(o.clusters))
+			for _, cluster := range o.clusters {
+				entries = append(entries, o.Entry)
+				entries[len(entries)-1].Cluster = cluster
+			}
 		}
 	}
 	return entries
@@ -71,7 +81,7 @@ func commitEntry(event history.Event, c hub.Commit, message string) history.Entr
 }
 
 // planOccurrences returns what happens by a plan that is not yet in the ledger, in one list for each placement. The first plan of a
-// large fleet assigns a hundred thousand revisions, which a single list would copy several times while it grows.
+// large fleet assigns a hundred thousand revisions, and their entries for the history are made for one placement at a time.
 func planOccurrences(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) (all [][]occurrence) {
 	for _, r := range p.Renames {
 		e := commitEntry(history.Renamed, inForce, "")
@@ -112,13 +122,13 @@ func placementOccurrences(pl *plan.Placement, record *ledger.Placement, inForce 
 	for _, e := range approvalEntries(pl, record) {
 		add(e)
 	}
-	n := 0
-	for range assignmentEntries(pl, record) {
-		n++
-	}
-	all = slices.Grow(all, n)
-	for e := range assignmentEntries(pl, record) {
-		add(e)
+	for cluster, e := range assignmentEntries(pl, record) {
+		e.Placement = name
+		if n := len(all); n == 0 || all[n-1].Entry != e {
+			all = append(all, occurrence{Entry: e})
+		}
+		last := &all[len(all)-1]
+		last.clusters = append(last.clusters, cluster)
 	}
 	for _, e := range runEntries(pl, record) {
 		add(e)
@@ -196,9 +206,9 @@ func approvalEntries(pl *plan.Placement, record *ledger.Placement) (all []histor
 	return all
 }
 
-// assignmentEntries yields the clusters whose assignments change.
-func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq[history.Entry] {
-	return func(yield func(history.Entry) bool) {
+// assignmentEntries yields the clusters whose assignments change, with entries that do not name them.
+func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq2[string, history.Entry] {
+	return func(yield func(string, history.Entry) bool) {
 		for _, i := range pl.Changed {
 			b, was := pl.Clusters[i].Binding, &placement.Binding{}
 			if record != nil {
@@ -206,7 +216,7 @@ func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq[hi
 					was = &before.Binding
 				}
 			}
-			e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit}
+			e := history.Entry{Kind: history.Cluster, Commit: b.Assigned.Commit}
 			switch {
 			case b.Removing && !was.Removing:
 				e.Event = history.Removing
@@ -215,12 +225,12 @@ func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq[hi
 			default:
 				continue
 			}
-			if !yield(e) {
+			if !yield(b.Cluster, e) {
 				return
 			}
 		}
 		for _, cluster := range pl.Unbind {
-			if !yield(history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster}) {
+			if !yield(cluster, history.Entry{Kind: history.Cluster, Event: history.Removed}) {
 				return
 			}
 		}
@@ -277,10 +287,10 @@ func contentIndex(p ledger.Placement) string {
 	return strconv.Itoa(p.Index)
 }
 
-// progress returns the progress of a placement on a cluster, from its entries before and after an observation.
-func progress(key api.PlacementKey, record *ledger.Placement, was, is *ledger.Entry) (all []occurrence) {
+// progress adds the progress of a placement on a cluster to all, from its entries before and after an observation.
+func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, was, is *ledger.Entry) []occurrence {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
-		return nil
+		return all
 	}
 	o := occurrence{Entry: history.Entry{Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
 	if o.detected = record.RevisedAt(is.Binding.Index); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
@@ -386,12 +396,12 @@ func memberOccurrences(name string, was, is ledger.MemberState) (out []occurrenc
 	return out
 }
 
-// foldAndRecord folds one observation, and records the changes in the history.
-func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bool {
+// foldOne folds one observation, and adds what has happened to the observed occurrences.
+func (r *Reconciler) foldOne(s observedSubject, o protocol.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was := ledger.MemberStateOf(r.ledger, s.cluster)
 		changed := r.ledger.Fold(o)
-		publish(r.cfg, memberOccurrences(s.cluster, was, ledger.MemberStateOf(r.ledger, s.cluster))...)
+		r.observed = append(r.observed, memberOccurrences(s.cluster, was, ledger.MemberStateOf(r.ledger, s.cluster))...)
 		return changed
 	}
 	record := r.ledger.Placement(s.placement)
@@ -401,7 +411,7 @@ func (r *Reconciler) foldAndRecord(s observedSubject, o protocol.Observation) bo
 	was := record.Entry(s.cluster)
 	changed := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
-	publish(r.cfg, progress(s.placement, record, was, is)...)
+	r.observed = progress(r.observed, s.placement, record, was, is)
 	if is != was {
 		for _, d := range is.Seen.Deleted(was.Seen) {
 			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})

@@ -112,16 +112,21 @@ func (c *historyScene) turns(n int) {
 	}
 }
 
+func (c *historyScene) observe(s observedSubject, o protocol.Observation) {
+	c.foldOne(s, o)
+	c.publishObserved()
+}
+
 func (c *historyScene) seen(cluster, failure string) {
 	c.now = c.now.Add(time.Second)
-	c.foldAndRecord(observedSubject{cluster: cluster}, protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: failure == "", Error: failure})
+	c.observe(observedSubject{cluster: cluster}, protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: failure == "", Error: failure})
 }
 
 // says makes a member report its work as it was last sent.
 func (c *historyScene) says(cluster string, exceptions ...protocol.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
-		c.foldAndRecord(observedSubject{cluster, w.Placement}, protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests), Exceptions: exceptions}})
+		c.observe(observedSubject{cluster, w.Placement}, protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests), Exceptions: exceptions}})
 	}
 }
 
@@ -288,7 +293,7 @@ func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
 	c.tells("member unreachable east | connection refused\n")
 	denied := func(healthy bool, permissions ...string) {
 		c.now = c.now.Add(time.Second)
-		c.foldAndRecord(observedSubject{cluster: "east"}, protocol.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
+		c.observe(observedSubject{cluster: "east"}, protocol.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
 	}
 	denied(false, "list configmaps")
 	denied(false, "list configmaps")
@@ -426,7 +431,7 @@ func TestStagesOfAnObservation(t *testing.T) {
 		"nothing new":                   {entry(at(3), at(5)), entry(at(3), at(5)), nil},
 	} {
 		var got []string
-		for _, o := range progress(api.PlacementKey{Name: "web"}, &ledger.Placement{Index: -1}, test.was, test.is) {
+		for _, o := range progress(nil, api.PlacementKey{Name: "web"}, &ledger.Placement{Index: -1}, test.was, test.is) {
 			text := cmp.Or(string(o.Event), "reached")
 			if o.stage != "" {
 				text += " " + o.stage + o.since.Format(" :05-") + o.Time.Format(":05")

@@ -17,17 +17,18 @@ func publish(cfg *Config, all ...occurrence) {
 	}
 }
 
+// publishBatch is how many occurrences that follow from observations are published at once.
+const publishBatch = 256
+
+// publishObserved publishes what follows from observations.
+func (r *Reconciler) publishObserved() {
+	publish(r.cfg, r.observed...)
+	r.observed = r.observed[:0]
+}
+
 // logOccurrence logs what happens to commits and rollouts, which clusters were renamed or have left the fleet, what users did
 // and what has ended. Agents log what happens on their cluster.
 func logOccurrence(log *slog.Logger, o *occurrence) {
-	var attrs []any
-	for _, a := range []struct{ key, value string }{
-		{"placement", o.Placement}, {"cluster", o.Cluster}, {"object", o.Object}, {"commit", o.Commit}, {"by", o.By}, {"reason", o.Message},
-	} {
-		if a.value != "" {
-			attrs = append(attrs, a.key, a.value)
-		}
-	}
 	switch {
 	case o.refused != nil:
 		log.Error("commit refused", "commit", o.Commit, "inForce", o.staysInForce, "err", o.refused)
@@ -36,20 +37,32 @@ func logOccurrence(log *slog.Logger, o *occurrence) {
 		log.Info("commit in force", "commit", commit.Hash, "subject", commit.Subject,
 			"objects", len(o.inForce.Objects), "placements", len(o.inForce.Placements), "clusters", len(o.inForce.Clusters), "took", o.loadTook)
 	case o.rollout == rolloutStopped:
-		log.Warn("rollout stopped", attrs...)
+		log.Warn("rollout stopped", o.attributes()...)
 	case o.rollout == rolloutFinished:
-		log.Info("rollout finished", append(attrs, "took", o.rolloutTook)...)
+		log.Info("rollout finished", append(o.attributes(), "took", o.rolloutTook)...)
 	case o.rollout != "":
-		log.Info("rollout "+string(o.rollout), attrs...)
+		log.Info("rollout "+string(o.rollout), o.attributes()...)
 	case o.Kind == history.Action:
-		log.Info(actionText(o.Event), attrs...)
+		log.Info(actionText(o.Event), o.attributes()...)
 	case o.renamedTo != "":
 		log.Info("member renamed", "from", o.Cluster, "to", o.renamedTo)
 	case o.Event == history.Left && o.Message != "": // it did not answer
-		log.Warn("cluster left the fleet", attrs...)
+		log.Warn("cluster left the fleet", o.attributes()...)
 	case o.Event == history.Left:
-		log.Info("cluster left the fleet", attrs...)
+		log.Info("cluster left the fleet", o.attributes()...)
 	}
+}
+
+// attributes are what a log line says of an occurrence.
+func (o *occurrence) attributes() (attrs []any) {
+	for _, a := range []struct{ key, value string }{
+		{"placement", o.Placement}, {"cluster", o.Cluster}, {"object", o.Object}, {"commit", o.Commit}, {"by", o.By}, {"reason", o.Message},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, a.key, a.value)
+		}
+	}
+	return attrs
 }
 
 // actionText returns the log message for an action of a user, or for its end.

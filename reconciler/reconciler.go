@@ -2,7 +2,7 @@
 // in the ledger, sends works to the members, and publishes a report.
 //
 // What arrives between two turns waits in the inbox, of observations the newest about each subject. A turn (loop.go) drains it:
-// each observation is folded into the ledger (foldAndRecord), and from the entry before and after it follows what has happened
+// each observation is folded into the ledger (foldOne), and from the entry before and after it follows what has happened
 // (occurrence.go), for the history, metrics and traces. If anything has changed, plan.Resolve makes a new plan from the commit in
 // force and the ledger. The plan is recorded in the ledger, which is saved before works are sent (dispatch.go). status.Build then
 // makes the report of plan and ledger.
@@ -141,6 +141,8 @@ type Reconciler struct {
 	faults     map[api.PlacementKey]string
 	// deleted are the reported deletions without an event yet.
 	deleted []status.Deleted
+	// observed are the occurrences that follow from observations, until they are published.
+	observed []occurrence
 	// planned are the occurrences that follow from plans, until the ledger is saved.
 	planned [][]occurrence
 	// answered are the orders whose answers wait for the end of the turn.
