@@ -68,8 +68,9 @@ func TestWholeLines(t *testing.T) {
 // The times of entries are in UTC and have milliseconds, and each entry is one line.
 func TestEntriesAreEncodedInLines(t *testing.T) {
 	zone := time.FixedZone("x", 3600)
-	raw := encode([]Entry{{Time: noon.In(zone).Add(1234567), Kind: Action, Message: "two\nlines"}, {Time: noon}})
-	if bytes.Count(raw, []byte("\n")) != 2 || !bytes.Contains(raw, []byte(`"time":"2026-03-01T12:00:00.001Z"`)) || !bytes.Contains(raw, []byte(`two\nlines`)) {
+	var lines bytes.Buffer
+	encode(&lines, []Entry{{Time: noon.In(zone).Add(1234567), Kind: Action, Message: "two\nlines"}, {Time: noon}})
+	if raw := lines.Bytes(); bytes.Count(raw, []byte("\n")) != 2 || !bytes.Contains(raw, []byte(`"time":"2026-03-01T12:00:00.001Z"`)) || !bytes.Contains(raw, []byte(`two\nlines`)) {
 		t.Errorf("%s", raw)
 	}
 }

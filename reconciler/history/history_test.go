@@ -144,7 +144,9 @@ func TestRecordIsBounded(t *testing.T) {
 			s := &segments{dir: dir, maxSize: most}
 			for range rapid.IntRange(0, 15).Draw(rt, "batches") {
 				more := rapid.IntRange(1, 10).Draw(rt, "entries")
-				if _, err := s.append(encode(numbered(n, n+more))); err != nil {
+				var lines bytes.Buffer
+				encode(&lines, numbered(n, n+more))
+				if _, err := s.append(lines.Bytes()); err != nil {
 					rt.Fatal(err)
 				}
 				n += more

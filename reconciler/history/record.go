@@ -64,8 +64,10 @@ type Record struct {
 	waiting []Entry
 	dropped int // number of dropped entries since the last entry about that
 
-	segments    *segments // only Run writes to it
-	lastFailure string    // the failure that was logged last; empty if it is over
+	segments    *segments    // only Run writes to it
+	spare       []Entry      // memory for the next queue
+	lines       bytes.Buffer // memory for what is written
+	lastFailure string       // the failure that was logged last; empty if it is over
 }
 
 // Open opens the record in a directory. An incomplete line at its end, left by a crash, is cut
@@ -92,6 +94,7 @@ func (r *Record) Add(entries ...Entry) {
 	}
 	now := time.Now()
 	r.mu.Lock()
+	r.waiting = slices.Grow(r.waiting, len(entries))
 	for _, e := range entries {
 		if e.Time.IsZero() {
 			e.Time = now
@@ -109,6 +112,9 @@ func (r *Record) Add(entries ...Entry) {
 	default:
 	}
 }
+
+// writeBatch is how many entries are encoded and written at once.
+const writeBatch = 1 << 8
 
 // restoreBatch is how many entries Restore queues at once.
 const restoreBatch = 1 << 12
@@ -166,44 +172,51 @@ func (r *Record) Run(ctx context.Context) error {
 func (r *Record) write() bool {
 	r.mu.Lock()
 	entries, dropped := r.waiting, r.dropped
-	r.waiting, r.dropped = nil, 0
+	r.waiting, r.dropped = r.spare, 0
 	r.mu.Unlock()
-	lines := encode(entries)
-	if dropped > 0 {
-		lines = append(lines, encode([]Entry{{
-			Time: time.Now(), Kind: Gap, Event: Dropped, Message: fmt.Sprintf("%d entries are missing here", dropped),
-		}})...)
+	kept := 0
+	for batch := range slices.Chunk(entries, writeBatch) {
+		kept += r.append(batch)
 	}
-	if len(lines) == 0 {
-		return false
-	}
-	n, err := r.segments.append(lines)
-	if err != nil {
-		r.logFailure(err)
-	}
-	kept := min(bytes.Count(lines[:n], []byte{'\n'}), len(entries))
 	missing := len(entries) - kept
 	r.cfg.Metrics.Entries.Add(float64(kept))
 	r.cfg.Metrics.Dropped.Add(float64(missing))
-	if n < len(lines) {
+	written := kept > 0
+	if dropped > 0 && r.append([]Entry{{Time: time.Now(), Kind: Gap, Event: Dropped, Message: fmt.Sprintf("%d entries are missing here", dropped)}}) > 0 {
+		written, dropped = true, 0
+	}
+	if missing += dropped; missing > 0 {
 		r.mu.Lock()
-		r.dropped += dropped + missing
+		r.dropped += missing
 		r.mu.Unlock()
 	}
-	return n > 0
+	if r.spare = nil; cap(entries) <= 4*writeBatch {
+		clear(entries)
+		r.spare = entries[:0]
+	}
+	return written
+}
+
+// append appends entries to the segments, and returns how many are written.
+func (r *Record) append(entries []Entry) (written int) {
+	r.lines.Reset()
+	encode(&r.lines, entries)
+	n, err := r.segments.append(r.lines.Bytes())
+	if err != nil {
+		r.logFailure(err)
+	}
+	return bytes.Count(r.lines.Bytes()[:n], []byte{'\n'})
 }
 
 // encode writes a line for each entry.
-func encode(entries []Entry) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	for _, e := range entries {
+func encode(to *bytes.Buffer, entries []Entry) {
+	enc, e := json.NewEncoder(to), Entry{}
+	for _, e = range entries {
 		e.Time = e.Time.UTC().Truncate(time.Millisecond)
 		if err := enc.Encode(&e); err != nil {
 			panic("history: " + err.Error()) // encoding an entry cannot fail
 		}
 	}
-	return b.Bytes()
 }
 
 // logFailure logs a failure only when it begins, changes or ends, since log lines must not fill

@@ -245,17 +245,17 @@ func (d *daemon) mount() {
 
 // recordEntries adds entries to the history of this replica, and to that which the replicas share.
 func (d *daemon) recordEntries(entries ...history.Entry) {
-	now := time.Now()
-	entries = slices.Clone(entries)
-	for i := range entries {
-		if entries[i].Time.IsZero() {
-			entries[i].Time = now
+	if d.candidate.recent != nil { // both have the same times
+		now := time.Now()
+		entries = slices.Clone(entries)
+		for i := range entries {
+			if entries[i].Time.IsZero() {
+				entries[i].Time = now
+			}
 		}
-	}
-	d.record.Add(entries...)
-	if d.candidate.recent != nil {
 		d.candidate.recent.Add(entries...)
 	}
+	d.record.Add(entries...)
 }
 
 // restoreHistory adds what other replicas have recorded to the history of this one.
