@@ -1,7 +1,7 @@
 package status
 
 import (
-	"cmp"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,34 +12,71 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// A clusterChange is the change of a placement's status on one cluster.
-type clusterChange struct {
-	events      *eventBuilder
-	now, was    *api.PerClusterPlacementStatus // was is empty if the cluster was not selected
-	held        *plan.OnCluster                // may be nil
-	heldBefore  *plan.OnCluster                // the previous plan; nil if the placement did not hold the cluster
-	newRevision bool                           // another revision was assigned
+// A statusChange is what the status of a placement says of a cluster now, and what it said before.
+type statusChange struct {
+	now, was    api.PerClusterPlacementStatus // was is empty if the cluster was not selected
+	held        *plan.OnCluster
+	heldBefore  *plan.OnCluster // the previous plan; nil if the placement did not hold the cluster
+	newRevision bool            // another revision was assigned
+}
+
+func (c *statusChange) differs() bool {
+	if c.was.ClusterName == "" || !slices.Equal(c.now.Conditions, c.was.Conditions) {
+		return true
+	}
+	now, was := c.now, c.was
+	now.Conditions, was.Conditions = nil, nil
+	return !reflect.DeepEqual(now, was)
+}
+
+// eventsSince returns the report with which events are compared; nil if there is none. Then the ledger has the conditions from
+// before a restart.
+func eventsSince(b *builder) *placementEntry {
+	if b.old != nil && b.old.of.Pending {
+		return nil
+	}
+	return b.old
+}
+
+// reportsClusters reports whether there are events about clusters: the first report after a restart has none.
+func reportsClusters(b *builder) bool {
+	return !b.p.Pending && (eventsSince(b) != nil || b.record == nil || b.record.Transitions == nil)
+}
+
+// clusterEvents are the events of the clusters of a placement.
+type clusterEvents struct {
+	usual    grouping // of normal progress
+	problems []Event
+}
+
+// add adds the events of the cluster at a position of the plan.
+func (e *clusterEvents) add(b *builder, s *statusChange, at int) {
+	if !reportsClusters(b) {
+		return
+	}
+	if old := eventsSince(b); old != nil {
+		if was := old.of.Position(s.now.ClusterName, at); was >= 0 {
+			s.heldBefore = old.of.Clusters[was]
+		}
+	}
+	s.newRevision = s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash
+	s.addProgress(&e.usual)
+	for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents(b)} {
+		e.problems = append(e.problems, limited(s.now.ClusterName, s.held.Binding.Assigned.Commit, events)...)
+	}
 }
 
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
 func (h *eventBuilder) clusterEvents() {
-	var usual []Event
-	for i := range h.builder.changes {
-		now := &h.builder.changes[i].now
-		name := now.ClusterName
-		s := &clusterChange{events: h, now: now, was: cmp.Or(h.builder.changes[i].was, &api.PerClusterPlacementStatus{}), held: h.builder.p.On(name), heldBefore: h.clusterBefore(name)}
-		s.newRevision = s.held != nil && (s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
-		usual = append(usual, s.progressEvents()...)
-		for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents()} {
-			h.addLimited(name, h.commitOn(name), events)
-		}
+	for _, e := range h.builder.onClusters.problems {
+		h.add(e)
 	}
 	for _, name := range h.clustersLeft() {
 		e := normal(api.Unscheduled, "The placement leaves the cluster")
 		e.Cluster = name
-		usual = append(usual, e)
+		h.builder.onClusters.usual.add(e, e.Reason)
 	}
-	for _, e := range grouped(usual, func(a, b Event) bool { return a.Reason == b.Reason && a.Commit == b.Commit }) {
+	for _, e := range h.builder.onClusters.usual.all() {
 		h.add(e)
 	}
 }
@@ -62,13 +99,12 @@ func (h *eventBuilder) clustersLeft() (out []string) {
 	return out
 }
 
-// progressEvents returns the events of normal progress: selected, assigned, available.
-func (s *clusterChange) progressEvents() []Event {
-	var out []Event
+// addProgress adds the events of normal progress: selected, assigned, available.
+func (s *statusChange) addProgress(to *grouping) {
 	add := func(c *metav1.Condition) {
 		e := normal(c.Reason, c.Message)
-		e.Cluster, e.Commit = s.now.ClusterName, s.events.commitOn(s.now.ClusterName)
-		out = append(out, e)
+		e.Cluster, e.Commit = s.now.ClusterName, s.held.Binding.Assigned.Commit
+		to.add(e, e.Reason)
 	}
 	if s.was.ClusterName == "" {
 		add(meta.FindStatusCondition(s.now.Conditions, api.Scheduled))
@@ -78,11 +114,10 @@ func (s *clusterChange) progressEvents() []Event {
 			add(meta.FindStatusCondition(s.now.Conditions, typ))
 		}
 	}
-	return out
 }
 
 // problemEvents returns the events about conditions that became false, and about failed updates.
-func (s *clusterChange) problemEvents() []Event {
+func (s *statusChange) problemEvents() []Event {
 	var out []Event
 	add := func(types ...string) {
 		for _, typ := range types {
@@ -96,7 +131,7 @@ func (s *clusterChange) problemEvents() []Event {
 	if !s.newRevision && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
 		add(api.Applied, api.Available)
 	}
-	if s.held != nil && s.held.Unusual().Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Unusual().Failure == "" || s.newRevision) {
+	if s.held.Unusual().Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Unusual().Failure == "" || s.newRevision) {
 		out = append(out, warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Unusual().Failure))
 	}
 	return out
@@ -105,7 +140,7 @@ func (s *clusterChange) problemEvents() []Event {
 // failedEvents returns events about objects that could not be applied, for a new reason. There
 // is none for an object that is not available yet or whose definition is about to be
 // established.
-func (s *clusterChange) failedEvents() []Event {
+func (s *statusChange) failedEvents() []Event {
 	var out []Event
 	for _, f := range added(s.was.FailedPlacements, s.now.FailedPlacements, func(f api.FailedResourcePlacement) string {
 		return sortKey(f.ResourceIdentifier) + " " + f.Condition.Reason
@@ -119,15 +154,15 @@ func (s *clusterChange) failedEvents() []Event {
 
 // awaitsDefinition reports whether an object is not applied only because its
 // CustomResourceDefinition, which is placed on the cluster too, is not established yet.
-func (s *clusterChange) awaitsDefinition(i api.ResourceIdentifier) bool {
-	return s.held != nil && s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o protocol.ObjectState) bool {
+func (s *statusChange) awaitsDefinition(i api.ResourceIdentifier) bool {
+	return s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o protocol.ObjectState) bool {
 		return o.Pending && o.Applied.Reason == api.DecodingErred && sortKey(identifier(&o)) == sortKey(i)
 	})
 }
 
 // diffEvents returns events about objects that differ and are not written.
-func (s *clusterChange) diffEvents() []Event {
-	if !s.events.builder.reportsDiff() {
+func (s *statusChange) diffEvents(b *builder) []Event {
+	if !b.reportsDiff() {
 		return nil
 	}
 	var out []Event

@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,21 +25,28 @@ type conditionSet struct {
 	list   []metav1.Condition
 }
 
-// newConditionSet begins the conditions of a cluster, or of the placement if the name is empty.
-func (b *builder) newConditionSet(cluster string) *conditionSet {
-	const usual = 6 // number of types
-	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, usual)}
-	if b.existing != nil {
-		s.before = b.existing.transitions(cluster)
-		return s
+// usualConditions is the number of types that nearly all sets have.
+const usualConditions = 6
+
+// newConditionSet begins the conditions of a cluster, which is at a position of the plan, or of the placement if the name is empty.
+func (b *builder) newConditionSet(cluster string, at int) conditionSet {
+	s := conditionSet{b: b}
+	if cluster != "" {
+		s.list = b.scratch
 	}
-	if b.record == nil {
-		return s // nothing has been decided yet
+	if s.list == nil {
+		s.list = make([]metav1.Condition, 0, usualConditions)
 	}
-	if cluster == "" {
+	switch {
+	case b.existing != nil && cluster != "":
+		s.before = b.existing.lines.At(at).transitions
+	case b.record == nil: // nothing has been decided yet
+	case cluster == "":
 		s.before = b.record.Transitions
-	} else if e := b.record.Entry(cluster); e != nil {
-		s.before = e.Transitions
+	default:
+		if e := b.record.Entry(cluster); e != nil {
+			s.before = e.Transitions
+		}
 	}
 	return s
 }
@@ -61,23 +67,36 @@ func (s *conditionSet) add(typ string, v conditionValue) {
 
 // finish returns the conditions. While a report is built, it also records the transitions since the last report; when conditions
 // of an existing report are made on demand, there is nothing to record.
-func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
-	changed := func(c metav1.Condition) bool {
-		was, ok := s.before[c.Type]
-		return !ok || was.Status != string(c.Status) || !was.Time.Equal(c.LastTransitionTime.Time)
-	}
-	if b.record == nil || len(s.list) == len(s.before) && !slices.ContainsFunc(s.list, changed) {
+func (b *builder) finish(s conditionSet, cluster string) []metav1.Condition {
+	if b.record == nil || s.since(s.before) {
 		return s.list
 	}
-	now := make(map[string]ledger.Transition, len(s.list))
-	for _, c := range s.list {
-		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
-	}
-	if n := len(b.transitions); n > 0 && maps.Equal(b.transitions[n-1].To, now) {
+	var now map[string]ledger.Transition
+	if n := len(b.transitions); n > 0 && s.since(b.transitions[n-1].To) {
 		now = b.transitions[n-1].To // clusters that change at the same time share one map
+	} else {
+		now = make(map[string]ledger.Transition, len(s.list))
+		for i := range s.list {
+			c := &s.list[i]
+			now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
+		}
 	}
 	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
 	return s.list
+}
+
+// since reports whether the conditions have changed last with some transitions.
+func (s *conditionSet) since(last map[string]ledger.Transition) bool {
+	if len(s.list) != len(last) {
+		return false
+	}
+	for i := range s.list {
+		c := &s.list[i]
+		if was, ok := last[c.Type]; !ok || was.Status != string(c.Status) || !was.Time.Equal(c.LastTransitionTime.Time) {
+			return false
+		}
+	}
+	return true
 }
 
 // aggregate returns the placement's condition of a type, given the clusters' conditions of that

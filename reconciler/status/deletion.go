@@ -90,15 +90,14 @@ type Deleted struct {
 // clusters. Placements that are not in the ledger are left out.
 func DeletionEvents(l *ledger.Ledger, all []Deleted, now time.Time) []Event {
 	var out []Event
-	same := func(a, b Event) bool { return a.Commit == b.Commit && a.Message == b.Message }
 	for _, key := range l.Placements() {
-		var events []Event
+		var events grouping
 		for _, d := range merged(key, all) {
 			e := normal(api.ObjectsDeleted, d.text())
 			e.Cluster, e.Commit = d.Cluster, d.Commit
-			events = append(events, e)
+			events.add(e, e.Message)
 		}
-		out = append(out, aboutPlacement(key, *l.Placement(key), now, grouped(events, same))...)
+		out = append(out, aboutPlacement(key, *l.Placement(key), now, events.all())...)
 	}
 	return out
 }

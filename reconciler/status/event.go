@@ -65,29 +65,47 @@ func aboutRepository(now time.Time, events []Event) []Event {
 // groupFrom is from how many clusters on equal events are grouped.
 const groupFrom = 6
 
-// grouped replaces events that are equal on many clusters by one, which names the first of
-// these clusters.
-func grouped(events []Event, same func(a, b Event) bool) []Event {
-	var out []Event
-	for len(events) > 0 {
-		var group, rest []Event
-		for _, e := range events {
-			if same(events[0], e) {
-				group = append(group, e)
-			} else {
-				rest = append(rest, e)
-			}
-		}
-		if events = rest; len(group) < groupFrom {
-			out = append(out, group...)
+// A grouping collects events, and replaces those that are equal on many clusters by one, which names the first of these clusters.
+type grouping []*eventGroup
+
+// An eventGroup are the events of one commit with the same text.
+type eventGroup struct {
+	commit, text string
+	events       []Event // fewer than groupFrom
+	first        Event   // that of the first cluster by name
+	clusters     []string
+}
+
+// add adds an event. It is equal to those that were added with the same text and have the same commit.
+func (g *grouping) add(e Event, text string) {
+	for _, of := range *g {
+		if of.commit != e.Commit || of.text != text {
 			continue
 		}
-		slices.SortStableFunc(group, func(a, b Event) int { return strings.Compare(a.Cluster, b.Cluster) })
-		e := group[0]
+		if of.clusters = append(of.clusters, e.Cluster); len(of.clusters) < groupFrom {
+			of.events = append(of.events, e)
+		}
+		if e.Cluster < of.first.Cluster {
+			of.first = e
+		}
+		return
+	}
+	*g = append(*g, &eventGroup{e.Commit, text, []Event{e}, e, []string{e.Cluster}})
+}
+
+// all returns the events, in the order in which groups and their events were added.
+func (g grouping) all() (out []Event) {
+	for _, of := range g {
+		if len(of.clusters) < groupFrom {
+			out = append(out, of.events...)
+			continue
+		}
+		slices.Sort(of.clusters)
+		e := of.first
 		if e.Reason == api.ScheduledReason { // its message names the cluster
 			e.Message = "Successfully scheduled resources for placement: picked by scheduling policy"
 		}
-		e.Message = fmt.Sprintf("On %d clusters (%s): %s", len(group), few(group, func(e Event) string { return e.Cluster }), e.Message)
+		e.Message = fmt.Sprintf("On %d clusters (%s): %s", len(of.clusters), few(of.clusters, func(name string) string { return name }), e.Message)
 		e.Cluster = ""
 		out = append(out, e)
 	}

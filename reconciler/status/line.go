@@ -2,7 +2,6 @@ package status
 
 import (
 	"iter"
-	"reflect"
 	"slices"
 	"time"
 
@@ -138,13 +137,6 @@ func (l lineBuilder) clustersWith(any facts) (out []*plan.OnCluster) {
 	return out
 }
 
-// A statusChange is what the status of a placement says of a cluster now, and what it said before; nil if the cluster was not
-// selected.
-type statusChange struct {
-	now api.PerClusterPlacementStatus
-	was *api.PerClusterPlacementStatus
-}
-
 // A lineBuilder makes the lines of a builder.
 type lineBuilder struct{ b *builder }
 
@@ -154,8 +146,10 @@ func (l lineBuilder) follow() {
 	var before *builder
 	if l.b.old != nil && l.b.old.of.Spec != nil {
 		before = l.b.old.reader()
+		before.scratch = make([]metav1.Condition, 0, usualConditions)
 	}
-	decisions := l.b.decisions()
+	l.b.scratch = make([]metav1.Condition, 0, usualConditions)
+	decisions, index := l.b.decisions(), index(l.b.p.Record.Index)
 	for _, i := range l.changed(decisions) {
 		d, at := decisions[i], -1
 		if d.Selected {
@@ -172,13 +166,15 @@ func (l lineBuilder) follow() {
 			l.lines().Set(at, same)
 			continue
 		}
-		change := statusChange{now: l.b.cluster(l.b.p.Clusters[at], d, index(l.b.p.Record.Index))}
+		change := statusChange{now: l.b.cluster(at, d, index), held: l.b.p.Clusters[at]}
 		if before != nil {
-			change.was = l.b.old.statusOn(before, d.Cluster, at)
+			change.was, _ = l.b.old.statusOn(before, d.Cluster, at)
 		}
 		l.lines().Set(at, line{d.Reason, l.transitionsOn(d.Cluster), statusesOf(change.now.Conditions), of, true})
-		l.b.changes = append(l.b.changes, change)
+		l.b.differs = l.b.differs || change.differs()
+		l.b.onClusters.add(l.b, &change, at)
 	}
+	l.b.scratch = nil
 }
 
 // changed returns the positions of the clusters whose status may differ from the earlier report, in order. All others keep the lines
@@ -253,7 +249,7 @@ func (l lineBuilder) earlierLine(at int, d placement.Decision) (of line, found b
 
 // sameClusters reports whether the status of the placement says the same of its clusters as the earlier report, which may be nil.
 func (l lineBuilder) sameClusters() bool {
-	if l.b.old == nil || l.b.old.of.Spec == nil || slices.ContainsFunc(l.b.changes, statusChange.differs) {
+	if l.b.old == nil || l.b.old.of.Spec == nil || l.b.differs {
 		return false
 	}
 	selected := func(of line) bool { return of.selected }
@@ -266,18 +262,6 @@ func (l lineBuilder) sameClusters() bool {
 	return slices.EqualFunc(missing, formerly, func(a, b placement.Decision) bool { return a.Reason == b.Reason }) &&
 		(len(missing) == 0 || l.b.missingSince().Equal(was.missingSince())) &&
 		(ledger.Identical(list, earlier) || slices.Equal(selectedNames(list), selectedNames(earlier)))
-}
-
-func (c statusChange) differs() bool {
-	if c.was == nil {
-		return true
-	}
-	now, was := c.now, *c.was
-	if !slices.Equal(now.Conditions, was.Conditions) {
-		return true
-	}
-	now.Conditions, was.Conditions = nil, nil
-	return !reflect.DeepEqual(now, was)
 }
 
 func selectedNames(all []placement.Decision) (out []string) {
@@ -320,23 +304,14 @@ func (e *placementEntry) reader() *builder {
 	return &builder{in: Input{Now: e.at, Conditions: e.conditions}, p: e.of, existing: e, unanswered: e.unanswered}
 }
 
-// statusOn returns what the status says of a cluster, which is looked for at guess first; nil if it is not selected. b is a
+// statusOn returns what the status says of a cluster, which is looked for at guess first, and whether it is selected. b is a
 // reader of the report.
-func (e *placementEntry) statusOn(b *builder, cluster string, guess int) *api.PerClusterPlacementStatus {
+func (e *placementEntry) statusOn(b *builder, cluster string, guess int) (s api.PerClusterPlacementStatus, selected bool) {
 	at := e.of.Position(cluster, guess)
 	if at < 0 || at >= e.lines.Len() || !e.lines.At(at).selected {
-		return nil
+		return s, false
 	}
-	s := b.cluster(e.of.Clusters[at], placement.Decision{Cluster: cluster, Selected: true, Reason: e.lines.At(at).reason}, index(e.of.Record.Index))
-	return &s
-}
-
-// transitions returns the last changes of the conditions of a cluster.
-func (e *placementEntry) transitions(cluster string) map[string]ledger.Transition {
-	if at := e.of.Position(cluster, 0); at >= 0 && at < e.lines.Len() {
-		return e.lines.At(at).transitions
-	}
-	return nil
+	return b.cluster(at, placement.Decision{Cluster: cluster, Selected: true, Reason: e.lines.At(at).reason}, index(e.of.Record.Index)), true
 }
 
 // whole returns the report of the placement with everything that is only made when it is asked for: for one cluster or, if the
@@ -354,8 +329,8 @@ func (e *placementEntry) whole(cluster string) *placementEntry {
 		}
 	} else if c := e.of.On(cluster); c != nil {
 		detail.Clusters = []ClusterDetail{b.clusterDetail(c)}
-		if s := e.statusOn(b, cluster, 0); s != nil {
-			statuses = []api.PerClusterPlacementStatus{*s}
+		if s, selected := e.statusOn(b, cluster, 0); selected {
+			statuses = []api.PerClusterPlacementStatus{s}
 		}
 	}
 	if len(statuses) == 0 {

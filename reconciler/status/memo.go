@@ -77,7 +77,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 		return e
 	}
 	e.changed = b.transitions
-	m.addEvents(old == nil, b.events(old, e.status(), e.drifts))
+	m.addEvents(old == nil, b.events(e.status(), e.drifts))
 	e.runs, e.requests = b.runs()
 	same := lineBuilder{b}.sameClusters()
 	e.reuse(old, same)

@@ -23,14 +23,15 @@ type clusterBuilder struct {
 	*plan.OnCluster
 }
 
-// cluster returns the status of the placement on one cluster.
-func (b *builder) cluster(on *plan.OnCluster, d placement.Decision, index string) api.PerClusterPlacementStatus {
+// cluster returns the status of the placement on the cluster at a position of the plan.
+func (b *builder) cluster(at int, d placement.Decision, index string) api.PerClusterPlacementStatus {
+	on := b.p.Clusters[at]
 	s := api.PerClusterPlacementStatus{ClusterName: on.Binding.Cluster, ObservedResourceIndex: index}
 	if b.external() {
 		on, s.ObservedResourceIndex = b.atAssigned(on)
 	}
 	c := clusterBuilder{b, on}
-	set := b.newConditionSet(s.ClusterName)
+	set := b.newConditionSet(s.ClusterName, at)
 	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, api.ScheduledReason, d.Reason})
 	for _, typ := range b.expected() {
 		v := c.condition(typ)
@@ -43,7 +44,7 @@ func (b *builder) cluster(on *plan.OnCluster, d placement.Decision, index string
 			s.ApplicableResourceOverrides = on.Content.Overrides
 		}
 	}
-	b.documentedOn(set)
+	b.documentedOn(&set)
 	if v, held := b.deletionsHeld(on); held {
 		set.add(api.DeletionsHeld, v)
 	}

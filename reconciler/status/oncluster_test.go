@@ -170,7 +170,7 @@ func TestConditionsOnCluster(t *testing.T) {
 				test.change(b)
 			}
 			lineBuilder{b}.noteUnanswered(test.cluster)
-			s := b.cluster(test.cluster, placement.Decision{Cluster: "east", Selected: true, Reason: "picked"}, "3")
+			s := b.cluster(0, placement.Decision{Cluster: "east", Selected: true, Reason: "picked"}, "3")
 			if first := textOf(&s.Conditions[0]); first != "True Scheduled: picked" {
 				t.Errorf("the first condition is %s", first)
 			}
@@ -196,11 +196,11 @@ func TestApplicableOverridesAreReportedWithTheContent(t *testing.T) {
 	current := change(assigned("east", nil), overridden)
 	outdated := change(change(assigned("west", nil), overridden), func(c *plan.OnCluster) { c.Binding.Assigned = oldContent })
 	b := newBuilder(current, outdated)
-	s := b.cluster(current, placement.Decision{Reason: "picked"}, "3")
+	s := b.cluster(0, placement.Decision{Reason: "picked"}, "3")
 	if !slices.Equal(s.ApplicableClusterResourceOverrides, []string{"all"}) || !slices.Equal(s.ApplicableResourceOverrides, []api.NamespacedName{{Namespace: "web", Name: "one"}}) {
 		t.Errorf("overrides of a cluster with the newest content: %+v", s)
 	}
-	s = b.cluster(outdated, placement.Decision{Reason: "picked"}, "3")
+	s = b.cluster(1, placement.Decision{Reason: "picked"}, "3")
 	if s.ApplicableClusterResourceOverrides != nil || s.ApplicableResourceOverrides != nil {
 		t.Errorf("overrides of a cluster with old content: %+v", s)
 	}
@@ -219,7 +219,7 @@ func TestExternalRolloutReportsTheHeldIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := *test.cluster
 			b := newBuilder(test.cluster).strategy(api.External, "")
-			if got := b.cluster(test.cluster, placement.Decision{Reason: "picked"}, "3").ObservedResourceIndex; got != test.want {
+			if got := b.cluster(0, placement.Decision{Reason: "picked"}, "3").ObservedResourceIndex; got != test.want {
 				t.Errorf("index %q, want %q", got, test.want)
 			}
 			if !reflect.DeepEqual(before, *test.cluster) {

@@ -237,7 +237,7 @@ func (o *OnDemand) Outline() (out Outline) {
 			out.Applied++
 		}
 		if out.Problem == "" && is.anyUntrue() {
-			s := b.cluster(e.of.Clusters[at], d, index(e.of.Record.Index))
+			s := b.cluster(at, d, index(e.of.Record.Index))
 			out.addProblem(&s)
 		}
 	}

@@ -36,8 +36,12 @@ type builder struct {
 	stay bool
 	// unanswered are the reasons why clusters that have not reported yet do not answer.
 	unanswered  map[string]string
-	changes     []statusChange
 	transitions []Transitions
+	// differs says that the status of a cluster is not that of the old report.
+	differs    bool
+	onClusters clusterEvents
+	// scratch is memory for the conditions of one cluster after the other; nil if they are kept.
+	scratch []metav1.Condition
 }
 
 func typeMeta(group, kind string) metav1.TypeMeta {
@@ -111,7 +115,7 @@ func index(i int) string {
 // conditions returns the conditions of the placement: each aggregates those of the clusters, up
 // to the first that is not true.
 func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
-	set := b.newConditionSet("")
+	set := b.newConditionSet("", -1)
 	set.add(b.prefix()+api.Scheduled, b.scheduled())
 	for _, typ := range b.expected() {
 		count := lineBuilder{b}.tally(typ)
@@ -127,7 +131,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 			break
 		}
 	}
-	b.documented(set)
+	b.documented(&set)
 	if v, held := b.deletionsHeld(lineBuilder{b}.clustersWith(isHeld)...); held {
 		set.add(api.DeletionsHeld, v)
 	}
@@ -180,7 +184,7 @@ func (b *builder) clusters(index string, wanted func(at int) bool) []api.PerClus
 			continue
 		}
 		if at := b.p.Position(d.Cluster, i); at >= 0 && (wanted == nil || wanted(at)) {
-			out = append(out, b.cluster(b.p.Clusters[at], d, index))
+			out = append(out, b.cluster(at, d, index))
 		}
 	}
 	for _, d := range b.missingClusters(decisions) {

@@ -163,7 +163,7 @@ func TestTransitionTimes(t *testing.T) {
 				}
 				b.record = b.in.Ledger.Placement(b.p.Key)
 			}
-			set := b.newConditionSet(test.cluster)
+			set := b.newConditionSet(test.cluster, -1)
 			set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "Because", "of " + name})
 			c := b.finish(set, test.cluster)
 			if !c[0].LastTransitionTime.Time.Equal(test.want) || c[0].ObservedGeneration != 2 {
@@ -186,7 +186,7 @@ func TestALostConditionIsRecorded(t *testing.T) {
 		api.Scheduled: {Status: "True", Time: noon}, api.DeletionsHeld: {Status: "True", Time: noon},
 	}})
 	b.record = b.in.Ledger.Placement(b.p.Key)
-	set := b.newConditionSet("")
+	set := b.newConditionSet("", -1)
 	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "r", "m"})
 	b.finish(set, "")
 	if len(b.transitions) != 1 || len(b.transitions[0].To) != 1 {

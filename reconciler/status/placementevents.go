@@ -37,17 +37,15 @@ type eventBuilder struct {
 }
 
 // events returns the events about the changes of a placement since the last report.
-func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts []Drift) []Event {
-	h := &eventBuilder{builder: b, old: old, after: after}
+func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
+	h := &eventBuilder{builder: b, old: b.old, after: after}
 	if b.p.Pending { // nothing has happened yet
 		h.warnings()
 		return h.about()
 	}
-	if old != nil && old.of.Pending {
-		h.old = nil // the ledger has the previous conditions
-	}
-	if old != nil && old.of.Spec != nil {
-		h.before = old.status()
+	h.old = eventsSince(b)
+	if b.old != nil && b.old.of.Spec != nil {
+		h.before = b.old.status()
 	}
 	for _, r := range h.builder.in.Plan.Renames {
 		if r.To == b.p.Key {
@@ -67,7 +65,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 	h.stopped()
 	h.runEvents()
 	h.evictionEvents()
-	if h.old != nil || b.record == nil || b.record.Transitions == nil {
+	if reportsClusters(b) {
 		h.clusterEvents()
 		h.deletions()
 		h.driftEvents(drifts)
@@ -250,13 +248,21 @@ func (h *eventBuilder) commitOn(cluster string) string {
 // maxEvents is how many events of one sort are reported of one cluster at once.
 const maxEvents = 10
 
+// limited completes events of one cluster, and only counts those beyond maxEvents.
+func limited(cluster, commit string, events []Event) []Event {
+	if n := len(events); n > maxEvents {
+		events = events[:maxEvents]
+		events[maxEvents-1].Message += fmt.Sprintf(" (and %d more objects)", n-maxEvents)
+	}
+	for i := range events {
+		events[i].Cluster, events[i].Commit = cluster, commit
+	}
+	return events
+}
+
 // addLimited adds events of one cluster, and only counts those beyond maxEvents.
 func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
-	for i, e := range events[:min(len(events), maxEvents)] {
-		if i == maxEvents-1 && len(events) > maxEvents {
-			e.Message += fmt.Sprintf(" (and %d more objects)", len(events)-maxEvents)
-		}
-		e.Cluster, e.Commit = cluster, commit
+	for _, e := range limited(cluster, commit, events) {
 		h.add(e)
 	}
 }

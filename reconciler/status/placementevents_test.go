@@ -34,9 +34,9 @@ func eventsAfter(before, after *builder) []string {
 	if before != nil {
 		old = before.entry()
 	}
-	after.old, after.lines, after.changes, after.transitions = old, nil, nil, nil
+	after.old, after.lines, after.onClusters, after.transitions = old, nil, clusterEvents{}, nil
 	e := after.entry()
-	return onClusters(after.events(old, e.status(), e.drifts))
+	return onClusters(after.events(e.status(), e.drifts))
 }
 
 // onClusters shows events with their clusters.
@@ -320,7 +320,11 @@ func TestGroupedEvents(t *testing.T) {
 		"the message without a cluster":  {on(api.ScheduledReason, "v1", six...), []string{"Normal Scheduled On 6 clusters (a, b, c and 3 more): Successfully scheduled resources for placement: picked by scheduling policy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := onClusters(grouped(test.events, func(a, b Event) bool { return a.Reason == b.Reason && a.Commit == b.Commit })); !slices.Equal(got, test.want) {
+			var events grouping
+			for _, e := range test.events {
+				events.add(e, e.Reason)
+			}
+			if got := onClusters(events.all()); !slices.Equal(got, test.want) {
 				t.Errorf("events %q\nwant %q", got, test.want)
 			}
 		})
