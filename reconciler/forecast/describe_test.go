@@ -204,7 +204,8 @@ func TestPlacementSummary(t *testing.T) {
 // content for it. A cluster of another fleet has none.
 func TestWorksAfterTheRollouts(t *testing.T) {
 	on := func(name string, change func(*plan.Placement, *plan.OnCluster)) *plan.Placement {
-		c := &plan.OnCluster{Binding: &placement.Binding{Cluster: "a"}, Content: content("x"), Latest: placement.Revision{Commit: "v2", Hash: "2"}}
+		c := &plan.OnCluster{Binding: &placement.Binding{Cluster: "a"}, Content: content("x")}
+		c.SetLatest(placement.Revision{Commit: "v2", Hash: "2"})
 		p := &plan.Placement{Key: api.PlacementKey{Name: name}, Spec: &hub.Placement{}, Clusters: []*plan.OnCluster{c}}
 		if change != nil {
 			change(p, c)

@@ -88,11 +88,11 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 			l.SetPlacement(pl.Key, renamed)
 		}
 		for _, c := range pl.Clusters {
-			if c.Entry == nil || c.Binding.Unscheduled || c.Err != nil || c.Latest.Hash == "" {
+			if c.Entry == nil || c.Binding.Unscheduled || c.Err != nil || c.Latest().Hash == "" {
 				continue
 			}
 			b := c.Entry.Binding
-			b.Assigned = c.Latest
+			b.Assigned = c.Latest()
 			l.Bind(pl.Key, b)
 			var claims ledger.Deviation
 			for _, m := range c.Content.Manifests {

@@ -256,7 +256,7 @@ func TestSettledLedger(t *testing.T) {
 			switch c := find(p, name).On("a"); {
 			case !b.HasRevision():
 				got = "unknown"
-			case b.Assigned == c.Latest && b.Assigned.Hash != earlierHash:
+			case b.Assigned == c.Latest() && b.Assigned.Hash != earlierHash:
 				got = "latest"
 			}
 		}

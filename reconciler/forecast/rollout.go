@@ -96,7 +96,7 @@ func rolloutOf(pl *plan.Placement) Rollout {
 		MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge,
 	}
 	for _, c := range pl.Clusters {
-		if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
+		if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest().Hash || c.Binding.Unscheduled {
 			r.Clusters++
 		}
 	}

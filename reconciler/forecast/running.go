@@ -229,8 +229,8 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 			if b.Unscheduled || b.Removing {
 				continue // the cluster is leaving
 			}
-			if c.Err == nil && c.Latest.Hash != "" {
-				b.Assigned = c.Latest
+			if c.Err == nil && c.Latest().Hash != "" {
+				b.Assigned = c.Latest()
 			}
 			b.AssignedAt, b.Risked = past, false
 			if b.Assigned.Commit != r.inForce.Commit.Hash {

@@ -87,7 +87,8 @@ func TestRollouts(t *testing.T) {
 	latest, old := placement.Revision{Commit: "v2", Hash: "2"}, placement.Revision{Commit: "v1", Hash: "1"}
 	cluster := func(name string, assigned placement.Revision, change func(*plan.OnCluster)) *plan.OnCluster {
 		b := placement.Binding{Cluster: name, Assigned: assigned}
-		c := &plan.OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}, Latest: latest}
+		c := &plan.OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}}
+		c.SetLatest(latest)
 		if change != nil {
 			change(c)
 		}
@@ -123,7 +124,8 @@ func TestRollouts(t *testing.T) {
 // A summary says how many clusters are updated at a time; with the strategy External, that none is.
 func TestRolloutSummary(t *testing.T) {
 	changed := placement.Binding{Cluster: "a", Assigned: placement.Revision{Commit: "v1", Hash: "1"}}
-	cluster := &plan.OnCluster{Binding: &changed, Entry: &ledger.Entry{Binding: changed}, Latest: placement.Revision{Commit: "v2", Hash: "2"}}
+	cluster := &plan.OnCluster{Binding: &changed, Entry: &ledger.Entry{Binding: changed}}
+	cluster.SetLatest(placement.Revision{Commit: "v2", Hash: "2"})
 	for name, test := range map[string]struct {
 		strategy api.RolloutStrategyType
 		clusters int

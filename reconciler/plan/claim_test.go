@@ -60,27 +60,27 @@ func TestClaim(t *testing.T) {
 		c    OnCluster
 		want string
 	}{
-		"latest content": {c: OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a", "c"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a", "c")}},
+		"latest content": {c: OnCluster{Binding: &assigned, latest: &revisionOne, Content: content("1", "a", "c"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a", "c")}},
 			want: "assigned a"},
-		"waiting for new content": {c: OnCluster{Binding: &assigned, Latest: revisionTwo, Content: content("2", "b", "c"), PreviousContent: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
+		"waiting for new content": {c: OnCluster{Binding: &assigned, latest: &revisionTwo, Content: content("2", "b", "c"), PreviousContent: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
 			want: "assigned a, upcoming b"},
-		"assigned new content": {c: OnCluster{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}, Latest: revisionTwo, Content: content("2", "b"), PreviousContent: content("1", "a"), work: &work.Work{Revision: revisionTwo, Manifests: manifestsOf("b")}},
+		"assigned new content": {c: OnCluster{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}, latest: &revisionTwo, Content: content("2", "b"), PreviousContent: content("1", "a"), work: &work.Work{Revision: revisionTwo, Manifests: manifestsOf("b")}},
 			want: "assigned b, held a"},
 		"being removed": {c: OnCluster{Binding: &placement.Binding{Cluster: "east", Assigned: revisionOne, Unscheduled: true, Removing: true}, PreviousContent: content("1", "a"), work: &work.Work{Remove: true}},
 			want: "held a"},
-		"not released": {c: OnCluster{Binding: &placement.Binding{Cluster: "east"}, Latest: revisionTwo, Content: content("2", "b")},
+		"not released": {c: OnCluster{Binding: &placement.Binding{Cluster: "east"}, latest: &revisionTwo, Content: content("2", "b")},
 			want: "upcoming b"},
-		"assigned early": {c: OnCluster{Binding: &assigned, Latest: revisionTwo, Content: content("2", "b"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}, Circumstances: &Circumstances{Deviation: ledger.Deviation{Early: []api.ID{configMap("a"), configMap("b")}}}},
+		"assigned early": {c: OnCluster{Binding: &assigned, latest: &revisionTwo, Content: content("2", "b"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}, Circumstances: &Circumstances{Deviation: ledger.Deviation{Early: []api.ID{configMap("a"), configMap("b")}}}},
 			want: "assigned a, upcoming b, early b"},
-		"not rendered": {c: OnCluster{Binding: &assigned, Latest: revisionTwo, Err: errors.New("bad patch"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
+		"not rendered": {c: OnCluster{Binding: &assigned, latest: &revisionTwo, Err: errors.New("bad patch"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
 			want: "assigned a, content unknown"},
-		"assigned content is not known": {c: OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}},
+		"assigned content is not known": {c: OnCluster{Binding: &assigned, latest: &revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}},
 			want: "maybe held a b"},
 		"it is not known, and one object is left to another placement": {
-			c:    OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}, Circumstances: &Circumstances{Deviation: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("b"), To: shop}}}}},
+			c:    OnCluster{Binding: &assigned, latest: &revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Keep: true}, Circumstances: &Circumstances{Deviation: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("b"), To: shop}}}}},
 			want: "maybe held a"},
 		"ReportDiff": {spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{Type: api.ReportDiff}}}},
-			c: OnCluster{Binding: &assigned, Latest: revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}}, want: "assigned a, reports only"},
+			c: OnCluster{Binding: &assigned, latest: &revisionOne, Content: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}}, want: "assigned a, reports only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResolver()

@@ -67,8 +67,8 @@ func TestRevisionsAndBindingsKeepTheirOrigin(t *testing.T) {
 	}
 	s.commit("v2", nil, []byte(objects+"on east\nnamespace other\n"))
 	first := s.resolve().Placements.At(0).On("east")
-	if first.Latest.Commit != "v1" || !first.UpToDate() {
-		t.Errorf("the latest revision is %v", first.Latest)
+	if first.Latest().Commit != "v1" || !first.UpToDate() {
+		t.Errorf("the latest revision is %v", first.Latest())
 	}
 	left := s.last.Placements.At(0).On("west").Binding
 	s.commit("v3", nil, []byte(objects+"on east\n"))

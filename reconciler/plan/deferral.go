@@ -58,7 +58,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 	var overdue []string
 	for i := range targets {
 		deferral, c := targets[i].Deferral, p.near(targets[i].Cluster, i)
-		if c.Latest.Hash == "" {
+		if c.Latest().Hash == "" {
 			continue // it is not known whether it has newer content
 		}
 		deferred := deferral.Why != "" && p.Lag(c).Commits > 0

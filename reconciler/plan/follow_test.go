@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -157,8 +158,8 @@ func (f *reportingFleet) turn() {
 	again := Resolve(fresh)
 	for i, p := range f.last.Placements.All() {
 		for j, c := range again.Placements.At(i).Clusters {
-			if was := p.Clusters[j].Latest; was.Hash == c.Latest.Hash {
-				c.Latest.Commit = was.Commit // the first of several with the content, which an empty memo does not know
+			if was := p.Clusters[j].Latest(); was.Hash != "" && was.Hash == c.Latest().Hash {
+				c.SetLatest(placement.Revision{Commit: was.Commit, Hash: was.Hash, Labels: c.Latest().Labels}) // the commit is the first of several with the content, which an empty memo does not know
 			}
 		}
 		if differs := p.difference(again.Placements.At(i)); differs != "" {

@@ -64,7 +64,7 @@ type Lag struct {
 
 // Lag returns how far a cluster of the placement is behind the commit in force.
 func (p *Placement) Lag(c *OnCluster) Lag {
-	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest.Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
+	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest().Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
 		return Lag{}
 	}
 	held := max(c.Binding.Index, c.Binding.SameAs)

@@ -45,8 +45,11 @@ type Memo struct {
 	bindings, before []placement.Binding
 	// rolling is memory for the input of the next rollout.
 	rolling []rollout.Target
-	// texts are the reasons of decisions. Those about a cluster are the same for many placements.
+	// texts are the reasons of decisions. Those about a cluster are the same for many placements. decisions are those of the placements
+	// that were scheduled last, and latest the newest revision of the cluster that was planned last.
 	texts       ledger.Texts
+	decisions   [][]placement.Decision
+	latest      *placement.Revision
 	paused      map[string]string
 	suspensions suspensions
 	// check is called as Check says; nil checks nothing.

@@ -2,11 +2,14 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // The renderer of the last commit is reused if the placement selects the same objects and the
@@ -115,6 +118,29 @@ func TestStillValid(t *testing.T) {
 		}
 		if got := pl.stillValid(&test.r); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// Placements with the same decisions share them. A decision that differs in anything is another one.
+func TestEqualDecisionsAreShared(t *testing.T) {
+	decisions := func(change func(*placement.Decision)) []placement.Decision {
+		all := []placement.Decision{{Cluster: "east", Reason: "picked", Score: &placement.Score{Affinity: 1}, Selected: true}, {Cluster: "west", Reason: "tainted"}}
+		change(&all[0])
+		return all
+	}
+	same := func(*placement.Decision) {}
+	for name, change := range map[string]func(*placement.Decision){
+		"score": func(d *placement.Decision) { d.Score = &placement.Score{Affinity: 2} }, "no score": func(d *placement.Decision) { d.Score = nil },
+		"reason": func(d *placement.Decision) { d.Reason = "kept" }, "selection": func(d *placement.Decision) { d.Selected = false },
+	} {
+		m := NewMemo()
+		first := m.sharedDecisions(decisions(same))
+		if got := m.sharedDecisions(decisions(change)); !slices.EqualFunc(got, decisions(change), sameDecision) {
+			t.Errorf("with another %s: %+v", name, got)
+		}
+		if !ledger.Identical(m.sharedDecisions(decisions(same)), first) {
+			t.Error("equal decisions are not shared")
 		}
 	}
 }

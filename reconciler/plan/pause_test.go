@@ -47,7 +47,7 @@ func TestIsPaused(t *testing.T) {
 	} {
 		test.b.Cluster = "east"
 		pl := &planner{paused: map[string]string{test.cluster: "v1"}}
-		if got := pl.isPaused(&OnCluster{Binding: &test.b, Latest: revisionTwo}); got != test.want {
+		if got := pl.isPaused(&OnCluster{Binding: &test.b, latest: &revisionTwo}); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

@@ -169,10 +169,33 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	if pl.planner.ShortDecisions {
 		out.Decisions = shortDecisions(out)
 	}
-	for i := range out.Decisions {
-		pl.planner.memo.texts.Share(&out.Decisions[i].Reason)
-	}
+	out.Decisions = pl.planner.memo.sharedDecisions(out.Decisions)
 	return out
+}
+
+// mostSharedDecisions limits how many lists of decisions another one is compared with.
+const mostSharedDecisions = 4
+
+// sharedDecisions returns the same decisions in the memory of those of another placement, since many placements select the same
+// clusters, or in that of their reasons.
+func (m *Memo) sharedDecisions(all []placement.Decision) []placement.Decision {
+	for _, earlier := range m.decisions {
+		if slices.EqualFunc(earlier, all, sameDecision) {
+			return earlier
+		}
+	}
+	for i := range all {
+		m.texts.Share(&all[i].Reason)
+	}
+	m.decisions = append(m.decisions, all)
+	m.decisions = m.decisions[max(0, len(m.decisions)-mostSharedDecisions):]
+	return all
+}
+
+func sameDecision(a, b placement.Decision) bool {
+	score := sameScore(a.Score, b.Score)
+	a.Score, b.Score = nil, nil
+	return score && a == b
 }
 
 // shortDecisions returns the decisions on selected clusters, which come first, and one more for each missing cluster.
@@ -327,10 +350,15 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	pl.planner.cancelRemoval(c)
 	cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
 	c.Content, c.Err = pl.current.prepared.renderer.For(cluster)
-	c.Latest = placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
-	if b.Assigned.Hash == c.Latest.Hash {
-		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
+	latest := b.Assigned
+	if latest.Hash != c.Content.Hash { // otherwise the commit stays the one that first had the content
+		latest = placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
 	}
+	if pl.planner.memo.latest == nil || *pl.planner.memo.latest != latest {
+		own := latest // the variable is not moved to the heap for all
+		pl.planner.memo.latest = &own
+	}
+	c.latest = pl.planner.memo.latest
 	if c.PreviousContent != nil && c.PreviousContent.Hash == c.Content.Hash {
 		c.PreviousContent = c.Content // use the same memory for two equal contents
 	}
@@ -415,7 +443,7 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 func (pl *placementPlanner) keepPlacement(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	for _, b := range before {
 		c := pl.recordedCluster(b, record)
-		c.Latest = b.Assigned
+		c.SetLatest(b.Assigned)
 		p.Clusters = append(p.Clusters, c)
 	}
 	pl.listChanges(p, record)

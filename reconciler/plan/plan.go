@@ -199,9 +199,8 @@ type OnCluster struct {
 	// Binding is that of Entry if nothing in it has changed.
 	Binding *placement.Binding
 	Entry   *ledger.Entry // nil for a new binding
-	// Latest is the newest revision for the cluster, assigned once the rollout allows it. Its Hash is empty if there is
-	// none.
-	Latest placement.Revision
+	// latest is shared with other clusters that have the same one, and nil if there is none: call Latest to read it.
+	latest *placement.Revision
 	// Content is the content of Latest; empty if there is none.
 	Content *work.Rendered
 	// Err is the reason why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
@@ -309,8 +308,19 @@ type Yielded struct {
 	Passing bool
 }
 
+// Latest returns the newest revision for the cluster, assigned once the rollout allows it. Its Hash is empty if there is none.
+func (c *OnCluster) Latest() placement.Revision {
+	if c.latest == nil {
+		return placement.Revision{}
+	}
+	return *c.latest
+}
+
+// SetLatest replaces the newest revision for the cluster.
+func (c *OnCluster) SetLatest(r placement.Revision) { c.latest = &r }
+
 // UpToDate reports whether the latest content is assigned to the cluster.
-func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
+func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest().Hash }
 
 // Unbuilt reports whether the newest content cannot be rendered because of what overlays have for this cluster. The cluster
 // keeps its revision, and the rollout goes on without it.

@@ -245,7 +245,7 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 	}
 	r.placement.Record = *record
 	for _, e := range record.Entries() {
-		c := &OnCluster{Binding: &e.Binding, Content: noContent, Entry: e, Latest: e.Binding.Assigned}
+		c := &OnCluster{Binding: &e.Binding, Content: noContent, Entry: e, latest: &e.Binding.Assigned}
 		c.setCircumstances(&Circumstances{Deviation: e.Unusual().Deviation})
 		if c.Binding.HasRevision() || c.Binding.Removing {
 			kept := newWork(r.placement, c)

@@ -35,7 +35,7 @@ func TestPlanWork(t *testing.T) {
 		"latest content":                      {want: "has a b"},
 		"paused":                              {paused: true, want: "has a b, keeps"},
 		"not rendered":                        {change: func(c *OnCluster) { c.Err = errors.New("bad patch") }, want: "keeps"},
-		"no content":                          {change: func(c *OnCluster) { c.Content, c.Latest = &work.Rendered{}, c.Binding.Assigned }, want: "keeps"},
+		"no content":                          {change: func(c *OnCluster) { c.Content = &work.Rendered{}; c.SetLatest(c.Binding.Assigned) }, want: "keeps"},
 		"waiting, known":                      {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("1", "b", "c") }, want: "has b c, awaits a b"},
 		"waiting, same objects":               {change: func(c *OnCluster) { waits(c); c.PreviousContent = contentOf("1", "a", "b") }, want: "has a b"},
 		"waiting, not known":                  {change: waits, want: "keeps, awaits a b"},
@@ -65,7 +65,7 @@ func TestPlanWork(t *testing.T) {
 				test.p(p)
 			}
 			b := placement.Binding{Cluster: "east", Assigned: revisionTwo}
-			c := &OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Content: contentOf("2", "a", "b")}
+			c := &OnCluster{Binding: &b, Entry: &ledger.Entry{Binding: b}, latest: &revisionTwo, Content: contentOf("2", "a", "b")}
 			if test.change != nil {
 				test.change(c)
 			}
@@ -171,7 +171,7 @@ func TestHoldsOfAWork(t *testing.T) {
 // earlier key, on clusters that are assigned the latest content.
 func TestSuccessorAllowsDeletions(t *testing.T) {
 	cluster := func(change func(*OnCluster)) *OnCluster {
-		c := &OnCluster{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}, Latest: revisionTwo, DeleteAllowed: true}
+		c := &OnCluster{Binding: &placement.Binding{Cluster: "east", Assigned: revisionTwo}, latest: &revisionTwo, DeleteAllowed: true}
 		change(c)
 		return c
 	}

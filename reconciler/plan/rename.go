@@ -255,7 +255,8 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 	}
 	for _, b := range pl.bindings(p, record) {
 		c := pl.recordedCluster(b, record)
-		c.Latest, c.Waits = b.Assigned, why
+		c.SetLatest(b.Assigned)
+		c.Waits = why
 		p.Clusters = append(p.Clusters, c)
 		c.work = &work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Unusual().Suspended, SuspendedObjects: c.Unusual().suspendedObjects}
 		if c.PreviousContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing

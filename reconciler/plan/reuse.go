@@ -91,8 +91,9 @@ func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Deferred || !sameBinding(*was.Binding, b) || !was.Unusual().Deviation.Identical(e.Unusual().Deviation) {
 		return false
 	}
+	f.pl.planner.memo.latest = was.latest
 	c := f.pl.planCluster(b, f.record)
-	if c.Err != nil || c.notRenderable || c.Unusual().loading != "" || c.Latest != was.Latest || f.pl.planner.isPaused(c) || f.deferrals(c).Why != "" {
+	if c.Err != nil || c.notRenderable || c.Unusual().loading != "" || c.latest != was.latest || f.pl.planner.isPaused(c) || f.deferrals(c).Why != "" {
 		return false
 	}
 	next, assigned, ok := p.Rollout.Follow(f.in, f.pl.rolloutTarget(p, was), f.pl.rolloutTarget(p, c))
@@ -178,7 +179,7 @@ func (c *OnCluster) equals(o *OnCluster) bool {
 	rare := func(c *OnCluster) bool {
 		return c.Entry == nil || c.work == nil || c.Err != nil || c.Unusual().provenContent != nil || c.Unusual().leftover != nil || len(c.Unusual().Yielded) > 0
 	}
-	return c.Entry == o.Entry && !rare(c) && !rare(o) && *c.Binding == *o.Binding && c.Latest == o.Latest && sameRendered(c.Content, o.Content) &&
+	return c.Entry == o.Entry && !rare(c) && !rare(o) && *c.Binding == *o.Binding && c.Latest() == o.Latest() && sameRendered(c.Content, o.Content) &&
 		c.Waits == o.Waits && c.TimedOut == o.TimedOut && c.Unusual().equals(o.Unusual()) && c.DeleteAllowed == o.DeleteAllowed && sameWork(c.work, o.work) &&
 		sameRendered(c.PreviousContent, o.PreviousContent) &&
 		c.notRenderable == o.notRenderable && c.Deferred == o.Deferred && c.Overdue == o.Overdue

@@ -36,7 +36,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	}
 	for i, a := range p.Rollout.Assign {
 		c := p.near(a.Cluster, i)
-		b, latest := c.Binding, a.Revision == c.Latest
+		b, latest := c.Binding, a.Revision == c.Latest()
 		if a.Changed {
 			b.Assigned, b.AssignedAt, b.AllowDelete, b.SameAs = a.Revision, pl.planner.Now, pl.mayDelete(p, latest), 0
 		}
@@ -106,7 +106,7 @@ func rolloutInput(pl *placementPlanner, p *Placement) rollout.Input {
 // number of the newest content.
 func (c *OnCluster) recordAssignment(a rollout.Assignment, index int) {
 	b := c.Binding
-	if !a.Changed && a.Hash == c.Latest.Hash && index > max(b.Index, b.SameAs) {
+	if !a.Changed && a.Hash == c.Latest().Hash && index > max(b.Index, b.SameAs) {
 		b.SameAs = index
 	}
 	b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
@@ -175,7 +175,7 @@ func (c *OnCluster) awaited() string {
 func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Target {
 	seen := pl.planner.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Target{
-		Binding: *c.Binding, Latest: c.Latest,
+		Binding: *c.Binding, Latest: c.Latest(),
 		Unreachable: seen == nil || !seen.Healthy || c.Unusual().Refusal != "", Suspended: c.Unusual().Suspended,
 		Seen: pl.rolloutStatus(p, c), BlockedSince: c.Unusual().suspendedSince,
 	}

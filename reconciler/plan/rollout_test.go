@@ -91,13 +91,13 @@ func TestRolloutHealth(t *testing.T) {
 		"left to another placement":                       {report: seen(), change: yields(false), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/d: the placement crp/shop has it on this cluster"}},
 		"passing from another placement":                  {report: seen(), change: yields(true), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
 		"an object that no cluster can apply":             {report: seen(), change: refused, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/x: generateName is not supported"}},
-		"it is in newer content":                          {report: seen(), change: func(c *OnCluster) { refused(c); c.Latest = revisionOne }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
+		"it is in newer content":                          {report: seen(), change: func(c *OnCluster) { refused(c); c.SetLatest(revisionOne) }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
 		"compared in an earlier mode":                     {report: with(seen(), compared), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
 		"compared":                                        {report: with(seen(), compared), reports: true, want: rollout.Seen{Hash: "2", Health: rollout.DiffReported, Since: reported}},
 		"compared in part":                                {report: with(seen(applyFailed), compared), reports: true, want: rollout.Seen{Hash: "2", Health: rollout.DiffFailed, Since: reported, Failure: "ConfigMap/web/a: forbidden"}},
 		"compared without an object of another placement": {report: with(seen(), compared), reports: true, change: yields(true), want: rollout.Seen{Hash: "2", Health: rollout.DiffFailed, Since: reported}},
 		"the latest content cannot be rendered":           {report: seen(), change: func(c *OnCluster) { c.Err = errors.New("bad patch") }, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: assigned, Failure: "bad patch"}},
-		"newer content cannot be rendered":                {report: seen(), change: func(c *OnCluster) { c.Err, c.Latest = errors.New("bad patch"), revisionOne }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
+		"newer content cannot be rendered":                {report: seen(), change: func(c *OnCluster) { c.Err = errors.New("bad patch"); c.SetLatest(revisionOne) }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
 		"the assigned content cannot be rendered":         {report: seen(), change: func(c *OnCluster) { c.notRenderable = true }, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: assigned, Failure: "the assigned content can no longer be rendered"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestRolloutHealth(t *testing.T) {
 				reports = append(reports, test.report)
 			}
 			l, e := ledgerWith(b, reports...)
-			c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, Latest: revisionTwo}
+			c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, latest: &revisionTwo}
 			if test.change != nil {
 				test.change(c)
 			}
@@ -244,7 +244,7 @@ func TestClusterIsUnavailableSince(t *testing.T) {
 			}
 			e := record.Entry("east")
 			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
-			got := pl.rolloutStatus(&Placement{Spec: &hub.Placement{}}, &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, Latest: revisionTwo})
+			got := pl.rolloutStatus(&Placement{Spec: &hub.Placement{}}, &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, latest: &revisionTwo})
 			if !got.DownSince.Equal(test.want) || got.Writing != test.writing {
 				t.Errorf("%+v, want since %s", got, test.want)
 			}
@@ -290,12 +290,12 @@ func TestNotRepairedReason(t *testing.T) {
 		"the content is known":         {func(c *OnCluster) { c.PreviousContent = &work.Rendered{} }, Input{Lost: lost}, ""},
 		"the content is not rendered":  {func(c *OnCluster) { c.notRenderable = true }, Input{Lost: lost}, ""},
 		"the commit is being loaded":   {func(c *OnCluster) { c.Circumstances = &Circumstances{loading: "v1"} }, Input{}, ""},
-		"it has the latest content":    {func(c *OnCluster) { c.Latest = c.Binding.Assigned }, Input{Lost: lost}, ""},
+		"it has the latest content":    {func(c *OnCluster) { c.SetLatest(c.Binding.Assigned) }, Input{Lost: lost}, ""},
 		"a new binding":                {func(c *OnCluster) { c.Entry = nil }, Input{Lost: lost}, ""},
 		"nothing was assigned":         {func(c *OnCluster) { c.Entry = &ledger.Entry{} }, Input{Lost: lost}, ""},
 	} {
 		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
-		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo}
+		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, latest: &revisionTwo}
 		test.change(c)
 		pl := &planner{Input: test.in}
 		if got := pl.notRepairedReason(c); got != test.want {
@@ -329,7 +329,7 @@ func TestRolloutBinding(t *testing.T) {
 			l.Fold(*test.seen)
 		}
 		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
-		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Circumstances: &Circumstances{Refusal: test.foreign, Suspended: "suspended by alice"}}
+		c := &OnCluster{Binding: &b, Content: &work.Rendered{}, Entry: &ledger.Entry{Binding: b}, latest: &revisionTwo, Circumstances: &Circumstances{Refusal: test.foreign, Suspended: "suspended by alice"}}
 		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
 		want := revisionTwo
 		if test.paused {

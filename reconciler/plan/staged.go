@@ -465,7 +465,7 @@ func (pl runPlanner) recordRun(p *Placement, run *rollout.StagedRun) {
 		why = "whose content failed and was rolled back"
 	}
 	for _, c := range p.Clusters {
-		if older && selected(c) && c.Waits == "" && c.Binding.HasRevision() && c.Binding.Assigned.Hash != c.Latest.Hash {
+		if older && selected(c) && c.Waits == "" && c.Binding.HasRevision() && c.Binding.Assigned.Hash != c.Latest().Hash {
 			c.Waits = "the strategy is External: the content of run " + run.Name + " is older than the commit in force, " + why
 		}
 	}

@@ -45,7 +45,7 @@ func (ws *sharedWorks) shared(w *work.Work) *work.Work {
 // FinalWork returns the work of a cluster once the rollout has reached it, without the objects that are left to other
 // placements. The placement has a spec and the content is known.
 func (p *Placement) FinalWork(c *OnCluster) *work.Work {
-	w := &work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
+	w := &work.Work{Placement: p.Key, Revision: c.Latest(), Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
 	if len(c.Unusual().Yielded) > 0 {
 		w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return c.Leaves(m.ID) })
 	}

@@ -95,7 +95,7 @@ func TestFinalWork(t *testing.T) {
 		"an object that it does not have is left": {[]string{"x"}, "a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &OnCluster{Binding: &placement.Binding{}, Latest: latest, Content: &work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
+			c := &OnCluster{Binding: &placement.Binding{}, latest: &latest, Content: &work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
 			for _, m := range manifestsOf(test.yielded...) {
 				c.change(func(in *Circumstances) { in.Yielded = append(in.Yielded, Yielded{Manifest: m}) })
 			}

@@ -55,8 +55,8 @@ func TestObjectsOfACluster(t *testing.T) {
 		"nothing is reported":  {assigned("east", nil), nil, nil},
 		"the pass is not over": {assigned("east", &protocol.WorkState{Exceptions: []protocol.ObjectState{objectState("one", refused, protocol.Verdict{})}}), nil, nil},
 		"nothing is assigned":  {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Binding.Assigned = placement.Revision{} }), nil, nil},
-		"of old content":       {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }), nil, nil},
-		"of old content, external": {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Latest.Hash = "h3" }),
+		"of old content":       {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.SetLatest(placement.Revision{Hash: "h3"}) }), nil, nil},
+		"of old content, external": {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.SetLatest(placement.Revision{Hash: "h3"}) }),
 			func(b *builder) { b.strategy(api.External, "") }, []string{"failed one Applied False ManifestApplyFailed: admission webhook denied"}},
 		"the content is invalid": {change(assigned("east", done(objectState("one", refused, protocol.Verdict{}))), func(c *plan.OnCluster) { c.Err = errors.New("x") }), nil, nil},
 	} {

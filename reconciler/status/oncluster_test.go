@@ -49,8 +49,9 @@ func (b *builder) strategy(rollout api.RolloutStrategyType, apply api.ApplyStrat
 func assigned(cluster string, seen *protocol.WorkState) *plan.OnCluster {
 	c := &plan.OnCluster{
 		Binding: &placement.Binding{Cluster: cluster, Assigned: newContent, AssignedAt: noon.Add(-time.Minute), Index: 3},
-		Latest:  newContent, Content: &work.Rendered{Hash: newContent.Hash}, Entry: &ledger.Entry{},
+		Content: &work.Rendered{Hash: newContent.Hash}, Entry: &ledger.Entry{},
 	}
+	c.SetLatest(newContent)
 	if seen != nil {
 		out := *seen
 		out.Revision, out.At = newContent, noon

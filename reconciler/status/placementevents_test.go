@@ -73,7 +73,8 @@ func TestEventsOfProgress(t *testing.T) {
 	}
 	updating := func(hash string, seen *protocol.WorkState) *builder {
 		return decided(newBuilder(change(assigned("east", seen), func(c *plan.OnCluster) {
-			c.Binding.Assigned.Hash, c.Latest.Hash = hash, hash
+			c.Binding.Assigned.Hash = hash
+			c.SetLatest(placement.Revision{Hash: hash})
 			if c.Entry.Seen != nil {
 				c.Entry.Seen.Revision.Hash = hash
 			}
