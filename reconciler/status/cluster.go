@@ -17,8 +17,9 @@ import (
 )
 
 // object returns a member cluster as declared, with its observed status. gitfleet's probes
-// replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined.
-func (in clusterInput) object(now time.Time) *api.MemberCluster {
+// replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined. Of the namespaces of other
+// reports, those that are the same are shared.
+func (in clusterInput) object(now time.Time, alike ...map[string]string) *api.MemberCluster {
 	c, known, seen := in.declared, in.known, in.seen
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
@@ -39,12 +40,7 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 		seen = &ledger.Cluster{Since: now}
 	}
 	s := &out.Status
-	if seen.Namespaces != nil { // with empty values: their placements are in the placements' statuses
-		s.Namespaces = make(map[string]string, len(seen.Namespaces))
-		for _, name := range seen.Namespaces {
-			s.Namespaces[name] = ""
-		}
-	}
+	s.Namespaces = namespaces(seen.Namespaces, alike)
 	if seen.Joined.IsZero() {
 		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, unansweredMessage(seen), seen.Since)}
 	} else {
@@ -68,6 +64,25 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 		s.Conditions = append(s.Conditions, condition(api.CredentialsRenewed, metav1.ConditionFalse, api.CredentialsUnusable, outdated, seen.UnrenewedSince))
 	}
 	return &out
+}
+
+// namespaces returns names with empty values, since their placements are in the placements' statuses; nil if there is no list. If one
+// of some results has the same names, it is that one.
+func namespaces(names []string, alike []map[string]string) map[string]string {
+	if names == nil {
+		return nil
+	}
+	for _, known := range alike {
+		missing := func(name string) bool { _, has := known[name]; return !has }
+		if known != nil && len(known) == len(names) && !slices.ContainsFunc(names, missing) {
+			return known
+		}
+	}
+	out := make(map[string]string, len(names))
+	for _, name := range names {
+		out[name] = ""
+	}
+	return out
 }
 
 // refusalReason is the reason of a refused cluster.

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -174,6 +175,23 @@ func TestMemberClusterProperties(t *testing.T) {
 	}
 	if s := east(joined()).object(noon).Status; s.Namespaces != nil || s.Properties != nil {
 		t.Errorf("of a cluster whose namespaces were not read: %+v", s)
+	}
+}
+
+// Clusters with the same namespaces share them.
+func TestEqualNamespacesAreShared(t *testing.T) {
+	known := namespaces([]string{"a", "b"}, nil)
+	for _, test := range []struct {
+		names  []string
+		shared bool
+	}{{[]string{"b", "a"}, true}, {[]string{"a", "c"}, false}, {[]string{"a"}, false}, {[]string{"a", "b", "c"}, false}, {[]string{}, false}} {
+		got := namespaces(test.names, []map[string]string{nil, known})
+		if want := slices.Sorted(slices.Values(test.names)); !slices.Equal(slices.Sorted(maps.Keys(got)), want) || got == nil {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if shared := reflect.ValueOf(got).Pointer() == reflect.ValueOf(known).Pointer(); shared != test.shared {
+			t.Errorf("%v is shared: %t", test.names, shared)
+		}
 	}
 }
 

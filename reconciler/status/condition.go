@@ -187,12 +187,16 @@ func prefix(namespace string) string {
 
 // expected are the conditions after Scheduled, in the order of progress.
 func expected(spec *api.PlacementSpec) []string {
-	before := []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized}
 	if spec.Strategy.ReportsDiff() {
-		return append(before, api.DiffReported)
+		return expectedWithDiff
 	}
-	return append(before, api.Applied, api.Available)
+	return expectedWithout
 }
+
+var (
+	expectedWithDiff = []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.DiffReported}
+	expectedWithout  = []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available}
+)
 
 // FirstUntrue returns the first condition that is not true, in their order, which is that of
 // progress; nil if there is none. With types, it is the first of these, with any prefix.

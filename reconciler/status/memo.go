@@ -23,7 +23,8 @@ import (
 type Memo struct {
 	placements map[api.PlacementKey]*placementEntry
 	clusters   map[string]*clusterEntry
-	last       Report // has the lists of the last report, which the next one shares if they are the same
+	last       Report            // has the lists of the last report, which the next one shares if they are the same
+	namespaces map[string]string // of the cluster that was reported last
 	evictions  map[string]*api.ClusterResourcePlacementEviction
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
@@ -185,7 +186,12 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 		return old.object
 	}
 	m.addEvents(old == nil, now.events(old, in.Now))
-	next := &clusterEntry{now, now.object(in.Now)}
+	alike := []map[string]string{m.namespaces, nil}
+	if old != nil {
+		alike[1] = old.object.Status.Namespaces
+	}
+	next := &clusterEntry{now, now.object(in.Now, alike...)}
+	m.namespaces = next.object.Status.Namespaces
 	if old != nil {
 		reuse(&next.object, old.object)
 	}
