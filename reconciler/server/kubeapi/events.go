@@ -156,15 +156,28 @@ func (e eventObject) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about 
 	}
 }
 
-// eventSources returns the events of a report, sorted by name, once for each kind. The name of
-// an event is that of its object with the event's number.
-func eventSources(events []status.Event) (core, other []store.Source) {
-	for _, one := range events {
-		e := &one // copied, since a pointer into the list would keep the whole list in memory
-		h := eventObject{Event: e, name: e.Name + "." + e.Key().Number()[:16], core: true}
-		core = append(core, h)
-		h.core = false
-		other = append(other, h)
+// eventObjects returns events as objects. The name of an event is that of its object with the event's number. Events are kept in
+// their order, with new ones at the end: those that are among the earlier objects, which may be nil, stay the same.
+func eventObjects(events []status.Event, earlier []eventObject) []eventObject {
+	out := make([]eventObject, 0, len(events))
+	for i := range events {
+		if at := slices.IndexFunc(earlier, func(o eventObject) bool { return *o.Event == events[i] }); at >= 0 {
+			out, earlier = append(out, earlier[at]), earlier[at+1:]
+			continue
+		}
+		e := events[i] // copied, since a pointer into the list would keep the whole list in memory
+		out = append(out, eventObject{Event: &e, name: e.Name + "." + e.Key().Number()[:16]})
+	}
+	return out
+}
+
+// eventSources returns events sorted by name, once for each kind.
+func eventSources(events []eventObject) (core, other []store.Source) {
+	core, other = make([]store.Source, 0, len(events)), make([]store.Source, 0, len(events))
+	for _, e := range events {
+		other = append(other, e)
+		e.core = true
+		core = append(core, e)
 	}
 	for _, sources := range [][]store.Source{core, other} {
 		slices.SortFunc(sources, store.Compare)

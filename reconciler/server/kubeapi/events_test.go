@@ -12,7 +12,7 @@ import (
 // An event may be kept longer than its list, and must not keep the list in memory.
 func TestEventsDoNotKeepTheirListInMemory(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east"}, {Kind: "MemberCluster", Name: "west"}}
-	core, other := eventSources(list)
+	core, other := eventSources(eventObjects(list, nil))
 	for _, source := range slices.Concat(core, other) {
 		if e := source.(eventObject).Event; e == &list[0] || e == &list[1] {
 			t.Errorf("the event about %s is a part of the list", e.Name)
@@ -20,10 +20,23 @@ func TestEventsDoNotKeepTheirListInMemory(t *testing.T) {
 	}
 }
 
+// An event that is published again is the same object, wherever it is in the list; one that has changed in anything is another one.
+func TestEventsStayTheSameObjects(t *testing.T) {
+	first := status.Event{Kind: "MemberCluster", Name: "east", Count: 1}
+	second, third := first, first
+	second.Name, third.Name = "west", "north"
+	before := eventObjects([]status.Event{first, second, third}, nil)
+	second.Count++
+	after := eventObjects([]status.Event{first, third, second}, before)
+	if len(after) != 3 || after[0] != before[0] || after[1] != before[2] || after[2].Event == before[1].Event || after[2].name != before[1].name {
+		t.Errorf("%+v after %+v", after, before)
+	}
+}
+
 // Events can be selected by all selectable fields of their kind, and by no others.
 func TestEventsAreSelectedByTheFieldsOfTheirKind(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east", APIVersion: "v", UID: "u", Type: "Normal", Reason: "Joined"}}
-	core, other := eventSources(list)
+	core, other := eventSources(eventObjects(list, nil))
 	kinds := []*kind{coreEvents, otherEvents}
 	for i, test := range []struct {
 		of          store.Source

@@ -71,10 +71,11 @@ type API struct {
 	// described is the OpenAPI description of the catalog.
 	described atomic.Pointer[description]
 
-	// head is the last published snapshot, and events the first of the last published events.
+	// head is the last published snapshot, and events are the last published events, which eventObjects are made from.
 	// While they are the same, everything derived from them is.
-	head   *hub.Snapshot
-	events []status.Event
+	head         *hub.Snapshot
+	events       []status.Event
+	eventObjects []eventObject
 	// made are the sources of the published objects about placements.
 	made map[any]store.Source
 	// published counts the reports.
@@ -163,7 +164,8 @@ func (a *API) Publish(r *status.Report) {
 	publishBoth(a, r.ApprovalRequests, clusterApprovals, approvals)
 	a.store.Replace(evictions.storeKey(), sources(&a.space, r.Evictions))
 	if !ledger.Identical(a.events, r.Events) {
-		core, other := eventSources(r.Events)
+		a.eventObjects = eventObjects(r.Events, a.eventObjects)
+		core, other := eventSources(a.eventObjects)
 		a.store.Replace(coreEvents.storeKey(), core)
 		a.store.Replace(otherEvents.storeKey(), other)
 		a.events = r.Events
