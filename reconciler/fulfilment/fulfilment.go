@@ -59,27 +59,27 @@ type Cluster struct {
 // rules are read from the top; the first that applies decides. Degrees of Progressing are those of a cluster that can be
 // used.
 var rules = []struct {
-	when func(*Cluster) bool
+	when func(Cluster) bool
 	Reason
 	Degree
 }{
-	{func(c *Cluster) bool { return c.Suspended && (c.Waits || !c.Done || c.Removing) }, Suspended, Blocked},
-	{func(c *Cluster) bool { return c.Held }, DeletionsHeld, Blocked},
-	{func(c *Cluster) bool { return c.Undeleted }, DeletionRefused, Failed},
-	{func(c *Cluster) bool { return c.Failed }, ContentFailed, Failed},
-	{func(c *Cluster) bool { return c.Deleting }, Deleting, Progressing},
-	{func(c *Cluster) bool { return c.Waits && c.Stopped }, Waiting, Blocked},
-	{func(c *Cluster) bool { return c.Waits }, Waiting, Progressing},
-	{func(c *Cluster) bool { return c.Removing }, Removing, Progressing},
-	{func(c *Cluster) bool { return c.Lingers }, Lingering, Progressing},
-	{func(c *Cluster) bool { return !c.Done }, Incomplete, Progressing},
-	{func(c *Cluster) bool { return c.Usability != Usable }, Unconfirmed, Progressing},
+	{func(c Cluster) bool { return c.Suspended && (c.Waits || !c.Done || c.Removing) }, Suspended, Blocked},
+	{func(c Cluster) bool { return c.Held }, DeletionsHeld, Blocked},
+	{func(c Cluster) bool { return c.Undeleted }, DeletionRefused, Failed},
+	{func(c Cluster) bool { return c.Failed }, ContentFailed, Failed},
+	{func(c Cluster) bool { return c.Deleting }, Deleting, Progressing},
+	{func(c Cluster) bool { return c.Waits && c.Stopped }, Waiting, Blocked},
+	{func(c Cluster) bool { return c.Waits }, Waiting, Progressing},
+	{func(c Cluster) bool { return c.Removing }, Removing, Progressing},
+	{func(c Cluster) bool { return c.Lingers }, Lingering, Progressing},
+	{func(c Cluster) bool { return !c.Done }, Incomplete, Progressing},
+	{func(c Cluster) bool { return c.Usability != Usable }, Unconfirmed, Progressing},
 }
 
 // Of returns how far a placement is fulfilled on a cluster, and the reason why it is not.
 func (c Cluster) Of() (Degree, Reason) {
 	for _, r := range rules {
-		if !r.when(&c) {
+		if !r.when(c) {
 			continue
 		}
 		switch {

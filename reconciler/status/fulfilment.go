@@ -91,14 +91,32 @@ func (j *Judge) Placement(d *Detail, s *api.PlacementStatus) (fulfilment.Tally, 
 		}
 		f.Absent = append(f.Absent, usability)
 	}
-	on := PerCluster(s)
+	statuses := statusFinder{s, nil}
 	verdicts := make([]Verdict, 0, len(d.Clusters))
+	f.Clusters = make([]fulfilment.Degree, 0, len(d.Clusters))
 	for i := range d.Clusters {
-		v := j.cluster(d, &d.Clusters[i], on[d.Clusters[i].Cluster])
+		v := j.cluster(d, &d.Clusters[i], statuses.of(d.Clusters[i].Cluster, i))
 		verdicts = append(verdicts, v)
 		f.Clusters = append(f.Clusters, v.Degree)
 	}
 	return f.Of(), verdicts
+}
+
+// A statusFinder finds what a status, which may be nil, says of clusters.
+type statusFinder struct {
+	status *api.PlacementStatus
+	on     map[string]*api.PerClusterPlacementStatus // nil until it is needed
+}
+
+// of returns the part about a cluster, which is looked for at guess first; nil if there is none.
+func (f *statusFinder) of(cluster string, guess int) *api.PerClusterPlacementStatus {
+	if f.status != nil && guess < len(f.status.PlacementStatuses) && f.status.PlacementStatuses[guess].ClusterName == cluster {
+		return &f.status.PlacementStatuses[guess]
+	}
+	if f.on == nil {
+		f.on = PerCluster(f.status)
+	}
+	return f.on[cluster]
 }
 
 func (j *Judge) cluster(d *Detail, c *ClusterDetail, s *api.PerClusterPlacementStatus) Verdict {
