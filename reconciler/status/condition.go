@@ -71,18 +71,32 @@ func (b *builder) finish(s conditionSet, cluster string) []metav1.Condition {
 	if b.record == nil || s.since(s.before) {
 		return s.list
 	}
-	var now map[string]ledger.Transition
-	if n := len(b.transitions); n > 0 && s.since(b.transitions[n-1].To) {
-		now = b.transitions[n-1].To // clusters that change at the same time share one map
-	} else {
-		now = make(map[string]ledger.Transition, len(s.list))
-		for i := range s.list {
-			c := &s.list[i]
-			now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
+	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: b.shared.of(&s)})
+	return s.list
+}
+
+// sharedTransitions are the last transitions that differ. Clusters on which the conditions of placements change at the same times share
+// one map.
+type sharedTransitions []map[string]ledger.Transition
+
+// mostSharedTransitions limits with how many transitions those of a cluster are compared.
+const mostSharedTransitions = 32
+
+// of returns the transitions of a set of conditions.
+func (all *sharedTransitions) of(s *conditionSet) map[string]ledger.Transition {
+	for _, known := range slices.Backward(*all) {
+		if s.since(known) {
+			return known
 		}
 	}
-	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
-	return s.list
+	now := make(map[string]ledger.Transition, len(s.list))
+	for i := range s.list {
+		c := &s.list[i]
+		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
+	}
+	*all = append(*all, now)
+	*all = (*all)[max(0, len(*all)-mostSharedTransitions):]
+	return now
 }
 
 // since reports whether the conditions have changed last with some transitions.
@@ -90,7 +104,7 @@ func (s *conditionSet) since(last map[string]ledger.Transition) bool {
 	if len(s.list) != len(last) {
 		return false
 	}
-	for i := range s.list {
+	for i := range slices.Backward(s.list) { // the last ones differ first
 		c := &s.list[i]
 		if was, ok := last[c.Type]; !ok || was.Status != string(c.Status) || !was.Time.Equal(c.LastTransitionTime.Time) {
 			return false

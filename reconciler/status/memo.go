@@ -31,6 +31,8 @@ type Memo struct {
 	unplaced   unplacedObjects
 	newEvents  []Event           // since the last report
 	recorded   map[EventKey]bool // the events that an earlier process recorded
+	// transitions are the last ones of clusters, of all placements.
+	transitions sharedTransitions
 }
 
 // NewMemo returns an empty memo.
@@ -69,7 +71,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if old != nil && old.of == p {
 		return old
 	}
-	b := &builder{in: in, p: p, record: in.Ledger.Placement(p.Key), old: old, earlier: old.comparable(p)}
+	b := &builder{in: in, p: p, record: in.Ledger.Placement(p.Key), old: old, earlier: old.comparable(p), shared: &m.transitions}
 	e := b.entry()
 	m.placements[p.Key] = e
 	if p.Spec == nil {

@@ -35,7 +35,7 @@ var box = &api.EnvelopeIdentifier{Name: "box", Namespace: "web", Type: api.Resou
 func newBuilder(clusters ...*plan.OnCluster) *builder {
 	p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Key: api.PlacementKey{Name: "web"}}, Clusters: clusters}
 	p.Record = ledger.Placement{Generation: 2, Created: noon.Add(-time.Hour), Index: 3}
-	return &builder{in: Input{Plan: &plan.Plan{Placements: sharedlist.Of(p)}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon}, p: p}
+	return &builder{in: Input{Plan: &plan.Plan{Placements: sharedlist.Of(p)}, InForce: &hub.Snapshot{}, Ledger: ledger.New(), Now: noon}, p: p, shared: &sharedTransitions{}}
 }
 
 // strategy sets the type of the rollout or of applying.

@@ -37,6 +37,7 @@ type builder struct {
 	// unanswered are the reasons why clusters that have not reported yet do not answer.
 	unanswered  map[string]string
 	transitions []Transitions
+	shared      *sharedTransitions
 	// differs says that the status of a cluster is not that of the old report.
 	differs    bool
 	onClusters clusterEvents

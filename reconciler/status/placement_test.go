@@ -1,6 +1,7 @@
 package status
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,22 @@ func TestTransitionTimes(t *testing.T) {
 				t.Errorf("transition %+v", b.transitions[0])
 			}
 		})
+	}
+}
+
+// Conditions that have changed at the same times share their transitions, also if others have changed in between.
+func TestEqualTransitionsAreShared(t *testing.T) {
+	var all sharedTransitions
+	at := func(now time.Time, status metav1.ConditionStatus) uintptr {
+		b := newBuilder()
+		b.in.Now, b.record = now, &ledger.Placement{}
+		set := b.newConditionSet("", -1)
+		set.add(api.Scheduled, conditionValue{status, "r", "m"})
+		return reflect.ValueOf(all.of(&set)).Pointer()
+	}
+	first, later, untrue := at(noon, metav1.ConditionTrue), at(noon.Add(time.Second), metav1.ConditionTrue), at(noon, metav1.ConditionFalse)
+	if first == later || first == untrue || first != at(noon, metav1.ConditionTrue) || len(all) != 3 {
+		t.Errorf("%v", all)
 	}
 }
 
