@@ -21,10 +21,15 @@ const (
 	// throttleInterval is the time between two adjustments, and idleInterval that while no slot is used.
 	throttleInterval = 50 * time.Millisecond
 	idleInterval     = 500 * time.Millisecond
-	// mostWaiting is the number of waiting goroutines per processor above which slots are taken away, and leastSlots the number of
-	// slots per processor that are left.
-	mostWaiting = 4
-	leastSlots  = 8
+	// mostWaiting is the number of goroutines per processor that may wait for it without any slot being taken. More may if they are no
+	// more than the slots divided by waitingShare: only if a quarter of all requests waits for a processor, writes do not become slower
+	// when fewer are in flight.
+	mostWaiting  = 4
+	waitingShare = 4
+	// leastSlots is the number of slots per processor that are left.
+	leastSlots = 8
+	// averaged is the number of measurements that are averaged, since many goroutines may be woken at once.
+	averaged = 4
 )
 
 func newThrottle(slots chan struct{}) *throttle {
@@ -38,6 +43,7 @@ func runThrottles(ctx context.Context, semaphores ...chan struct{}) error {
 		all = append(all, newThrottle(slots))
 	}
 	waiting := []runtimemetrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
+	average := 0.0
 	for {
 		interval := idleInterval
 		if slices.ContainsFunc(semaphores, func(slots chan struct{}) bool { return len(slots) > 0 }) {
@@ -49,18 +55,19 @@ func runThrottles(ctx context.Context, semaphores ...chan struct{}) error {
 		case <-time.After(interval):
 		}
 		runtimemetrics.Read(waiting)
-		busy := waiting[0].Value.Uint64() > uint64(mostWaiting*runtime.GOMAXPROCS(0))
+		average += (float64(waiting[0].Value.Uint64()) - average) / averaged
 		for _, t := range all {
-			t.adjust(ctx, busy)
+			t.adjust(ctx, average)
 		}
 	}
 }
 
-// adjust takes a quarter of the slots that requests may use while processors are busy, and otherwise gives back a sixteenth of all.
-func (t *throttle) adjust(ctx context.Context, busy bool) {
+// adjust takes an eighth of the slots that requests may use if too many goroutines wait for a processor, and otherwise gives back a
+// sixteenth of all.
+func (t *throttle) adjust(ctx context.Context, waiting float64) {
 	free := cap(t.slots) - t.held
-	if busy {
-		free = max(t.least, free-free/4)
+	if waiting > float64(max(mostWaiting*runtime.GOMAXPROCS(0), free/waitingShare)) {
+		free = max(t.least, free-free/8)
 	} else {
 		free = min(cap(t.slots), free+max(1, cap(t.slots)/16))
 	}
