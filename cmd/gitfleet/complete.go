@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// patience is how long shell completion waits for names.
-const patience = 2 * time.Second
+// completionTimeout is how long shell completion waits for names.
+const completionTimeout = 2 * time.Second
 
 // completers complete the arguments of the commands that take names, by their paths without
 // "gitfleet". They get a function that asks the daemon for the names, the arguments so far, and
@@ -152,7 +152,7 @@ func answers(cmd *cobra.Command, path string, into any) bool {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	c, err := at.Client()
 	return err == nil && c.Get(ctx, path, nil, into) == nil

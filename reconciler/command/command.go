@@ -81,10 +81,10 @@ const (
 	overlap = 10 * time.Minute
 	// mostCommands is the maximum number of commands that are executed in one pass.
 	mostCommands = 20
-	// mostAttempts is how often a command is tried that fails on the forge, and patience how long one is that is refused for
+	// mostAttempts is how often a command is tried that fails on the forge, and refusalTimeout how long one is that is refused for
 	// now.
-	mostAttempts = 5
-	patience     = 30 * time.Minute
+	mostAttempts   = 5
+	refusalTimeout = 30 * time.Minute
 )
 
 // A Commander executes commands.
@@ -187,7 +187,7 @@ func (c *Commander) givesUp(ctx context.Context, r forge.Remark, err error, now 
 		c.cfg.Log.Warn("a command in a comment is not executed; trying again", "pullRequest", r.Number, "by", r.Author, "err", err)
 	}
 	refused, _ := errors.AsType[*proposal.RefusedError](err)
-	if refused != nil && now.Sub(r.At) < patience || refused == nil && failed.Failures() < mostAttempts {
+	if refused != nil && now.Sub(r.At) < refusalTimeout || refused == nil && failed.Failures() < mostAttempts {
 		return false
 	}
 	c.cfg.Log.Warn("a command in a comment is given up", "pullRequest", r.Number, "by", r.Author, "err", err)

@@ -30,8 +30,8 @@ var victims = []victim{
 	{"member-1", "platform", "fleet-info"},
 }
 
-// patience is longer than that half minute.
-const patience = 45 * time.Second
+// repairTimeout is longer than that half minute.
+const repairTimeout = 45 * time.Second
 
 // enters receives a value each time the user presses Enter; nil without a terminal, and with a forge,
 // since changes are not repaired then.
@@ -67,7 +67,7 @@ func (d *demo) tamper(ctx context.Context) {
 
 // strike deletes the object and waits until it exists again.
 func (v victim) strike(ctx context.Context, kubeconfigs string) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()
 	m, err := openMember(v.Cluster, kubeconfigs)
 	if err != nil {

@@ -54,8 +54,8 @@ type daemon struct {
 	program func() (string, error)
 	address string
 	began   time.Time
-	// patience is the timeout of until.
-	patience time.Duration
+	// timeout is how long until waits.
+	timeout time.Duration
 
 	command *exec.Cmd
 	log     *os.File
@@ -70,7 +70,7 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 // newDaemonOn is newDaemon with clusters of the test's own.
 func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, fleet: f, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: 2 * time.Minute}
+	d := &daemon{t: t, fleet: f, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), timeout: 2 * time.Minute}
 	d.git = githttp.Serve(t, githttp.Config{})
 	d.repo = d.git.Repo(t, "hub.git")
 	files := map[string]string{}
@@ -185,7 +185,7 @@ func (d *daemon) report() *status.Report {
 func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report {
 	d.t.Helper()
 	var last *status.Report
-	for deadline := time.Now().Add(d.patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(d.timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if last = d.report(); last != nil {
 			scenario.CheckReport(d.t, last)
 			if ok(last) {

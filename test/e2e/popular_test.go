@@ -261,7 +261,7 @@ func TestPopularRepositoriesDoNotDrift(t *testing.T) {
 	f := workloadFleet(t, fleet.Options{Clusters: 2})
 	d := newDaemonOn(t, f)
 	if *soak > 0 {
-		d.patience = 10 * time.Minute // the machine may be busy
+		d.timeout = 10 * time.Minute // the machine may be busy
 	}
 	for _, client := range d.clients {
 		startKubelet(t, client)

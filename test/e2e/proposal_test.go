@@ -49,7 +49,7 @@ func newProposingWith(t *testing.T, more func(namespace string) map[string]strin
 	repository := p.forge.Repository("hub", files)
 	p.args = append(p.args, "--url", p.forge.URL+"/"+repository+".git")
 	p.env = []string{"FORGE_TOKEN=" + p.forge.Token}
-	p.patience = 5 * time.Minute
+	p.timeout = 5 * time.Minute
 	return p
 }
 

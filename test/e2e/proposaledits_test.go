@@ -64,7 +64,7 @@ func TestDriftIsEditedInItsSourceFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	offered := p.edits()
-	for deadline := time.Now().Add(p.patience); (offered == "" || offered != string(want)) && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(p.timeout); (offered == "" || offered != string(want)) && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		offered = p.edits()
 	}
 	golden.File(t, file, offered)

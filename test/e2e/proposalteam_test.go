@@ -43,7 +43,7 @@ func (p *proposing) becomes(number int64, title string, texts ...string) *gitea.
 // patiently is eventually for what gitfleet does after a minute.
 func (p *proposing) patiently(what string, ok func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(p.patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(p.timeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if ok() {
 			return
 		}

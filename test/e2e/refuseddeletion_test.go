@@ -89,7 +89,7 @@ func TestRefusedDeletions(t *testing.T) {
 		for _, args := range [][]string{{"status"}, {"tree", "crp/web"}, {"describe", "crp/web"}, {"sync", "crp/web", "--wait", "--timeout", "1s"}} {
 			var out string
 			for _, want := range reasons {
-				for deadline := time.Now().Add(d.patience); time.Now().Before(deadline); {
+				for deadline := time.Now().Add(d.timeout); time.Now().Before(deadline); {
 					if out, _ = d.cli(args...); strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 						break
 					}

@@ -36,9 +36,9 @@ const (
 const withoutLimit = 1 << 30
 
 const (
-	// patience is how long a lease is waited for before another one may be revoked, and undisturbed how long that
+	// leaseWait is how long a lease is waited for before another one may be revoked, and undisturbed how long that
 	// must have lasted.
-	patience    = 2 * time.Second
+	leaseWait   = 2 * time.Second
 	undisturbed = 5 * time.Second
 	// memoryOfUse is the time after which what a member has used counts half.
 	memoryOfUse = time.Minute
@@ -154,7 +154,7 @@ func (s *Share) Lease(ctx context.Context, size Size, revoke func()) (*Lease, er
 	p.queue = append(p.queue, l)
 	p.grant()
 	p.mu.Unlock()
-	again := time.NewTicker(patience)
+	again := time.NewTicker(leaseWait)
 	defer again.Stop()
 	for {
 		select {

@@ -51,7 +51,7 @@ func TestSlowMembersDoNotKeepTheMemoryFromOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if waited := time.Since(start); waited > undisturbed+patience {
+			if waited := time.Since(start); waited > undisturbed+leaseWait {
 				t.Errorf("the healthy member has waited for %v", waited)
 			}
 			time.Sleep(100 * time.Millisecond)

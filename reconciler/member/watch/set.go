@@ -78,12 +78,12 @@ func (w *Set) Reconnect() {
 // before anything is written. It reports whether, before the timeout, each kind was listed or
 // found to be forbidden.
 func (w *Set) WaitForLists(ctx context.Context, started []*Kind, timeout time.Duration) bool {
-	patience := time.NewTimer(timeout)
-	defer patience.Stop()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	for slices.ContainsFunc(started, func(k *Kind) bool { return !k.synced.Load() && !k.refused.Load() }) {
 		select {
 		case <-w.firsts:
-		case <-patience.C:
+		case <-timer.C:
 			for _, k := range started {
 				if !k.synced.Load() && !k.refused.Load() {
 					w.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", w.cfg.Cluster, "kind", k.GVK.String())
