@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -282,7 +283,7 @@ func (x *executor) contradicting(ctx context.Context, t task, saw snapshot, refu
 // applyWithout applies an object that the server has refused, after it has taken ownership of what contradicts
 // it. If there is nothing, it returns the refusal. If the server refuses the object again, the former owners of that get it
 // back, so that a later apply does not remove it.
-func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
+func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*connection.Applied, diff.Removal, error) {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || live == nil {
 		return nil, removal, refusal
@@ -308,8 +309,8 @@ func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw 
 
 // applyRest applies an object once more, after a commit has changed it, if the answer still has something
 // that the commit has removed. Ownership of that is taken first.
-func (x *executor) applyRest(ctx context.Context, t task, commit string, saw snapshot, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	rest, live, err := x.target(t).TakeOwnership(ctx, stored, func(live *unstructured.Unstructured) diff.Removal {
+func (x *executor) applyRest(ctx context.Context, t task, commit string, saw snapshot, stored *connection.Applied) (*connection.Applied, error) {
+	rest, live, err := x.target(t).TakeOwnership(ctx, stored.Whole(), func(live *unstructured.Unstructured) diff.Removal {
 		return diff.RemovedFrom(x.request(t, snapshot{live: live, rivals: saw.rivals}), nil)
 	})
 	if err != nil || rest.Empty() {

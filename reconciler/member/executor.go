@@ -257,7 +257,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		return x.readFailed(o, diff.ApplyFailed(do, err), err)
 	}
 	var removal diff.Removal
-	var stored *unstructured.Unstructured
+	var stored *connection.Applied
 	if saw.live != nil {
 		_, err = x.toSend(t, saw) // no ownership is taken for what cannot be sent
 	}
@@ -276,14 +276,8 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if err == nil && t.lastApplied != nil {
 		stored, err = x.applyRest(ctx, t, commit, saw, stored)
 	}
-	var entries []metav1.ManagedFieldsEntry
-	if err == nil {
-		entries = observed.EntriesOf(stored)
-	}
-	if err == nil && t.item.Hash == "" && appliedByClient(entries) {
-		if stored, err = x.takeOverKubectlFields(ctx, t, commit, stored); err == nil {
-			entries = observed.EntriesOf(stored)
-		}
+	if err == nil && t.item.Hash == "" && appliedByClient(stored.GetManagedFields()) {
+		stored, err = x.takeOverKubectlFields(ctx, t, commit, stored)
 	}
 	if isUnclear(err) {
 		o.do, o.cond = diff.Refuse, diff.NotTried(err)
@@ -302,13 +296,17 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		}
 		return o
 	}
-	o.written, o.made = observed.OfFields(stored, entries), made(stored, entries)
-	if needsStatus(t.manifest) {
-		o.stored = stored
+	o.written, o.made = observed.Of(stored), made(stored)
+	live, content, ignored := stored.Unstructured, t.manifest.Object.Content, autoscaler.Paths(saw.rivals)
+	if o.altered = diff.Altered(content, live, ignored); len(o.altered) > 0 || t.item.Left != "" || removal.All() != "" {
+		live = stored.Whole() // it depends on who owns the fields
+		o.altered = diff.Altered(content, live, ignored)
 	}
-	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
-	x.recordLeft(&o, removal.Stayed(t.item.Left, stored), stored)
-	o.additions = x.additions(t, stored, entries, *o.left)
+	if needsStatus(t.manifest) {
+		o.stored = live
+	}
+	x.recordLeft(&o, removal.Stayed(t.item.Left, live), live)
+	o.additions = x.additions(t, live, stored.GetManagedFields(), *o.left)
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time
 	}
@@ -331,7 +329,7 @@ const maxCarries = 5
 
 // send applies an object as it was read. If live values of fields that are left to others are sent,
 // and somebody has written the object since, it is read and sent again.
-func (x *executor) send(ctx context.Context, t task, commit string, saw *snapshot) (stored *unstructured.Unstructured, created bool, err error) {
+func (x *executor) send(ctx context.Context, t task, commit string, saw *snapshot) (stored *connection.Applied, created bool, err error) {
 	for n := 1; ; n++ {
 		body, ofVersion, err := bodyOf(x, t, *saw, commit)
 		if err != nil {
@@ -375,8 +373,8 @@ var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 // takeOverKubectlFields makes gitfleet the owner of the fields that kubectl applied on the client
 // before the object was taken over. Otherwise kubectl would continue to own fields that the
 // manifest no longer has, and they would never be removed.
-func (x *executor) takeOverKubectlFields(ctx context.Context, t task, commit string, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
+func (x *executor) takeOverKubectlFields(ctx context.Context, t task, commit string, stored *connection.Applied) (*connection.Applied, error) {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored.Whole(), clientSide, api.FieldManager)
 	if err != nil || patch == nil {
 		return stored, err
 	}

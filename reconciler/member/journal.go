@@ -77,8 +77,8 @@ func (r *journal) written(o outcome) history.Event {
 }
 
 // made reports whether our last apply created an object with some managedFields.
-func made(o metav1.Object, entries []metav1.ManagedFieldsEntry) bool {
-	for _, e := range entries {
+func made(o metav1.Object) bool {
+	for _, e := range o.GetManagedFields() {
 		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
 			return e.Time.Sub(o.GetCreationTimestamp().Time) <= time.Second
 		}

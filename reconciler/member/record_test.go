@@ -144,7 +144,8 @@ func TestMade(t *testing.T) {
 		"no fields":                {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := made(object, test.entries); got != test.want {
+			object.ManagedFields = test.entries
+			if got := made(object); got != test.want {
 				t.Errorf("made: %t", got)
 			}
 		})

@@ -29,6 +29,73 @@ func decodeObject(raw []byte, r Resource, id api.ID) (*unstructured.Unstructured
 	return o, nil
 }
 
+// An Applied is an object as an API server has stored it, with an empty list in place of metadata.managedFields: decoded as nested
+// maps, that would be most of the object.
+type Applied struct {
+	*unstructured.Unstructured
+	entries []metav1.ManagedFieldsEntry
+}
+
+// GetManagedFields returns the entries of metadata.managedFields.
+func (a *Applied) GetManagedFields() []metav1.ManagedFieldsEntry { return a.entries }
+
+// Whole adds metadata.managedFields to the object, and returns it.
+func (a *Applied) Whole() *unstructured.Unstructured {
+	a.SetManagedFields(a.entries)
+	return a.Unstructured
+}
+
+// decodeApplied is decodeObject for the response to an apply, which it changes.
+func decodeApplied(raw []byte, r Resource, id api.ID) (*Applied, error) {
+	a := &Applied{}
+	from, to := managedFieldsIn(raw)
+	cut := json.Unmarshal(raw[from:to], &a.entries) == nil
+	if cut {
+		raw = append(raw[:from+1], raw[to-1:]...)
+	}
+	var err error
+	if a.Unstructured, err = decodeObject(raw, r, id); err != nil {
+		return nil, err
+	}
+	if !cut {
+		a.entries = a.Unstructured.GetManagedFields()
+	}
+	return a, storedUID(a)
+}
+
+// managedFieldsIn returns where the list metadata.managedFields of an object in JSON begins and ends. Both are zero if it has none, or
+// is not as API servers encode it.
+func managedFieldsIn(raw []byte) (from, to int) {
+	depth, inMetadata := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; from > 0 && depth == 2 {
+				return from, i + 1
+			}
+		case '"':
+			begin := i + 1
+			for i = begin; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+			if i+2 >= len(raw) || raw[i+1] != ':' {
+				continue // it is not the name of a field
+			}
+			switch name := raw[begin:i]; {
+			case depth == 1:
+				inMetadata = string(name) == "metadata"
+			case depth == 2 && inMetadata && string(name) == "managedFields" && raw[i+2] == '[':
+				from = i + 2
+			}
+		}
+	}
+	return 0, 0
+}
+
 // decodeMetadata is decodeObject for a response of which only the metadata is used.
 func decodeMetadata(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -77,6 +78,38 @@ func TestAnswerThatIsNotTheObject(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The answer to an apply has everything of the object, although the owners of its fields are decoded apart from it.
+func TestAppliedObjectsAreWhole(t *testing.T) {
+	const entry = `{"manager":"gitfleet","operation":"Apply","apiVersion":"v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{},"k:{\"n\":\"]\"}":{".":{}}}}}`
+	for name, text := range map[string]string{
+		"none":      `"metadata":{"name":"a","uid":"1"}`,
+		"null":      `"metadata":{"name":"a","uid":"1","managedFields":null}`,
+		"empty":     `"metadata":{"name":"a","managedFields":[],"uid":"1"}`,
+		"one":       `"metadata":{"name":"a","uid":"1","managedFields":[` + entry + `]},"data":{"a":"b"}`,
+		"several":   `"metadata":{"managedFields":[` + entry + `,{"manager":"kubectl","operation":"Update","subresource":"status","time":"2026-11-29T11:00:00Z","fieldsV1":{}}],"name":"a","uid":"1"}`,
+		"spaces":    `"metadata" : {"name":"a","uid":"1","managedFields" : [` + entry + `]}`,
+		"escaped":   `"data":{"\"metadata":"\\","b":"{[\"managedFields\":["},"metadata":{"name":"a","uid":"1","managedFields":[` + entry + `]}`,
+		"elsewhere": `"spec":{"managedFields":[1],"metadata":{"managedFields":[2]}},"list":[{"metadata":{"managedFields":[3]}}],"metadata":{"name":"a","uid":"1","labels":{"managedFields":"x"}}`,
+		"no time":   `"metadata":{"name":"a","uid":"1","managedFields":[{"manager":"x","time":"yesterday"}]}`,
+		"no item":   `"metadata":{"name":"a","uid":"1","managedFields":["x"]}`,
+		"no list":   `"metadata":{"name":"a","uid":"1","managedFields":{"manager":"x"}}`,
+	} {
+		text = `{"apiVersion":"v1","kind":"ConfigMap",` + text + "}"
+		id := api.ID{Kind: "ConfigMap", Name: "a"}
+		want, err := decodeObject([]byte(text), Resource{}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeApplied([]byte(text), Resource{}, id)
+		if err != nil || !reflect.DeepEqual(got.GetManagedFields(), want.GetManagedFields()) {
+			t.Fatalf("%s: %v, %+v, want %+v", name, err, got.GetManagedFields(), want.GetManagedFields())
+		}
+		if whole := got.Whole(); len(want.GetManagedFields()) > 0 && !reflect.DeepEqual(whole.Object, want.Object) {
+			t.Errorf("%s: %v, want %v", name, whole.Object, want.Object)
+		}
 	}
 }
 

@@ -37,12 +37,10 @@ func (c *Conn) Patch(ctx context.Context, r Resource, id api.ID, body []byte, fo
 }
 
 // ApplyWhole applies one object and returns the result, and whether the object was created.
-func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *unstructured.Unstructured, created bool, err error) {
+func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *Applied, created bool, err error) {
 	created, err = c.apply(ctx, r, id, body, force, true, func(raw []byte) error {
-		if o, err = decodeObject(raw, r, id); err != nil {
-			return err
-		}
-		return storedUID(o)
+		o, err = decodeApplied(raw, r, id)
+		return err
 	})
 	return o, created, err
 }

@@ -2,7 +2,6 @@
 package observed
 
 import (
-	"encoding/json"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -100,100 +98,6 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 		Foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
 		Writer:      health.Cut(writer(entries), word),
 	}
-}
-
-// EntriesOf returns the managedFields of an object. It does without the reflection of GetManagedFields, since each object that is
-// written is read in this way.
-func EntriesOf(o *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
-	list, found, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", "managedFields")
-	items, isList := list.([]any)
-	if !found || !isList {
-		return o.GetManagedFields()
-	}
-	entries := make([]metav1.ManagedFieldsEntry, len(items))
-	for i, item := range items {
-		if !setEntry(&entries[i], item) {
-			return o.GetManagedFields() // it decides about what is not as an API server has it
-		}
-	}
-	return entries
-}
-
-// setEntry sets an entry to an item of managedFields; false if that is not possible.
-func setEntry(e *metav1.ManagedFieldsEntry, item any) bool {
-	fields, ok := item.(map[string]any)
-	for name, value := range fields {
-		if fields, isMap := value.(map[string]any); isMap && name == "fieldsV1" {
-			raw, simple := appendFields(make([]byte, 0, 512), fields)
-			if !simple {
-				var err error
-				if raw, err = json.Marshal(fields); err != nil {
-					return false
-				}
-			}
-			e.FieldsV1 = metav1.NewFieldsV1(string(raw))
-			continue
-		}
-		text, isText := value.(string)
-		if !isText {
-			return false
-		}
-		switch name {
-		case "manager":
-			e.Manager = text
-		case "operation":
-			e.Operation = metav1.ManagedFieldsOperationType(text)
-		case "apiVersion":
-			e.APIVersion = text
-		case "fieldsType":
-			e.FieldsType = text
-		case "subresource":
-			e.Subresource = text
-		case "time":
-			at, err := time.Parse(time.RFC3339, text)
-			if err != nil {
-				return false
-			}
-			e.Time = &metav1.Time{Time: at.Local()}
-		}
-	}
-	return ok
-}
-
-// appendFields appends the JSON of a field set as json.Marshal does; false if that has other values than sets, or names with
-// characters that may have to be escaped.
-func appendFields(to []byte, fields map[string]any) ([]byte, bool) {
-	names := make([]string, 0, 16)
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	to = append(to, '{')
-	for i, name := range names {
-		below, isSet := fields[name].(map[string]any)
-		if !isSet || !isPlain(name) {
-			return to, false
-		}
-		if i > 0 {
-			to = append(to, ',')
-		}
-		to = append(append(append(to, '"'), name...), `":`...)
-		if to, isSet = appendFields(to, below); !isSet {
-			return to, false
-		}
-	}
-	return append(to, '}'), true
-}
-
-// isPlain reports whether a text is in JSON as it is, between quotes.
-func isPlain(text string) bool {
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c < ' ' || c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
-			return false
-		}
-	}
-	return true
 }
 
 // writer returns the field manager other than ours that wrote last.
