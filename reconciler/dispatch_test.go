@@ -365,7 +365,7 @@ func TestANewAgentGetsTheRecordedDrifts(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.ledger.SetPlacement(web, ledger.Placement{})
 		f.ledger.Bind(web, placement.Binding{Cluster: "east", Assigned: placement.Revision{Hash: "v1"}})
-		f.ledger.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: f.now, Incidents: &protocol.Incidents{Drifts: []protocol.Drift{{ID: one}}}}})
+		f.ledger.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, At: f.now, WorkState: protocol.WorkState{Incidents: &protocol.Incidents{Drifts: []protocol.Drift{{ID: one}}}}})
 		f.dispatched(fleetPlan("a"), "start east a", "drifts east 1", "run east")
 	})
 }

@@ -165,8 +165,8 @@ func TestEventsAreKept(t *testing.T) {
 	c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: at(1), Healthy: true, Namespaces: []string{"web"}})
 	c.inbox.observe(protocol.ClusterSeen{Cluster: "west", At: at(1)})
 	c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: at(2), Healthy: true})
-	c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: at(1), Incidents: &protocol.Incidents{Deletions: []protocol.Deletion{{}}}}})
-	c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: at(3)}})
+	c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, At: at(1), WorkState: protocol.WorkState{Incidents: &protocol.Incidents{Deletions: []protocol.Deletion{{}}}}})
+	c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, At: at(3)})
 	for i := range 3 {
 		c.inbox.addLoaded(loaded{commit: hub.Commit{Hash: fmt.Sprint("c", i)}, past: i == 1})
 	}
@@ -195,7 +195,7 @@ func TestObservationsAreFoldedInOrder(t *testing.T) {
 	c.agents.members["east"] = &runningMember{member: idle{}}
 	c.now = c.now.Add(time.Minute)
 	c.fold(map[observedSubject]protocol.Observation{
-		{"east", web}:     protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: c.now, Revision: c.last.Works["east"][0].Revision, Done: true, Total: 1, Exceptions: []protocol.ObjectState{weak("crashes")}}},
+		{"east", web}:     protocol.WorkSeen{Cluster: "east", Placement: web, At: c.now, WorkState: protocol.WorkState{Revision: c.last.Works["east"][0].Revision, Done: true, Total: 1, Exceptions: []protocol.ObjectState{weak("crashes")}}},
 		{cluster: "east"}: protocol.ClusterSeen{Cluster: "east", At: c.now, Error: "timeout"},
 		{cluster: "west"}: protocol.ClusterSeen{Cluster: "west", At: c.now, Error: "timeout"},
 	}, c.now)

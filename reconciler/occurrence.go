@@ -292,7 +292,7 @@ func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, 
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return all
 	}
-	o := occurrence{Entry: history.Entry{Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
+	o := occurrence{Entry: history.Entry{Time: is.SeenAt(), Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
 	if o.detected = record.RevisedAt(is.Binding.Index); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
 		o.detected = is.Binding.BoundAt
 	}
@@ -301,11 +301,11 @@ func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, 
 		reached.stage, reached.since, reached.Time = stage, since, at
 		all = append(all, reached)
 	}
-	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
-		addStage(stageApplied, is.Binding.AssignedAt, is.AppliedAt)
+	if was.AppliedAt().IsZero() && !is.AppliedAt().IsZero() {
+		addStage(stageApplied, is.Binding.AssignedAt, is.AppliedAt())
 	}
-	if was.AvailableAt.IsZero() && !is.AvailableAt.IsZero() {
-		addStage(stageAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt)
+	if was.AvailableAt().IsZero() && !is.AvailableAt().IsZero() {
+		addStage(stageAvailable, cmp.Or(is.AppliedAt(), is.Binding.AssignedAt), is.AvailableAt())
 	}
 	o.Revision = contentIndex(*record)
 	before, after := stagesOf(was), stagesOf(is)
@@ -319,8 +319,8 @@ func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, 
 	switch {
 	case after.failure != "" && after.failed != before.failed:
 		o.stage, o.since = stageApplied, is.Binding.AssignedAt
-		if !is.AppliedAt.IsZero() {
-			o.stage, o.since = stageAvailable, is.AppliedAt
+		if !is.AppliedAt().IsZero() {
+			o.stage, o.since = stageAvailable, is.AppliedAt()
 		}
 		add(history.Failed, after.failure)
 	case after.available && !before.available:
@@ -343,7 +343,7 @@ type reachedStages struct {
 func stagesOf(e *ledger.Entry) reachedStages {
 	var p reachedStages
 	seen := e.Seen
-	if seen == nil || seen.Revision.Hash != e.Binding.Assigned.Hash || seen.At.Before(e.Binding.AssignedAt) {
+	if seen == nil || seen.Revision.Hash != e.Binding.Assigned.Hash || e.SeenAt().Before(e.Binding.AssignedAt) {
 		return p
 	}
 	p.applied, p.available = seen.Applied(), seen.Available()

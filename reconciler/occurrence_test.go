@@ -126,7 +126,7 @@ func (c *historyScene) seen(cluster, failure string) {
 func (c *historyScene) says(cluster string, exceptions ...protocol.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
-		c.observe(observedSubject{cluster, w.Placement}, protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests), Exceptions: exceptions}})
+		c.observe(observedSubject{cluster, w.Placement}, protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: c.now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests), Exceptions: exceptions}})
 	}
 }
 
@@ -414,10 +414,12 @@ func TestStagesOfAnObservation(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Date(2026, 3, 1, 12, 0, seconds, 0, time.UTC) }
 	content := placement.Revision{Commit: "c1", Hash: "h1"}
 	entry := func(applied, available time.Time, exceptions ...protocol.ObjectState) *ledger.Entry {
-		return &ledger.Entry{
-			Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}, AppliedAt: applied, AvailableAt: available,
-			Seen: &protocol.WorkState{At: at(9), Revision: content, Done: true, Total: 1, Exceptions: exceptions},
+		e := &ledger.Entry{
+			Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)},
+			Seen:    &protocol.WorkState{Revision: content, Done: true, Total: 1, Exceptions: exceptions},
 		}
+		e.SetTimes(ledger.Times{ledger.AppliedAt: applied, ledger.AvailableAt: available, ledger.SeenAt: at(9)})
+		return e
 	}
 	assigned := &ledger.Entry{Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}}
 	unavailable := protocol.ObjectState{ID: one, Applied: protocol.Verdict{OK: true}, Failure: "it crashes"}

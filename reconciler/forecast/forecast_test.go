@@ -223,7 +223,7 @@ func runningFleet(t *testing.T, text string) *Running {
 		in.Now = in.Now.Add(time.Minute)
 		for cluster, works := range p.Works {
 			for _, w := range works {
-				in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{Revision: w.Revision, At: in.Now, Done: true, Total: len(w.Manifests)}})
+				in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: in.Now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests)}})
 			}
 		}
 	}

@@ -239,7 +239,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 			l.Bind(p.Key, b)
 			l.SetDeviation(p.Key, b.Cluster, lasting(c.Unusual().Deviation), past)
 			if b.HasRevision() {
-				l.Fold(protocol.WorkSeen{Cluster: b.Cluster, Placement: p.Key, WorkState: protocol.WorkState{At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)}})
+				l.Fold(protocol.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, WorkState: protocol.WorkState{Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)}})
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func BenchmarkSave(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					at = at.Add(time.Millisecond)
 					for c := range changed {
-						l.Fold(protocol.WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: "p0007"}, WorkState: protocol.WorkState{At: at, Done: true, Untrackable: i % 2}})
+						l.Fold(protocol.WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: "p0007"}, At: at, WorkState: protocol.WorkState{Done: true, Untrackable: i % 2}})
 					}
 					if err := store.Save(l); err != nil {
 						b.Fatal(err)

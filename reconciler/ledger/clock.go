@@ -71,11 +71,10 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 		l.placements[key] = &p
 		for i, old := range p.entries.list {
 			e := *old
-			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt, &e.AvailableSince, &e.AppliedAt, &e.AvailableAt, &e.reportedSince}
-			if e.Seen != nil {
-				seen := *e.Seen
-				e.Seen = &seen
-				times = append(times, &seen.At)
+			own := e.Times()
+			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt}
+			for of := range own {
+				times = append(times, &own[of])
 			}
 			if e.Circumstances != nil {
 				in := *e.Circumstances
@@ -85,6 +84,7 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 			for _, t := range times {
 				move(entryKey(key, e.Binding.Cluster), t)
 			}
+			e.SetTimes(own)
 			p.entries.list[i] = &e
 		}
 	}

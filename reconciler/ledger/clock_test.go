@@ -19,7 +19,7 @@ func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.Pl
 	l.SetPlacement(key, Placement{Resumed: resumed})
 	l.Bind(key, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "v1", Hash: "h1"}, AssignedAt: assigned})
 	l.Fold(protocol.ClusterSeen{Cluster: "east", At: said, Healthy: true})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: said, Revision: placement.Revision{Hash: "h1"}, Done: true}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: said, WorkState: protocol.WorkState{Revision: placement.Revision{Hash: "h1"}, Done: true}})
 	if err := store.Save(l); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWhatIsSaidAfterTheClockWasSetBackIsHeard(t *testing.T) {
 	if got := l.Cluster("east").Since; !got.Equal(now.Add(time.Second)) {
 		t.Errorf("it has not answered since %s, want %s", got, now.Add(time.Second))
 	}
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: now.Add(time.Second), Revision: placement.Revision{Hash: "h1"}}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: now.Add(time.Second), WorkState: protocol.WorkState{Revision: placement.Revision{Hash: "h1"}}})
 	if e := l.Placement(key).Entry("east"); e.Seen.Done || e.Binding.AssignedAt.After(now) {
 		t.Errorf("what it says of web is not heard: %+v", e)
 	}
@@ -64,13 +64,13 @@ func TestSettingTheClockBackKeepsTheOrderOfWhatHappened(t *testing.T) {
 			l.Rebase(now)
 			p := l.Placement(key)
 			e := p.Entry("east")
-			if got, want := e.Seen.At.Compare(e.Binding.AssignedAt), at(test.said).Compare(at(test.assigned)); got != want {
+			if got, want := e.SeenAt().Compare(e.Binding.AssignedAt), at(test.said).Compare(at(test.assigned)); got != want {
 				t.Errorf("said and assigned compare as %d, want %d", got, want)
 			}
 			if got, want := p.Resumed.Compare(e.Binding.AssignedAt), at(test.resumed).Compare(at(test.assigned)); got != want {
 				t.Errorf("resumed and assigned compare as %d, want %d", got, want)
 			}
-			for _, got := range []time.Time{e.Seen.At, e.Binding.AssignedAt, p.Resumed} {
+			for _, got := range []time.Time{e.SeenAt(), e.Binding.AssignedAt, p.Resumed} {
 				if got.After(now) || now.Sub(got) > time.Microsecond {
 					t.Errorf("%s is not just before %s", got, now)
 				}
@@ -84,7 +84,7 @@ func TestRebasingChangesNothingThatLiesInThePast(t *testing.T) {
 	l, key := restarted(t, ten, ten.Add(time.Second), time.Time{})
 	l.Rebase(time.Now())
 	p := l.Placement(key)
-	if e := p.Entry("east"); !e.Binding.AssignedAt.Equal(ten) || !e.Seen.At.Equal(ten.Add(time.Second)) || !p.Resumed.IsZero() || len(l.dirty) > 0 {
+	if e := p.Entry("east"); !e.Binding.AssignedAt.Equal(ten) || !e.SeenAt().Equal(ten.Add(time.Second)) || !p.Resumed.IsZero() || len(l.dirty) > 0 {
 		t.Errorf("%+v, resumed at %s, to be saved: %v", e, p.Resumed, l.dirty)
 	}
 }
@@ -163,7 +163,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 	l.SetPlacement(key, Placement{Revisions: []Revised{{Index: 1}, {Index: 2}}})
 	l.Bind(key, placement.Binding{Cluster: "east"})
 	l.Fold(protocol.ClusterSeen{Cluster: "east", At: ten})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: ten}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: ten})
 	l.Placement(key).Entry("east").Circumstances = &Circumstances{}
 	until := Suspension{Subject: Subject{Cluster: "east"}, Since: ten, Until: ten.Add(time.Hour)}
 	l.Suspend(until)
@@ -178,7 +178,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 	}
 	c, p, e, events := l.Cluster("east"), l.Placement(key), l.Placement(key).Entry("east"), l.Events()
 	event := events[0]
-	cluster, record, entry, seen, revised := *c, *p, *e, *e.Seen, p.Revisions[1]
+	cluster, record, entry, revised := *c, *p, e.Times(), p.Revisions[1]
 	joined := c.Joined
 	l.allSaved()
 
@@ -191,7 +191,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 			t.Errorf("time %d was moved to %s, want %s", i, is[i], want)
 		}
 	}
-	if !equalities.DeepEqual(cluster.ClusterSeen, c.ClusterSeen) || !record.Resumed.Equal(p.Resumed) || p.Revisions[1] != revised || !entry.AppliedAt.Equal(e.AppliedAt) || !seen.At.Equal(e.Seen.At) || events[0] != event {
+	if !equalities.DeepEqual(cluster.ClusterSeen, c.ClusterSeen) || !record.Resumed.Equal(p.Resumed) || p.Revisions[1] != revised || entry != e.Times() || events[0] != event {
 		t.Error("a record that others read was changed")
 	}
 	if l.Cluster("east").Version() == c.Version() || l.Placement(key).Version() == p.Version() || !l.Urgent() || len(l.dirty) != 5 {

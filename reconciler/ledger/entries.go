@@ -3,6 +3,8 @@ package ledger
 import (
 	"slices"
 	"strings"
+
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // entries are the entries of a placement, sorted by cluster. Records of the same placement share them. With a sorted list a plan
@@ -10,6 +12,26 @@ import (
 type entries struct {
 	list []*Entry
 	last int // the position that was looked up last
+	// states are the last reports without exceptions and incidents. Most clusters of a placement report the same.
+	states []*protocol.WorkState
+}
+
+// mostSharedStates limits with how many reports a report is compared, to share it.
+const mostSharedStates = 4
+
+// share returns the report of another entry that is equal, or else the report itself.
+func (es *entries) share(w protocol.WorkState) *protocol.WorkState {
+	own := w // the parameter is not moved to the heap
+	if len(w.Exceptions) > 0 || w.Incidents != nil {
+		return &own
+	}
+	for _, known := range es.states {
+		if known.Revision == w.Revision && known.Removed == w.Removed && known.Done == w.Done && known.Compared == w.Compared && known.Total == w.Total && known.Untrackable == w.Untrackable {
+			return known
+		}
+	}
+	es.states = append(slices.Clone(es.states[max(0, len(es.states)+1-mostSharedStates):]), &own)
+	return &own
 }
 
 // position returns where the entry of a cluster is, or would be.

@@ -14,21 +14,16 @@ import (
 // An Entry is one placement on one cluster: the decision and the observation.
 type Entry struct {
 	Binding placement.Binding
-	Seen    *protocol.WorkState `json:",omitempty"` // nil until the member has reported
-	// AppliedAt is when all objects of the assigned revision were first observed to be applied,
-	// and AvailableAt when they were first observed to be available; zero until then. Later
-	// failures do not change them.
-	AppliedAt   time.Time `json:",omitzero"`
-	AvailableAt time.Time `json:",omitzero"`
-	// AvailableSince is when the assigned content became available; zero if it is not.
-	AvailableSince time.Time `json:",omitzero"`
+	// Seen is what the member has last reported; nil until it has. Entries with equal reports share it.
+	Seen *protocol.WorkState
 	// Transitions are the last changes of its conditions, by type. Only the owner of the ledger may read them: unlike
 	// the other fields they change without a new entry, since a new one would keep two entries in memory.
-	Transitions map[string]Transition `json:"-"`
+	Transitions map[string]Transition
 	// Circumstances is nil if there are none: call Unusual to read them.
-	Circumstances *Circumstances `json:"-"`
+	Circumstances *Circumstances
 
-	reportedSince time.Time
+	inventory uint64 // the last that was reported
+	times     [timesOfEntry]offset
 }
 
 // Circumstances are kept apart from their entry because they are empty for nearly all entries whose content is available, and a
@@ -49,18 +44,21 @@ type Circumstances struct {
 
 // A storedEntry is an entry as it is stored, with its circumstances among its other fields.
 type storedEntry struct {
-	*entryFields
-	Seen       *storedState       `json:",omitempty"`
-	Conditions []storedTransition `json:",omitempty"`
+	Binding        *placement.Binding
+	AppliedAt      time.Time          `json:",omitzero"`
+	AvailableAt    time.Time          `json:",omitzero"`
+	AvailableSince time.Time          `json:",omitzero"`
+	Seen           *storedState       `json:",omitempty"`
+	Conditions     []storedTransition `json:",omitempty"`
 	*Circumstances
 	// Transitions are read, and stored as Conditions.
 	Transitions map[string]Transition `json:",omitempty"`
 }
 
-type entryFields Entry
-
-// A storedState is a state as it is stored, with its incidents among its other fields.
+// A storedState is a report as it is stored, with its incidents among its other fields.
 type storedState struct {
+	At        time.Time
+	Inventory uint64 `json:",omitempty"`
 	protocol.WorkState
 	*protocol.Incidents
 }
@@ -72,9 +70,12 @@ type storedTransition struct {
 }
 
 func stored(e *Entry) storedEntry {
-	s := storedEntry{entryFields: (*entryFields)(e), Conditions: storedTransitions(e.Transitions), Circumstances: e.Circumstances}
+	s := storedEntry{
+		Binding: &e.Binding, AppliedAt: e.AppliedAt(), AvailableAt: e.AvailableAt(), AvailableSince: e.AvailableSince(),
+		Conditions: storedTransitions(e.Transitions), Circumstances: e.Circumstances,
+	}
 	if e.Seen != nil {
-		s.Seen = &storedState{*e.Seen, e.Seen.Incidents}
+		s.Seen = &storedState{e.SeenAt(), e.inventory, *e.Seen, e.Seen.Incidents}
 		s.Seen.WorkState.Incidents = nil
 	}
 	return s
@@ -94,12 +95,14 @@ func storedTransitions(all map[string]Transition) (out []storedTransition) {
 
 func decodeEntry(raw []byte) (*Entry, error) {
 	e := &Entry{}
-	s := storedEntry{entryFields: (*entryFields)(e)}
+	s := storedEntry{Binding: &e.Binding}
 	err := json.Unmarshal(raw, &s)
 	e.Circumstances, e.Transitions = s.Circumstances, s.Transitions
+	e.SetTimes(Times{AppliedAt: s.AppliedAt, AvailableAt: s.AvailableAt, AvailableSince: s.AvailableSince})
 	if s.Seen != nil {
 		seen := s.Seen.WorkState
-		seen.Incidents, e.Seen = s.Seen.Incidents, &seen
+		seen.Incidents, e.Seen, e.inventory = s.Seen.Incidents, &seen, s.Seen.Inventory
+		e.setTime(SeenAt, s.Seen.At)
 	}
 	for _, c := range s.Conditions {
 		for _, typ := range c.Types {
@@ -141,11 +144,7 @@ func (e *Entry) Removed() bool { return e.Binding.Removing && e.Seen != nil && e
 
 // Reported reports whether the member has reported since the ledger was loaded. Before that,
 // the recorded state may be outdated.
-func (e *Entry) Reported() bool { return !e.reportedSince.IsZero() }
-
-// ReportedSince is the time of the member's first report since the ledger was loaded; zero if
-// there is none.
-func (e *Entry) ReportedSince() time.Time { return e.reportedSince }
+func (e *Entry) Reported() bool { return e.times[ReportedSince] != 0 }
 
 // A Deviation has the differences between the content assigned to a cluster and the objects that the
 // cluster was sent, which exist because other placements select the same objects. It is
@@ -187,3 +186,89 @@ func Identical[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 |
 
 // Empty reports whether the cluster was sent exactly the assigned content.
 func (c Deviation) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
+
+// An offset is a time of an entry in nanoseconds since its origin, from 1; zero stands for no time, and times before the origin are
+// negative. It takes a third of the memory of a time.
+type offset int64
+
+// Times are the times of an entry, which has a method for each.
+type Times [timesOfEntry]time.Time
+
+// The positions in Times.
+const (
+	AppliedAt = iota
+	AvailableAt
+	AvailableSince
+	SeenAt
+	ReportedSince
+	timesOfEntry
+)
+
+// AppliedAt is when all objects of the assigned revision were first observed to be applied; zero until then. Later failures do not
+// change it.
+func (e *Entry) AppliedAt() time.Time { return e.time(AppliedAt) }
+
+// AvailableAt is when all objects of the assigned revision were first observed to be available; zero until then. Later failures do
+// not change it.
+func (e *Entry) AvailableAt() time.Time { return e.time(AvailableAt) }
+
+// AvailableSince is when the assigned content became available; zero if it is not.
+func (e *Entry) AvailableSince() time.Time { return e.time(AvailableSince) }
+
+// SeenAt is the time of Seen; zero if the member has not reported.
+func (e *Entry) SeenAt() time.Time { return e.time(SeenAt) }
+
+// ReportedSince is the time of the member's first report since the ledger was loaded; zero if there is none.
+func (e *Entry) ReportedSince() time.Time { return e.time(ReportedSince) }
+
+// origin is a time that the others are close to, and that has a monotonic reading if they have.
+func (e *Entry) origin() time.Time {
+	if at := e.Binding.AssignedAt; !at.IsZero() {
+		return at
+	}
+	return time.Unix(0, 0).UTC()
+}
+
+func (e *Entry) time(of int) time.Time {
+	since := e.times[of]
+	switch {
+	case since == 0:
+		return time.Time{}
+	case since > 0:
+		since--
+	}
+	return e.origin().Add(time.Duration(since))
+}
+
+func (e *Entry) setTime(of int, t time.Time) {
+	since := offset(0)
+	if !t.IsZero() {
+		if since = offset(t.Sub(e.origin())); since >= 0 {
+			since++
+		}
+	}
+	e.times[of] = since
+}
+
+// setFirst sets a time that is not set yet.
+func (e *Entry) setFirst(of int, t time.Time) {
+	if e.times[of] == 0 {
+		e.setTime(of, t)
+	}
+}
+
+// Times returns all times.
+func (e *Entry) Times() (all Times) {
+	for of := range all {
+		all[of] = e.time(of)
+	}
+	return all
+}
+
+// SetTimes replaces the times of an entry that is not in the ledger yet. They are set again when AssignedAt changes, from which they
+// are counted.
+func (e *Entry) SetTimes(all Times) {
+	for of, t := range all {
+		e.setTime(of, t)
+	}
+}

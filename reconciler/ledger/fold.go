@@ -130,40 +130,39 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		return false
 	}
 	e := p.entries.of(o.Cluster)
-	if e == nil || e.Seen != nil && o.At.Before(e.Seen.At) {
+	if e == nil || e.Seen != nil && o.At.Before(e.SeenAt()) {
 		return false
 	}
 	if o.Removed && !e.Binding.Removing {
 		return false // from an earlier removal; the placement exists again
 	}
 	next := *e
-	next.Seen = withTimes(o.WorkState, e.Seen)
+	next.Seen, next.inventory = p.entries.share(withTimes(o, e.Seen)), o.Inventory
+	next.setTime(SeenAt, o.At)
 	assigned := o.Revision.Hash == e.Binding.Assigned.Hash
 	switch {
 	case !assigned || o.Compared || !o.Available():
-		next.AvailableSince = time.Time{}
-	case e.AvailableSince.IsZero():
-		next.AvailableSince = o.At
+		next.times[AvailableSince] = 0
+	default:
+		next.setFirst(AvailableSince, o.At)
 	}
 	if assigned && !o.At.Before(e.Binding.AssignedAt) {
-		next.recordProgress(o.WorkState)
+		next.recordProgress(o)
 	}
-	if next.reportedSince.IsZero() {
-		next.reportedSince = o.At
-	}
+	next.setFirst(ReportedSince, o.At)
 	// The first report about an assignment, or after the cluster was unreachable, is news whatever it says: content may
 	// count as failed for a reason that the member does not know, and is replaced only after the member has reported.
 	since := e.Binding.AssignedAt
 	if back := healthSince(l, o.Cluster); back.After(since) && !o.At.Before(back) {
 		since = back
 	}
-	confirmed := e.Reported() && e.Seen != nil && !e.Seen.At.Before(since)
+	confirmed := e.Reported() && e.Seen != nil && !e.SeenAt().Before(since)
 	if key := entryKey(o.Placement, o.Cluster); equalities.DeepEqual(e.drifts(), o.Unusual().Drifts) {
 		l.markUnsaved(key)
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
-	if confirmed && len(o.Unusual().Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Unusual().Writing == e.Unusual().Writing && sameWork(*next.Seen, e.Seen) {
+	if confirmed && len(o.Unusual().Deletions) == 0 && next.times[AvailableSince] == e.times[AvailableSince] && next.inventory == e.inventory && next.Unusual().Writing == e.Unusual().Writing && sameWork(next.Seen, e.Seen) {
 		p.entries.put(&next) // a repeated report without a visible change
 		return false
 	}
@@ -181,7 +180,7 @@ func healthSince(l *Ledger, cluster string) time.Time {
 
 // recordProgress records when the assigned revision was first observed to be applied, to be
 // available, and not to be available, and whether a write may be why it is not available.
-func (e *Entry) recordProgress(o protocol.WorkState) {
+func (e *Entry) recordProgress(o protocol.WorkSeen) {
 	judged, in := o.WithoutSuspended(), *e.Unusual()
 	switch {
 	case judged.Available():
@@ -191,11 +190,11 @@ func (e *Entry) recordProgress(o protocol.WorkState) {
 	}
 	in.Writing = in.Writing || o.Wrote && !judged.Available()
 	e.setCircumstances(in)
-	if e.AppliedAt.IsZero() && judged.Applied() {
-		e.AppliedAt = o.At
+	if judged.Applied() {
+		e.setFirst(AppliedAt, o.At)
 	}
-	if e.AvailableAt.IsZero() && judged.Available() {
-		e.AvailableAt = o.At
+	if judged.Available() {
+		e.setFirst(AvailableAt, o.At)
 	}
 }
 
@@ -218,21 +217,22 @@ func (e *Entry) drifts() []protocol.Drift {
 
 // withTimes returns the observation with a time for every verdict. If the member has not sent
 // one, it is the time of the first in a row of observations with the same verdict.
-func withTimes(w protocol.WorkState, old *protocol.WorkState) *protocol.WorkState {
+func withTimes(seen protocol.WorkSeen, old *protocol.WorkState) protocol.WorkState {
+	w := seen.WorkState
 	w.Exceptions = slices.Clone(w.Exceptions)
 	for i := range w.Exceptions {
 		o := &w.Exceptions[i]
 		was := exceptionOf(old, o.ID)
-		setSince(&o.Applied, was.Applied, w.At)
+		setSince(&o.Applied, was.Applied, seen.At)
 		if !o.Applied.OK {
 			continue
 		}
 		if !was.Applied.OK {
 			was.Available = protocol.Verdict{OK: true} // it was not an exception
 		}
-		setSince(&o.Available, was.Available, w.At)
+		setSince(&o.Available, was.Available, seen.At)
 	}
-	return &w
+	return w
 }
 
 func setSince(v *protocol.Verdict, was protocol.Verdict, at time.Time) {
@@ -256,11 +256,12 @@ func exceptionOf(w *protocol.WorkState, id api.ID) protocol.ObjectState {
 	return protocol.ObjectState{Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{OK: true}}
 }
 
-// sameWork reports whether two observations of a work are equal except for their times, deletions and
-// writes.
-func sameWork(w protocol.WorkState, o *protocol.WorkState) bool {
-	now, was := w.Unusual(), o.Unusual()
-	now.Deletions = was.Deletions
-	w.At, w.Wrote, w.Incidents = o.At, o.Wrote, o.Incidents
-	return equalities.DeepEqual(w, *o) && equalities.DeepEqual(now, was)
+// sameWork reports whether two observations of a work are equal except for their deletions.
+func sameWork(w, o *protocol.WorkState) bool {
+	if w == o {
+		return true
+	}
+	now, was, same := w.Unusual(), o.Unusual(), *w
+	now.Deletions, same.Incidents = was.Deletions, o.Incidents
+	return equalities.DeepEqual(same, *o) && equalities.DeepEqual(now, was)
 }

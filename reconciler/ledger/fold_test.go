@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -294,5 +295,48 @@ func TestRebuiltFromWhatClustersHold(t *testing.T) {
 	east.Cluster = "west"
 	if l.Fold(east); l.Placement(web).Entry("west") == nil || l.Placement(web).Rebuilt {
 		t.Errorf("of what was decided one more cluster is found: %+v", l.Placement(web))
+	}
+}
+
+// Entries with equal reports share one, whatever differs in the times and in the serial numbers of the inventories, also after a restart.
+// One that says anything else of the objects, or has exceptions or incidents, is not shared.
+func TestEqualReportsAreShared(t *testing.T) {
+	l, report := New(), protocol.WorkState{Revision: v(1), Done: true, Total: 2}
+	l.SetPlacement(web, Placement{})
+	bind := func(cluster string, n int, report protocol.WorkState) {
+		l.Bind(web, placement.Binding{Cluster: cluster, Assigned: v(1), AssignedAt: at(0)})
+		l.Fold(protocol.WorkSeen{Cluster: cluster, Placement: web, At: at(n), Inventory: uint64(n), WorkState: report})
+	}
+	bind("east", 1, report)
+	bind("west", 2, report)
+	for range 2 {
+		p := l.Placement(web)
+		if east, west := p.Entry("east"), p.Entry("west"); east.Seen != west.Seen || !reflect.DeepEqual(*east.Seen, report) || !west.SeenAt().Equal(at(2)) || RecordOf(l, "west").Inventories[web] != 2 {
+			t.Errorf("%+v is not %+v", east, west)
+		}
+		l = saveAndLoad(t, Memory(), l)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[protocol.WorkState]()) {
+		if len(field.Index) > 1 {
+			continue // a part of another field
+		}
+		other := report
+		switch in := reflect.ValueOf(&other).Elem().FieldByIndex(field.Index); in.Kind() {
+		case reflect.Bool:
+			in.SetBool(!in.Bool())
+		case reflect.Int:
+			in.SetInt(7)
+		case reflect.Slice:
+			in.Set(reflect.MakeSlice(in.Type(), 1, 1))
+		case reflect.Pointer:
+			in.Set(reflect.New(in.Type().Elem()))
+		default:
+			other.Revision.Labels = "tier=gold"
+		}
+		bind("north", 3, report)
+		bind("north", 4, other)
+		if e := l.Placement(web).Entry("north"); reflect.DeepEqual(*e.Seen, report) {
+			t.Errorf("the report with another %s is shared", field.Name)
+		}
 	}
 }

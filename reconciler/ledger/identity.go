@@ -53,8 +53,8 @@ func (l *Ledger) Membership(cluster string) protocol.Membership {
 func RecordOf(l *Ledger, cluster string) protocol.MemberRecord {
 	r := protocol.MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
 	for key, p := range l.placements {
-		if e := p.entries.of(cluster); e != nil && !e.Binding.Removing && e.Seen != nil && e.Seen.Inventory > 0 {
-			r.Inventories[key] = e.Seen.Inventory
+		if e := p.entries.of(cluster); e != nil && !e.Binding.Removing && e.inventory > 0 {
+			r.Inventories[key] = e.inventory
 		}
 	}
 	if c := l.clusters[cluster]; c != nil {

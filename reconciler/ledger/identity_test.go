@@ -113,7 +113,7 @@ func TestRenamedClusterKeepsItsRecords(t *testing.T) {
 	l.Bind(key, placement.Binding{Cluster: "a", Policy: "p", Assigned: placement.Revision{Hash: "h1"}})
 	l.Fold(protocol.ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1"})
 	l.Fold(protocol.ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1"})
-	l.Fold(protocol.WorkSeen{Cluster: "a", Placement: key, WorkState: protocol.WorkState{At: at(1), Done: true}})
+	l.Fold(protocol.WorkSeen{Cluster: "a", Placement: key, At: at(1), WorkState: protocol.WorkState{Done: true}})
 	l.Suspend(Suspension{Subject: Subject{Cluster: "a"}})
 	l.RenameCluster("a", "b")
 	p := readAgain(t, l).Placement(key)
@@ -139,7 +139,7 @@ func TestRecordOfAMember(t *testing.T) {
 		p := api.PlacementKey{Name: name}
 		l.SetPlacement(p, Placement{})
 		l.Bind(p, placement.Binding{Cluster: "east", Removing: removing})
-		l.Fold(protocol.WorkSeen{Cluster: "east", Placement: p, WorkState: protocol.WorkState{At: at(0), Inventory: 7}})
+		l.Fold(protocol.WorkSeen{Cluster: "east", Placement: p, At: at(0), Inventory: 7})
 	}
 	r := RecordOf(l, "east")
 	if r.UID != "1" || r.Version != 222 || !maps.Equal(r.Inventories, map[api.PlacementKey]uint64{{Name: "web"}: 7}) {

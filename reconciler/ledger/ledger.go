@@ -278,16 +278,18 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	} else {
 		next = *e
 		if e.Binding.Assigned != b.Assigned {
-			next.AvailableSince, next.AppliedAt, next.AvailableAt = time.Time{}, time.Time{}, time.Time{}
+			next.times[AvailableSince], next.times[AppliedAt], next.times[AvailableAt] = 0, 0, 0
 			in := *next.Unusual()
 			in.UnavailableSince, in.Writing = time.Time{}, false
 			next.setCircumstances(in)
 		}
 		if next.Seen != nil && next.Seen.Removed && !b.Removing {
-			next.Seen = nil // a report that everything is removed belongs to an earlier removal
+			next.Seen, next.inventory, next.times[SeenAt] = nil, 0, 0 // a report that everything is removed belongs to an earlier removal
 		}
 	}
+	times := next.Times()
 	next.Binding = b
+	next.SetTimes(times)
 	l.setEntry(p, b.Cluster, &next)
 	l.markUrgent(entryKey(key, b.Cluster))
 }

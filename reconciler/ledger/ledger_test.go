@@ -38,7 +38,7 @@ func bound() *Ledger {
 
 // fine returns a report that a revision is completely applied and available.
 func fine(cluster string, n int, minute int) protocol.WorkSeen {
-	return protocol.WorkSeen{Cluster: cluster, Placement: web, WorkState: protocol.WorkState{At: at(minute), Revision: v(n), Done: true, Total: 2}}
+	return protocol.WorkSeen{Cluster: cluster, Placement: web, At: at(minute), WorkState: protocol.WorkState{Revision: v(n), Done: true, Total: 2}}
 }
 
 // failing returns a report that one object of a revision is not applied.
@@ -104,7 +104,7 @@ func TestAvailableSince(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		if got := l.Placement(web).Entry("east").AvailableSince; !got.Equal(s.want) {
+		if got := l.Placement(web).Entry("east").AvailableSince(); !got.Equal(s.want) {
 			t.Errorf("%s: available since %s, want %s", s.what, got, s.want)
 		}
 	}
@@ -163,13 +163,13 @@ func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 	compared := fine("east", 1, 1)
 	compared.Compared = true
 	l.Fold(compared)
-	if since := l.Placement(web).Entry("east").AvailableSince; !since.IsZero() {
+	if since := l.Placement(web).Entry("east").AvailableSince(); !since.IsZero() {
 		t.Errorf("compared, and available since %s", since)
 	}
 	if !l.Fold(fine("east", 1, 2)) {
 		t.Error("an observation of what is applied is no news after a comparison")
 	}
-	if since := l.Placement(web).Entry("east").AvailableSince; !since.Equal(at(2)) {
+	if since := l.Placement(web).Entry("east").AvailableSince(); !since.Equal(at(2)) {
 		t.Errorf("available since %s, want %s", since, at(2))
 	}
 }
@@ -179,7 +179,7 @@ func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 func TestRemovedIsOfOneRemoval(t *testing.T) {
 	l := bound()
 	removing := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}
-	gone := protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: at(1), Revision: v(1), Removed: true}}
+	gone := protocol.WorkSeen{Cluster: "east", Placement: web, At: at(1), WorkState: protocol.WorkState{Revision: v(1), Removed: true}}
 
 	if l.Fold(gone) {
 		t.Error("nobody asked for a removal, and its end was believed")
@@ -351,8 +351,8 @@ func TestDriftsOfACluster(t *testing.T) {
 			l.Bind(key, placement.Binding{Cluster: cluster})
 		}
 	}
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, WorkState: protocol.WorkState{At: time.Unix(1, 0), Incidents: &protocol.Incidents{Drifts: []protocol.Drift{d}}}})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: quiet, WorkState: protocol.WorkState{At: time.Unix(1, 0)}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, At: time.Unix(1, 0), WorkState: protocol.WorkState{Incidents: &protocol.Incidents{Drifts: []protocol.Drift{d}}}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: quiet, At: time.Unix(1, 0)})
 	if got := l.Drifts("east"); len(got) != 1 || len(got[web]) != 1 || got[web][0].ID != d.ID {
 		t.Errorf("east: %+v", got)
 	}

@@ -26,7 +26,7 @@ func TestADeletionIsNewsOnce(t *testing.T) {
 	report := func(second int, deletions ...protocol.Deletion) string {
 		t.Helper()
 		was := l.Placement(key).Entry("east").Seen
-		told := l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: at.Add(time.Duration(second) * time.Second), Incidents: &protocol.Incidents{Deletions: deletions}}})
+		told := l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: at.Add(time.Duration(second) * time.Second), WorkState: protocol.WorkState{Incidents: &protocol.Incidents{Deletions: deletions}}})
 		news := l.Placement(key).Entry("east").Seen.Deleted(was)
 		if len(news) > 0 && !told {
 			t.Error("a deletion is news, and the report that has it is not")
@@ -68,7 +68,7 @@ func TestTheFirstReportIsNews(t *testing.T) {
 	l.SetPlacement(key, Placement{})
 	l.Bind(key, placement.Binding{Cluster: "east", Assigned: revision, AssignedAt: at(1)})
 	report := func(second int) bool {
-		return l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: at(second), Revision: revision, Done: true}})
+		return l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: at(second), WorkState: protocol.WorkState{Revision: revision, Done: true}})
 	}
 	if !report(2) || report(3) {
 		t.Error("only the first report about an assignment is news")

@@ -232,6 +232,9 @@ func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 		e, err := decodeEntry(raw)
 		e.Binding.Cluster = k.Cluster
 		shared.entry(e)
+		if e.Seen != nil {
+			e.Seen = p.entries.share(*e.Seen)
+		}
 		p.entries.list = append(p.entries.list, e) // which decode sorts
 		return err
 	case suspensionRecord, effectRecord:

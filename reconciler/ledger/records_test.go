@@ -245,7 +245,7 @@ func TestStoredEntriesOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := e.Seen.Unusual()
-	if e.Seen.Total != 2 || len(in.Drifts) != 1 || len(in.Lingering) != 1 || !e.AvailableSince.IsZero() || !e.Transitions["Applied"].Time.Equal(ten) {
+	if e.Seen.Total != 2 || len(in.Drifts) != 1 || len(in.Lingering) != 1 || !e.AvailableSince().IsZero() || !e.Transitions["Applied"].Time.Equal(ten) {
 		t.Errorf("%+v, incidents %+v", e, in)
 	}
 }

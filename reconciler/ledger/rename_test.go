@@ -67,7 +67,7 @@ func TestAnEarlierRemovalDoesNotCountAfterARenameBack(t *testing.T) {
 	l.Bind(old, placement.Binding{Cluster: "a", Assigned: held})
 	l.Rename(Rename{old, current})
 	l.Rename(Rename{current, old})
-	l.Fold(protocol.WorkSeen{Cluster: "a", Placement: old, WorkState: protocol.WorkState{At: time.Now(), Revision: held, Removed: true, Done: true}})
+	l.Fold(protocol.WorkSeen{Cluster: "a", Placement: old, At: time.Now(), WorkState: protocol.WorkState{Revision: held, Removed: true, Done: true}})
 	if e := l.Placement(old).Entry("a"); e.Seen != nil || e.Binding.Removing {
 		t.Errorf("the cluster counts as %+v", e)
 	}
@@ -86,7 +86,7 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	}
 	l.Bind(current, placement.Binding{Cluster: "same", Assigned: held, Removing: true})
 	for _, cluster := range []string{"empty", "reached and empty"} {
-		l.Fold(protocol.WorkSeen{Cluster: cluster, Placement: current, WorkState: protocol.WorkState{At: time.Now(), Revision: was, Removed: true, Done: true}})
+		l.Fold(protocol.WorkSeen{Cluster: cluster, Placement: current, At: time.Now(), WorkState: protocol.WorkState{Revision: was, Removed: true, Done: true}})
 	}
 	l.SetPlacement(old, Placement{})
 	for _, cluster := range []string{"reached", "reached and empty", "same"} {

@@ -341,7 +341,7 @@ func TestSharedStoreHoldsALargeFleet(t *testing.T) {
 	const placements, clusters = 1000, 100
 	at := time.Unix(1_700_000_000, 0)
 	seen := func(p, c, untrackable int) {
-		l.Fold(protocol.WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}, WorkState: protocol.WorkState{At: at, Done: true, Untrackable: untrackable}})
+		l.Fold(protocol.WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}, At: at, WorkState: protocol.WorkState{Done: true, Untrackable: untrackable}})
 	}
 	for p := range placements {
 		key := api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}

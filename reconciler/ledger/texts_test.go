@@ -23,7 +23,7 @@ func TestLoadedEntriesShareWhatIsEqual(t *testing.T) {
 		for c := range clusters {
 			name := fmt.Sprintf("cluster-%04d", c)
 			l.Bind(key, placement.Binding{Cluster: name, Policy: strings.Repeat("p", 64), Reason: "Successfully scheduled resources for placement in " + name, Assigned: revision})
-			l.Fold(protocol.WorkSeen{Cluster: name, Placement: key, WorkState: protocol.WorkState{At: at(c % 5), Revision: revision, Done: true}})
+			l.Fold(protocol.WorkSeen{Cluster: name, Placement: key, At: at(c % 5), WorkState: protocol.WorkState{Revision: revision, Done: true}})
 			transitions := map[string]Transition{}
 			for _, typ := range []string{api.Scheduled, api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available} {
 				transitions[typ] = Transition{Status: "True", Time: at(c % 5)}

@@ -152,7 +152,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, WorkState: protocol.WorkState{At: time.Now(), Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}}
 	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.owned.of(p) == nil
 	var unusual protocol.Incidents

@@ -83,5 +83,5 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 
 // holdsLatest reports whether all of the latest content was applied once, even if somebody has changed objects since.
 func (c *OnCluster) holdsLatest() bool {
-	return c.UpToDate() && c.Entry != nil && c.Entry.Binding.Assigned == c.Binding.Assigned && !c.Entry.AppliedAt.IsZero()
+	return c.UpToDate() && c.Entry != nil && c.Entry.Binding.Assigned == c.Binding.Assigned && !c.Entry.AppliedAt().IsZero()
 }

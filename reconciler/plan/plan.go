@@ -350,7 +350,7 @@ func (c *OnCluster) Seen() *protocol.WorkState {
 		return nil
 	}
 	w := c.Entry.Seen
-	if w.Revision.Hash != c.Binding.Assigned.Hash || w.At.Before(c.Binding.AssignedAt) {
+	if w.Revision.Hash != c.Binding.Assigned.Hash || c.Entry.SeenAt().Before(c.Binding.AssignedAt) {
 		return nil
 	}
 	return w

@@ -104,7 +104,7 @@ func TestBindingsOfAPlacement(t *testing.T) {
 	for _, b := range []placement.Binding{{Cluster: "a"}, {Cluster: "b", Removing: true}, {Cluster: "c", Removing: true}, {Cluster: "gone"}} {
 		l.Bind(key, b)
 	}
-	l.Fold(protocol.WorkSeen{Cluster: "c", Placement: key, WorkState: protocol.WorkState{At: noon, Removed: true}})
+	l.Fold(protocol.WorkSeen{Cluster: "c", Placement: key, At: noon, WorkState: protocol.WorkState{Removed: true}})
 	pl := &placementPlanner{planner: newPlanner(Input{InForce: head, Ledger: l, Memo: NewMemo(), Now: noon})}
 	p := &Placement{Key: key}
 	var names []string
@@ -190,7 +190,7 @@ func TestDeletedPlacementIsForgotten(t *testing.T) {
 	l := ledger.New()
 	l.SetPlacement(key, ledger.Placement{Deleted: true})
 	l.Bind(key, placement.Binding{Cluster: "east", Unscheduled: true, Removing: true})
-	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: noon, Removed: true}})
+	l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: noon, WorkState: protocol.WorkState{Removed: true}})
 	p := Resolve(Input{InForce: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon})
 	if pl := p.Placements.At(0); !pl.Forget {
 		t.Errorf("plan: %+v", pl)

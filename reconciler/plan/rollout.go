@@ -207,7 +207,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	if w == nil {
 		return rollout.Seen{}
 	}
-	out := rollout.Seen{Hash: w.Revision.Hash, Since: c.Entry.AvailableSince, Partial: w != all}
+	out := rollout.Seen{Hash: w.Revision.Hash, Since: c.Entry.AvailableSince(), Partial: w != all}
 	failed, reportsOnly := w.Failed(), p.Spec.Spec.Strategy.ReportsDiff()
 	switch {
 	case !w.Done, w.Compared && !reportsOnly, w != all && !c.isSuspended(all):
@@ -228,7 +228,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.Health = rollout.Available
 	}
 	if out.Since.IsZero() {
-		out.Since = w.At
+		out.Since = c.Entry.SeenAt()
 	}
 	if out.Health == rollout.Available || out.Health == rollout.Untracked {
 		out.UpSince = pl.planner.upSince(c)
@@ -252,7 +252,7 @@ func (c *OnCluster) isSuspended(w *protocol.WorkState) bool {
 // since gitfleet was started.
 func reachableSince(l *ledger.Ledger, c *OnCluster) (since time.Time, reported bool) {
 	seen := l.Cluster(c.Binding.Cluster)
-	if !c.Entry.Reported() || seen == nil || c.Entry.Seen.At.Before(seen.Since) {
+	if !c.Entry.Reported() || seen == nil || c.Entry.SeenAt().Before(seen.Since) {
 		return time.Time{}, false
 	}
 	return seen.Since, true
@@ -262,10 +262,10 @@ func reachableSince(l *ledger.Ledger, c *OnCluster) (since time.Time, reported b
 // not known. The time starts again when the cluster becomes reachable, and is zero until the member has reported after that.
 func (pl *planner) upSince(c *OnCluster) time.Time {
 	reachable, reported := reachableSince(pl.Ledger, c)
-	if !reported || c.Entry.AvailableSince.IsZero() {
+	if !reported || c.Entry.AvailableSince().IsZero() {
 		return time.Time{}
 	}
-	return slices.MaxFunc([]time.Time{c.Entry.AvailableSince, c.Binding.AssignedAt, reachable}, time.Time.Compare)
+	return slices.MaxFunc([]time.Time{c.Entry.AvailableSince(), c.Binding.AssignedAt, reachable}, time.Time.Compare)
 }
 
 // downSince returns since when a cluster is known to be unavailable without an interruption. The time begins again when

@@ -50,13 +50,13 @@ func TestRolloutHealth(t *testing.T) {
 	assigned := noon.Add(-10 * time.Minute)
 	reported := noon.Add(-time.Minute)
 	seen := func(states ...protocol.ObjectState) protocol.WorkSeen {
-		return protocol.WorkSeen{WorkState: protocol.WorkState{At: reported, Revision: revisionTwo, Done: true, Total: 3, Exceptions: states}}
+		return protocol.WorkSeen{At: reported, WorkState: protocol.WorkState{Revision: revisionTwo, Done: true, Total: 3, Exceptions: states}}
 	}
-	with := func(o protocol.WorkSeen, change func(*protocol.WorkState)) protocol.WorkSeen {
-		change(&o.WorkState)
+	with := func(o protocol.WorkSeen, change func(*protocol.WorkSeen)) protocol.WorkSeen {
+		change(&o)
 		return o
 	}
-	compared := func(o *protocol.WorkState) { o.Compared = true }
+	compared := func(o *protocol.WorkSeen) { o.Compared = true }
 	yields := func(passing bool) func(*OnCluster) {
 		return func(c *OnCluster) {
 			c.change(func(in *Circumstances) {
@@ -74,11 +74,11 @@ func TestRolloutHealth(t *testing.T) {
 		want    rollout.Seen
 	}{
 		"no report":                           {want: rollout.Seen{}},
-		"a report about another revision":     {report: with(seen(), func(o *protocol.WorkState) { o.Revision = revisionOne })},
-		"a report from before the assignment": {report: with(seen(), func(o *protocol.WorkState) { o.At = assigned.Add(-time.Second) })},
-		"applying":                            {report: with(seen(), func(o *protocol.WorkState) { o.Done = false }), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
+		"a report about another revision":     {report: with(seen(), func(o *protocol.WorkSeen) { o.Revision = revisionOne })},
+		"a report from before the assignment": {report: with(seen(), func(o *protocol.WorkSeen) { o.At = assigned.Add(-time.Second) })},
+		"applying":                            {report: with(seen(), func(o *protocol.WorkSeen) { o.Done = false }), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
 		"available":                           {report: seen(), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, UpSince: reported}},
-		"untracked":                           {report: with(seen(), func(o *protocol.WorkState) { o.Untrackable = 1 }), want: rollout.Seen{Hash: "2", Health: rollout.Untracked, Since: reported, UpSince: reported}},
+		"untracked":                           {report: with(seen(), func(o *protocol.WorkSeen) { o.Untrackable = 1 }), want: rollout.Seen{Hash: "2", Health: rollout.Untracked, Since: reported, UpSince: reported}},
 		"not available yet":                   {report: seen(notReady), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported}},
 		"not applied yet, and retried":        {report: seen(applyPending), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported}},
 		"it will not become available":        {report: seen(notReady, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
@@ -126,7 +126,7 @@ func TestRolloutHealth(t *testing.T) {
 // The availability timeout begins when the content was first observed to be unavailable, or when
 // the cluster became reachable after that, and never before the member reports after a restart.
 func TestAvailabilityTimeoutBegins(t *testing.T) {
-	unavailable := protocol.WorkSeen{WorkState: protocol.WorkState{At: noon.Add(-time.Minute), Revision: revisionTwo, Done: true, Exceptions: []protocol.ObjectState{notReady}}}
+	unavailable := protocol.WorkSeen{At: noon.Add(-time.Minute), WorkState: protocol.WorkState{Revision: revisionTwo, Done: true, Exceptions: []protocol.ObjectState{notReady}}}
 	for name, test := range map[string]struct {
 		change func(*ledger.Ledger)
 		want   time.Time
@@ -159,7 +159,7 @@ func TestAvailabilityTimeoutBegins(t *testing.T) {
 // anything that may be the cause, or in which its state was not known.
 func TestClusterIsUnavailableSince(t *testing.T) {
 	key, reported := api.PlacementKey{Name: "web"}, noon.Add(-10*time.Minute)
-	available := protocol.WorkSeen{Cluster: "east", Placement: key, WorkState: protocol.WorkState{At: reported.Add(-time.Second), Revision: revisionTwo, Done: true}}
+	available := protocol.WorkSeen{Cluster: "east", Placement: key, At: reported.Add(-time.Second), WorkState: protocol.WorkState{Revision: revisionTwo, Done: true}}
 	unavailable := available
 	unavailable.At, unavailable.Exceptions = reported, []protocol.ObjectState{notReady}
 	at := func(seconds int) time.Time { return reported.Add(time.Duration(seconds) * time.Second) }
@@ -265,7 +265,7 @@ func TestTimeoutNamesTheObject(t *testing.T) {
 		"only drifted":     {[]protocol.ObjectState{{ID: configMap("a"), Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{OK: true}, Drift: true}}, true, "not available after 10m"},
 		"another failure":  {[]protocol.ObjectState{notReady}, false, "not available after 10m"},
 	} {
-		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, protocol.WorkSeen{WorkState: protocol.WorkState{At: noon, Revision: revisionTwo, Done: true, Exceptions: test.states}})
+		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, protocol.WorkSeen{At: noon, WorkState: protocol.WorkState{Revision: revisionTwo, Done: true, Exceptions: test.states}})
 		c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e}
 		c.setFailure(rollout.Failure{Cluster: "east", Reason: "not available after 10m", TimedOut: test.timedOut})
 		if c.Unusual().Failure != test.want || c.TimedOut != test.timedOut {

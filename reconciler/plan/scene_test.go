@@ -350,7 +350,7 @@ func (s *scene) heldOn(cluster string, w *work.Work) []protocol.Braked {
 
 // report returns the report of a member that has applied a work.
 func report(cluster string, w *work.Work, at time.Time) protocol.WorkSeen {
-	return protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests)}}
+	return protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: at, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Removed: w.Remove, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests)}}
 }
 
 // members formats the objects on the members.

@@ -69,7 +69,7 @@ func holding(t *testing.T, files fs.FS, drift func(d *protocol.Drift), clusters 
 		for _, w := range p.Works[cluster] {
 			d := protocol.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 			drift(&d)
-			in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Incidents: &protocol.Incidents{Drifts: []protocol.Drift{d}}}})
+			in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests), Incidents: &protocol.Incidents{Drifts: []protocol.Drift{d}}}})
 		}
 	}
 	return in
@@ -198,7 +198,7 @@ place web unavailable 1
 		t.Run(name, func(t *testing.T) {
 			in := holding(t, files, drift, "east", "west")
 			w := plan.Resolve(in).Works["west"][0]
-			in.Ledger.Fold(protocol.WorkSeen{Cluster: "west", Placement: w.Placement, WorkState: protocol.WorkState{At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}})
+			in.Ledger.Fold(protocol.WorkSeen{Cluster: "west", Placement: w.Placement, At: in.Now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests)}})
 			reached := in
 			reached.Past = map[string]*hub.Snapshot{in.InForce.Commit.Hash: in.InForce}
 			reached.InForce = loaded(t, "decade", next)

@@ -57,7 +57,7 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 	p.UpdateLedger(d.in.Ledger)
 	for cluster, works := range p.Works {
 		for _, w := range works {
-			seen := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
+			seen := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
 			var in protocol.Incidents
 			for i := range configMaps {
 				id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint("config-", i)}

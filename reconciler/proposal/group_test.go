@@ -34,7 +34,7 @@ func (d *drifting) drift(t *testing.T, cluster int, values ...string) {
 	t.Helper()
 	name := fmt.Sprintf("member-%03d", cluster)
 	for _, w := range plan.Resolve(d.in).Works[name] {
-		seen := protocol.WorkSeen{Cluster: name, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
+		seen := protocol.WorkSeen{Cluster: name, Placement: w.Placement, At: now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
 		var in protocol.Incidents
 		for i, value := range values {
 			if value == "" {
@@ -337,7 +337,7 @@ func TestChangesThatExcludeEachOther(t *testing.T) {
 		for _, w := range plan.Resolve(d.in).Works[name] {
 			held := protocol.Drift{ID: api.ID{Kind: "Namespace", Name: "web"}, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
 			held.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/metadata/labels/tier", ValueInMember: value}, MemberJSON: []byte(`"` + value + `"`)}}
-			d.in.Ledger.Fold(protocol.WorkSeen{Cluster: name, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Incidents: &protocol.Incidents{Drifts: []protocol.Drift{held}}}})
+			d.in.Ledger.Fold(protocol.WorkSeen{Cluster: name, Placement: w.Placement, At: now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests), Incidents: &protocol.Incidents{Drifts: []protocol.Drift{held}}}})
 		}
 		d.report = status.Build(status.Input{Plan: plan.Resolve(d.in), InForce: d.in.InForce, Ledger: d.in.Ledger, Now: now})
 	}

@@ -75,22 +75,23 @@ type InventorySeen struct {
 type WorkSeen struct {
 	Cluster   string
 	Placement api.PlacementKey
+	At        time.Time
+	// Wrote says that the member has written an object, or has tried to, since the last report.
+	Wrote bool
+	// Inventory is the serial number of the inventory; zero if it was never written.
+	Inventory uint64
 	WorkState
 }
 
-// A WorkState is what a WorkSeen says about a placement on a cluster.
+// A WorkState is what a WorkSeen says about the objects of a placement on a cluster. It is the same on all clusters where the
+// placement has nothing unusual.
 type WorkState struct {
-	At       time.Time
 	Revision placement.Revision `json:",omitzero"`  // of the reported work; zero if there is none
 	Removed  bool               `json:",omitempty"` // no object of the placement is left on the cluster
 	Done     bool               `json:",omitempty"` // every object of the revision was tried at least once
 	// Compared says that the objects were only compared, as in ReportDiff: their availability
 	// is not known.
-	Compared bool `json:",omitempty"`
-	// Wrote says that the member has written an object, or has tried to, since the last report.
-	Wrote bool `json:",omitempty"`
-	// Inventory is the serial number of the inventory; zero if it was never written.
-	Inventory   uint64        `json:",omitempty"`
+	Compared    bool          `json:",omitempty"`
 	Total       int           `json:",omitempty"` // the objects of the work
 	Untrackable int           `json:",omitempty"` // the applied objects without a health check
 	Exceptions  []ObjectState `json:",omitempty"` // the objects that are not applied, not available, or differ

@@ -58,7 +58,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 	reported := func(key api.PlacementKey) {
 		for cluster, works := range s.report.Plan().Works {
 			i := slices.IndexFunc(works, func(w *work.Work) bool { return w.Placement == key })
-			s.ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: key, WorkState: protocol.WorkState{At: s.now, Revision: works[i].Revision, Done: true, Total: len(works[i].Manifests)}})
+			s.ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: key, At: s.now, WorkState: protocol.WorkState{Revision: works[i].Revision, Done: true, Total: len(works[i].Manifests)}})
 		}
 	}
 	loader := hub.NewLoader(hub.Options{})

@@ -57,7 +57,7 @@ func (s *simulatedFleet) commit(hash string, files fs.FS) {
 		s.turn()
 		for cluster, works := range s.report.Plan().Works {
 			for _, w := range works {
-				s.ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: s.now, Revision: w.Revision, Done: !w.Remove, Removed: w.Remove, Total: len(w.Manifests)}})
+				s.ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Done: !w.Remove, Removed: w.Remove, Total: len(w.Manifests)}})
 			}
 		}
 	}

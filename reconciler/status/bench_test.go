@@ -72,7 +72,7 @@ func (s *scene) remember(r *status.Report) {
 }
 
 func (s *scene) says(cluster string, w *work.Work, untrackable int) {
-	s.in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Untrackable: untrackable}})
+	s.in.Ledger.Fold(protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests), Untrackable: untrackable}})
 }
 
 // BenchmarkBuildAll builds the report for a thousand placements on a thousand clusters.

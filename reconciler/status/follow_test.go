@@ -18,7 +18,7 @@ import (
 
 // observed returns a report of a member about its work, of a random kind.
 func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) protocol.WorkSeen {
-	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: at, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests)}}
 	if len(w.Manifests) == 0 {
 		return o
 	}

@@ -97,7 +97,7 @@ func (s *scene) happens(rt *rapid.T, cluster string) {
 
 // saidBy draws a member's report about its work.
 func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) protocol.WorkSeen {
-	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, WorkState: protocol.WorkState{Revision: w.Revision, Total: len(w.Manifests), Done: true}}
 	if w.Remove {
 		o.Removed = rapid.Bool().Draw(rt, "removed")
 		return o

@@ -76,7 +76,7 @@ func TestOnlyChangedObjectsHaveNewPointers(t *testing.T) {
 		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002", "crp/p0002"}},
 		{"a member has not applied all", func() {
 			w := s.last.Works["c0003"][2]
-			s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0003", Placement: w.Placement, WorkState: protocol.WorkState{At: s.now, Revision: w.Revision, Total: len(w.Manifests)}})
+			s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Total: len(w.Manifests)}})
 		}, []string{"p0002"}},
 		{"a cluster is seen again", func() {
 			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "c0004", At: s.now, Healthy: true})
@@ -160,7 +160,7 @@ func TestObjectsThatWaitForTheGarbageCollector(t *testing.T) {
 	web, db := api.ID{Group: "apps", Kind: "Deployment", Namespace: "p0000", Name: "web"}, api.ID{Kind: "Secret", Namespace: "p0000", Name: "db"}
 	for _, collecting := range [][]api.ID{nil, {web}, {web, db}} {
 		s.now = s.now.Add(time.Second)
-		s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0000", Placement: w.Placement, WorkState: protocol.WorkState{At: s.now, Revision: w.Revision, Incidents: &protocol.Incidents{Lingering: []api.ID{web, db}, Collecting: collecting}}})
+		s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0000", Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Incidents: &protocol.Incidents{Lingering: []api.ID{web, db}, Collecting: collecting}}})
 		s.resolve()
 		var got []string
 		for _, text := range s.build().Whole().Details[0].Clusters[0].Lingering {

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -186,7 +187,9 @@ func TestClusterDetails(t *testing.T) {
 	}
 }
 
-func applied(c *plan.OnCluster) { c.Entry.AppliedAt = noon }
+func applied(c *plan.OnCluster) {
+	c.Entry.SetTimes(ledger.Times{ledger.AppliedAt: noon, ledger.SeenAt: c.Entry.SeenAt()})
+}
 
 // The rollout of a placement has the numbers of its budget; clusters that it skips do not count as
 // unavailable.

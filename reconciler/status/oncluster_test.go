@@ -54,10 +54,11 @@ func assigned(cluster string, seen *protocol.WorkState) *plan.OnCluster {
 	c.SetLatest(newContent)
 	if seen != nil {
 		out := *seen
-		out.Revision, out.At = newContent, noon
+		out.Revision = newContent
 		c.Entry.Seen = &out
 	}
 	c.Entry.Binding = *c.Binding
+	c.Entry.SetTimes(ledger.Times{ledger.SeenAt: noon})
 	return c
 }
 

@@ -447,7 +447,7 @@ func availableAt(c *plan.OnCluster) time.Time {
 	if c.Entry == nil {
 		return time.Time{}
 	}
-	return c.Entry.AvailableAt
+	return c.Entry.AvailableAt()
 }
 
 // gate is the condition of a gate that was asked.

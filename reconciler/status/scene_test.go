@@ -329,7 +329,7 @@ func (s *scene) member(cluster, name, lines string) {
 		s.t.Fatalf("%s was not sent %s", cluster, name)
 	}
 	w := works[i]
-	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
+	o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
 	in := protocol.Incidents{}
 	for line := range strings.Lines(lines) {
 		words := strings.Fields(line)

@@ -40,7 +40,7 @@ place web
 	p.UpdateLedger(in.Ledger)
 	in.Now = now.Add(time.Minute)
 	for _, w := range p.Works["east"] {
-		in.Ledger.Fold(protocol.WorkSeen{Cluster: "east", Placement: w.Placement, WorkState: protocol.WorkState{At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen}})
+		in.Ledger.Fold(protocol.WorkSeen{Cluster: "east", Placement: w.Placement, At: in.Now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen}})
 	}
 	p = plan.Resolve(in)
 	return Build(Input{Plan: p, InForce: head, Ledger: in.Ledger, Now: in.Now})

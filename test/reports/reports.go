@@ -94,7 +94,7 @@ func (s *Fleet) Says(cluster, placement string, more ...func(*protocol.WorkSeen)
 		if w.Placement.Name != placement {
 			continue
 		}
-		o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, WorkState: protocol.WorkState{At: s.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
+		o := protocol.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.Now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests)}}
 		for _, m := range more {
 			m(&o)
 		}

@@ -252,7 +252,7 @@ func (a *agent) reportWork(w *work.Work, deleted []api.ID) {
 	if removed {
 		delete(a.owns, w.Placement)
 	}
-	o := protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, WorkState: protocol.WorkState{At: time.Now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: removed}}
+	o := protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: removed}}
 	if n := len(deleted); n > 0 {
 		o.Incidents = &protocol.Incidents{Deletions: []protocol.Deletion{{At: o.At, Commit: w.Cause.Commit, Why: w.Cause.Why, Objects: deleted[:min(n, protocol.MostDeletedObjects)], Total: n}}}
 	}

@@ -133,7 +133,7 @@ func finalPlan(s *hub.Snapshot, looks []*inspection, fleet protocol.Fleet) *plan
 			continue
 		}
 		for _, h := range l.seen.Holds {
-			in.Ledger.Fold(protocol.WorkSeen{Cluster: l.name, Placement: h.Placement, WorkState: protocol.WorkState{At: now, Revision: h.Revision, Done: true}})
+			in.Ledger.Fold(protocol.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, WorkState: protocol.WorkState{Revision: h.Revision, Done: true}})
 			if h.Revision.Commit != s.Commit.Hash {
 				in.Lost[h.Revision.Commit] = errNotRead
 			}

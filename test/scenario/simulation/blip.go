@@ -69,7 +69,7 @@ type outage struct {
 }
 
 // recordOutage records what a report says about availability.
-func (m *observations) recordOutage(at bindingKey, o *protocol.WorkState, assigned placement.Revision) {
+func (m *observations) recordOutage(at bindingKey, o *protocol.WorkSeen, assigned placement.Revision) {
 	judged := o.WithoutSuspended()
 	switch x := m.outages[at]; {
 	case o.Revision.Hash != assigned.Hash || judged.Available():

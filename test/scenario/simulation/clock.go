@@ -97,8 +97,8 @@ func (w *world) rebaseAvailability() {
 			continue
 		}
 		e := p.Entry(at.cluster)
-		if word.availableSince = e.AvailableSince; word.availableSince.IsZero() {
-			word.availableSince = e.Seen.At // available but for suspended objects
+		if word.availableSince = e.AvailableSince(); word.availableSince.IsZero() {
+			word.availableSince = e.SeenAt() // available but for suspended objects
 		}
 		w.saved.reports[at] = word
 	}

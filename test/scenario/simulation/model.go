@@ -162,7 +162,7 @@ func (w *world) record(o protocol.Observation) {
 		// A removal that is reported after the placement was selected again is an earlier one.
 		if b, ok := w.decided.binding(bindingKey{o.Placement, o.Cluster}); !o.Removed || !ok || b.Removing {
 			w.saved.recordWork(o)
-			w.saved.recordOutage(bindingKey{o.Placement, o.Cluster}, &o.WorkState, b.Assigned)
+			w.saved.recordOutage(bindingKey{o.Placement, o.Cluster}, &o, b.Assigned)
 			w.noteAvailable(&o)
 		}
 	}

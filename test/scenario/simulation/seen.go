@@ -51,7 +51,7 @@ func (a *agent) heldDeletions(w *work.Work) []protocol.Braked {
 // workSeen returns the report of a work, and when that changes by itself; zero if it does not.
 func (a *agent) workSeen(w *work.Work) (o protocol.WorkSeen, changes time.Time) {
 	now := time.Now()
-	o = protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, WorkState: protocol.WorkState{At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Wrote: a.wrote[w.Placement], Incidents: protocol.Incidents{Braked: a.heldDeletions(w)}.OrNil()}}
+	o = protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Wrote: a.wrote[w.Placement], WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Incidents: protocol.Incidents{Braked: a.heldDeletions(w)}.OrNil()}}
 	delete(a.wrote, w.Placement)
 	if w.Remove {
 		o.Removed = a.inventories[w.Placement] == nil

@@ -174,5 +174,5 @@ func seen(e *ledger.Entry) string {
 	if e.Seen == nil {
 		return ""
 	}
-	return e.Seen.Revision.Hash + e.Seen.At.UTC().String()
+	return e.Seen.Revision.Hash + e.SeenAt().UTC().String()
 }
