@@ -52,6 +52,9 @@ type Score struct {
 	Spread   int32
 }
 
+// Equal reports whether two scores, which may be nil, are equal.
+func (s *Score) Equal(o *Score) bool { return s == o || s != nil && o != nil && *s == *o }
+
 // A Stop is a failed update that stops the rollout of a placement.
 type Stop struct {
 	// Cluster is where the update failed, and Failed the revision it was updated to.
@@ -98,26 +101,58 @@ type Binding struct {
 	// Deferred reports whether a freeze or a closed window keeps newer content from the cluster.
 	Deferred bool `json:"Held,omitempty"`
 
+	// Assigned is the revision the cluster should have; zero until the rollout releases one.
+	Assigned Revision `json:",omitzero"`
+	// AssignedAt is when Assigned last changed.
+	AssignedAt time.Time `json:",omitzero"`
+	// Index is the number of the placement's content when it was assigned, from 0.
+	Index int32 `json:",omitempty"`
+	// SameAs is the number of the newest content that renders to the same objects for the cluster, if it is greater than Index.
+	SameAs int32 `json:",omitempty"`
+	// BoundAt is when the cluster was selected; zero if it was not recorded.
+	BoundAt time.Time `json:",omitzero"`
+	// Circumstances is nil if there are none: call Unusual to read them. In a ledger they are stored among the other fields.
+	Circumstances *Circumstances `json:"-"`
+}
+
+// Circumstances are kept apart from their binding because few bindings have any, and a fleet has many bindings. They are immutable.
+type Circumstances struct {
 	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if
 	// neither happened or it was not recorded.
 	RemovedBy string `json:",omitempty"`
-
-	// Assigned is the revision the cluster should have; zero until the rollout releases one.
-	Assigned Revision `json:",omitzero"`
 	// Leftover is the revision that was still being removed from the cluster when another placement
 	// was renamed to this one; nil if there is none. The next plan hands over the objects of it
 	// that other placements want. It is immutable.
 	Leftover *Revision `json:",omitempty"`
-	// AssignedAt is when Assigned last changed.
-	AssignedAt time.Time `json:",omitzero"`
-	// Index is the number of the placement's content when it was assigned, from 0.
-	Index int `json:",omitempty"`
-	// SameAs is the number of the newest content that renders to the same objects for the cluster, if it is greater than Index.
-	SameAs int `json:",omitempty"`
 	// FreeAt is when a freeze or a closed window last ended that had kept newer content from the cluster; zero if none has.
 	FreeAt time.Time `json:",omitzero"`
-	// BoundAt is when the cluster was selected; zero if it was not recorded.
-	BoundAt time.Time `json:",omitzero"`
+}
+
+// Unusual returns the circumstances of the binding, which may be empty.
+func (b *Binding) Unusual() Circumstances {
+	if b.Circumstances == nil {
+		return Circumstances{}
+	}
+	return *b.Circumstances
+}
+
+// Change changes the circumstances. Those of copies of the binding stay.
+func (b *Binding) Change(by func(*Circumstances)) {
+	next := b.Unusual()
+	switch by(&next); next {
+	case b.Unusual():
+	case Circumstances{}:
+		b.Circumstances = nil
+	default:
+		b.Circumstances = &next
+	}
+}
+
+// Equal reports whether two bindings are equal.
+func (b Binding) Equal(o Binding) bool {
+	same := b.Unusual() == o.Unusual() && b.Score.Equal(o.Score)
+	b.Score, o.Score, b.Circumstances, o.Circumstances = nil, nil, nil, nil
+	return same && b == o
 }
 
 // HasRevision reports whether the rollout has assigned a revision.

@@ -293,7 +293,7 @@ func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, 
 		return all
 	}
 	o := occurrence{Entry: history.Entry{Time: is.SeenAt(), Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
-	if o.detected = record.RevisedAt(is.Binding.Index); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
+	if o.detected = record.RevisedAt(int(is.Binding.Index)); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
 		o.detected = is.Binding.BoundAt
 	}
 	addStage := func(stage string, since, at time.Time) {

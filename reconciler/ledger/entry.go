@@ -44,7 +44,7 @@ type Circumstances struct {
 
 // A storedEntry is an entry as it is stored, with its circumstances among its other fields.
 type storedEntry struct {
-	Binding        *placement.Binding
+	Binding        storedBinding
 	AppliedAt      time.Time          `json:",omitzero"`
 	AvailableAt    time.Time          `json:",omitzero"`
 	AvailableSince time.Time          `json:",omitzero"`
@@ -53,6 +53,12 @@ type storedEntry struct {
 	*Circumstances
 	// Transitions are read, and stored as Conditions.
 	Transitions map[string]Transition `json:",omitempty"`
+}
+
+// A storedBinding is a binding as it is stored, with its circumstances among its other fields.
+type storedBinding struct {
+	*placement.Binding
+	*placement.Circumstances
 }
 
 // A storedState is a report as it is stored, with its incidents among its other fields.
@@ -71,7 +77,7 @@ type storedTransition struct {
 
 func stored(e *Entry) storedEntry {
 	s := storedEntry{
-		Binding: &e.Binding, AppliedAt: e.AppliedAt(), AvailableAt: e.AvailableAt(), AvailableSince: e.AvailableSince(),
+		Binding: storedBinding{&e.Binding, e.Binding.Circumstances}, AppliedAt: e.AppliedAt(), AvailableAt: e.AvailableAt(), AvailableSince: e.AvailableSince(),
 		Conditions: storedTransitions(e.Transitions), Circumstances: e.Circumstances,
 	}
 	if e.Seen != nil {
@@ -95,9 +101,9 @@ func storedTransitions(all map[string]Transition) (out []storedTransition) {
 
 func decodeEntry(raw []byte) (*Entry, error) {
 	e := &Entry{}
-	s := storedEntry{Binding: &e.Binding}
+	s := storedEntry{Binding: storedBinding{Binding: &e.Binding}}
 	err := json.Unmarshal(raw, &s)
-	e.Circumstances, e.Transitions = s.Circumstances, s.Transitions
+	e.Circumstances, e.Binding.Circumstances, e.Transitions = s.Circumstances, s.Binding.Circumstances, s.Transitions
 	e.SetTimes(Times{AppliedAt: s.AppliedAt, AvailableAt: s.AvailableAt, AvailableSince: s.AvailableSince})
 	if s.Seen != nil {
 		seen := s.Seen.WorkState

@@ -301,7 +301,7 @@ func TestRebuiltFromWhatClustersHold(t *testing.T) {
 // Entries with equal reports share one, whatever differs in the times and in the serial numbers of the inventories, also after a restart.
 // One that says anything else of the objects, or has exceptions or incidents, is not shared.
 func TestEqualReportsAreShared(t *testing.T) {
-	l, report := New(), protocol.WorkState{Revision: v(1), Done: true, Total: 2}
+	l, store, report := New(), Memory(), protocol.WorkState{Revision: v(1), Done: true, Total: 2}
 	l.SetPlacement(web, Placement{})
 	bind := func(cluster string, n int, report protocol.WorkState) {
 		l.Bind(web, placement.Binding{Cluster: cluster, Assigned: v(1), AssignedAt: at(0)})
@@ -314,7 +314,7 @@ func TestEqualReportsAreShared(t *testing.T) {
 		if east, west := p.Entry("east"), p.Entry("west"); east.Seen != west.Seen || !reflect.DeepEqual(*east.Seen, report) || !west.SeenAt().Equal(at(2)) || RecordOf(l, "west").Inventories[web] != 2 {
 			t.Errorf("%+v is not %+v", east, west)
 		}
-		l = saveAndLoad(t, Memory(), l)
+		l = saveAndLoad(t, store, l)
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[protocol.WorkState]()) {
 		if len(field.Index) > 1 {

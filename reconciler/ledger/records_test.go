@@ -204,7 +204,7 @@ func TestRenamedIsACopyForReading(t *testing.T) {
 // changed together in one place: each of these entries is stored with the bytes it was read from. An entry without circumstances has none
 // in memory.
 func TestStoredEntries(t *testing.T) {
-	const plain = `{"Binding":{"WasAvailable":true,"Assigned":{"Commit":"v1","Hash":"h1"},"AssignedAt":"2025-03-04T10:00:00Z"},` +
+	const plain = `{"Binding":{"WasAvailable":true,"Assigned":{"Commit":"v1","Hash":"h1"},"AssignedAt":"2025-03-04T10:00:00Z","RemovedBy":"v2"},` +
 		`"AppliedAt":"2025-03-04T10:00:00Z",` +
 		`"Seen":{"At":"2025-03-04T10:00:00Z","Revision":{"Commit":"v1","Hash":"h1"},"Done":true,"Total":2,"Braked":[{"ID":{"Group":"","Kind":"Namespace","Namespace":"","Name":"web"},"Why":"many"}]},` +
 		`"Conditions":[{"Status":"True","Time":"2025-03-04T10:00:00Z","Types":["Applied","Scheduled"]},{"Status":"False","Time":"2025-03-04T10:00:00Z","Types":["Available"]}]`
@@ -225,7 +225,7 @@ func TestStoredEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(*e.Unusual(), test.want) || (e.Circumstances == nil) != (name == "none") {
+		if !reflect.DeepEqual(*e.Unusual(), test.want) || (e.Circumstances == nil) != (name == "none") || e.Binding.Unusual().RemovedBy != "v2" {
 			t.Errorf("%s: %+v", name, e.Unusual())
 		}
 		if again, err := json.Marshal(stored(e)); err != nil || string(again) != raw {
@@ -237,7 +237,7 @@ func TestStoredEntries(t *testing.T) {
 // Transitions that were stored by type, and fields that were stored although they are zero, are read as well.
 func TestStoredEntriesOfBefore(t *testing.T) {
 	at := ten.Format(time.RFC3339)
-	raw := `{"Binding":{"Assigned":{"Commit":"v1","Hash":"h1"}},"Seen":{"Cluster":"east","Placement":{"Name":"web"},"At":"` + at + `","Removed":false,"Total":2,` +
+	raw := `{"Binding":{"RemovedBy":"v2","Assigned":{"Commit":"v1","Hash":"h1"},"Index":3},"Seen":{"Cluster":"east","Placement":{"Name":"web"},"At":"` + at + `","Removed":false,"Wrote":true,"Inventory":7,"Total":2,` +
 		`"Exceptions":null,"Drifts":[{"State":"held"}],"Lingering":[{"Kind":"Namespace","Name":"web"}]},"AvailableSince":"0001-01-01T00:00:00Z",` +
 		`"Transitions":{"Applied":{"Status":"True","Time":"` + at + `"}}}`
 	e, err := decodeEntry([]byte(raw))
@@ -245,7 +245,7 @@ func TestStoredEntriesOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := e.Seen.Unusual()
-	if e.Seen.Total != 2 || len(in.Drifts) != 1 || len(in.Lingering) != 1 || !e.AvailableSince().IsZero() || !e.Transitions["Applied"].Time.Equal(ten) {
+	if e.Seen.Total != 2 || len(in.Drifts) != 1 || len(in.Lingering) != 1 || !e.AvailableSince().IsZero() || !e.SeenAt().Equal(ten) || e.inventory != 7 || e.Binding.Index != 3 || e.Binding.Unusual().RemovedBy != "v2" || !e.Transitions["Applied"].Time.Equal(ten) {
 		t.Errorf("%+v, incidents %+v", e, in)
 	}
 }

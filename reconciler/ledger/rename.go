@@ -49,7 +49,7 @@ func (l *Ledger) Rename(r Rename) {
 			next.entries.put(was.withEarly(e.Unusual().Early))
 		} else {
 			moved := *e
-			moved.Binding.Leftover = leftover(was, e)
+			moved.Binding.Change(func(in *placement.Circumstances) { in.Leftover = leftover(was, e) })
 			next.entries.put(&moved)
 		}
 		if e.Binding.HasRevision() || len(e.Unusual().Early) > 0 {
@@ -81,7 +81,7 @@ func leftover(was, moved *Entry) *placement.Revision {
 	case was == nil || was.Removed() || !was.Binding.HasRevision():
 		return nil
 	case was.Binding.Assigned.Hash == moved.Binding.Assigned.Hash:
-		return was.Binding.Leftover
+		return was.Binding.Unusual().Leftover
 	}
 	return &was.Binding.Assigned
 }

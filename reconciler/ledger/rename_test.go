@@ -100,9 +100,9 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	l = saveAndLoad(t, store, l)
 	p := l.Placement(current)
 	for cluster, want := range map[string]placement.Binding{
-		"reached": {Assigned: held, Leftover: &was}, "reached and empty": {Assigned: held}, "same": {Assigned: held}, "waiting": {Assigned: was, Removing: true}, "empty": {}, "another": {Assigned: was, Removing: true},
+		"reached": {Assigned: held, Circumstances: &placement.Circumstances{Leftover: &was}}, "reached and empty": {Assigned: held}, "same": {Assigned: held}, "waiting": {Assigned: was, Removing: true}, "empty": {}, "another": {Assigned: was, Removing: true},
 	} {
-		if got := p.Entry(cluster); got == nil || got.Binding.Assigned != want.Assigned || got.Binding.Removing != want.Removing || !reflect.DeepEqual(got.Binding.Leftover, want.Leftover) {
+		if got := p.Entry(cluster); got == nil || got.Binding.Assigned != want.Assigned || got.Binding.Removing != want.Removing || !reflect.DeepEqual(got.Binding.Unusual(), want.Unusual()) {
 			t.Errorf("%s: %+v, want %+v", cluster, got, want)
 		}
 	}

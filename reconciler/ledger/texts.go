@@ -42,7 +42,10 @@ const mostSharedTransitions = 8
 
 func (s *sharing) entry(e *Entry) {
 	b := &e.Binding
-	s.Share(&b.Cluster, &b.Policy, &b.Reason, &b.RemovedBy, &b.Assigned.Commit, &b.Assigned.Hash, &b.Assigned.Labels)
+	s.Share(&b.Cluster, &b.Policy, &b.Reason, &b.Assigned.Commit, &b.Assigned.Hash, &b.Assigned.Labels)
+	if b.Circumstances != nil {
+		s.Share(&b.Circumstances.RemovedBy)
+	}
 	if w := e.Seen; w != nil {
 		s.Share(&w.Revision.Commit, &w.Revision.Hash, &w.Revision.Labels)
 	}

@@ -44,7 +44,7 @@ func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim 
 	if c.PreviousContent != nil && (w == nil || w.Remove || cl.reassigned()) {
 		cl.held = r.sharedObjects(c.PreviousContent.Manifests)
 	}
-	if left := c.Unusual().leftover; left != nil && c.Binding.Leftover == nil {
+	if left := c.Unusual().leftover; left != nil && c.Binding.Unusual().Leftover == nil {
 		cl.leftover = r.sharedObjects(left.Manifests)
 	}
 	if !c.Binding.Unscheduled && !c.Binding.Removing {

@@ -23,7 +23,7 @@ func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	var known bool
 	c.PreviousContent, known = pl.loadContent(c, c.Entry.Binding.Assigned)
 	c.notRenderable = known && c.PreviousContent == nil
-	if left := c.Entry.Binding.Leftover; left != nil {
+	if left := c.Entry.Binding.Unusual().Leftover; left != nil {
 		content, _ := pl.loadContent(c, *left)
 		c.change(func(s *Circumstances) { s.leftover = content })
 	}

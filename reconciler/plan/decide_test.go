@@ -72,8 +72,8 @@ func TestRevisionsAndBindingsKeepTheirOrigin(t *testing.T) {
 	}
 	left := s.last.Placements.At(0).On("west").Binding
 	s.commit("v3", nil, []byte(objects+"on east\n"))
-	if again := s.resolve().Placements.At(0).On("west").Binding; !again.Removing || again.RemovedBy != "v2" || left.RemovedBy != "v2" {
-		t.Errorf("removed by %q and %q", left.RemovedBy, again.RemovedBy)
+	if again := s.resolve().Placements.At(0).On("west").Binding; !again.Removing || again.Unusual().RemovedBy != "v2" || left.Unusual().RemovedBy != "v2" {
+		t.Errorf("removed by %q and %q", left.Unusual().RemovedBy, again.Unusual().RemovedBy)
 	}
 	s.commit("v4", nil, []byte(objects+"on east,west\n"))
 	s.in.Now = s.in.Now.Add(1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/window"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -66,7 +67,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 			p.Rollout.Wake = earliest(p.Rollout.Wake, deferral.Until)
 		}
 		if b := c.Binding; b.Deferred && !deferred {
-			b.FreeAt = pl.planner.Now
+			b.Change(func(in *placement.Circumstances) { in.FreeAt = pl.planner.Now })
 		}
 		if c.Binding.Deferred = deferred; !deferred {
 			continue
@@ -109,7 +110,7 @@ func (p *Placement) wasProven(fingerprint string) bool {
 // begun reports whether the rollout of the content with a number has reached one of the clusters.
 func (p *Placement) begun(index int, isOne func(cluster string) bool) bool {
 	return slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool {
-		return c.Binding.HasRevision() && !c.Binding.Removing && c.Binding.Index == index && isOne(c.Binding.Cluster)
+		return c.Binding.HasRevision() && !c.Binding.Removing && int(c.Binding.Index) == index && isOne(c.Binding.Cluster)
 	})
 }
 

@@ -49,7 +49,8 @@ func evict(pl *placementPlanner, p *Placement, before []placement.Binding, recor
 		}
 		at := slices.IndexFunc(before, func(b placement.Binding) bool { return b.Cluster == e.Cluster })
 		if b := &before[at]; !b.Removing {
-			b.Unscheduled, b.Removing, b.Evicted, b.AllowDelete, b.RemovedBy = true, true, true, true, pl.planner.InForce.Commit.Hash
+			b.Unscheduled, b.Removing, b.Evicted, b.AllowDelete = true, true, true, true
+			pl.planner.recordRemoval(b)
 		}
 		state.Bindings[at].Removing = true
 	}

@@ -67,7 +67,7 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest().Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
 		return Lag{}
 	}
-	held := max(c.Binding.Index, c.Binding.SameAs)
+	held := int(max(c.Binding.Index, c.Binding.SameAs))
 	if c.UpToDate() || !c.Binding.HasRevision() {
 		held = p.Record.Index - 1
 	}
@@ -75,8 +75,8 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 	if c.Binding.BoundAt.After(out.Since) {
 		out.Since = c.Binding.BoundAt
 	}
-	if !c.Binding.Deferred && c.Binding.FreeAt.After(out.Since) {
-		out.Since = c.Binding.FreeAt
+	if free := c.Binding.Unusual().FreeAt; !c.Binding.Deferred && free.After(out.Since) {
+		out.Since = free
 	}
 	return out
 }

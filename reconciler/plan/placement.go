@@ -148,7 +148,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		was := old.placement.Request
 		switch out := old.placement.Schedule; {
 		case was.Policy != p.Request.Policy, !slices.Equal(old.placement.evicting, p.evicting):
-		case !old.placement.inClusters && slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding):
+		case !old.placement.inClusters && slices.EqualFunc(was.Bindings, p.Request.Bindings, placement.Binding.Equal):
 			return out
 		case old.placement.hasChosen(p.Request.Bindings): // its own result gives the same result
 			out.Bindings = p.Request.Bindings
@@ -156,7 +156,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		}
 	}
 	out := placement.Schedule(*p.Request)
-	if slices.EqualFunc(out.Bindings, p.Request.Bindings, sameBinding) {
+	if slices.EqualFunc(out.Bindings, p.Request.Bindings, placement.Binding.Equal) {
 		out.Bindings = p.Request.Bindings // use the same memory for two equal lists
 	} else {
 		for i := range out.Bindings {
@@ -193,7 +193,7 @@ func (m *Memo) sharedDecisions(all []placement.Decision) []placement.Decision {
 }
 
 func sameDecision(a, b placement.Decision) bool {
-	score := sameScore(a.Score, b.Score)
+	score := a.Score.Equal(b.Score)
 	a.Score, b.Score = nil, nil
 	return score && a == b
 }
@@ -332,8 +332,8 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 	}
 	c.setCircumstances(&in)
 	pl.loadPreviousContent(c)
-	if pl.planner.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept
-		c.Binding.Leftover = nil
+	if b.Circumstances != nil && pl.planner.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept
+		c.Binding.Change(func(in *placement.Circumstances) { in.Leftover = nil })
 	}
 	return c
 }
@@ -381,7 +381,7 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 // listChanges lists the changes that the ledger does not have yet.
 func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) {
 	for i, c := range p.Clusters {
-		if c.Entry == nil || !sameBinding(c.Entry.Binding, *c.Binding) {
+		if c.Entry == nil || !c.Entry.Binding.Equal(*c.Binding) {
 			p.Changed = append(p.Changed, i)
 		}
 	}
@@ -395,18 +395,10 @@ func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) 
 	}
 }
 
-func sameBinding(a, b placement.Binding) bool {
-	score := sameScore(a.Score, b.Score)
-	a.Score, b.Score = nil, nil
-	return score && a == b
-}
-
 // sameChoice reports whether two bindings are equal for the scheduler, which reads nothing of what the rollout records.
 func sameChoice(a, b placement.Binding) bool {
-	return a.Cluster == b.Cluster && a.Policy == b.Policy && a.Reason == b.Reason && a.Order == b.Order && a.Unscheduled == b.Unscheduled && sameScore(a.Score, b.Score)
+	return a.Cluster == b.Cluster && a.Policy == b.Policy && a.Reason == b.Reason && a.Order == b.Order && a.Unscheduled == b.Unscheduled && a.Score.Equal(b.Score)
 }
-
-func sameScore(a, b *placement.Score) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // isRemoved reports whether no object of the placement is left on a cluster; e may be nil.
 func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }
@@ -429,8 +421,8 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 		c.Binding.Unscheduled = true
 		c.Binding.Removing = b.Removing || pl.planner.paused[b.Cluster] == "" && c.Unusual().Suspended == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || recordAllowed
-		if !record.Deleted || b.RemovedBy == "" {
-			c.Binding.RemovedBy = pl.planner.InForce.Commit.Hash
+		if !record.Deleted || b.Unusual().RemovedBy == "" {
+			pl.planner.recordRemoval(c.Binding)
 		}
 		p.Clusters = append(p.Clusters, c)
 	}

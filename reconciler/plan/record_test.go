@@ -136,27 +136,27 @@ func TestRemovePlacement(t *testing.T) {
 		changed bool // the record
 	}{
 		"deleted now": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, nil,
-			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, RemovedBy: "v2"}, true},
-		"deleted before": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, nil,
-			placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, false},
+			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, true},
+		"deleted before": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}}, nil,
+			placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}}, false},
 		"deleted before, by an unknown commit": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true}, nil,
-			placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v2"}, false},
-		"leaving the cluster before": {ledger.Placement{}, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, nil,
-			placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v2"}, true},
+			placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, false},
+		"leaving the cluster before": {ledger.Placement{}, placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}}, nil,
+			placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, true},
 		"paused": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, _ *ledger.Ledger) { pl.planner.paused = map[string]string{"east": "v1"} },
-			placement.Binding{Assigned: revisionOne, Unscheduled: true, RemovedBy: "v2"}, true},
-		"paused during the removal": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"},
-			func(pl *placementPlanner, _ *ledger.Ledger) { pl.planner.paused = map[string]string{"east": "v1"} }, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1"}, false},
+			placement.Binding{Assigned: revisionOne, Unscheduled: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, true},
+		"paused during the removal": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}},
+			func(pl *placementPlanner, _ *ledger.Ledger) { pl.planner.paused = map[string]string{"east": "v1"} }, placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}}, false},
 		"suspended": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, l *ledger.Ledger) {
 			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
 			pl.planner.memo.suspensions.update(pl.planner.Input)
-		}, placement.Binding{Assigned: revisionOne, Unscheduled: true, RemovedBy: "v2"}, true},
+		}, placement.Binding{Assigned: revisionOne, Unscheduled: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, true},
 		"allowed": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, _ *ledger.Ledger) { pl.current.deleteAllowed = true },
-			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, RemovedBy: "v2", AllowDelete: true}, true},
+			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}, AllowDelete: true}, true},
 		"its last content was allowed": {ledger.Placement{}, placement.Binding{Assigned: revisionOne, AllowDelete: true}, nil,
-			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, RemovedBy: "v2"}, true},
-		"its removal was allowed": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1", AllowDelete: true}, nil,
-			placement.Binding{Unscheduled: true, Removing: true, RemovedBy: "v1", AllowDelete: true}, false},
+			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, true},
+		"its removal was allowed": {ledger.Placement{Deleted: true}, placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}, AllowDelete: true}, nil,
+			placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}, AllowDelete: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
@@ -171,7 +171,7 @@ func TestRemovePlacement(t *testing.T) {
 				test.change(pl, l)
 			}
 			pl.removePlacement(p, l.Placement(key))
-			if got := p.Clusters[0].Binding; *got != test.want {
+			if got := p.Clusters[0].Binding; !got.Equal(test.want) {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 			if changed := !reflect.DeepEqual(p.Record, *l.Placement(key)); !p.Record.Deleted || changed != test.changed || test.changed != p.Record.DeletedAt.Equal(noon) {
@@ -243,7 +243,7 @@ func TestSameBinding(t *testing.T) {
 		"one has a score": {placement.Binding{Score: score(1)}, placement.Binding{}, false},
 		"other fields":    {placement.Binding{Score: score(1), Order: 1}, placement.Binding{Score: score(1), Order: 2}, false},
 	} {
-		if got := sameBinding(test.a, test.b); got != test.want || sameBinding(test.b, test.a) != test.want {
+		if got := test.a.Equal(test.b); got != test.want || test.b.Equal(test.a) != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

@@ -57,7 +57,7 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 			continue
 		}
 		out.Deviating = append(out.Deviating, now)
-		if *now.Binding != *cl.on.Binding && !slices.Contains(out.Changed, i) {
+		if !now.Binding.Equal(*cl.on.Binding) && !slices.Contains(out.Changed, i) {
 			out.Changed = append(out.Changed, i)
 		}
 	}

@@ -88,7 +88,7 @@ type partialPlanner struct {
 // cluster plans the cluster at a position again, after a report. It returns false if that may change more than this cluster.
 func (f *partialPlanner) cluster(p *Placement, i int, e *ledger.Entry) bool {
 	was, b := p.Clusters[i], e.Binding
-	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Deferred || !sameBinding(*was.Binding, b) || !was.Unusual().Deviation.Identical(e.Unusual().Deviation) {
+	if was.Entry == nil || was.Waits != "" || was.Err != nil || was.notRenderable || b.Removing || b.Unscheduled || b.Deferred || !was.Binding.Equal(b) || !was.Unusual().Deviation.Identical(e.Unusual().Deviation) {
 		return false
 	}
 	f.pl.planner.memo.latest = was.latest
@@ -150,7 +150,7 @@ func (m *Memo) newBinding(b placement.Binding) *placement.Binding {
 
 // keepBinding replaces the binding by that of the ledger if both are the same, and by a copy of its own otherwise.
 func (c *OnCluster) keepBinding() {
-	if c.Entry != nil && sameBinding(c.Entry.Binding, *c.Binding) {
+	if c.Entry != nil && c.Entry.Binding.Equal(*c.Binding) {
 		c.Binding = &c.Entry.Binding
 	} else {
 		own := *c.Binding

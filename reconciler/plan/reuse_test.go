@@ -127,7 +127,7 @@ func TestRolloutsDoNotScheduleAgain(t *testing.T) {
 	if &after.Schedule.Decisions[0] != &before.Schedule.Decisions[0] {
 		t.Error("the placement was scheduled again")
 	}
-	if fresh := placement.Schedule(*after.SchedulerInput()).Bindings; !slices.EqualFunc(fresh, after.bindings(), sameBinding) || len(fresh) == 0 {
+	if fresh := placement.Schedule(*after.SchedulerInput()).Bindings; !slices.EqualFunc(fresh, after.bindings(), placement.Binding.Equal) || len(fresh) == 0 {
 		t.Errorf("bindings %+v, scheduled again %+v", after.bindings(), fresh)
 	}
 	b.Policy = "another"

@@ -41,9 +41,9 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 			b.Assigned, b.AssignedAt, b.AllowDelete, b.SameAs = a.Revision, pl.planner.Now, pl.mayDelete(p, latest), 0
 		}
 		if a.Changed && latest {
-			b.Index = p.Record.Index
+			b.Index = int32(p.Record.Index)
 		} else if a.Changed && in.Run != nil {
-			b.Index = in.Run.Index
+			b.Index = int32(in.Run.Index)
 		}
 		c.recordAssignment(a, p.Record.Index)
 	}
@@ -51,7 +51,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		if pl.planner.paused[cluster] == "" {
 			b := p.On(cluster).Binding
 			if !b.Removing {
-				b.RemovedBy = pl.planner.InForce.Commit.Hash
+				pl.planner.recordRemoval(b)
 			}
 			// A commit that allowed one content to replace another does not allow the removal.
 			b.Removing, b.AllowDelete = true, b.Removing && b.AllowDelete || pl.current.deleteAllowed
@@ -102,12 +102,17 @@ func rolloutInput(pl *placementPlanner, p *Placement) rollout.Input {
 	return in
 }
 
+// recordRemoval records which commit removes the placement from a cluster.
+func (pl *planner) recordRemoval(b *placement.Binding) {
+	b.Change(func(in *placement.Circumstances) { in.RemovedBy = pl.InForce.Commit.Hash })
+}
+
 // recordAssignment records in the binding what an assignment says of the content that the cluster keeps, or gets. index is the
 // number of the newest content.
 func (c *OnCluster) recordAssignment(a rollout.Assignment, index int) {
 	b := c.Binding
-	if !a.Changed && a.Hash == c.Latest().Hash && index > max(b.Index, b.SameAs) {
-		b.SameAs = index
+	if !a.Changed && a.Hash == c.Latest().Hash && index > int(max(b.Index, b.SameAs)) {
+		b.SameAs = int32(index)
 	}
 	b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
 }

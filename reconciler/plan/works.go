@@ -108,11 +108,11 @@ func newWork(p *Placement, c *OnCluster) work.Work {
 func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 	switch {
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
-		return work.Cause{Commit: b.RemovedBy, Why: "no longer selected since the placement was renamed to " + p.Record.Into.String()}
+		return work.Cause{Commit: b.Unusual().RemovedBy, Why: "no longer selected since the placement was renamed to " + p.Record.Into.String()}
 	case p.Spec == nil:
-		return work.Cause{Commit: b.RemovedBy, Why: "the placement was deleted"}
+		return work.Cause{Commit: b.Unusual().RemovedBy, Why: "the placement was deleted"}
 	case b.Removing:
-		return work.Cause{Commit: b.RemovedBy, Why: "the placement no longer selects the cluster"}
+		return work.Cause{Commit: b.Unusual().RemovedBy, Why: "the placement no longer selects the cluster"}
 	}
 	return work.Cause{Commit: b.Assigned.Commit, Why: "no longer in the placement's content"}
 }

@@ -112,7 +112,7 @@ func TestFinalWork(t *testing.T) {
 
 // The cause of a deletion names the commit that led to it.
 func TestDeleteCause(t *testing.T) {
-	b := placement.Binding{Assigned: placement.Revision{Commit: "v2"}, RemovedBy: "v3"}
+	b := placement.Binding{Assigned: placement.Revision{Commit: "v2"}, Circumstances: &placement.Circumstances{RemovedBy: "v3"}}
 	removing := b
 	removing.Removing = true
 	spec := &hub.Placement{}

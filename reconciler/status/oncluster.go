@@ -201,7 +201,7 @@ func (b *builder) indexOn(c *plan.OnCluster) string {
 	case c.UpToDate():
 		return index(b.p.Record.Index)
 	}
-	return index(c.Binding.Index)
+	return index(int(c.Binding.Index))
 }
 
 // useCommonContent reports the content that all clusters hold, if it is the same. The objects

@@ -237,7 +237,7 @@ func TestExternalRolloutOfAPlacement(t *testing.T) {
 	held := func(indexes ...int) (out []*plan.OnCluster) {
 		for _, index := range indexes {
 			out = append(out, change(assigned("east", nil), func(c *plan.OnCluster) {
-				if c.Binding.Index = index; index < 0 {
+				if c.Binding.Index = int32(index); index < 0 {
 					c.Binding.Assigned = placement.Revision{}
 				} else if index != 3 {
 					c.Binding.Assigned = oldContent
