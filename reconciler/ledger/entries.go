@@ -21,8 +21,8 @@ const mostSharedStates = 4
 
 // share returns the report of another entry that is equal, or else the report itself.
 func (es *entries) share(w protocol.WorkState) *protocol.WorkState {
-	own := w // the parameter is not moved to the heap
 	if len(w.Exceptions) > 0 || w.Incidents != nil {
+		own := w // the parameter is not moved to the heap
 		return &own
 	}
 	for _, known := range es.states {
@@ -30,6 +30,7 @@ func (es *entries) share(w protocol.WorkState) *protocol.WorkState {
 			return known
 		}
 	}
+	own := w
 	es.states = append(slices.Clone(es.states[max(0, len(es.states)+1-mostSharedStates):]), &own)
 	return &own
 }

@@ -75,8 +75,8 @@ type storedTransition struct {
 	Types []string
 }
 
-func stored(e *Entry) storedEntry {
-	s := storedEntry{
+func stored(e *Entry) *storedEntry {
+	s := &storedEntry{
 		Binding: storedBinding{&e.Binding, e.Binding.Circumstances}, AppliedAt: e.AppliedAt(), AvailableAt: e.AvailableAt(), AvailableSince: e.AvailableSince(),
 		Conditions: storedTransitions(e.Transitions), Circumstances: e.Circumstances,
 	}

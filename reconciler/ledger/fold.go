@@ -157,7 +157,7 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		since = back
 	}
 	confirmed := e.Reported() && e.Seen != nil && !e.SeenAt().Before(since)
-	if key := entryKey(o.Placement, o.Cluster); equalities.DeepEqual(e.drifts(), o.Unusual().Drifts) {
+	if key := entryKey(o.Placement, o.Cluster); len(e.drifts())+len(o.Unusual().Drifts) == 0 || equalities.DeepEqual(e.drifts(), o.Unusual().Drifts) {
 		l.markUnsaved(key)
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift

@@ -77,45 +77,46 @@ func declaredKey(id api.ID) string {
 
 func eventKey(e *Event) string { return recordKey{kind: eventRecord, event: e.Key().Number()}.String() }
 
-// parts are the parts that the kind has.
-func (k *recordKey) parts() []*string {
-	var parts []*string
+// mostParts is the number of parts of which kinds have some.
+const mostParts = 9
+
+// parts are the parts that the kind has, n in all. An array lets the key stay on the stack.
+func (k *recordKey) parts() (all [mostParts]*string, n int) {
 	has := kinds[k.kind]
-	if has.placement {
-		parts = append(parts, &k.Placement.Namespace, &k.Placement.Name)
+	for _, part := range [mostParts]struct {
+		has bool
+		at  *string
+	}{
+		{has.placement, &k.Placement.Namespace}, {has.placement, &k.Placement.Name},
+		{has.object, &k.Object.Group}, {has.object, &k.Object.Kind}, {has.object, &k.Object.Namespace}, {has.object, &k.Object.Name},
+		{has.cluster, &k.Cluster}, {has.effect, (*string)(&k.Effect)}, {has.event, &k.event},
+	} {
+		if part.has {
+			all[n] = part.at
+			n++
+		}
 	}
-	if has.object {
-		parts = append(parts, &k.Object.Group, &k.Object.Kind, &k.Object.Namespace, &k.Object.Name)
-	}
-	if has.cluster {
-		parts = append(parts, &k.Cluster)
-	}
-	if has.effect {
-		parts = append(parts, (*string)(&k.Effect))
-	}
-	if has.event {
-		parts = append(parts, &k.event)
-	}
-	return parts
+	return all, n
 }
 
 func (k recordKey) String() string {
-	text := []string{k.kind}
-	for _, part := range k.parts() {
-		text = append(text, *part)
+	text := [1 + mostParts]string{k.kind}
+	parts, n := k.parts()
+	for i, part := range parts[:n] {
+		text[i+1] = *part
 	}
-	return strings.Join(text, "\x00")
+	return strings.Join(text[:n+1], "\x00")
 }
 
 func parseKey(key string) (recordKey, error) {
-	text := strings.Split(key, "\x00")
-	k := recordKey{kind: text[0]}
-	parts := k.parts()
-	if kinds[k.kind].name == "" || len(parts) != len(text)-1 {
+	kind, rest, more := strings.Cut(key, "\x00")
+	k := recordKey{kind: kind}
+	parts, n := k.parts()
+	if kinds[kind].name == "" || strings.Count(key, "\x00") != n {
 		return k, fmt.Errorf("there is no record %q", key)
 	}
-	for i, part := range parts {
-		*part = text[i+1]
+	for i := 0; more; i++ {
+		*parts[i], rest, more = strings.Cut(rest, "\x00")
 	}
 	return k, nil
 }
