@@ -10,19 +10,27 @@ import (
 // a hundred thousand entries.
 const mostRecords = 1000
 
-// batch returns the keys of the records to save next. These are all that are not saved, except that entries that were added may
-// wait for a later save, cluster by cluster: nothing is sent to a cluster before all of its entries are saved, so that after a
-// crash it is as if the placements had not got there yet. Observations alone may be saved in any order.
+// batch returns the keys of the records to save next. These are all decisions that are not saved, except that entries that were
+// added may wait for a later save, cluster by cluster: nothing is sent to a cluster before all of its entries are saved, so that
+// after a crash it is as if the placements had not got there yet. Observations may be saved later, in any order: members report
+// them again.
 func (c *changes) batch(most int) []string {
 	if len(c.dirty)+len(c.added) <= most {
 		return c.unsavedKeys()
 	}
 	keys := make([]string, 0, most)
-	for key := range c.dirty {
-		if !c.urgent && len(keys) == most {
+	for key, urgent := range c.dirty {
+		if urgent {
+			keys = append(keys, key)
+		}
+	}
+	for key, urgent := range c.dirty {
+		if len(keys) >= most {
 			break
 		}
-		keys = append(keys, key)
+		if !urgent {
+			keys = append(keys, key)
+		}
 	}
 	c.sortAdded()
 	last := ""
@@ -63,7 +71,7 @@ func (c *changes) add(key, cluster string) {
 	if c.added == nil {
 		c.added, c.addedOn = map[string]string{}, map[string]int{}
 	}
-	delete(c.dirty, key) // that it was removed need not be saved any more
+	c.clean(key) // that it was removed need not be saved any more
 	if _, known := c.added[key]; !known {
 		c.added[key] = cluster
 		c.addedOn[cluster]++
@@ -87,12 +95,11 @@ func (c *changes) UnsavedBesides() bool { return len(c.dirty) > 0 }
 // saved marks records as saved.
 func (c *changes) saved(keys []string) {
 	for _, key := range keys {
-		delete(c.dirty, key)
+		c.clean(key)
 		c.drop(key)
 	}
-	c.urgent = c.urgent && len(c.added) > 0
 	if len(c.dirty) == 0 {
-		c.dirty = map[string]struct{}{} // a large map keeps its memory
+		c.dirty = map[string]bool{} // a large map keeps its memory
 	}
 	if len(c.added) == 0 {
 		c.added, c.waiting, c.addedOn = nil, nil, nil

@@ -67,7 +67,7 @@ func TestEntriesThatAreAddedAreSavedClusterByCluster(t *testing.T) {
 	}
 }
 
-// Very many observations are saved in parts, and with the next decision all of them.
+// Very many observations are saved in parts, of which the first has the decisions that are not saved.
 func TestManyObservationsAreSavedInParts(t *testing.T) {
 	s, l := open(t, t.TempDir()), New()
 	observe := func() {
@@ -86,5 +86,10 @@ func TestManyObservationsAreSavedInParts(t *testing.T) {
 	save(false)
 	observe()
 	l.SetInForce("v1")
+	save(true)
+	if l.Urgent() || !l.UnsavedBesides() {
+		t.Error("the decision waits for a later save")
+	}
+	save(true)
 	save(false)
 }

@@ -165,7 +165,7 @@ type Transition struct {
 
 // New returns an empty ledger.
 func New() *Ledger {
-	unsaved := &changes{dirty: map[string]struct{}{}}
+	unsaved := &changes{dirty: map[string]bool{}}
 	return &Ledger{
 		changes: unsaved, suspensions: suspensions{unsaved, map[Subject]Suspension{}}, eventLog: eventLog{changes: unsaved, byKey: map[string]numbered{}},
 		members:    members{clusters: map[string]*Cluster{}, declared: map[api.ID]Declared{}, names: map[string][]string{}},
@@ -378,8 +378,8 @@ func (l *Ledger) Checkpoint() (undo func()) {
 
 // changes are the changes of a ledger since it was saved.
 type changes struct {
-	dirty  map[string]struct{} // keys of the records to save, except those in added
-	urgent bool                // decisions are among them
+	dirty  map[string]bool // keys of the records to save, except those in added, and whether they are urgent
+	urgent int             // the number of urgent ones
 	// added are the clusters of entries that were added and not saved yet, by key; waiting are the keys of those that a
 	// batch has left to the next one, by cluster.
 	added   map[string]string
@@ -400,16 +400,26 @@ func (c *changes) Unsaved() bool { return len(c.dirty)+len(c.added) > 0 }
 // Urgent reports whether decisions or drift are not saved yet. They are saved in the turn that
 // records them. Observations and the times of conditions alone may be saved later, but before works
 // are sent; members report them again.
-func (c *changes) Urgent() bool { return c.urgent }
+func (c *changes) Urgent() bool { return c.urgent+len(c.added) > 0 }
 
 // markUrgent marks a record as unsaved and to be saved in the same turn.
 func (c *changes) markUrgent(key string) {
-	c.urgent = true
-	c.markUnsaved(key)
+	if _, added := c.added[key]; !added && !c.dirty[key] {
+		c.dirty[key] = true
+		c.urgent++
+	}
 }
 
 func (c *changes) markUnsaved(key string) {
 	if _, added := c.added[key]; !added {
-		c.dirty[key] = struct{}{}
+		c.dirty[key] = c.dirty[key] // an urgent one stays urgent
 	}
+}
+
+// clean ends that a record of dirty has to be saved.
+func (c *changes) clean(key string) {
+	if c.dirty[key] {
+		c.urgent--
+	}
+	delete(c.dirty, key)
 }

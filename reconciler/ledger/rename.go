@@ -100,7 +100,7 @@ func (e *Entry) withEarly(ids []api.ID) *Entry {
 // copy are never saved.
 func (l *Ledger) Renamed(renames []Rename) *Ledger {
 	next := *l
-	next.changes = &changes{dirty: map[string]struct{}{}, count: l.count}
+	next.changes = &changes{dirty: map[string]bool{}, count: l.count}
 	next.placements = maps.Clone(l.placements)
 	next.suspensions = suspensions{next.changes, maps.Clone(l.suspended)}
 	next.eventLog.changes = next.changes

@@ -12,7 +12,7 @@ type Store interface {
 	// Load returns what was saved; an empty ledger if nothing was.
 	Load() (*Ledger, error)
 	// Save writes what has changed since the last Save, completely or not at all. If very much has changed, entries that were
-	// added are left to the next calls, and so are observations if nothing is Urgent.
+	// added are left to the next calls, and so are observations.
 	Save(*Ledger) error
 	Close() error
 }
