@@ -111,7 +111,7 @@ func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 // ones whose placement is gone.
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range i.owned.inventories() {
-		w, known := i.works[p]
+		w, known := i.works.find(p)
 		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision != w.Revision && i.complete(p)) {
 			touched[p] = true
 		}
@@ -122,7 +122,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 		if inv == nil || i.works.suspended(p) {
 			continue
 		}
-		w, known := i.works[p]
+		w, known := i.works.find(p)
 		if known && w.Remove && inv.Items.Len() == 0 {
 			gone = append(gone, inv)
 			continue

@@ -41,7 +41,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	keeps(t, first, held(3))
 	before := at.Clone()
 	at.Writes = nil
-	second.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
+	second.works = desired{{Placement: web}}
 	second.owned.inv[web] = held(2)
 	if err := second.store.Save(t.Context(), second.owned.inv[web]); err == nil || !second.store.HeldByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
@@ -81,7 +81,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 		if !slices.Contains(at.Names(), id.Name) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
-		s.works = map[api.PlacementKey]*work.Work{p: {Placement: p, Remove: true}}
+		s.works = desired{{Placement: p, Remove: true}}
 		s.inventories.save(t.Context(), map[api.PlacementKey]bool{p: true})
 	}
 	if len(at.Names()) > 0 {
@@ -135,7 +135,7 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Keep: true}}
+	s.works = desired{{Placement: web, Keep: true}}
 	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
 	at.Intact = 0
 	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
@@ -154,12 +154,12 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 	for n, want := range map[int]int{1: 2, 2: 4, 3: 3, 20: 3} {
 		at := apiserver.NewConfigMaps()
 		s := memberOf(t, here, at)
-		s.works = map[api.PlacementKey]*work.Work{}
+		s.works = nil
 		var tasks []task
 		for k := range n {
 			p, m := api.PlacementKey{Name: fmt.Sprint("p", k)}, *oneManifest()
 			m.ID.Name = fmt.Sprint("object", k)
-			s.works[p] = &work.Work{Placement: p}
+			s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
 			tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
 		}
 		touched := map[api.PlacementKey]bool{}
@@ -186,7 +186,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
+	s.works = desired{{Placement: web}}
 	id := inventory.FirstPart("prod", web)
 	changed := *s.live.Of(id)
 	changed.Managed = "theirs"
@@ -222,11 +222,12 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 // saveFour saves the inventories of four new placements together, and returns the placements.
 func saveFour(t *testing.T, s *session) map[api.PlacementKey]bool {
 	t.Helper()
-	s.works = map[api.PlacementKey]*work.Work{}
+	s.works = nil
 	touched := map[api.PlacementKey]bool{}
 	for n := range 4 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.works[p], s.owned.inv[p], touched[p] = &work.Work{Placement: p}, held(1), true
+		s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
+		s.owned.inv[p], touched[p] = held(1), true
 		s.owned.inv[p].Placement = p
 	}
 	s.inventories.save(t.Context(), touched)
@@ -295,7 +296,7 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
 	server := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, server), sessionAt(t, server)
-	before.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Revision: v2}}
+	before.works = desired{{Placement: web, Revision: v2}}
 	before.owned.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
 	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
@@ -368,7 +369,7 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	for _, name := range []string{"new-c", "new-a", "new-b", "p1"} {
 		p, m := api.PlacementKey{Name: name}, *oneManifest()
 		m.ID.Name = name
-		s.works[p] = &work.Work{Placement: p}
+		s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
 		tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
 	}
 	touched := map[api.PlacementKey]bool{}
@@ -390,7 +391,7 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 		t.Fatalf("%d inventories are read: %v", len(after.owned.inv), err)
 	}
 	gone := api.PlacementKey{Name: "p2"}
-	after.works = map[api.PlacementKey]*work.Work{gone: {Placement: gone, Remove: true}, tasks[0].placement: {Placement: tasks[0].placement}}
+	after.works = desiredOf([]*work.Work{{Placement: gone, Remove: true}, {Placement: tasks[0].placement}})
 	after.inventories.save(t.Context(), map[api.PlacementKey]bool{gone: true})
 	if ready, failed = after.inventories.announce(t.Context(), tasks[:1], touched); len(ready) != 1 || len(failed) != 0 {
 		t.Errorf("after one has gone, %d objects are announced, %d refused", len(ready), len(failed))

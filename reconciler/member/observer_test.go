@@ -233,7 +233,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
-			s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
+			s.works = desired{{Placement: web}}
 			s.drifts.memory = drift.Memory{}
 			was := &inventory.Inventory{Placement: web}
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})

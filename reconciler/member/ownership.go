@@ -41,13 +41,31 @@ type ownership struct {
 	leaving map[api.ID]bool
 }
 
-// desired is what a cluster should have, by placement. It is replaced as a whole, and never
+// desired is what a cluster should have, sorted by placement. It is replaced as a whole, and never
 // changed.
-type desired map[api.PlacementKey]*work.Work
+type desired []*work.Work
+
+// desiredOf returns works as desired, which takes no memory if they are sorted, as those of a plan are.
+func desiredOf(works []*work.Work) desired {
+	order := func(a, b *work.Work) int { return a.Placement.Compare(b.Placement) }
+	if slices.IsSortedFunc(works, order) {
+		return works
+	}
+	return slices.SortedFunc(slices.Values(works), order)
+}
+
+// find returns the work of a placement, and whether it has one here.
+func (ws desired) find(p api.PlacementKey) (w *work.Work, found bool) {
+	i, found := slices.BinarySearchFunc(ws, p, func(w *work.Work, p api.PlacementKey) int { return w.Placement.Compare(p) })
+	if !found {
+		return nil, false
+	}
+	return ws[i], true
+}
 
 // of returns the work of a placement; a zero one if it has none here.
 func (ws desired) of(p api.PlacementKey) *work.Work {
-	if w := ws[p]; w != nil {
+	if w, found := ws.find(p); found {
 		return w
 	}
 	return &work.Work{}
@@ -55,7 +73,7 @@ func (ws desired) of(p api.PlacementKey) *work.Work {
 
 // placed reports whether a placement has anything here.
 func (ws desired) placed(p api.PlacementKey) bool {
-	w, ok := ws[p]
+	w, ok := ws.find(p)
 	return ok && !w.Remove
 }
 
@@ -67,7 +85,7 @@ func (ws desired) onlyCompares(p api.PlacementKey) bool {
 // prunes reports whether objects are removed that the inventory of a placement lists and its
 // work does not. They are not while the work is unknown.
 func (ws desired) prunes(p api.PlacementKey) bool {
-	w, known := ws[p]
+	w, known := ws.find(p)
 	return known && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
@@ -87,16 +105,15 @@ func (ws desired) suspended(p api.PlacementKey) bool { return ws.of(p).Suspended
 
 // suspendedReason returns why an object is not written for a placement; empty if it is written.
 func (ws desired) suspendedReason(p api.PlacementKey, id api.ID) string {
-	w := ws[p]
-	return w.SuspendedReason(id)
+	return ws.of(p).SuspendedReason(id)
 }
 
 // markerStale reports whether the placement in an object's marker no longer has a claim to the
 // object: it does not exist on this cluster, or gives the object up.
 func (ws desired) markerStale(placement string) bool {
-	for p := range ws {
-		if p.String() == placement {
-			return ws.prunes(p)
+	for _, w := range ws {
+		if w.Placement.String() == placement {
+			return ws.prunes(w.Placement)
 		}
 	}
 	return true
@@ -209,10 +226,7 @@ func (a *assignment) secrets() diff.Secrets {
 
 // setWorks replaces what the placements should have.
 func (o *ownership) setWorks(works []*work.Work) {
-	o.works = make(desired, len(works))
-	for _, w := range works {
-		o.works[w.Placement] = w
-	}
+	o.works = desiredOf(works)
 	o.wanted, o.hooks, o.hidden = wantedObjectsOf(works, o.better), hooks.Of(works), nil
 	o.newOwners, o.scalers, o.leaving = o.findNewOwners(), nil, nil
 }
@@ -398,7 +412,7 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey, listing []*invent
 	}
 	for _, inv := range listing {
 		p := inv.Placement
-		w, known := o.works[p]
+		w, known := o.works.find(p)
 		if p != from && (!known || w.Keep) && (!found || p.String() < owner.String()) {
 			owner, found = p, true
 		}
@@ -409,7 +423,8 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey, listing []*invent
 // findNewOwners returns the placements that wait for objects, by object.
 func (o *ownership) findNewOwners() map[api.ID]api.PlacementKey {
 	out := map[api.ID]api.PlacementKey{}
-	for p, w := range o.works {
+	for _, w := range o.works {
+		p := w.Placement
 		for _, m := range w.Awaited {
 			other, taken := out[m.ID]
 			has, otherHas := o.owns(p, m.ID), o.owns(other, m.ID)

@@ -232,8 +232,8 @@ func (p *progress) forgetVerified() { clear(p.verified) }
 func (p *progress) forgetAll(works desired) {
 	clear(p.verified)
 	clear(p.failed)
-	for key := range works {
-		p.undone(key)
+	for _, w := range works {
+		p.undone(w.Placement)
 	}
 }
 

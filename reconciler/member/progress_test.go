@@ -48,7 +48,7 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 			json.NewEncoder(w).Encode(made) //nolint:errcheck // the test would see it
 		}))
 		s.cfg.Encoder, s.record.fresh = NewEncoder("prod", ""), map[string]bool{}
-		s.works = map[api.PlacementKey]*work.Work{web: {Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}}
+		s.works = desired{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}}
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.progress.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
@@ -103,7 +103,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	s.kinds, s.progress.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
-	s.works = map[api.PlacementKey]*work.Work{web: {Placement: web}}
+	s.works = desired{{Placement: web}}
 	s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
 	for range 3 {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {

@@ -43,7 +43,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	}
 	s.holding(oneManifest(), key)
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
-		s.works[key] = &work.Work{Placement: key, Cause: c}
+		s.works = desired{{Placement: key, Cause: c}}
 		for i := range 7 {
 			s.history.addRemoval(stale{inv: s.owned.inv[key], item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
 		}
@@ -103,7 +103,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 			s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
-			s.works[key] = &work.Work{Placement: key, Remove: true, AllowDelete: true}
+			s.works = desired{{Placement: key, Remove: true, AllowDelete: true}}
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -189,7 +189,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			test.work.Placement, test.work.Revision.Commit = web, "c1"
-			s.works = desired{web: &test.work}
+			s.works = desired{&test.work}
 			var got []string
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -234,7 +234,7 @@ func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
 	}
 	s.holding(oneManifest(), web)
 	st := stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(oneManifest().ID)}
-	s.works[web] = &work.Work{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}
+	s.works = desired{{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}}
 	for range 3 {
 		s.record.removal(s.pruner.result(t.Context(), st, history.Deleted, errors.New("denied")), map[api.PlacementKey]bool{})
 	}

@@ -119,8 +119,8 @@ type reporter struct {
 
 // all reports the state of every placement.
 func (r *reporter) all(ctx context.Context) {
-	for p := range r.works {
-		r.report(ctx, p)
+	for _, w := range r.works {
+		r.report(ctx, w.Placement)
 	}
 }
 
@@ -136,7 +136,8 @@ func (r *reporter) some(ctx context.Context, placements map[api.PlacementKey]boo
 			placements[w.placement] = true
 		}
 	}
-	for p, w := range r.works {
+	for _, w := range r.works {
+		p := w.Placement
 		if w.Remove || placements[p] || r.progress.pruned[p] {
 			r.report(ctx, p)
 		}

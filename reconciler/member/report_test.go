@@ -139,7 +139,7 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 			var reported protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
-				s.works[web] = &work.Work{Placement: web, Remove: remove}
+				s.works = desired{{Placement: web, Remove: remove}}
 				s.reporter.report(t.Context(), web)
 				if !slices.Equal(reported.Unusual().Lingering, test.lingering) || !slices.Equal(reported.Unusual().Collecting, test.collected) {
 					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Unusual().Lingering, reported.Unusual().Collecting)

@@ -120,7 +120,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.SuspectRestore,
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
-	as := &assignment{works: desired{}}
+	as := &assignment{}
 	o := &ownership{assignment: as, inv: map[api.PlacementKey]*inventory.Inventory{}}
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: a.known.Inventories, Log: cfg.Log,
@@ -338,11 +338,11 @@ func (s *session) setWorks(works []*work.Work) {
 		s.progress.suspect(slices.Collect(s.drifts.left())...)
 	}
 	for _, w := range works {
-		old, ok := was[w.Placement]
+		old, ok := was.find(w.Placement)
 		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
 			s.progress.undone(w.Placement)
 		}
-		if ok {
+		if ok && old != w {
 			s.progress.reconsider(old, w)
 		}
 	}
@@ -355,8 +355,8 @@ func (s *session) setWorks(works []*work.Work) {
 			s.record.settled(id) // that was the failure of another placement
 		}
 	}
-	s.drifts.memory.Forget(s.works)
-	s.drifts.additions.Forget(s.works)
+	s.drifts.memory.Forget(s.works.find)
+	s.drifts.additions.Forget(s.works.find)
 	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
@@ -387,14 +387,14 @@ func (s *session) syncWorks(ctx context.Context, before desired) {
 // changedSince returns the placements whose works are not the same as before, with those that have none any more.
 func (ws desired) changedSince(before desired) map[api.PlacementKey]bool {
 	out := map[api.PlacementKey]bool{}
-	for p, w := range ws {
-		if old := before[p]; old != w && (old == nil || !old.Equal(w)) {
-			out[p] = true
+	for _, w := range ws {
+		if old, found := before.find(w.Placement); old != w && (!found || !old.Equal(w)) {
+			out[w.Placement] = true
 		}
 	}
-	for p := range before {
-		if ws[p] == nil {
-			out[p] = true
+	for _, old := range before {
+		if _, found := ws.find(old.Placement); !found {
+			out[old.Placement] = true
 		}
 	}
 	return out

@@ -222,8 +222,8 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, at)
 		}
 	}
-	for p := range s.works {
-		if s.works.onlyCompares(p) {
+	for _, w := range s.works {
+		if s.works.onlyCompares(w.Placement) {
 			first = retry.Earlier(first, s.progress.compared.Add(reportInterval))
 		}
 	}

@@ -77,10 +77,10 @@ func (m Memory) List(p api.PlacementKey) []protocol.Drift {
 	return out
 }
 
-// Forget drops the drift of objects that a placement no longer has.
-func (m Memory) Forget(works map[api.PlacementKey]*work.Work) {
+// Forget drops the drift of objects that a placement no longer has. find returns the work of a placement, and whether it has one.
+func (m Memory) Forget(find func(api.PlacementKey) (*work.Work, bool)) {
 	for p, of := range m {
-		w, told := works[p]
+		w, told := find(p)
 		if !told || w.Remove {
 			delete(m, p)
 			continue

@@ -115,13 +115,13 @@ func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 // known.
 func TestMemoryGoesWithTheObject(t *testing.T) {
 	tests := map[string]struct {
-		works []*work.Work
-		want  int
+		work *work.Work
+		want int
 	}{
-		"it has both":       {[]*work.Work{{Manifests: []*work.Manifest{wanting("one"), wanting("two")}}}, 2},
-		"it has one":        {[]*work.Work{{Manifests: []*work.Manifest{wanting("two")}}}, 1},
-		"nobody says":       {[]*work.Work{{Keep: true}}, 2},
-		"it is removed":     {[]*work.Work{{Remove: true}}, 0},
+		"it has both":       {&work.Work{Manifests: []*work.Manifest{wanting("one"), wanting("two")}}, 2},
+		"it has one":        {&work.Work{Manifests: []*work.Manifest{wanting("two")}}, 1},
+		"nobody says":       {&work.Work{Keep: true}, 2},
+		"it is removed":     {&work.Work{Remove: true}, 0},
 		"it is not told of": {nil, 0},
 	}
 	for name, test := range tests {
@@ -131,11 +131,7 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 			for _, d := range []protocol.Drift{driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)} {
 				m.Put(p, d)
 			}
-			works := map[api.PlacementKey]*work.Work{}
-			for _, w := range test.works {
-				works[p] = w
-			}
-			m.Forget(works)
+			m.Forget(func(api.PlacementKey) (*work.Work, bool) { return test.work, test.work != nil })
 			if got := m.List(p); len(got) != test.want {
 				t.Errorf("remembered: %v", got)
 			}
