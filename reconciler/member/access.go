@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
@@ -125,7 +126,7 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 			add(m.Object.Content.GroupVersionKind(), m.ID.Namespace)
 		}
 	}
-	for _, inv := range s.owned.inventories() {
+	for _, inv := range s.owned.inv {
 		for it := range inv.Items.All() {
 			known := add(it.GroupVersionKind(), it.Namespace)
 			content.Unserved = content.Unserved || !known && strings.Contains(it.Group, ".")
@@ -229,4 +230,15 @@ func (a *Agent) logHolder(store *inventory.Store, uid string) {
 			}
 		}
 	}
+}
+
+// kindsOf returns the kinds of all objects of works.
+func kindsOf(works []*work.Work) map[schema.GroupVersionKind]bool {
+	gvks := map[schema.GroupVersionKind]bool{}
+	for _, w := range works {
+		for _, m := range w.Manifests {
+			gvks[m.Object.Content.GroupVersionKind()] = true
+		}
+	}
+	return gvks
 }

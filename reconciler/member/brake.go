@@ -94,7 +94,7 @@ func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) boo
 	with := containersByPlacement(going)
 	held = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
-		why := d.owned.deletionHeld(st, with[st.inv.Placement])
+		why := d.owned.deletionHeld(st, with[st.inv.Placement()])
 		if why != "" {
 			held[st.item.ID()] = why
 		}
@@ -123,7 +123,7 @@ func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, st := range going {
 		if id := st.item.ID(); work.Contains(id.GroupKind()) {
-			out[st.inv.Placement] = append(out[st.inv.Placement], id)
+			out[st.inv.Placement()] = append(out[st.inv.Placement()], id)
 		}
 	}
 	return out
@@ -143,7 +143,7 @@ func (d *deletionBrake) containersOf(inv *inventory.Inventory) []api.ID {
 			}
 		}
 	}
-	return containersByPlacement(going)[inv.Placement]
+	return containersByPlacement(going)[inv.Placement()]
 }
 
 // deletes reports whether the removal of a stale object would delete it without a user's

@@ -39,11 +39,11 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest(), key)
 			for _, id := range []api.ID{namespace, in, out} {
-				s.owned.inv[key].Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+				s.owned.inv.Of(key).Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 				s.record.objects.Put(id, &observed.Object{Fleet: "prod"})
 			}
 			s.cfg.Brake = test.brake
-			s.owned.inv[key].Abandon = test.work.Abandon
+			s.owned.inv.Of(key).Abandon = test.work.Abandon
 			test.work.Placement = key
 			s.setWorks([]*work.Work{&test.work})
 			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes, nil)
@@ -145,13 +145,13 @@ func TestWhatCountsAsADeletion(t *testing.T) {
 				watchConfigMaps(t, s)
 			}
 			s.holding(oneManifest(), web)
-			s.owned.inv[web].Abandon = test.abandon
+			s.owned.inv.Of(web).Abandon = test.abandon
 			test.work.Placement = web
 			s.works = desired{&test.work}
 			if test.live != nil {
 				s.record.objects.Put(oneManifest().ID, test.live)
 			}
-			if got := s.brake.deletes(stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(oneManifest().ID)}); got != test.want {
+			if got := s.brake.deletes(stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(oneManifest().ID)}); got != test.want {
 				t.Errorf("counts: %t", got)
 			}
 		})

@@ -45,9 +45,11 @@ func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session
 	return a.newSession(c)
 }
 
-// held is an inventory of some objects.
-func held(n int) *inventory.Inventory {
-	inv := &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}
+// held is an inventory of some objects of crp/web, and heldBy one of another placement.
+func held(n int) *inventory.Inventory { return heldBy(web, n) }
+
+func heldBy(p api.PlacementKey, n int) *inventory.Inventory {
+	inv := inventory.New(p, placement.Revision{Commit: "c1", Hash: "h1"})
 	for i := range n {
 		inv.Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprint("cm-", i), Commit: "c1", Hash: "h1"})
 	}
@@ -80,7 +82,7 @@ func memberOf(t *testing.T, f protocol.Fleet, at *apiserver.ConfigMaps) *session
 // keeps makes a session write an inventory.
 func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
 	t.Helper()
-	s.owned.inv[inv.Placement] = inv
+	s.owned.inv.Put(inv)
 	if err := s.store.Save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -59,7 +60,7 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 			i.cfg.Log.Warn("object looks like one that gitfleet applied, but the fleet has nothing else in its namespace; it is left as it is", "cluster", i.cfg.Name, "object", id)
 			continue
 		}
-		news = news || i.owned.of(o.Placement) == nil
+		news = news || i.owned.inv.Of(o.Placement) == nil
 		inv := i.owned.inventory(o.Placement)
 		inv.Items.Put(o.Item)
 		inv.Invalidate()
@@ -79,7 +80,7 @@ func (i *inventories) namespaces(found []unlisted.Object) map[string]bool {
 	for id := range i.wanted.all() {
 		add(id)
 	}
-	for _, inv := range i.owned.inventories() {
+	for _, inv := range i.owned.inv {
 		for id := range inv.Items.IDs() {
 			add(id)
 		}
@@ -104,21 +105,22 @@ func (i *inventories) renameClaim(ctx context.Context) (renamed bool) {
 
 // unwritten reports whether an inventory should be written as soon as possible.
 func (i *inventories) unwritten(inv *inventory.Inventory) bool {
-	return !inv.Stored() && !i.works.suspended(inv.Placement)
+	return !inv.Stored() && !i.works.suspended(inv.Placement())
 }
 
 // save writes the inventories that changed, each at most once, and removes empty
 // ones whose placement is gone.
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
-	for p, inv := range i.owned.inventories() {
+	for _, inv := range i.owned.inv {
+		p := inv.Placement()
 		w, known := i.works.find(p)
-		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision != w.Revision && i.complete(p)) {
+		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision() != w.Revision && i.complete(p)) {
 			touched[p] = true
 		}
 	}
 	var all, gone []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		inv := i.owned.of(p)
+		inv := i.owned.inv.Of(p)
 		if inv == nil || i.works.suspended(p) {
 			continue
 		}
@@ -128,7 +130,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 			continue
 		}
 		if known && i.complete(p) {
-			inv.Revision = w.Revision
+			inv.SetRevision(w.Revision)
 		}
 		if known {
 			inv.Abandon = w.Abandon
@@ -156,7 +158,7 @@ func (i *inventories) removeAll(ctx context.Context, gone []*inventory.Inventory
 			return
 		}
 		err := failed
-		if failed == nil || !inventory.IsTogether(i.store, inv.Placement) {
+		if failed == nil || !inventory.IsTogether(i.store, inv.Placement()) {
 			err = i.remove(ctx, inv)
 		}
 		i.written(ctx, inv, err)
@@ -173,8 +175,8 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 	if err := i.store.Delete(ctx, inv); err != nil {
 		return err
 	}
-	i.owned.remove(inv.Placement)
-	delete(i.tampered, inv.Placement)
+	i.owned.remove(inv.Placement())
+	delete(i.tampered, inv.Placement())
 	return nil
 }
 
@@ -233,7 +235,7 @@ func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err
 		inv.Failures = &retry.LogLimiter{}
 	}
 	if ctx.Err() == nil && inv.Failures.Due(connection.WithoutPort(err)) {
-		i.cfg.Log.Warn("inventory not written; trying again", "cluster", i.cfg.Name, "placement", inv.Placement.String(), "err", err)
+		i.cfg.Log.Warn("inventory not written; trying again", "cluster", i.cfg.Name, "placement", inv.Placement().String(), "err", err)
 	}
 }
 
@@ -249,11 +251,11 @@ func (i *inventories) complete(p api.PlacementKey) bool {
 
 // finishAdoption removes the mark of an adopted inventory once all of its objects are desired.
 func (i *inventories) finishAdoption(inv *inventory.Inventory) {
-	if !inv.Adopted || !i.complete(inv.Placement) {
+	if !inv.Adopted || !i.complete(inv.Placement()) {
 		return
 	}
 	for id := range inv.Items.IDs() {
-		if w, ok := i.wanted.of(id); !ok || w.placement != inv.Placement {
+		if w, ok := i.wanted.of(id); !ok || w.placement != inv.Placement() {
 			return
 		}
 	}
@@ -280,7 +282,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		found := false
 		var all []*inventory.Inventory
 		for _, p := range placements {
-			inv := i.owned.of(p)
+			inv := i.owned.inv.Of(p)
 			if inv == nil {
 				continue
 			}
@@ -335,10 +337,10 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		if r := i.works.of(p).Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
 			// revision, which would delete what was added since.
-			i.owned.inventory(p).Revision = r
+			i.owned.inventory(p).SetRevision(r)
 		}
 	}
-	errs := i.announceNew(ctx, added, touched)
+	errs := i.grow(ctx, added, touched, "announced")
 	if i.store.HeldByOther() {
 		return nil, nil
 	}
@@ -364,41 +366,10 @@ func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) m
 	return refused
 }
 
-// announceNew records items that objects are applied for as soon as it returns. The items of several placements are
-// written at once, and are in the inventories when those are saved. It returns the inventories that could not be
-// written, as grow does.
-func (i *inventories) announceNew(ctx context.Context, added map[api.PlacementKey][]inventory.Item, touched map[api.PlacementKey]bool) map[api.PlacementKey]error {
-	if len(added) < 3 { // with the deletion of the announcement, no request would be saved
-		return i.grow(ctx, added, touched, "announced")
-	}
-	var additions []inventory.Inventory
-	for p, items := range added {
-		a := inventory.Inventory{Placement: p, Revision: i.owned.inventory(p).Revision, Abandon: i.works.of(p).Abandon}
-		for _, it := range items {
-			a.Items.Put(it)
-		}
-		additions = append(additions, a)
-	}
-	slices.SortFunc(additions, func(a, b inventory.Inventory) int { return a.Placement.Compare(b.Placement) })
-	if !inventory.Announce(ctx, i.store, additions) {
-		return i.grow(ctx, added, touched, "announced")
-	}
-	for _, a := range additions {
-		inv := i.owned.of(a.Placement)
-		for it := range a.Items.All() {
-			inv.Items.Put(it)
-		}
-		inv.Abandon, touched[a.Placement] = a.Abandon, true
-		inv.Invalidate()
-	}
-	faults.At("announced")
-	return nil
-}
-
 // announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
 // drift, and writes that. The object may be deleted if this succeeds.
 func (i *inventories) announceRecreation(ctx context.Context, t task) error {
-	inv := i.owned.of(t.placement)
+	inv := i.owned.inv.Of(t.placement)
 	inv.Items.Put(unapplied(t.item))
 	err := i.store.Save(ctx, inv)
 	if err != nil {
@@ -418,8 +389,8 @@ func unapplied(it *inventory.Item) inventory.Item {
 // ranElsewhere returns the object of a task as another inventory lists it, if it has run with the
 // same content and is gone; zero otherwise.
 func (i *inventories) ranElsewhere(t task) inventory.Item {
-	if i.live.Of(t.manifest.ID) == nil {
-		for _, inv := range i.owned.inventories() {
+	if controllers.RunOf(t.manifest.Object.Content) != nil && i.live.Of(t.manifest.ID) == nil {
+		for _, inv := range i.owned.inv {
 			if it := inv.Items.Of(t.manifest.ID); i.progress.hasRun(t.manifest, it) {
 				return *it
 			}
@@ -428,8 +399,9 @@ func (i *inventories) ranElsewhere(t task) inventory.Item {
 	return inventory.Item{}
 }
 
-// grow adds items to inventories and writes those. It returns the inventories that could not be
-// written, which have their items as before.
+// grow adds items to inventories and records that on the cluster: with one request for several placements, after which their
+// inventories are written with the next save, or else in each inventory. It returns the inventories that could not be written,
+// which have their items as before.
 func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inventory.Item, touched map[api.PlacementKey]bool, fault string) map[api.PlacementKey]error {
 	failed := map[api.PlacementKey]error{}
 	var all []*inventory.Inventory
@@ -441,9 +413,17 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 		inv.Abandon, touched[p] = i.works.of(p).Abandon, true
 		all = append(all, inv)
 	}
+	// With the deletion of the announcement, two placements would save no request.
+	if len(all) > 2 && inventory.Announce(ctx, i.store, all, added) {
+		for _, inv := range all {
+			inv.Invalidate()
+		}
+		faults.At(fault)
+		return failed
+	}
 	i.writeAll(ctx, all, func(inv *inventory.Inventory, err error) {
-		if failed[inv.Placement] = err; err != nil {
-			for _, it := range added[inv.Placement] {
+		if failed[inv.Placement()] = err; err != nil {
+			for _, it := range added[inv.Placement()] {
 				inv.Items.Drop(it.ID())
 			}
 			inv.Invalidate() // some parts may have been written

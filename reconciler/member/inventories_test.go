@@ -42,8 +42,8 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	before := at.Clone()
 	at.Writes = nil
 	second.works = desired{{Placement: web}}
-	second.owned.inv[web] = held(2)
-	if err := second.store.Save(t.Context(), second.owned.inv[web]); err == nil || !second.store.HeldByOther() {
+	second.owned.inv.Put(held(2))
+	if err := second.store.Save(t.Context(), second.owned.inv.Of(web)); err == nil || !second.store.HeldByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
 	}
 	var reported []protocol.Owner
@@ -64,10 +64,9 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
-	other := held(2)
-	other.Placement = api.PlacementKey{Name: "other"}
+	other := api.PlacementKey{Name: "other"}
 	keeps(t, s, held(3))
-	keeps(t, s, other)
+	keeps(t, s, heldBy(other, 2))
 	i := slices.IndexFunc(at.Names(), func(name string) bool { return strings.HasPrefix(name, "claim-") })
 	id := api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: at.Names()[i]}
 	delete(at.Stored, id.Name)
@@ -76,8 +75,8 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	if !slices.Contains(at.Names(), id.Name) {
 		t.Errorf("a deleted claim is not put back: %q", at.Names())
 	}
-	for _, p := range []api.PlacementKey{web, other.Placement} {
-		s.owned.inv[p].Items = inventory.Items{}
+	for _, p := range []api.PlacementKey{web, other} {
+		s.owned.inv.Of(p).Items = inventory.Items{}
 		if !slices.Contains(at.Names(), id.Name) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
@@ -117,7 +116,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest().ID
 	two.Name = "two"
-	s.owned.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
+	s.owned.inv.Of(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	at.Writes = nil
 	s.setWorks([]*work.Work{
 		{Placement: web, Remove: true, AllowDelete: true},
@@ -139,7 +138,7 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
 	at.Intact = 0
 	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
-	if inv := s.owned.inv[web]; failed[web] == nil || s.owned.owns(web, oneManifest().ID) || !s.inventories.unwritten(inv) {
+	if inv := s.owned.inv.Of(web); failed[web] == nil || s.owned.owns(web, oneManifest().ID) || !s.inventories.unwritten(inv) {
 		t.Errorf("after %v, it lists the item: %t, is to be written: %t", failed[web], s.owned.owns(web, oneManifest().ID), s.inventories.unwritten(inv))
 	}
 	at.Intact, at.Writes = -1, nil
@@ -171,7 +170,7 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 			t.Errorf("after a crash, %d of %d placements have inventories", len(after.owned.inv), n)
 		}
 		for k := range n {
-			s.owned.inv[tasks[k].placement].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].manifest.ID.Name, Hash: "applied"})
+			s.owned.inv.Of(tasks[k].placement).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].manifest.ID.Name, Hash: "applied"})
 		}
 		s.inventories.save(t.Context(), touched)
 		if writes := slices.DeleteFunc(at.Writes, func(w string) bool { return w == "POST configmaps" }); len(writes) != want { // the claim
@@ -204,7 +203,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 			t.Errorf("%q is logged %d times", line, n)
 		}
 	}
-	if !s.inventories.unwritten(s.owned.inv[web]) {
+	if !s.inventories.unwritten(s.owned.inv.Of(web)) {
 		t.Error("it is not written again")
 	}
 	if len(recorded) > 0 {
@@ -227,8 +226,8 @@ func saveFour(t *testing.T, s *session) map[api.PlacementKey]bool {
 	for n := range 4 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
 		s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
-		s.owned.inv[p], touched[p] = held(1), true
-		s.owned.inv[p].Placement = p
+		s.owned.inv.Put(heldBy(p, 1))
+		touched[p] = true
 	}
 	s.inventories.save(t.Context(), touched)
 	return touched
@@ -269,7 +268,7 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	touched := saveFour(t, s)
 	srv.Close()
 	for n := range 3 {
-		s.owned.inv[api.PlacementKey{Name: fmt.Sprint("p", n)}].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
+		s.owned.inv.Of(api.PlacementKey{Name: fmt.Sprint("p", n)}).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
 	}
 	var log strings.Builder
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -279,7 +278,8 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	for range 2 {
 		s.inventories.save(t.Context(), touched)
 	}
-	for p, inv := range s.owned.inv {
+	for _, inv := range s.owned.inv {
+		p := inv.Placement()
 		if inv.Stored() != (p.Name == "p3") {
 			t.Errorf("%v counts as stored: %t", p, inv.Stored())
 		}
@@ -297,13 +297,13 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	server := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, server), sessionAt(t, server)
 	before.works = desired{{Placement: web, Revision: v2}}
-	before.owned.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
+	before.owned.inv.Put(inventory.New(web, placement.Revision{Commit: "v1", Hash: "1"}))
 	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
 	if err := after.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := after.owned.inv[web]; got == nil || got.Revision != v2 {
+	if got := after.owned.inv.Of(web); got == nil || got.Revision() != v2 {
 		t.Errorf("the cluster says %+v", got)
 	}
 }
@@ -314,16 +314,17 @@ func TestInventoriesAreWrittenSeveralAtATime(t *testing.T) {
 		s := sessionWith(t, Config{Concurrency: 4, Wrap: func(http.RoundTripper) http.RoundTripper { return slowServer{} }}, &rest.Config{Host: "http://127.0.0.1:1"})
 		touched := map[api.PlacementKey]bool{}
 		for i := range 8 {
-			inv := held(200) // too large to be written with others
-			inv.Placement.Name = strconv.Itoa(i)
-			s.owned.inv[inv.Placement], touched[inv.Placement] = inv, true
+			p := api.PlacementKey{Name: strconv.Itoa(i)}
+			s.owned.inv.Put(heldBy(p, 200)) // too large to be written with others
+			touched[p] = true
 		}
 		began := time.Now()
 		s.inventories.save(t.Context(), touched)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("8 inventories took %s", took)
 		}
-		for p, inv := range s.owned.inv {
+		for _, inv := range s.owned.inv {
+			p := inv.Placement()
 			if !inv.Stored() || s.known.Inventories[p] != 1 {
 				t.Errorf("%s is not recorded as written", p)
 			}
@@ -359,8 +360,8 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	var all []*inventory.Inventory
 	for n := range connection.MaxPlacements - 2 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.owned.inv[p] = &inventory.Inventory{Placement: p}
-		all = append(all, s.owned.inv[p])
+		s.owned.inv.Put(inventory.New(p, placement.Revision{}))
+		all = append(all, s.owned.inv.Of(p))
 	}
 	if rest, err := inventory.SaveTogether(t.Context(), s.store, all); err != nil || len(rest) > 0 {
 		t.Fatalf("%d inventories are not written together: %v", len(rest), err)
@@ -380,9 +381,9 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	if want := "at most 10000 placements"; !strings.Contains(failed[0].cond.Message(), want) {
 		t.Errorf("the object is refused with %q, want %q", failed[0].cond.Message(), want)
 	}
-	listed := s.owned.inv[api.PlacementKey{Name: "p1"}].Items.Of(tasks[3].manifest.ID)
+	listed := s.owned.inv.Of(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].manifest.ID)
 	kept := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: api.PlacementKey{Name: "new-c"}}}, touched)
-	if len(kept) != 0 || s.owned.inv[api.PlacementKey{Name: "new-c"}] != nil {
+	if len(kept) != 0 || s.owned.inv.Of(api.PlacementKey{Name: "new-c"}) != nil {
 		t.Errorf("handed over: %d", len(kept))
 	}
 	s.inventories.save(t.Context(), touched)

@@ -89,7 +89,7 @@ func made(o metav1.Object) bool {
 // addRemoval adds to the history that an object was deleted, released, or that this failed for
 // the first time. err has no values of Secrets. A deletion is also logged, and added to the next report of its placement.
 func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error) {
-	id, p := st.item.ID(), st.inv.Placement
+	id, p := st.item.ID(), st.inv.Placement()
 	if event == history.Deleted && err == nil {
 		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
 		r.deletions.Add(p, id, cause)

@@ -94,7 +94,7 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
-	inv := o.owned.of(w.placement)
+	inv := o.owned.inv.Of(w.placement)
 	return inv != nil && inv.Applied() > 0 && now.Applied > inv.Applied()+clockSkew
 }
 

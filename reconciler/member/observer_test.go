@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
@@ -235,9 +236,9 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
 			s.works = desired{{Placement: web}}
 			s.drifts.memory = drift.Memory{}
-			was := &inventory.Inventory{Placement: web}
+			was := inventory.New(web, placement.Revision{})
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
-			s.owned.inv[web] = was
+			s.owned.inv.Put(was)
 			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
 			s.record.accepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {

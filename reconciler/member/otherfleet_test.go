@@ -61,8 +61,8 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 				t.Errorf("reported owners %v, want %v", reported, want)
 			}
 			again := memberOf(t, here, at)
-			if err := again.inventories.load(t.Context()); err != nil || again.owned.inv[web].Adopted != test.marked {
-				t.Errorf("marked as adopted: %v, want %v (%v)", again.owned.inv[web].Adopted, test.marked, err)
+			if err := again.inventories.load(t.Context()); err != nil || again.owned.inv.Of(web).Adopted != test.marked {
+				t.Errorf("marked as adopted: %v, want %v (%v)", again.owned.inv.Of(web).Adopted, test.marked, err)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func TestAdoptionEndsOnceAllObjectsAreDesired(t *testing.T) {
 	s.cfg.Log = slog.New(slog.DiscardHandler)
 	inv := held(1)
 	inv.Adopted = true
-	s.owned.inv[web] = inv
+	s.owned.inv.Put(inv)
 	s.works = desired{{Placement: web}}
 	if s.inventories.finishAdoption(inv); !inv.Adopted {
 		t.Error("an inventory with an object that nobody wants is digested")

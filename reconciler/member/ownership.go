@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -32,7 +33,7 @@ type assignment struct {
 // inventories change it.
 type ownership struct {
 	*assignment
-	inv map[api.PlacementKey]*inventory.Inventory
+	inv inventory.List
 	// newOwners are the placements that are to have objects.
 	newOwners map[api.ID]api.PlacementKey
 	// scalers are the placed autoscalers by the object that they scale, and leaving those that are to be deleted; nil until a
@@ -245,37 +246,29 @@ func (o *ownership) better(old, new wanted) bool {
 
 // inventory returns the inventory of a placement, which is empty if it is new.
 func (o *ownership) inventory(p api.PlacementKey) *inventory.Inventory {
-	inv := o.inv[p]
+	inv := o.inv.Of(p)
 	if inv == nil {
-		inv = &inventory.Inventory{Placement: p}
-		o.inv[p] = inv
+		inv = inventory.New(p, placement.Revision{})
+		o.inv.Put(inv)
 	}
 	return inv
 }
 
-// of returns the inventory of a placement, or nil.
-func (o *ownership) of(p api.PlacementKey) *inventory.Inventory { return o.inv[p] }
-
-// inventories yields the inventories by placement.
-func (o *ownership) inventories() iter.Seq2[api.PlacementKey, *inventory.Inventory] {
-	return maps.All(o.inv)
-}
-
 // replace replaces all inventories by those that were read.
-func (o *ownership) replace(all map[api.PlacementKey]*inventory.Inventory) {
+func (o *ownership) replace(all inventory.List) {
 	o.inv = all
 	o.newOwners = o.findNewOwners()
 }
 
 // remove forgets the inventory of a placement, which was deleted.
-func (o *ownership) remove(p api.PlacementKey) { delete(o.inv, p) }
+func (o *ownership) remove(p api.PlacementKey) { o.inv.Drop(p) }
 
 // put records an object in the inventory of a placement, which has one.
-func (o *ownership) put(p api.PlacementKey, it inventory.Item) { o.inv[p].Items.Put(it) }
+func (o *ownership) put(p api.PlacementKey, it inventory.Item) { o.inv.Of(p).Items.Put(it) }
 
 // item returns the entry of an object in the inventory of a placement; nil if there is none.
 func (o *ownership) item(p api.PlacementKey, id api.ID) *inventory.Item {
-	if inv := o.inv[p]; inv != nil {
+	if inv := o.inv.Of(p); inv != nil {
 		return inv.Items.Of(id)
 	}
 	return nil
@@ -283,19 +276,8 @@ func (o *ownership) item(p api.PlacementKey, id api.ID) *inventory.Item {
 
 // owns reports whether the inventory of a placement lists an object.
 func (o *ownership) owns(p api.PlacementKey, id api.ID) bool {
-	inv := o.inv[p]
+	inv := o.inv.Of(p)
 	return inv != nil && inv.Items.Has(id)
-}
-
-// kindsOf returns the kinds of all objects of works.
-func kindsOf(works []*work.Work) map[schema.GroupVersionKind]bool {
-	gvks := map[schema.GroupVersionKind]bool{}
-	for _, w := range works {
-		for _, m := range w.Manifests {
-			gvks[m.Object.Content.GroupVersionKind()] = true
-		}
-	}
-	return gvks
 }
 
 // lists reports whether any inventory lists an object.
@@ -375,7 +357,7 @@ func (o *ownership) stalesIn(id api.ID, listing []*inventory.Inventory) []stale 
 	// A placement that only compares objects takes none over.
 	taken := isWanted && !o.works.onlyCompares(w.placement)
 	for _, inv := range listing {
-		p := inv.Placement
+		p := inv.Placement()
 		if isWanted && p == w.placement || !o.works.prunes(p) {
 			continue
 		}
@@ -411,7 +393,7 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey, listing []*invent
 		return owner, true
 	}
 	for _, inv := range listing {
-		p := inv.Placement
+		p := inv.Placement()
 		w, known := o.works.find(p)
 		if p != from && (!known || w.Keep) && (!found || p.String() < owner.String()) {
 			owner, found = p, true
@@ -445,26 +427,26 @@ func (o *ownership) deletionHeld(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
 	}
-	w := o.works.of(st.inv.Placement)
+	w := o.works.of(st.inv.Placement())
 	return w.Held(st.item.ID(), with)
 }
 
 // allowed reports whether a commit allows the deletions of a placement.
-func (o *ownership) allowed(st stale) bool { return o.works.of(st.inv.Placement).AllowDelete }
+func (o *ownership) allowed(st stale) bool { return o.works.of(st.inv.Placement()).AllowDelete }
 
 // abandons reports whether a deleted placement leaves its objects on the cluster. The work says
 // so even if the inventory does not: the cluster may have been unreachable since the strategy changed.
 func (o *ownership) abandons(st stale) bool {
-	p := st.inv.Placement
+	p := st.inv.Placement()
 	return (st.inv.Abandon || o.works.of(p).Abandon) && !o.works.placed(p)
 }
 
 // releaseAll makes all objects undesired, but keeps them on the cluster.
 func (o *ownership) releaseAll() {
 	var works []*work.Work
-	for p, inv := range o.inv {
+	for _, inv := range o.inv {
 		inv.Abandon = true
-		works = append(works, &work.Work{Placement: p, Remove: true, Abandon: true})
+		works = append(works, &work.Work{Placement: inv.Placement(), Remove: true, Abandon: true})
 	}
 	o.setWorks(works)
 }

@@ -77,7 +77,7 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 		if broken {
 			continue
 		}
-		if it := s.owned.inv[to].Items.Of(m.ID); it.Hash != "" {
+		if it := s.owned.inv.Of(to).Items.Of(m.ID); it.Hash != "" {
 			t.Error("the new owner takes it for what it has applied itself")
 		}
 		after := sessionAt(t, server.Clone())
@@ -93,7 +93,7 @@ func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	m, server := oneManifest(), apiserver.NewConfigMaps()
 	before := sessionAt(t, server)
 	before.holding(m, to)
-	keeps(t, before, before.owned.inv[to])
+	keeps(t, before, before.owned.inv.Of(to))
 	s, one := sessionAt(t, server), []*work.Manifest{m}
 	s.setWorks([]*work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
 	if owner, _ := s.owned.newOwner(m.ID, from, s.owned.listing(m.ID)); owner != third {
@@ -191,8 +191,8 @@ func TestReportDiffTakesNothingOver(t *testing.T) {
 	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
 	m := oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.owned.inv[left] = &inventory.Inventory{Placement: left}
-	s.owned.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
+	s.owned.inv.Put(inventory.New(left, placement.Revision{}))
+	s.owned.inv.Of(left).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
 	s.setWorks([]*work.Work{
 		{Placement: left, Remove: true},
 		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},

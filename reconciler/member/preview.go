@@ -439,7 +439,7 @@ func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, e
 }
 
 func (p *Preview) removal(ctx context.Context, st stale, l *observed.Object) Change {
-	c := Change{ID: st.item.ID(), Placement: st.inv.Placement, Effect: Deletes}
+	c := Change{ID: st.item.ID(), Placement: st.inv.Placement(), Effect: Deletes}
 	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.allowed(st), Held: p.s.brake.braked[c.ID].why}
 	step, kept := decide.Delete(facts)
 	if step == decide.Look {

@@ -166,16 +166,16 @@ func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
 		facts.Held = p.owned.deletionHeld(st, p.containersOf(st.inv))
 	}
 	if facts.Held == "" {
-		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement, st.item.ID(), true))
+		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement(), st.item.ID(), true))
 	}
 }
 
 // containersOf is that of the brake, which goes through the whole inventory, once for each placement.
 func (p *pruner) containersOf(inv *inventory.Inventory) []api.ID {
-	with, known := p.containers[inv.Placement]
+	with, known := p.containers[inv.Placement()]
 	if !known {
 		with = p.brake.containersOf(inv)
-		p.containers[inv.Placement] = with
+		p.containers[inv.Placement()] = with
 	}
 	return with
 }
@@ -202,7 +202,7 @@ func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, 
 func (p *pruner) withWaiting(stales []stale) []stale {
 	listed := map[waitingDeletion]bool{}
 	for _, st := range stales {
-		listed[waitingDeletion{st.item.ID(), st.inv.Placement}] = true
+		listed[waitingDeletion{st.item.ID(), st.inv.Placement()}] = true
 	}
 	waiting := p.progress.takeWaiting()
 	listing := p.owned.listingsFor(len(waiting))
@@ -211,7 +211,7 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 			continue
 		}
 		for _, st := range p.owned.stalesIn(w.id, listing(w.id)) {
-			if st.inv.Placement == w.placement {
+			if st.inv.Placement() == w.placement {
 				stales = append(stales, st)
 			}
 		}
@@ -224,11 +224,12 @@ func (p *pruner) currentWaves() *deletion.Waves {
 	if p.waves == nil {
 		var all []deletion.Object
 		items := 0
-		for _, inv := range p.owned.inventories() {
+		for _, inv := range p.owned.inv {
 			items += inv.Items.Len()
 		}
 		listing := p.owned.listingsFor(items)
-		for placement, inv := range p.owned.inventories() {
+		for _, inv := range p.owned.inv {
+			placement := inv.Placement()
 			for id := range inv.Items.IDs() {
 				all = append(all, p.object(placement, id, p.leaves(placement, id, listing(id))))
 			}
@@ -254,7 +255,7 @@ func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*invent
 // awaited reports whether an object that is to be deleted may still exist, and is neither held nor
 // released.
 func (p *pruner) awaited(o deletion.Object) bool {
-	inv := p.owned.of(o.Placement)
+	inv := p.owned.inv.Of(o.Placement)
 	if inv == nil || !inv.Items.Has(o.ID) {
 		return false
 	}
@@ -301,7 +302,7 @@ func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
 		return ""
 	}
 	namespace, stays := it.Name, ""
-	for _, inv := range p.owned.inventories() {
+	for _, inv := range p.owned.inv {
 		for it := range inv.Items.All() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
 				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {
@@ -327,7 +328,7 @@ var childless = map[string]bool{
 // the Pods of a Job.
 func (p *pruner) propagation(st stale) metav1.DeletionPropagation {
 	kind := st.item.ID().GroupKind()
-	if p.works.placed(st.inv.Placement) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
+	if p.works.placed(st.inv.Placement()) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground

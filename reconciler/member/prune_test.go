@@ -39,7 +39,7 @@ func TestHistoryOfARefusedDeletionHasNoSecrets(t *testing.T) {
 	var entries []history.Entry
 	s.cfg.Record = func(all ...history.Entry) { entries = append(entries, all...) }
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "denied: hunter2-canary"}}
-	o := s.pruner.result(t.Context(), stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(secret.ID)}, history.Deleted, denied)
+	o := s.pruner.result(t.Context(), stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(secret.ID)}, history.Deleted, denied)
 	s.record.removal(o, map[api.PlacementKey]bool{})
 	if len(entries) != 1 || !strings.Contains(entries[0].Message, "denied") || strings.Contains(entries[0].Message, "canary") {
 		t.Errorf("the history says %+v", entries)
@@ -73,7 +73,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			var told protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 			for range test.tries {
-				o := s.pruner.result(t.Context(), stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(m.ID)}, "", test.err)
+				o := s.pruner.result(t.Context(), stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(m.ID)}, "", test.err)
 				if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone {
 					t.Fatal("a removal that failed counts as done")
 				}
@@ -116,7 +116,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 			s.record.objects.Drop(m.ID)
 		}
 		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
-		if listed := s.owned.inv[web].Items.Has(m.ID); listed == gone {
+		if listed := s.owned.inv.Of(web).Items.Has(m.ID); listed == gone {
 			t.Errorf("gone: %t, and in the inventory: %t", gone, listed)
 		}
 	}
@@ -211,7 +211,7 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 				}
 				s.pruner.prune(t.Context(), s.owned.stales(it.ID()), map[api.PlacementKey]bool{})
 			}
-			if forgotten := !s.owned.inv[web].Items.Has(it.ID()); forgotten != test.forgotten {
+			if forgotten := !s.owned.inv.Of(web).Items.Has(it.ID()); forgotten != test.forgotten {
 				t.Errorf("the inventory has forgotten it: %t, want %t; asked for %q", forgotten, test.forgotten, asked)
 			}
 			if want := slices.DeleteFunc([]string{test.deleted}, func(p string) bool { return p == "" }); !slices.Equal(deleted, want) {
@@ -356,7 +356,7 @@ func TestRemovals(t *testing.T) {
 			}
 			test.work.Placement = web
 			f.owned.inventory(web).Items.Put(it)
-			f.owned.inv[web].Abandon = test.abandon
+			f.owned.inv.Of(web).Abandon = test.abandon
 			f.setWorks([]*work.Work{&test.work})
 			var events []history.Event
 			f.cfg.Record = func(all ...history.Entry) { events = append(events, eventsOf(all)...) }

@@ -288,13 +288,13 @@ func (r *recorder) begin() (touched map[api.PlacementKey]bool) {
 // pruning records that stale objects of some placements are being removed.
 func (r *recorder) pruning(stales []stale) {
 	for _, st := range stales {
-		r.progress.pruned[st.inv.Placement] = true
+		r.progress.pruned[st.inv.Placement()] = true
 	}
 }
 
 // removal records the outcome of the removal of a stale object.
 func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
-	id, p := o.item.ID(), o.inv.Placement
+	id, p := o.item.ID(), o.inv.Placement()
 	if o.requested != "" {
 		r.history.addRemoval(o.stale, o.requested, r.works.of(p).Cause, o.shown)
 	}
@@ -364,7 +364,7 @@ func (r *recorder) notRemoved(o removal) {
 		t.notDeleted = connection.Cut(o.shown.Error())
 	}
 	if t.logged.Due("not removed" + connection.RefusalReason(o.err)) {
-		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.inv.Placement.String(), "object", id.String(), "err", o.shown)
+		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.inv.Placement().String(), "object", id.String(), "err", o.shown)
 	}
 }
 
@@ -382,7 +382,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	}
 	if o.deleted {
 		cause := work.Cause{Commit: r.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.owned.of(t.placement), item: t.item}, history.Deleted, cause, nil)
+		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.placement), item: t.item}, history.Deleted, cause, nil)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))

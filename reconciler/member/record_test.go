@@ -45,7 +45,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
 		s.works = desired{{Placement: key, Cause: c}}
 		for i := range 7 {
-			s.history.addRemoval(stale{inv: s.owned.inv[key], item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
+			s.history.addRemoval(stale{inv: s.owned.inv.Of(key), item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
 		}
 	}
 	s.reporter.report(t.Context(), key)
@@ -110,7 +110,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 					events = append(events, e.Event)
 				}
 			}
-			st := stale{inv: s.owned.inv[key], item: s.owned.inv[key].Items.Of(oneManifest().ID)}
+			st := stale{inv: s.owned.inv.Of(key), item: s.owned.inv.Of(key).Items.Of(oneManifest().ID)}
 			o := s.pruner.remove(t.Context(), st)
 			if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone != test.removed {
 				t.Errorf("removed: %t, want %t", o.gone, test.removed)
@@ -233,7 +233,7 @@ func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
 		}
 	}
 	s.holding(oneManifest(), web)
-	st := stale{inv: s.owned.inv[web], item: s.owned.inv[web].Items.Of(oneManifest().ID)}
+	st := stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(oneManifest().ID)}
 	s.works = desired{{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}}
 	for range 3 {
 		s.record.removal(s.pruner.result(t.Context(), st, history.Deleted, errors.New("denied")), map[api.PlacementKey]bool{})

@@ -38,8 +38,8 @@ func (s *session) reportCluster(holds ...protocol.InventorySeen) {
 // called after the inventories were read.
 func (s *session) reportHoldings() {
 	var holds []protocol.InventorySeen
-	for p, inv := range s.owned.inventories() {
-		holds = append(holds, protocol.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+	for _, inv := range s.owned.inv {
+		holds = append(holds, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon})
 	}
 	s.reportCluster(holds...)
 }
@@ -155,7 +155,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	}
 	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}}
 	o.Inventory = r.serials[p]
-	o.Removed = w.Remove && r.owned.of(p) == nil
+	o.Removed = w.Remove && r.owned.inv.Of(p) == nil
 	var unusual protocol.Incidents
 	unusual.Lingering, unusual.Collecting, unusual.Finalizing = r.lingering(p)
 	unusual.Terminating, unusual.Waiting = r.terminating(unusual.Lingering), r.deletionWaits(p)
@@ -171,7 +171,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	}
 	r.drifts.endUnobserved(p)
 	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written.take(p)
-	if inv := r.owned.of(p); inv != nil {
+	if inv := r.owned.inv.Of(p); inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {
 				unusual.Braked = append(unusual.Braked, protocol.Braked{ID: id, Why: b.why})
@@ -188,7 +188,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 // lingering returns the undesired objects of a placement that are terminating, those of them
 // that wait for the garbage collector, and those that have finalizers, all sorted.
 func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []protocol.Finalizing) {
-	inv := r.owned.of(p)
+	inv := r.owned.inv.Of(p)
 	if inv == nil {
 		return nil, nil, nil
 	}

@@ -214,7 +214,7 @@ func TestStateOfAnObject(t *testing.T) {
 // Only deletions that failed and are not held are reported as failed.
 func TestReportedDeletionErrors(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	s.owned.inv[web] = held(4)
+	s.owned.inv.Put(held(4))
 	names := []string{"cm-2", "cm-0", "cm-1", "elsewhere"}
 	for _, name := range names {
 		s.progress.failed[cm(name)] = &failure{notDeleted: "denied"}
@@ -222,7 +222,7 @@ func TestReportedDeletionErrors(t *testing.T) {
 	s.progress.failed[cm("cm-3")] = &failure{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
 	s.brake.braked[cm("cm-1")] = braked{why: "too many"}
 	want := []protocol.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
-	if got := s.reporter.deletionErrors(s.owned.inv[web]); !slices.Equal(got, want) {
+	if got := s.reporter.deletionErrors(s.owned.inv.Of(web)); !slices.Equal(got, want) {
 		t.Errorf("reported: %v, want %v", got, want)
 	}
 }

@@ -121,7 +121,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
 	as := &assignment{}
-	o := &ownership{assignment: as, inv: map[api.PlacementKey]*inventory.Inventory{}}
+	o := &ownership{assignment: as}
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: a.known.Inventories, Log: cfg.Log,
 	})
@@ -411,7 +411,7 @@ func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desir
 				}
 			}
 		}
-		if inv := o.inv[p]; inv != nil {
+		if inv := o.inv.Of(p); inv != nil {
 			for id := range inv.Items.IDs() {
 				ids[id] = true
 			}
@@ -422,7 +422,8 @@ func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desir
 
 // anyStale reports whether an inventory lists an object that its placement no longer wants.
 func (o *ownership) anyStale() bool {
-	for p, inv := range o.inv {
+	for _, inv := range o.inv {
+		p := inv.Placement()
 		for id := range inv.Items.IDs() {
 			if w, isWanted := o.wanted.of(id); isWanted && w.placement == p {
 				continue

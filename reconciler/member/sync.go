@@ -30,7 +30,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 	if s.store.HeldByOther() {
 		return false
 	}
-	for _, inv := range s.owned.inventories() {
+	for _, inv := range s.owned.inv {
 		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
 	}
 	if s.inventories.renameClaim(ctx) {
@@ -92,7 +92,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
-			if s.owned.of(p) == nil && len(s.works.of(p).Manifests) == 0 {
+			if s.owned.inv.Of(p) == nil && len(s.works.of(p).Manifests) == 0 {
 				inventory.Forget(s.store, p)
 			}
 		}
@@ -157,9 +157,9 @@ func (s *session) retryDue(ctx context.Context) {
 		}
 	}
 	unwritten := map[api.PlacementKey]bool{}
-	for p, inv := range s.owned.inventories() {
+	for _, inv := range s.owned.inv {
 		if s.inventories.unwritten(inv) {
-			unwritten[p] = true
+			unwritten[inv.Placement()] = true
 		}
 	}
 	if len(unwritten) > 0 {
@@ -209,7 +209,7 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, b.next)
 		}
 	}
-	for _, inv := range s.owned.inventories() {
+	for _, inv := range s.owned.inv {
 		if s.inventories.unwritten(inv) {
 			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}

@@ -165,8 +165,8 @@ func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 	server.serve("v2")
 	s.setWorks([]*work.Work{{Placement: web, AllowDelete: true}})
 	s.sync(t.Context())
-	if len(server.deleted) > 0 || s.owned.inv[web] == nil || !s.owned.inv[web].Items.Has(m.ID) {
-		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.owned.inv[web])
+	if len(server.deleted) > 0 || s.owned.inv.Of(web) == nil || !s.owned.inv.Of(web).Items.Has(m.ID) {
+		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.owned.inv.Of(web))
 	}
 	for _, bad := range s.progress.failed {
 		bad.next = time.Time{}

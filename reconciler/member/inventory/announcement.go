@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,40 +33,51 @@ func announcementID(fleet string) api.ID {
 	return fleetConfigMap("announcement-", fleet)
 }
 
-// Announce writes an announcement of items that are to be added to inventories. It reports false if there is an
+// An announced is what an announcement has of a placement: items of an inventory, which has them in memory already.
+type announced struct {
+	inv    *Inventory
+	serial uint64
+}
+
+// encoded returns the entry of the placement with some items.
+func (a announced) encoded(items []Item) encoded {
+	return encoded{Placement: a.inv.Placement(), Revision: a.inv.Revision(), Abandon: a.inv.Abandon, Items: items, Serial: a.serial}
+}
+
+// Announce writes an announcement of items that were added to inventories. It reports false if there is an
 // earlier one that still counts, if this one would be too large for a ConfigMap, or if it could not be written:
 // the inventories are then to be written with their new items.
-func Announce(ctx context.Context, st *Store, additions []Inventory) bool {
+func Announce(ctx context.Context, st *Store, all []*Inventory, added map[api.PlacementKey][]Item) bool {
 	if len(st.announced) > 0 {
 		return false
 	}
-	all := make(map[api.PlacementKey]encoded, len(additions))
-	for i := range additions {
-		e := additions[i].encoded()
-		e.Serial = nextSerial(st, e.Placement)
-		all[e.Placement] = e
+	entries, list := make(map[api.PlacementKey]announced, len(all)), make([]encoded, 0, len(all))
+	for _, inv := range all {
+		p := inv.Placement()
+		entries[p] = announced{inv, nextSerial(st, p)}
+		list = append(list, entries[p].encoded(added[p]))
 	}
-	raw, err := packAdditions(all)
+	raw, err := packAdditions(list)
 	if err != nil || len(raw) > partSize || st.ensureClaim(ctx) != nil {
 		return false
 	}
-	st.announced = map[api.PlacementKey]encoded{} // if the response is lost, it may be there, and is deleted later
+	st.announced = map[api.PlacementKey]announced{} // if the response is lost, it may be there, and is deleted later
 	if writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw) != nil {
 		return false
 	}
-	st.announced, st.inAnnouncement = all, keysOf(all)
+	st.announced, st.inAnnouncement = entries, keysOf(entries)
 	return true
 }
 
 // packAdditions returns the bytes of an announcement.
-func packAdditions(additions map[api.PlacementKey]encoded) ([]byte, error) {
-	list := slices.SortedFunc(maps.Values(additions), func(a, b encoded) int { return a.Placement.Compare(b.Placement) })
+func packAdditions(list []encoded) ([]byte, error) {
+	slices.SortFunc(list, func(a, b encoded) int { return a.Placement.Compare(b.Placement) })
 	return gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(list) })
 }
 
 // writeTogether writes a ConfigMap of several placements. part is the value of label on it.
 func writeTogether(ctx context.Context, st *Store, id api.ID, part string, raw []byte) error {
-	body, err := encodeConfigMap(st, id.Name, part, map[string]any{digestKey: digestOf(raw)}, raw)
+	body, err := encodeConfigMap(st, id.Name, part, map[string]any{digestKey: digestOf(raw).String()}, raw)
 	if err != nil {
 		return err
 	}
@@ -87,7 +97,7 @@ func listIn(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error)
 	if err != nil {
 		return nil, err
 	}
-	if want := o.GetAnnotations()[digestKey]; digestOf(raw) != want {
+	if want := o.GetAnnotations()[digestKey]; digestOf(raw).String() != want {
 		return nil, fmt.Errorf("its digest is not %s", want)
 	}
 	return left.unpackList(raw)
@@ -95,12 +105,12 @@ func listIn(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error)
 
 // addAnnounced adds to inventories the items of the announcement on the cluster, if there is one, as far as it
 // counts. The inventories are then written anew.
-func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.PlacementKey]*Inventory, left *unpacking) error {
+func addAnnounced(st *Store, o *unstructured.Unstructured, all *List, left *unpacking) error {
 	if o == nil {
 		return nil
 	}
 	st.put(api.PlacementKey{}, o)
-	st.announced, st.inAnnouncement = map[api.PlacementKey]encoded{}, map[api.PlacementKey]bool{}
+	st.announced, st.inAnnouncement = map[api.PlacementKey]announced{}, map[api.PlacementKey]bool{}
 	additions, err := listIn(o, left)
 	if stop := left.stops(err); stop != nil {
 		return stop
@@ -110,27 +120,30 @@ func addAnnounced(st *Store, o *unstructured.Unstructured, all map[api.Placement
 			"cluster", st.cfg.Cluster, "object", o.GetName(), "err", err)
 		return nil
 	}
-	owner := unique.Make(st.ownerOf(o.GetAnnotations(), ""))
+	owner := st.ownerOf(o.GetAnnotations(), "")
 	for _, a := range additions {
-		st.inAnnouncement[a.Placement] = true
-		inv := all[a.Placement]
+		p := a.Placement()
+		st.inAnnouncement[p] = true
+		inv := all.Of(p)
 		if inv != nil && inv.serial >= a.serial {
 			continue
 		}
-		e := a.encoded()
-		e.Serial = a.serial
-		st.announced[a.Placement] = e
+		serial := a.serial
 		if inv == nil {
-			a.owner, a.serial = owner, 0
-			all[a.Placement] = a
+			a.setOwner(owner)
+			a.serial = 0
+			all.Put(a)
+			st.announced[p] = announced{a, serial}
 			continue
 		}
+		st.announced[p] = announced{inv, serial}
 		for it := range a.Items.All() {
 			if inv.Items.Of(it.ID()) == nil {
 				inv.Items.Put(it)
 			}
 		}
-		inv.Revision, inv.Abandon = a.Revision, a.Abandon
+		inv.SetRevision(a.Revision())
+		inv.Abandon = a.Abandon
 		inv.Invalidate()
 	}
 	return nil
@@ -148,18 +161,22 @@ func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
 
 // forgetAnnounced removes placements from the announcement with one request, before their inventories are deleted.
 func forgetAnnounced(ctx context.Context, st *Store, gone ...*Inventory) error {
-	has := slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.inAnnouncement[inv.Placement] })
+	has := slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.inAnnouncement[inv.Placement()] })
 	if st.announced == nil || len(st.announced) > 0 && !has {
 		return nil
 	}
 	left := maps.Clone(st.announced)
 	for _, inv := range gone {
-		delete(left, inv.Placement)
+		delete(left, inv.Placement())
 	}
 	if len(left) == 0 {
 		return deleteAnnouncement(ctx, st)
 	}
-	raw, err := packAdditions(left)
+	var list []encoded
+	for _, a := range left {
+		list = append(list, a.encoded(slices.Collect(a.inv.Items.All())))
+	}
+	raw, err := packAdditions(list)
 	if err != nil {
 		return err
 	}
@@ -171,7 +188,7 @@ func forgetAnnounced(ctx context.Context, st *Store, gone ...*Inventory) error {
 }
 
 // keysOf returns the placements of an announcement.
-func keysOf(additions map[api.PlacementKey]encoded) map[api.PlacementKey]bool {
+func keysOf(additions map[api.PlacementKey]announced) map[api.PlacementKey]bool {
 	keys := make(map[api.PlacementKey]bool, len(additions))
 	for p := range additions {
 		keys[p] = true

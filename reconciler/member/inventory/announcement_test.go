@@ -15,12 +15,21 @@ import (
 )
 
 // addition is what is about to be added to the inventory of a placement.
-func addition(p api.PlacementKey, names ...string) Inventory {
-	inv := Inventory{Placement: p, Revision: placement.Revision{Commit: "c2", Hash: "h2"}}
+func addition(p api.PlacementKey, names ...string) *Inventory {
+	inv := New(p, placement.Revision{Commit: "c2", Hash: "h2"})
 	for _, name := range names {
 		inv.Items.Put(Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: name})
 	}
 	return inv
+}
+
+// announce announces the objects of some inventories.
+func announce(t testing.TB, st *Store, all ...*Inventory) bool {
+	added := map[api.PlacementKey][]Item{}
+	for _, inv := range all {
+		added[inv.Placement()] = slices.Collect(inv.Items.All())
+	}
+	return Announce(t.Context(), st, all, added)
 }
 
 // namesIn returns the names of the objects of an inventory, sorted.
@@ -40,34 +49,34 @@ func TestAnnouncedObjectsAreInInventories(t *testing.T) {
 	a, b, c := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}, api.PlacementKey{Name: "c"}
 	at := apiserver.NewConfigMaps()
 	before := addition(a, "old")
-	save(t, storeAt(t, at), &before)
+	save(t, storeAt(t, at), before)
 	st := storeAt(t, at)
 	all := load(t, st)
-	if !Announce(t.Context(), st, []Inventory{addition(a, "new"), addition(b, "one", "two"), addition(c)}) {
+	if !announce(t, st, addition(a, "new"), addition(b, "one", "two"), addition(c)) {
 		t.Fatal("not announced")
 	}
-	if Announce(t.Context(), st, []Inventory{addition(c, "three")}) {
+	if announce(t, st, addition(c, "three")) {
 		t.Error("an announcement that counts is replaced")
 	}
 
 	later := storeAt(t, at)
 	got := load(t, later)
-	if !slices.Equal(namesIn(got[a]), []string{"new", "old"}) || !slices.Equal(namesIn(got[b]), []string{"one", "two"}) || got[a].Revision.Commit != "c2" {
-		t.Fatalf("after a crash: %v, %v", namesIn(got[a]), namesIn(got[b]))
+	if !slices.Equal(namesIn(got.Of(a)), []string{"new", "old"}) || !slices.Equal(namesIn(got.Of(b)), []string{"one", "two"}) || got.Of(a).Revision().Commit != "c2" {
+		t.Fatalf("after a crash: %v, %v", namesIn(got.Of(a)), namesIn(got.Of(b)))
 	}
-	if got[a].Stored() || got[b].Stored() {
+	if got.Of(a).Stored() || got.Of(b).Stored() {
 		t.Error("an inventory without what was announced for it is not written again")
 	}
 
-	all[a].Revision.Commit = "c3"
-	save(t, st, all[a])
+	all.Of(a).SetRevision(placement.Revision{Commit: "c3"})
+	save(t, st, all.Of(a))
 	one := addition(b, "one")
-	save(t, st, &one)
-	if got := load(t, storeAt(t, at)); !slices.Equal(namesIn(got[a]), []string{"old"}) || !slices.Equal(namesIn(got[b]), []string{"one"}) || got[c] == nil {
-		t.Errorf("once two are written: %v, %v, %v", namesIn(got[a]), namesIn(got[b]), got[c])
+	save(t, st, one)
+	if got := load(t, storeAt(t, at)); !slices.Equal(namesIn(got.Of(a)), []string{"old"}) || !slices.Equal(namesIn(got.Of(b)), []string{"one"}) || got.Of(c) == nil {
+		t.Errorf("once two are written: %v, %v, %v", namesIn(got.Of(a)), namesIn(got.Of(b)), got.Of(c))
 	}
 	three := addition(c, "three")
-	save(t, st, &three)
+	save(t, st, three)
 	id := announcementID("prod")
 	if at.Stored[id.Name] != nil || st.Has(id) {
 		t.Error("the announcement is still there")
@@ -84,7 +93,7 @@ func TestAnnouncementOfACrashIsDeleted(t *testing.T) {
 	a, b := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}
 	at := apiserver.NewConfigMaps()
 	st := storeAt(t, at)
-	Announce(t.Context(), st, []Inventory{addition(a, "one"), addition(b, "two")})
+	announce(t, st, addition(a, "one"), addition(b, "two"))
 	again := storeAt(t, at)
 	for p, inv := range load(t, again) {
 		if err := again.Delete(t.Context(), inv); err != nil {
@@ -102,16 +111,16 @@ func TestAnnouncementStillCountsAfterItWasRead(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	st := storeAt(t, at)
 	before := addition(a, "old")
-	save(t, st, &before)
-	if !Announce(t.Context(), st, []Inventory{addition(a, "new"), addition(b, "two")}) {
+	save(t, st, before)
+	if !announce(t, st, addition(a, "new"), addition(b, "two")) {
 		t.Fatal("not announced")
 	}
 	again := storeAt(t, at)
-	if err := again.Delete(t.Context(), load(t, again)[b]); err != nil {
+	if err := again.Delete(t.Context(), load(t, again).Of(b)); err != nil {
 		t.Fatal(err)
 	}
-	if got := load(t, storeAt(t, at)); !slices.Equal(namesIn(got[a]), []string{"new", "old"}) {
-		t.Errorf("a has %v", namesIn(got[a]))
+	if got := load(t, storeAt(t, at)); !slices.Equal(namesIn(got.Of(a)), []string{"new", "old"}) {
+		t.Errorf("a has %v", namesIn(got.Of(a)))
 	}
 }
 
@@ -129,16 +138,16 @@ func TestDeletedInventoryIsAnnouncedNoLonger(t *testing.T) {
 			}
 			at.ServeHTTP(w, r)
 		}))
-		if done := Announce(t.Context(), st, []Inventory{addition(a, "one"), addition(b, "two")}); done == lost {
+		if done := announce(t, st, addition(a, "one"), addition(b, "two")); done == lost {
 			t.Fatalf("lost: %t, announced: %t", lost, done)
 		}
 		inv := addition(a, "one")
-		save(t, st, &inv)
-		if err := st.Delete(t.Context(), &inv); err != nil {
+		save(t, st, inv)
+		if err := st.Delete(t.Context(), inv); err != nil {
 			t.Fatal(err)
 		}
-		if got := load(t, storeAt(t, at)); got[a] != nil || !lost && !slices.Equal(namesIn(got[b]), []string{"two"}) {
-			t.Errorf("lost: %t: a has %v, b has %v", lost, namesIn(got[a]), namesIn(got[b]))
+		if got := load(t, storeAt(t, at)); got.Of(a) != nil || !lost && !slices.Equal(namesIn(got.Of(b)), []string{"two"}) {
+			t.Errorf("lost: %t: a has %v, b has %v", lost, namesIn(got.Of(a)), namesIn(got.Of(b)))
 		}
 	}
 }
@@ -148,17 +157,13 @@ func TestAnnouncedInventoriesAreRemovedTogether(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	st, id := storeAt(t, at), announcementID("prod")
 	all := several("a", "b", "c", "d")
-	additions := make([]Inventory, len(all))
-	for i, inv := range all {
-		additions[i] = *inv
-	}
-	if !Announce(t.Context(), st, additions) {
+	if !announce(t, st, all...) {
 		t.Fatal("not announced")
 	}
 	save(t, st, all[0])
 	intact := at.Intact
 	at.Writes, at.Intact = nil, 0
-	if err := RemoveTogether(t.Context(), st, all[:3]...); err == nil || !IsTogether(st, all[0].Placement) {
+	if err := RemoveTogether(t.Context(), st, all[:3]...); err == nil || !IsTogether(st, all[0].Placement()) {
 		t.Errorf("the server fails: %v", err)
 	}
 	at.Writes, at.Intact = nil, intact
@@ -170,10 +175,10 @@ func TestAnnouncedInventoriesAreRemovedTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(at.Writes), func(w string) bool { return !strings.HasSuffix(w, id.Name) })); n != 1 || IsTogether(st, all[0].Placement) {
+	if n := len(slices.DeleteFunc(slices.Clone(at.Writes), func(w string) bool { return !strings.HasSuffix(w, id.Name) })); n != 1 || IsTogether(st, all[0].Placement()) {
 		t.Errorf("writes: %q", at.Writes)
 	}
-	if got := load(t, storeAt(t, at)); len(got) != 1 || got[all[3].Placement] == nil {
+	if got := load(t, storeAt(t, at)); len(got) != 1 || got.Of(all[3].Placement()) == nil {
 		t.Errorf("%d inventories are left", len(got))
 	}
 }
@@ -183,11 +188,11 @@ func TestAnnouncementIsRefused(t *testing.T) {
 	smallParts(t)
 	at := apiserver.NewConfigMaps()
 	st := storeAt(t, at)
-	if Announce(t.Context(), st, []Inventory{*heavy(2)}) || len(at.Stored) > 0 {
+	if announce(t, st, heavy(2)) || len(at.Stored) > 0 {
 		t.Errorf("two parts are announced: %d", len(at.Stored))
 	}
 	at.Intact = 0
-	if Announce(t.Context(), st, []Inventory{addition(web, "one")}) {
+	if announce(t, st, addition(web, "one")) {
 		t.Error("announced although the server fails")
 	}
 }
@@ -203,7 +208,7 @@ func TestDamagedAnnouncement(t *testing.T) {
 		at.Stored[id.Name] = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q,"labels":{%q:"prod",%q:%q}},"binaryData":{"inventory":%q}}`,
 			id.Name, api.Namespace, api.ManagedByLabel, label, announcementPart, data)
 		again := storeAt(t, at)
-		if why := same(load(t, again)[web], inv); why != "" {
+		if why := same(load(t, again).Of(web), inv); why != "" {
 			t.Errorf("%q: %s", data, why)
 		}
 		inv.Invalidate()

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
@@ -65,7 +66,7 @@ func TestInflatedInventoriesAreRefused(t *testing.T) {
 
 // The inventories of a cluster with nearly as many objects as a cluster may have are read.
 func TestInventoriesOfManyObjectsAreRead(t *testing.T) {
-	inv := &Inventory{Placement: api.PlacementKey{Name: "web"}}
+	inv := New(api.PlacementKey{Name: "web"}, placement.Revision{})
 	for n := range connection.MaxKeptItems {
 		inv.Items.Put(Item{
 			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: fmt.Sprintf("team-%05d", n/100), Name: fmt.Sprintf("an-application-with-a-name-%06d", n),
@@ -80,8 +81,8 @@ func TestInventoriesOfManyObjectsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Items.Len() != connection.MaxKeptItems || got.Placement != inv.Placement {
-		t.Errorf("read %d of %d objects of %s", got.Items.Len(), connection.MaxKeptItems, got.Placement)
+	if got.Items.Len() != connection.MaxKeptItems || got.Placement() != inv.Placement() {
+		t.Errorf("read %d of %d objects of %s", got.Items.Len(), connection.MaxKeptItems, got.Placement())
 	}
 }
 

@@ -3,12 +3,12 @@ package inventory
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,8 +27,8 @@ import (
 // and stays there. The bundle is deleted when nothing in it counts, and has nothing of a placement whose inventory is
 // deleted, since that would begin to count again. It has the labels of inventories, so that one list request reads both.
 type bundle struct {
-	// counting are the inventories in the ConfigMap that count, sorted by placement.
-	counting []*Inventory
+	// counting are the inventories in the ConfigMap that count.
+	counting List
 	// others are further placements that the ConfigMap has, or may have, of which that does not count.
 	others map[api.PlacementKey]bool
 	// digest is that of the ConfigMap as it was last read or written; empty if it is not known.
@@ -56,72 +56,67 @@ func bundleID(fleet string) api.ID {
 // few to rewrite the bundle or if the server refuses it. If the server does not answer, err applies to every inventory that is not
 // returned.
 func SaveTogether(ctx context.Context, st *Store, all []*Inventory) (rest []*Inventory, err error) {
-	changed := map[api.PlacementKey]*Inventory{}
+	changed, content := List{}, slices.Clone(st.bundle.counting)
 	for _, inv := range all {
 		st.Adopt(inv)
 		switch {
-		case inv.parts > 0 || inv.Items.Len() > maxBundledItems || isDamaged(st, inv.Placement):
+		case inv.parts > 0 || inv.Items.Len() > maxBundledItems || isDamaged(st, inv.Placement()):
 			rest = append(rest, inv)
 		case !isBundled(st, inv):
-			changed[inv.Placement] = inv
+			changed.Put(inv)
+			content.Put(inv)
 		}
 	}
 	if len(changed) == 0 {
 		return rest, nil
 	}
-	content := st.bundle.without(changed)
-	content = append(content, slices.Collect(maps.Values(changed))...)
-	slices.SortFunc(content, byPlacement)
 	few := !st.bundle.damaged && (len(changed) < minBundled || len(content) > 2*len(changed))
 	if !few {
 		err = writeBundle(ctx, st, content)
 	}
 	switch {
 	case few, err != nil && !connection.IsUnreachable(err):
-		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed[inv.Placement] == nil && !slices.Contains(rest, inv) }), nil
+		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed.Of(inv.Placement()) == nil && !slices.Contains(rest, inv) }), nil
 	case err != nil:
-		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed[inv.Placement] != nil }), fmt.Errorf("write inventories: %w", err)
+		return slices.DeleteFunc(slices.Clone(all), func(inv *Inventory) bool { return changed.Of(inv.Placement()) != nil }), fmt.Errorf("write inventories: %w", err)
 	}
 	return rest, nil
 }
 
 // isBundled reports whether the bundle on the cluster has an inventory as it is.
 func isBundled(st *Store, inv *Inventory) bool {
-	if st.bundle.of(inv.Placement) != inv || inv.written == "" || st.NamesOther(inv) || isDamaged(st, inv.Placement) {
+	if st.bundle.counting.Of(inv.Placement()) != inv || inv.written == 0 || st.NamesOther(inv) || isDamaged(st, inv.Placement()) {
 		return false
 	}
-	text, err := inv.bundled(inv.serial)
-	return err == nil && digestOf(text) == inv.written
+	written, err := inv.writeBundled(io.Discard, inv.serial)
+	return err == nil && written == inv.written
 }
 
-// bundled returns an inventory as it is in a bundle.
-func (inv *Inventory) bundled(serial uint64) ([]byte, error) {
-	e := inv.encoded()
+// writeBundled writes an inventory as it is in a bundle, and returns the digest of that.
+func (inv *Inventory) writeBundled(w io.Writer, serial uint64) (digest, error) {
+	e, sum := inv.encoded(), sha256.New()
 	e.Serial = serial
-	return json.Marshal(e)
+	err := json.NewEncoder(io.MultiWriter(w, sum)).Encode(e)
+	return digest(binary.BigEndian.Uint64(sum.Sum(nil))), err
 }
 
-// writeBundle replaces the bundle on the cluster by inventories, which are sorted by placement. After an error, it may have been
+// writeBundle replaces the bundle on the cluster by inventories. After an error, it may have been
 // replaced all the same. An inventory that may have a ConfigMap of its own keeps its serial number, so that its entry in the bundle
 // does not count if that ConfigMap exists.
-func writeBundle(ctx context.Context, st *Store, list []*Inventory) error {
-	texts, digests, serials := make([][]byte, len(list)), make([]string, len(list)), make([]uint64, len(list))
-	for i, inv := range list {
-		st.Adopt(inv)
-		if serials[i] = inv.serial; inv.parts == 0 {
-			serials[i] = nextSerial(st, inv.Placement)
-		}
-		text, err := inv.bundled(serials[i])
-		if err != nil {
-			return err
-		}
-		texts[i], digests[i] = text, digestOf(text)
-	}
+func writeBundle(ctx context.Context, st *Store, list List) error {
+	digests, serials := make([]digest, len(list)), make([]uint64, len(list))
 	raw, err := gzipped.Encode(func(w io.Writer) error {
 		out, separator := bufio.NewWriter(w), byte('[')
-		for _, text := range texts {
+		for i, inv := range list {
+			st.Adopt(inv)
+			if serials[i] = inv.serial; inv.parts == 0 {
+				serials[i] = nextSerial(st, inv.Placement())
+			}
 			out.WriteByte(separator)
-			out.Write(text)
+			var err error
+			if digests[i], err = inv.writeBundled(out, serials[i]); err != nil {
+				return err
+			}
 			separator = ','
 		}
 		out.WriteString("]\n")
@@ -138,70 +133,50 @@ func writeBundle(ctx context.Context, st *Store, list []*Inventory) error {
 	}
 	same := make([]bool, len(list))
 	for i, inv := range list {
-		st.attempted[inv.Placement] = max(st.attempted[inv.Placement], serials[i])
+		p := inv.Placement()
+		st.attempted[p] = max(st.attempted[p], serials[i])
 		same[i] = isBundled(st, inv)
 	}
 	if err := writeTogether(ctx, st, bundleID(st.cfg.Fleet), bundlePart, raw); err != nil {
 		for _, inv := range list { // if the response was lost
-			if st.bundle.of(inv.Placement) == nil {
-				st.bundle.addOther(inv.Placement)
+			if p := inv.Placement(); st.bundle.counting.Of(p) == nil {
+				st.bundle.addOther(p)
 			}
 		}
 		st.bundle.digest = ""
 		return err
 	}
-	st.bundle = bundle{counting: slices.Clone(list), digest: digestOf(raw)}
+	st.bundle = bundle{counting: slices.Clone(list), digest: digestOf(raw).String()}
 	at := appliedAt(st, bundleID(st.cfg.Fleet))
 	for i, inv := range list {
 		if inv.parts == 0 {
 			if !same[i] {
 				inv.applied = at
 			}
-			inv.written, inv.owner = digests[i], unique.Make(st.membership.owner())
+			inv.written = digests[i]
+			inv.setOwner(st.membership.owner())
 			wrote(st, inv, serials[i])
-			withdraw(ctx, st, inv.Placement)
+			withdraw(ctx, st, inv.Placement())
 		}
 	}
 	return nil
 }
 
-func byPlacement(a, b *Inventory) int { return a.Placement.Compare(b.Placement) }
-
-// find returns where the inventory of a placement is among those that count, or would be.
-func (b *bundle) find(p api.PlacementKey) (at int, found bool) {
-	return slices.BinarySearchFunc(b.counting, p, func(inv *Inventory, p api.PlacementKey) int { return inv.Placement.Compare(p) })
-}
-
-// of returns the inventory of a placement in the bundle; nil if there is none that counts.
-func (b *bundle) of(p api.PlacementKey) *Inventory {
-	if at, found := b.find(p); found {
-		return b.counting[at]
-	}
-	return nil
-}
-
 // has reports whether the ConfigMap has, or may have, something of a placement.
-func (b *bundle) has(p api.PlacementKey) bool { return b.others[p] || b.of(p) != nil }
+func (b *bundle) has(p api.PlacementKey) bool { return b.others[p] || b.counting.Of(p) != nil }
 
 // addOther records that the ConfigMap has something of a placement that does not count.
 func (b *bundle) addOther(p api.PlacementKey) {
-	if at, found := b.find(p); found {
-		b.counting = slices.Delete(b.counting, at, at+1)
-	}
+	b.counting.Drop(p)
 	if b.others == nil {
 		b.others = map[api.PlacementKey]bool{}
 	}
 	b.others[p] = true
 }
 
-// without returns the inventories that count, except those of some placements.
-func (b *bundle) without(some map[api.PlacementKey]*Inventory) []*Inventory {
-	return slices.DeleteFunc(slices.Clone(b.counting), func(inv *Inventory) bool { return some[inv.Placement] != nil })
-}
-
 // addBundled adds the inventories in the bundle on the cluster that count, if there is one, and returns their owners.
 // chunks are the ConfigMaps by name.
-func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map[api.PlacementKey]*Inventory, left *unpacking) (owners []protocol.Owner, err error) {
+func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all *List, left *unpacking) (owners []protocol.Owner, err error) {
 	o := chunks[bundleID(st.cfg.Fleet).Name]
 	if o == nil {
 		return nil, nil
@@ -222,23 +197,23 @@ func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all map
 	}
 	st.bundle.digest = o.GetAnnotations()[digestKey]
 	at := appliedAt(st, bundleID(st.cfg.Fleet))
-	counting := map[api.PlacementKey]*Inventory{} // others may have written one twice
+	var counting List // others may have written one twice
 	for _, inv := range list {
-		p := inv.Placement
+		p := inv.Placement()
 		if serialIn(chunks, nameOf(st.cfg.Fleet, p)) >= inv.serial {
 			st.bundle.addOther(p)
 			continue
 		}
-		text, err := inv.bundled(inv.serial)
-		if err != nil {
+		if inv.written, err = inv.writeBundled(io.Discard, inv.serial); err != nil {
 			return nil, fmt.Errorf("read inventories: %w", err)
 		}
-		owner := st.ownerOf(o.GetAnnotations(), inv.Revision.Commit)
-		inv.written, inv.owner, inv.applied = digestOf(text), unique.Make(owner), at
-		all[p], counting[p] = inv, inv
-		owners = append(owners, owner)
+		owner := st.ownerOf(o.GetAnnotations(), inv.Revision().Commit)
+		inv.setOwner(owner)
+		inv.applied, owners = at, append(owners, owner)
+		all.Put(inv)
+		counting.Put(inv)
 	}
-	st.bundle.counting = slices.SortedFunc(maps.Values(counting), byPlacement)
+	st.bundle.counting = counting
 	return owners, nil
 }
 
@@ -259,14 +234,13 @@ func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
 	if err := forgetAnnounced(ctx, st, gone...); err != nil {
 		return fmt.Errorf("remove the announcement: %w", err)
 	}
-	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.bundle.has(inv.Placement) }) {
+	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.bundle.has(inv.Placement()) }) {
 		return nil
 	}
-	removed := map[api.PlacementKey]*Inventory{}
+	left := slices.Clone(st.bundle.counting)
 	for _, inv := range gone {
-		removed[inv.Placement] = inv
+		left.Drop(inv.Placement())
 	}
-	left := st.bundle.without(removed)
 	if len(left) == 0 {
 		return deleteBundle(ctx, st)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -21,8 +22,7 @@ import (
 // several returns inventories of one object each, of some placements.
 func several(names ...string) (out []*Inventory) {
 	for _, name := range names {
-		inv := addition(api.PlacementKey{Name: name}, "object-"+name)
-		out = append(out, &inv)
+		out = append(out, addition(api.PlacementKey{Name: name}, "object-"+name))
 	}
 	return out
 }
@@ -45,17 +45,9 @@ func together(t *testing.T, st *Store, all []*Inventory) []*Inventory {
 	return rest
 }
 
-func byKey(list []*Inventory) map[api.PlacementKey]*Inventory {
-	all := map[api.PlacementKey]*Inventory{}
-	for _, inv := range list {
-		all[inv.Placement] = inv
-	}
-	return all
-}
-
 // configMapOf returns the ID of the ConfigMap that an inventory is in.
 func configMapOf(st *Store, p api.PlacementKey) api.ID {
-	if st.bundle.of(p) != nil {
+	if st.bundle.counting.Of(p) != nil {
 		return bundleID(st.cfg.Fleet)
 	}
 	return FirstPart(st.cfg.Fleet, p)
@@ -75,26 +67,26 @@ func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
 	again := storeAt(t, at)
 	got := load(t, again)
 	for _, inv := range all {
-		if why := same(got[inv.Placement], inv); why != "" || !got[inv.Placement].Stored() {
-			t.Errorf("%v: %s, stored: %t", inv.Placement, why, got[inv.Placement].Stored())
+		if why := same(got.Of(inv.Placement()), inv); why != "" || !got.Of(inv.Placement()).Stored() {
+			t.Errorf("%v: %s, stored: %t", inv.Placement(), why, got.Of(inv.Placement()).Stored())
 		}
-		if configMapOf(again, inv.Placement) != id {
-			t.Errorf("%v is in %v", inv.Placement, configMapOf(again, inv.Placement))
+		if configMapOf(again, inv.Placement()) != id {
+			t.Errorf("%v is in %v", inv.Placement(), configMapOf(again, inv.Placement()))
 		}
 	}
 	at.Writes = nil
-	saveTogether(t, again, slices.Collect(maps.Values(got))...)
+	saveTogether(t, again, got...)
 	if len(at.Writes) > 0 {
 		t.Errorf("what was read is written again: %q", at.Writes)
 	}
 
-	all[0].Revision.Commit = "c3"
+	all[0].SetRevision(placement.Revision{Commit: "c3"})
 	saveTogether(t, st, all[0])
-	if first := FirstPart("prod", all[0].Placement); !slices.Equal(at.Writes, []string{"PATCH " + first.Name}) || configMapOf(st, all[0].Placement) != first {
+	if first := FirstPart("prod", all[0].Placement()); !slices.Equal(at.Writes, []string{"PATCH " + first.Name}) || configMapOf(st, all[0].Placement()) != first {
 		t.Errorf("one has changed, writes: %q", at.Writes)
 	}
 	for _, inv := range all[1:] {
-		inv.Revision.Commit = "c4"
+		inv.SetRevision(placement.Revision{Commit: "c4"})
 	}
 	at.Writes = nil
 	saveTogether(t, st, all...)
@@ -103,11 +95,11 @@ func TestInventoriesOfSeveralPlacementsAreWrittenTogether(t *testing.T) {
 	}
 	got = load(t, storeAt(t, at))
 	for _, inv := range all {
-		if why := same(got[inv.Placement], inv); why != "" {
-			t.Errorf("%v: %s", inv.Placement, why)
+		if why := same(got.Of(inv.Placement()), inv); why != "" {
+			t.Errorf("%v: %s", inv.Placement(), why)
 		}
 	}
-	if back, err := SetBackSince(t.Context(), st, byKey(all)); back || err != nil {
+	if back, err := SetBackSince(t.Context(), st, all); back || err != nil {
 		t.Errorf("set back: %t, %v", back, err)
 	}
 	for _, inv := range all {
@@ -127,7 +119,7 @@ func TestFewInventoriesOfABundleAreWrittenAlone(t *testing.T) {
 	all := several("a", "b", "c", "d", "e", "f", "g")
 	saveTogether(t, st, all...)
 	for _, inv := range all[:3] {
-		inv.Revision.Commit = "c3"
+		inv.SetRevision(placement.Revision{Commit: "c3"})
 	}
 	if rest := together(t, st, all); !slices.Equal(rest, all[:3]) {
 		t.Errorf("%d are left", len(rest))
@@ -146,14 +138,14 @@ func TestEarlierBundleIsNoticed(t *testing.T) {
 	saveTogether(t, st, all...)
 	earlier := at.Clone()
 	for _, inv := range all {
-		inv.Revision.Commit = "c3"
+		inv.SetRevision(placement.Revision{Commit: "c3"})
 	}
 	saveTogether(t, st, all...)
 	for name, stored := range map[string][]byte{"deleted": nil, "set back": earlier.Stored[id.Name]} {
 		if at.Stored[id.Name] = stored; stored == nil {
 			delete(at.Stored, id.Name)
 		}
-		if back, err := SetBackSince(t.Context(), st, byKey(all)); !back || err != nil {
+		if back, err := SetBackSince(t.Context(), st, all); !back || err != nil {
 			t.Errorf("%s: noticed: %t, %v", name, back, err)
 		}
 		later := storeAt(t, at)
@@ -196,8 +188,8 @@ func TestDamagedBundle(t *testing.T) {
 func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	all := several("a", "b", "c", "d")
-	st, first := storeAt(t, at), FirstPart("prod", all[0].Placement).Name
-	st.cfg.Serials[all[0].Placement] = 6
+	st, first := storeAt(t, at), FirstPart("prod", all[0].Placement()).Name
+	st.cfg.Serials[all[0].Placement()] = 6
 	save(t, st, all[0])
 	at.Stored[first] = []byte(strings.Replace(string(at.Stored[first]), `"inventory":"`, `"inventory":"A`, 1))
 	again := storeAt(t, at)
@@ -209,11 +201,11 @@ func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
 	later := storeAt(t, at)
 	got := load(t, later)
 	for _, inv := range all {
-		if why := same(got[inv.Placement], inv); why != "" {
-			t.Errorf("%v: %s", inv.Placement, why)
+		if why := same(got.Of(inv.Placement()), inv); why != "" {
+			t.Errorf("%v: %s", inv.Placement(), why)
 		}
 	}
-	if n := got[all[0].Placement].serial; n != 8 || len(later.damaged) > 0 || isDamaged(again, all[0].Placement) {
+	if n := got.Of(all[0].Placement()).serial; n != 8 || len(later.damaged) > 0 || isDamaged(again, all[0].Placement()) {
 		t.Errorf("serial %d, %d damaged", n, len(later.damaged))
 	}
 }
@@ -225,11 +217,11 @@ func TestBundleWithUnknownDigestIsNotSetBack(t *testing.T) {
 	all := several("a", "b", "c")
 	saveTogether(t, st, all...)
 	st.bundle.digest = ""
-	if back, err := SetBackSince(t.Context(), st, byKey(all)); back || err != nil {
+	if back, err := SetBackSince(t.Context(), st, all); back || err != nil {
 		t.Errorf("set back: %t, %v", back, err)
 	}
 	delete(at.Stored, bundleID("prod").Name)
-	if back, err := SetBackSince(t.Context(), st, byKey(all)); !back || err != nil {
+	if back, err := SetBackSince(t.Context(), st, all); !back || err != nil {
 		t.Errorf("deleted, set back: %t, %v", back, err)
 	}
 }
@@ -242,11 +234,11 @@ func TestRewrittenBundleAdoptsAndAnnouncesNothing(t *testing.T) {
 	st := storeFor(t, here, at)
 	st.membership.Adopted = []protocol.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
 	got := load(t, st)
-	b := got[api.PlacementKey{Name: "b"}]
-	if !Announce(t.Context(), st, []Inventory{addition(b.Placement, "new")}) {
+	b := got.Of(api.PlacementKey{Name: "b"})
+	if !announce(t, st, addition(b.Placement(), "new")) {
 		t.Fatal("not announced")
 	}
-	if err := RemoveTogether(t.Context(), st, got[api.PlacementKey{Name: "a"}]); err != nil {
+	if err := RemoveTogether(t.Context(), st, got.Of(api.PlacementKey{Name: "a"})); err != nil {
 		t.Fatal(err)
 	}
 	if !b.Adopted || len(st.announced) > 0 || at.Stored[announcementID("prod").Name] != nil {
@@ -268,18 +260,19 @@ func TestTimeOfAnInventoryIsThatOfItsLastChange(t *testing.T) {
 	all := several("a", "b", "c", "d")
 	saveTogether(t, st, all...)
 	got := load(t, st)
-	first := got[all[0].Placement].Applied()
+	first := got.Of(all[0].Placement()).Applied()
 	clock = "2026-01-01T00:01:00Z"
 	for _, inv := range all[1:] {
-		got[inv.Placement].Revision.Commit = "c3"
+		got.Of(inv.Placement()).SetRevision(placement.Revision{Commit: "c3"})
 	}
-	saveTogether(t, st, slices.Collect(maps.Values(got))...)
-	if same, changed := got[all[0].Placement].Applied(), got[all[1].Placement].Applied(); first == 0 || same != first || changed != first+60 {
+	saveTogether(t, st, got...)
+	if same, changed := got.Of(all[0].Placement()).Applied(), got.Of(all[1].Placement()).Applied(); first == 0 || same != first || changed != first+60 {
 		t.Errorf("loaded %d, unchanged %d, changed %d", first, same, changed)
 	}
-	got[all[0].Placement].Revision.Commit, clock = "c4", "2026-01-01T00:02:00Z"
-	saveTogether(t, st, got[all[0].Placement])
-	if alone := got[all[0].Placement].Applied(); alone != first+120 || load(t, st)[all[0].Placement].Applied() != alone {
+	got.Of(all[0].Placement()).SetRevision(placement.Revision{Commit: "c4"})
+	clock = "2026-01-01T00:02:00Z"
+	saveTogether(t, st, got.Of(all[0].Placement()))
+	if alone := got.Of(all[0].Placement()).Applied(); alone != first+120 || load(t, st).Of(all[0].Placement()).Applied() != alone {
 		t.Errorf("written alone %d, loaded first %d", alone, first)
 	}
 }
@@ -292,7 +285,7 @@ func TestHoldingsOfABundle(t *testing.T) {
 	saveTogether(t, st, all...)
 	all[1].Items.Put(Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "second"})
 	saveTogether(t, st, all[1])
-	Announce(t.Context(), st, []Inventory{addition(all[0].Placement, "new")})
+	announce(t, st, addition(all[0].Placement(), "new"))
 	srv := httptest.NewServer(at)
 	defer srv.Close()
 	got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL})
@@ -333,7 +326,6 @@ func TestInventoriesSurviveLostResponses(t *testing.T) {
 		}))
 		defer srv.Close()
 		m := crashModel{possible: map[api.PlacementKey][]string{}, st: storeOn(t, protocol.Fleet{}, srv.URL)}
-		m.inv = map[api.PlacementKey]*Inventory{}
 		for step := range rapid.IntRange(1, 12).Draw(r, "steps") {
 			var some []api.PlacementKey
 			for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), rapid.ID[string]).Draw(r, "placements") {
@@ -355,20 +347,19 @@ func TestInventoriesSurviveLostResponses(t *testing.T) {
 // A crashModel knows what may be stored of each placement: the commits of the inventories, and empty for none.
 type crashModel struct {
 	possible map[api.PlacementKey][]string
-	inv      map[api.PlacementKey]*Inventory
+	inv      List
 	st       *Store
 }
 
 func (m *crashModel) save(t *testing.T, some []api.PlacementKey, commit string) {
 	var all []*Inventory
 	for _, p := range some {
-		if m.inv[p] == nil {
-			inv := addition(p, "one")
-			m.inv[p] = &inv
+		if m.inv.Of(p) == nil {
+			m.inv.Put(addition(p, "one"))
 		}
-		m.inv[p].Revision.Commit = commit
+		m.inv.Of(p).SetRevision(placement.Revision{Commit: commit})
 		m.maybe(p, commit)
-		all = append(all, m.inv[p])
+		all = append(all, m.inv.Of(p))
 	}
 	failed := map[*Inventory]bool{}
 	for _, inv := range together(t, m.st, all) {
@@ -378,22 +369,22 @@ func (m *crashModel) save(t *testing.T, some []api.PlacementKey, commit string) 
 	}
 	for _, inv := range all {
 		if !failed[inv] {
-			m.possible[inv.Placement] = []string{commit}
+			m.possible[inv.Placement()] = []string{commit}
 		}
 	}
 }
 
 func (m *crashModel) delete(t *testing.T, some []api.PlacementKey) {
 	for _, p := range some {
-		if m.inv[p] == nil {
+		if m.inv.Of(p) == nil {
 			continue
 		}
 		m.maybe(p, "")
-		if m.st.Delete(t.Context(), m.inv[p]) == nil {
-			delete(m.inv, p)
+		if m.st.Delete(t.Context(), m.inv.Of(p)) == nil {
+			m.inv.Drop(p)
 			m.possible[p] = nil
 		} else {
-			m.inv[p].Invalidate()
+			m.inv.Of(p).Invalidate()
 		}
 	}
 }
@@ -414,8 +405,8 @@ func (m *crashModel) crash(r *rapid.T, t *testing.T, url string) {
 	}
 	for p, possible := range m.possible {
 		commit := ""
-		if m.inv[p] != nil {
-			commit = m.inv[p].Revision.Commit
+		if m.inv.Of(p) != nil {
+			commit = m.inv.Of(p).Revision().Commit
 		}
 		if possible != nil && !slices.Contains(possible, commit) || possible == nil && commit != "" {
 			r.Fatalf("%v has %q, wanted one of %q", p, commit, possible)

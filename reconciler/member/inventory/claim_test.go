@@ -17,11 +17,10 @@ func TestClaimIsWrittenOnce(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := storeFor(t, here, at)
 	save(t, s, held(3))
-	other := held(2)
-	other.Placement = api.PlacementKey{Name: "other"}
+	other := addition(api.PlacementKey{Name: "other"}, "one", "two")
 	save(t, s, other)
 	s = storeFor(t, here, at)
-	inv := load(t, s)[web]
+	inv := load(t, s).Of(web)
 	inv.Abandon = true
 	save(t, s, inv)
 	if n := len(slices.DeleteFunc(slices.Clone(at.Writes), func(done string) bool { return strings.Contains(done, "inventory-") })); n != 1 {
@@ -56,7 +55,7 @@ func TestClaimIsAdopted(t *testing.T) {
 	save(t, storeFor(t, another, at), held(3))
 	s := storeFor(t, here, at)
 	s.membership.Adopted = []protocol.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
-	save(t, s, load(t, s)[web])
+	save(t, s, load(t, s).Of(web))
 	late := storeFor(t, another, at)
 	if load(t, late); !late.HeldByOther() || late.claim.owner.ID != "ours" {
 		t.Errorf("the claim names %v, foreign to the other: %v", late.claim.owner, late.HeldByOther())

@@ -98,13 +98,14 @@ func join(first *unstructured.Unstructured, chunks map[string]*unstructured.Unst
 		}
 		raw = append(raw, chunk...)
 	}
-	if want := first.GetAnnotations()[digestKey]; digestOf(raw) != want {
+	sum := digestOf(raw)
+	if want := first.GetAnnotations()[digestKey]; sum.String() != want {
 		return nil, fmt.Errorf("its digest is not %s", want)
 	}
 	inv, err := left.unpack(raw)
 	if err != nil {
 		return nil, err
 	}
-	inv.parts = parts
+	inv.parts, inv.written = int32(parts), sum
 	return inv, nil
 }

@@ -92,13 +92,13 @@ func addBundledHoldings(all []Holding, o *unstructured.Unstructured, serials map
 		return append(all, Holding{Fleet: fleet, Damaged: "bundle of several placements: " + err.Error()})
 	}
 	for _, inv := range list {
-		name := nameOf(fleet, inv.Placement)
+		name := nameOf(fleet, inv.Placement())
 		if serials[name] >= inv.serial {
 			continue
 		}
 		serials[name] = inv.serial
-		all = slices.DeleteFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == inv.Placement.String() })
-		all = append(all, Holding{Fleet: fleet, Placement: inv.Placement.String(), Objects: slices.Collect(inv.Items.All())})
+		all = slices.DeleteFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == inv.Placement().String() })
+		all = append(all, Holding{Fleet: fleet, Placement: inv.Placement().String(), Objects: slices.Collect(inv.Items.All())})
 	}
 	return all
 }
@@ -112,12 +112,12 @@ func addAnnouncedHoldings(all []Holding, o *unstructured.Unstructured, serials m
 	}
 	fleet := o.GetLabels()[api.ManagedByLabel]
 	for _, a := range additions {
-		if serials[nameOf(fleet, a.Placement)] >= a.serial {
+		if serials[nameOf(fleet, a.Placement())] >= a.serial {
 			continue
 		}
-		at := slices.IndexFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == a.Placement.String() })
+		at := slices.IndexFunc(all, func(h Holding) bool { return h.Fleet == fleet && h.Placement == a.Placement().String() })
 		if at < 0 {
-			at, all = len(all), append(all, Holding{Fleet: fleet, Placement: a.Placement.String()})
+			at, all = len(all), append(all, Holding{Fleet: fleet, Placement: a.Placement().String()})
 		}
 		for it := range a.Items.All() {
 			if h := &all[at]; h.Damaged == "" && !slices.ContainsFunc(h.Objects, func(known Item) bool { return known.ID() == it.ID() }) {

@@ -26,10 +26,10 @@ func TestHoldings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 1 || got[0].Fleet != "prod" || got[0].Placement != inv.Placement.String() || len(got[0].Objects) != 3 || got[0].Damaged != "" {
+	if len(got) != 1 || got[0].Fleet != "prod" || got[0].Placement != inv.Placement().String() || len(got[0].Objects) != 3 || got[0].Damaged != "" {
 		t.Errorf("got %+v", got)
 	}
-	Announce(t.Context(), s, []Inventory{addition(inv.Placement, "new"), addition(api.PlacementKey{Name: "shop"}, "one")})
+	announce(t, s, addition(inv.Placement(), "new"), addition(api.PlacementKey{Name: "shop"}, "one"))
 	if got, err = Holdings(t.Context(), &rest.Config{Host: srv.URL}); err != nil {
 		t.Fatal(err)
 	}

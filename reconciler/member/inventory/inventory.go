@@ -12,12 +12,11 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"unique"
 
@@ -36,37 +35,61 @@ import (
 )
 
 // An Inventory lists the objects that one placement owns on a cluster, and the revision that it
-// has reached. It decides what may be deleted.
+// has reached. It decides what may be deleted. New returns one.
 type Inventory struct {
-	Placement api.PlacementKey
-	Revision  placement.Revision
+	header unique.Handle[header]
 	// Abandon says that the objects stay when the placement is deleted.
 	Abandon bool
 	// Adopted says that a user adopted the inventory from another fleet, and that it still has
 	// objects which are not in the repository.
 	Adopted bool
-	Items   Items
+	// parts is the number of ConfigMaps of the last write.
+	parts int32
+	Items Items
 	// Failures limits the log lines about failed writes; nil after a write that has not failed.
 	Failures *retry.LogLimiter
 
-	// parts is the number of ConfigMaps of the last write.
-	parts int
-	// written is the digest of the inventory on the cluster; empty if it may not be there.
-	written string
-	// owner is the owner in the ConfigMaps on the cluster; zero if there are none.
-	owner unique.Handle[protocol.Owner]
+	// written is the digest of the inventory on the cluster; zero if it may not be there.
+	written digest
 	// applied is when the inventory was written, in seconds, as its ConfigMap says; zero if it is not known.
 	applied int64
 	// serial is the serial number of the inventory on the cluster; zero if it is not there.
 	serial uint64
 }
 
-// ownerThere returns the owner in the ConfigMaps on the cluster; empty if there are none.
-func (inv *Inventory) ownerThere() protocol.Owner {
-	if inv.owner == (unique.Handle[protocol.Owner]{}) {
-		return protocol.Owner{}
-	}
-	return inv.owner.Value()
+// A header is what the inventories of a placement have in common on many clusters, which share it.
+type header struct {
+	placement api.PlacementKey
+	revision  placement.Revision
+	// owner is the owner in the ConfigMaps on the cluster; empty if there are none.
+	owner protocol.Owner
+}
+
+// New returns an empty inventory.
+func New(p api.PlacementKey, r placement.Revision) *Inventory {
+	return &Inventory{header: unique.Make(header{placement: p, revision: r})}
+}
+
+// Placement returns the placement whose objects the inventory lists.
+func (inv *Inventory) Placement() api.PlacementKey { return inv.header.Value().placement }
+
+// Revision returns the revision that the placement has reached on the cluster.
+func (inv *Inventory) Revision() placement.Revision { return inv.header.Value().revision }
+
+// SetRevision records the revision that the placement has reached on the cluster.
+func (inv *Inventory) SetRevision(r placement.Revision) {
+	h := inv.header.Value()
+	h.revision = r
+	inv.header = unique.Make(h)
+}
+
+// owner returns the owner in the ConfigMaps on the cluster; empty if there are none.
+func (inv *Inventory) owner() protocol.Owner { return inv.header.Value().owner }
+
+func (inv *Inventory) setOwner(o protocol.Owner) {
+	h := inv.header.Value()
+	h.owner = o
+	inv.header = unique.Make(h)
 }
 
 // An Item is an object that we have applied, or may have.
@@ -115,35 +138,14 @@ func (i *Item) GroupVersionKind() schema.GroupVersionKind {
 }
 
 // Stored reports whether the inventory was on the cluster when it was last read or written.
-func (inv *Inventory) Stored() bool { return inv.written != "" }
+func (inv *Inventory) Stored() bool { return inv.written != 0 }
 
 // Applied returns when an inventory was last written with changes of its own, in seconds of the clock of the cluster; zero if that
 // is not known. Its bundle may have been written since because of others.
 func (inv *Inventory) Applied() int64 { return inv.applied }
 
 // Invalidate makes the next Save write the inventory, even if it has not changed.
-func (inv *Inventory) Invalidate() { inv.written = "" }
-
-// WithoutRoom returns those of some placements that may not get an inventory beside those that a cluster has, and why: more than
-// connection.MaxPlacements would not be read again.
-func WithoutRoom(has map[api.PlacementKey]*Inventory, some iter.Seq[api.PlacementKey]) map[api.PlacementKey]error {
-	var added []api.PlacementKey
-	for p := range some {
-		if has[p] == nil {
-			added = append(added, p)
-		}
-	}
-	room := max(0, connection.MaxPlacements-len(has))
-	if len(added) <= room {
-		return nil
-	}
-	slices.SortFunc(added, api.PlacementKey.Compare)
-	refused := map[api.PlacementKey]error{}
-	for _, p := range added[room:] {
-		refused[p] = fmt.Errorf("a cluster can have objects of at most %d placements, and this one has objects of %d others", connection.MaxPlacements, len(has)+room)
-	}
-	return refused
-}
+func (inv *Inventory) Invalidate() { inv.written = 0 }
 
 // encoded is an inventory as it is stored.
 type encoded struct {
@@ -158,25 +160,31 @@ type encoded struct {
 
 func (inv *Inventory) encoded() encoded {
 	return encoded{
-		Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted,
+		Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon, Adopted: inv.Adopted,
 		Items: slices.AppendSeq(slices.Grow([]Item(nil), inv.Items.Len()), inv.Items.All()),
 	}
 }
 
 // pack returns the inventory's bytes and their digest. Equal inventories give
 // equal bytes.
-func (inv *Inventory) pack() (raw []byte, digest string, err error) {
+func (inv *Inventory) pack() (raw []byte, d digest, err error) {
 	raw, err = gzipped.Encode(func(w io.Writer) error { return json.NewEncoder(w).Encode(inv.encoded()) })
 	if err != nil {
-		return nil, "", err
+		return nil, 0, err
 	}
 	return raw, digestOf(raw), nil
 }
 
-func digestOf(raw []byte) string {
+// A digest is the beginning of a SHA-256 hash.
+type digest uint64
+
+func digestOf(raw []byte) digest {
 	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:8])
+	return digest(binary.BigEndian.Uint64(sum[:]))
 }
+
+// String returns a digest as it is in the annotation of a ConfigMap.
+func (d digest) String() string { return fmt.Sprintf("%016x", uint64(d)) }
 
 // keepChunk counts a ConfigMap that is kept while the inventories are read.
 func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
@@ -289,11 +297,11 @@ func (r *unpackedReader) Read(p []byte) (int, error) {
 
 // decode decodes an inventory, item by item.
 func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory, error) {
-	inv := &Inventory{}
+	inv, of := &Inventory{}, header{}
 	plain.value = largestValue
 	fields := map[string]func() error{
-		"placement": func() error { return in.Decode(&inv.Placement) },
-		"revision":  func() error { return in.Decode(&inv.Revision) },
+		"placement": func() error { return in.Decode(&of.placement) },
+		"revision":  func() error { return in.Decode(&of.revision) },
 		"abandon":   func() error { return in.Decode(&inv.Abandon) },
 		"adopted":   func() error { return in.Decode(&inv.Adopted) },
 		"items":     func() error { return u.decodeItems(in, plain, inv) },
@@ -318,15 +326,16 @@ func (u *unpacking) decode(in *json.Decoder, plain *unpackedReader) (*Inventory,
 	if _, err := in.Token(); err != nil {
 		return nil, err
 	}
-	for _, text := range []string{inv.Placement.Namespace, inv.Placement.Name, inv.Revision.Commit, inv.Revision.Hash} {
+	for _, text := range []string{of.placement.Namespace, of.placement.Name, of.revision.Commit, of.revision.Hash} {
 		if len(text) > connection.MaxName {
 			return nil, connection.Exceeded(connection.MaxName, "bytes for the name of a placement or a revision in its inventories")
 		}
 	}
-	if u.placements[inv.Placement] = true; len(u.placements) > connection.MaxPlacements {
+	if u.placements[of.placement] = true; len(u.placements) > connection.MaxPlacements {
 		return nil, connection.Exceeded(connection.MaxPlacements, "placements in its inventories")
 	}
-	return inv, u.keepText(inv.text())
+	inv.header = unique.Make(of)
+	return inv, u.keepText(of.text())
 }
 
 // keep counts an object or an inventory that is kept, with texts of some bytes.
@@ -348,8 +357,8 @@ func (u *unpacking) keepText(text int) error {
 }
 
 // text returns the size of the texts that are kept of an inventory besides its items, in bytes.
-func (inv *Inventory) text() int {
-	return len(inv.Placement.Namespace) + len(inv.Placement.Name) + len(inv.Revision.Commit) + len(inv.Revision.Hash) + len(inv.Revision.Labels)
+func (h *header) text() int {
+	return len(h.placement.Namespace) + len(h.placement.Name) + len(h.revision.Commit) + len(h.revision.Hash) + len(h.revision.Labels)
 }
 
 func (u *unpacking) decodeItems(in *json.Decoder, plain *unpackedReader, inv *Inventory) error {

@@ -61,7 +61,7 @@ func save(t *testing.T, st *Store, inv *Inventory) {
 	}
 }
 
-func load(t *testing.T, st *Store) map[api.PlacementKey]*Inventory {
+func load(t *testing.T, st *Store) List {
 	t.Helper()
 	all, err := st.Load(t.Context())
 	if err != nil {
@@ -82,9 +82,7 @@ func smallParts(t *testing.T) {
 }
 
 func weighing(n, size int) *Inventory {
-	inv := &Inventory{
-		Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"},
-	}
+	inv := New(web, placement.Revision{Commit: "c1", Hash: "h1"})
 	sums := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
 	hash := func(bytes int) string {
 		sum := make([]byte, bytes)
@@ -106,8 +104,8 @@ func same(a, b *Inventory) string {
 	switch {
 	case a == nil || b == nil:
 		return fmt.Sprintf("%v and %v", a, b)
-	case a.Placement != b.Placement || a.Revision != b.Revision || a.Abandon != b.Abandon:
-		return fmt.Sprintf("%v %v %v and %v %v %v", a.Placement, a.Revision, a.Abandon, b.Placement, b.Revision, b.Abandon)
+	case a.Placement() != b.Placement() || a.Revision() != b.Revision() || a.Abandon != b.Abandon:
+		return fmt.Sprintf("%v %v %v and %v %v %v", a.Placement(), a.Revision(), a.Abandon, b.Placement(), b.Revision(), b.Abandon)
 	case a.Items.Len() != b.Items.Len():
 		return fmt.Sprintf("%d and %d items", a.Items.Len(), b.Items.Len())
 	}
@@ -124,11 +122,9 @@ func same(a, b *Inventory) string {
 func TestInventoryIsPackedAndUnpacked(t *testing.T) {
 	words := rapid.SampledFrom([]string{"", "a", "b", "apps", "v1", "Deployment", "x/y", "é\"\\"})
 	rapid.Check(t, func(t *rapid.T) {
-		inv := &Inventory{
-			Placement: api.PlacementKey{Namespace: words.Draw(t, "namespace"), Name: words.Draw(t, "name")},
-			Revision:  placement.Revision{Commit: words.Draw(t, "commit"), Hash: words.Draw(t, "hash")},
-			Abandon:   rapid.Bool().Draw(t, "abandon"),
-		}
+		inv := New(api.PlacementKey{Namespace: words.Draw(t, "namespace"), Name: words.Draw(t, "name")},
+			placement.Revision{Commit: words.Draw(t, "commit"), Hash: words.Draw(t, "hash")})
+		inv.Abandon = rapid.Bool().Draw(t, "abandon")
 		for range rapid.IntRange(0, 20).Draw(t, "items") {
 			it := Item{
 				Group: words.Draw(t, "g"), Version: words.Draw(t, "v"), Kind: words.Draw(t, "k"), Namespace: words.Draw(t, "ns"), Name: words.Draw(t, "n"),
@@ -205,7 +201,7 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 				t.Errorf("saved unchanged: %v, %v", store.Writes[writes:], err)
 			}
 			other := storeAt(t, store)
-			read := load(t, other)[web]
+			read := load(t, other).Of(web)
 			if why := same(inv, read); why != "" {
 				t.Error(why)
 			}
@@ -235,7 +231,7 @@ func TestInventoryShrinks(t *testing.T) {
 		t.Errorf("left: %v, want %v", store.Names(), want)
 	}
 	other := storeAt(t, store)
-	read := load(t, other)[web]
+	read := load(t, other).Of(web)
 	if why := same(inv, read); why != "" {
 		t.Error(why)
 	}
@@ -264,7 +260,7 @@ func TestInventoryTornWhileWriting(t *testing.T) {
 	}
 	for name, test := range tests {
 		store := apiserver.NewConfigMaps()
-		test.first.written = ""
+		test.first.written = 0
 		if err := storeAt(t, store).Save(t.Context(), test.first); err != nil {
 			t.Fatal(err)
 		}
@@ -272,24 +268,24 @@ func TestInventoryTornWhileWriting(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, after %d changes", name, intact), func(t *testing.T) {
 				store := store.Clone()
 				s := storeAt(t, store)
-				test.second.written, test.second.parts = "", test.first.parts
+				test.second.written, test.second.parts = 0, test.first.parts
 				store.Intact = intact
-				if err := s.Save(t.Context(), test.second); err == nil || test.second.written != "" {
-					t.Fatalf("%v, and it is thought to be written as %q", err, test.second.written)
+				if err := s.Save(t.Context(), test.second); err == nil || test.second.written != 0 {
+					t.Fatalf("%v, and it is thought to be written as %v", err, test.second.written)
 				}
 				store.Intact = -1
 				other := storeAt(t, store)
-				if got := load(t, other)[web]; got != nil && same(got, test.first) != "" && same(got, test.second) != "" {
+				if got := load(t, other).Of(web); got != nil && same(got, test.first) != "" && same(got, test.second) != "" {
 					t.Errorf("a mixture is believed: %s; %s", same(got, test.first), same(got, test.second))
 				}
 				if err := s.Save(t.Context(), test.second); err != nil {
 					t.Fatal(err)
 				}
 				last := storeAt(t, store)
-				if why := same(load(t, last)[web], test.second); why != "" {
+				if why := same(load(t, last).Of(web), test.second); why != "" {
 					t.Errorf("written again: %s", why)
 				}
-				if want := max(1, test.second.parts); len(store.Stored) != want {
+				if want := max(1, int(test.second.parts)); len(store.Stored) != want {
 					t.Errorf("written again: there are %v, want %d parts", store.Names(), want)
 				}
 			})
@@ -330,8 +326,7 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 		"the number is a word":   {0, edit(func(o map[string]any) { note(o, partsKey, "two") })},
 	}
 	smallParts(t)
-	intact, fine := apiserver.NewConfigMaps(), held(3)
-	fine.Placement = api.PlacementKey{Name: "fine"}
+	intact, fine := apiserver.NewConfigMaps(), addition(api.PlacementKey{Name: "fine"}, "one", "two")
 	for _, inv := range []*Inventory{heavy(2), fine} {
 		if err := storeAt(t, intact).Save(t.Context(), inv); err != nil {
 			t.Fatal(err)
@@ -343,10 +338,10 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 			test.damage(store, partName(name, test.part))
 			other := storeAt(t, store)
 			all := load(t, other)
-			if got := all[web]; got != nil {
+			if got := all.Of(web); got != nil {
 				t.Errorf("believed, with %d items", got.Items.Len())
 			}
-			if why := same(fine, all[fine.Placement]); why != "" {
+			if why := same(fine, all.Of(fine.Placement())); why != "" {
 				t.Errorf("the other one: %s", why)
 			}
 		})
@@ -402,12 +397,12 @@ func TestEarlierInventoryIsNoticed(t *testing.T) {
 			if got := slices.Contains(st.SetBack(), web); got != test.want {
 				t.Fatalf("set back: %v, want %t", st.SetBack(), test.want)
 			}
-			inv := all[web]
+			inv := all.Of(web)
 			if inv == nil {
 				inv = held(2)
 			}
 			writes := len(test.at.Writes)
-			if save(t, st, inv); (len(test.at.Writes) > writes) != (test.want || all[web] == nil) {
+			if save(t, st, inv); (len(test.at.Writes) > writes) != (test.want || all.Of(web) == nil) {
 				t.Errorf("writes: %v", test.at.Writes[writes:])
 			}
 			if load(t, st); len(st.SetBack()) > 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -25,33 +24,27 @@ func BenchmarkJoin(b *testing.B) {
 		return float64(m.HeapAlloc)
 	}
 	b.ReportAllocs()
-	var joined []map[api.PlacementKey]*Inventory
+	var joined []List
 	var stores []*Store
 	before := live()
 	for b.Loop() {
-		st, all := storeOn(b, here, srv.URL), map[api.PlacementKey]*Inventory{}
-		var additions []Inventory
+		st, all, additions := storeOn(b, here, srv.URL), List{}, []*Inventory{}
 		for n := range placements {
 			p := api.PlacementKey{Name: fmt.Sprint("placement-", n)}
-			all[p] = &Inventory{Placement: p, Revision: placement.Revision{Commit: "c1", Hash: p.Name}}
-			added := *all[p]
+			inv, added := New(p, placement.Revision{Commit: "c1", Hash: p.Name}), New(p, placement.Revision{Commit: "c1", Hash: p.Name})
 			for _, kind := range []string{"ConfigMap", "Service"} {
 				it := Item{Version: "v1", Kind: kind, Namespace: "app", Name: p.Name}
 				added.Items.Put(it)
 				it.Hash, it.Managed, it.UID, it.Commit = "hash of "+p.Name, "managed "+p.Name, "0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b", "c1"
-				all[p].Items.Put(it)
+				inv.Items.Put(it)
 			}
+			all.Put(inv)
 			additions = append(additions, added)
 		}
-		if !Announce(b.Context(), st, additions) {
+		if !announce(b, st, additions...) {
 			b.Fatal("not announced")
 		}
-		list := make([]*Inventory, 0, len(all))
-		for _, inv := range all {
-			list = append(list, inv)
-		}
-		slices.SortFunc(list, func(x, y *Inventory) int { return x.Placement.Compare(y.Placement) })
-		if rest, err := SaveTogether(b.Context(), st, list); err != nil || len(rest) > 0 {
+		if rest, err := SaveTogether(b.Context(), st, all); err != nil || len(rest) > 0 {
 			b.Fatal(rest, err)
 		}
 		st.conn.Close()

@@ -96,14 +96,14 @@ func (st *Store) Holders() []protocol.Owner {
 
 // UpdateOwners computes the owners anew from the inventories that the cluster has, and reports
 // whether they have changed.
-func (st *Store) UpdateOwners(all map[api.PlacementKey]*Inventory) (changed bool) {
+func (st *Store) UpdateOwners(all List) (changed bool) {
 	now := slices.Clone(st.damaged)
 	if st.claim != nil {
 		now = append(now, st.claim.owner)
 	}
 	for _, inv := range all {
-		if inv.Stored() {
-			now = append(now, inv.ownerThere())
+		if o := inv.owner(); inv.Stored() && !slices.Contains(now, o) {
+			now = append(now, o)
 		}
 	}
 	if now = sorted(now); slices.Equal(now, st.owners) {
@@ -114,12 +114,12 @@ func (st *Store) UpdateOwners(all map[api.PlacementKey]*Inventory) (changed bool
 }
 
 // NamesOther reports whether an inventory on the cluster does not name this fleet yet.
-func (st *Store) NamesOther(inv *Inventory) bool { return inv.ownerThere() != st.membership.owner() }
+func (st *Store) NamesOther(inv *Inventory) bool { return inv.owner() != st.membership.owner() }
 
 // Adopt marks an inventory as adopted if a user has adopted it from another fleet: its objects
 // were never in our repository, and none of them is deleted until a commit allows it.
 func (st *Store) Adopt(inv *Inventory) {
-	if a := st.membership.adoption(inv.ownerThere()); a != nil && a.By != "" {
+	if a := st.membership.adoption(inv.owner()); a != nil && a.By != "" {
 		inv.Adopted = true
 	}
 }
@@ -141,7 +141,7 @@ func (st *Store) Changed(id api.ID, suspect bool) []api.PlacementKey {
 	if id == bundleID(st.cfg.Fleet) {
 		var all []api.PlacementKey
 		for _, inv := range st.bundle.counting {
-			all = append(all, inv.Placement)
+			all = append(all, inv.Placement())
 		}
 		return all
 	}

@@ -41,14 +41,14 @@ type Serials map[api.PlacementKey]uint64
 // compare returns the placements whose inventory on the cluster is missing or has a lower serial number
 // than the last that was written, sorted. Such an inventory is written again. The numbers of all others
 // are recorded.
-func (s Serials) compare(all map[api.PlacementKey]*Inventory) (setBack []api.PlacementKey) {
+func (s Serials) compare(all List) (setBack []api.PlacementKey) {
 	for p, known := range s {
-		if inv := all[p]; inv == nil || inv.serial < known {
+		if inv := all.Of(p); inv == nil || inv.serial < known {
 			setBack = append(setBack, p)
 		}
 	}
-	for p, inv := range all {
-		if inv.serial < s[p] {
+	for _, inv := range all {
+		if p := inv.Placement(); inv.serial < s[p] {
 			inv.Invalidate()
 		} else {
 			s[p] = inv.serial
@@ -78,7 +78,7 @@ type Store struct {
 	// is written into its own ConfigMap, which would otherwise stay damaged.
 	alone map[string]uint64
 	// announced is the announcement on the cluster, as far as it counts; nil if there is none.
-	announced map[api.PlacementKey]encoded
+	announced map[api.PlacementKey]announced
 	// inAnnouncement are the placements that it has, also those for which it does not count.
 	inAnnouncement map[api.PlacementKey]bool
 	// counted is what the inventories of the last Load count for the memory that all clusters share, in bytes.
@@ -99,7 +99,7 @@ func NewStore(conn *connection.Conn, m protocol.Membership, cfg Config) *Store {
 // Load reads the inventories on the cluster. One that cannot be decoded is logged and not
 // changed, and nothing is deleted because of it. A ConfigMap with the label of an inventory and
 // without its annotations belongs to no fleet.
-func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, error) {
+func (st *Store) Load(ctx context.Context) (all List, err error) {
 	at := listingOf(st)
 	defer at.Done()
 	list, err := st.list(ctx, at)
@@ -118,7 +118,7 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		owners = append(owners, st.claim.owner)
 	}
 	st.conn.Memory().Keep(int64(-st.counted)) // of the load before
-	all, left := map[api.PlacementKey]*Inventory{}, newUnpacking(ctx)
+	left := newUnpacking(ctx)
 	left.memory = st.conn.Memory()
 	defer func() { st.counted = left.counted }()
 	for i := range list {
@@ -139,26 +139,26 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 			}
 			continue
 		}
-		owner := st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
-		inv.owner, owners = unique.Make(owner), append(owners, owner)
-		inv.written = first.GetAnnotations()[digestKey]
-		all[inv.Placement], inv.serial = inv, serialOf(first)
-		for n := range inv.parts {
-			st.put(inv.Placement, chunks[partName(first.GetName(), n)])
+		owner := st.ownerOf(first.GetAnnotations(), inv.Revision().Commit)
+		inv.setOwner(owner)
+		inv.serial, owners = serialOf(first), append(owners, owner)
+		all.Put(inv)
+		for n := range int(inv.parts) {
+			st.put(inv.Placement(), chunks[partName(first.GetName(), n)])
 		}
 		inv.applied = appliedAt(st, configMapID(first.GetName()))
 	}
-	bundled, err := addBundled(st, chunks, all, left)
+	bundled, err := addBundled(st, chunks, &all, left)
 	if err != nil {
 		return nil, err
 	}
 	st.owners = sorted(slices.Concat(owners, bundled, st.damaged))
-	if err := addAnnounced(st, chunks[announcementID(st.cfg.Fleet).Name], all, left); err != nil {
+	if err := addAnnounced(st, chunks[announcementID(st.cfg.Fleet).Name], &all, left); err != nil {
 		return nil, err
 	}
 	st.setBack = st.cfg.Serials.compare(all)
 	if len(st.damaged) > 0 {
-		st.setBack = slices.DeleteFunc(st.setBack, func(p api.PlacementKey) bool { return all[p] == nil }) // they may be damaged
+		st.setBack = slices.DeleteFunc(st.setBack, func(p api.PlacementKey) bool { return all.Of(p) == nil }) // they may be damaged
 	}
 	return all, nil
 }
@@ -170,7 +170,7 @@ func logDamaged(st *Store, o metav1.Object, err error) {
 
 // SetBackSince reports whether one of the inventories of a store is missing on the cluster, or has a lower serial number than
 // when it was last read or written. It reads metadata alone.
-func SetBackSince(ctx context.Context, st *Store, all map[api.PlacementKey]*Inventory) (bool, error) {
+func SetBackSince(ctx context.Context, st *Store, all List) (bool, error) {
 	serials, digest := map[string]uint64{}, ""
 	at := connection.Listing{Kept: true, ListOptions: metav1.ListOptions{
 		LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label + " in (0," + bundlePart + ")", Limit: 500,
@@ -193,8 +193,9 @@ func SetBackSince(ctx context.Context, st *Store, all map[api.PlacementKey]*Inve
 			break
 		}
 	}
-	for p, inv := range all {
-		if inv.serial > 0 && st.bundle.of(p) == nil && serials[nameOf(st.cfg.Fleet, p)] < inv.serial {
+	for _, inv := range all {
+		p := inv.Placement()
+		if inv.serial > 0 && st.bundle.counting.Of(p) == nil && serials[nameOf(st.cfg.Fleet, p)] < inv.serial {
 			return true, nil
 		}
 	}
@@ -239,8 +240,8 @@ func damagedSerial(st *Store, p api.PlacementKey) (serial uint64, damaged bool) 
 
 // wrote records the serial number of an inventory that was written.
 func wrote(st *Store, inv *Inventory, serial uint64) {
-	st.cfg.Serials[inv.Placement], inv.serial = serial, serial
-	if delete(st.attempted, inv.Placement); len(st.attempted) == 0 {
+	st.cfg.Serials[inv.Placement()], inv.serial = serial, serial
+	if delete(st.attempted, inv.Placement()); len(st.attempted) == 0 {
 		st.attempted = Serials{} // an emptied map keeps its memory
 	}
 }
@@ -307,16 +308,16 @@ func (st *Store) deletePart(ctx context.Context, name string) error {
 // Delete removes an empty inventory from the cluster.
 func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 	if err := RemoveTogether(ctx, st, inv); err != nil {
-		return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
+		return fmt.Errorf("remove inventory of %s: %w", inv.Placement(), err)
 	}
-	name := nameOf(st.cfg.Fleet, inv.Placement)
-	for part := max(1, inv.parts) - 1; part >= 0; part-- {
+	name := nameOf(st.cfg.Fleet, inv.Placement())
+	for part := max(1, int(inv.parts)) - 1; part >= 0; part-- {
 		if err := st.deletePart(ctx, partName(name, part)); err != nil {
-			return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
+			return fmt.Errorf("remove inventory of %s: %w", inv.Placement(), err)
 		}
 	}
-	inv.written, inv.parts, inv.serial = "", 0, 0
-	Forget(st, inv.Placement)
+	inv.written, inv.parts, inv.serial = 0, 0, 0
+	Forget(st, inv.Placement())
 	return nil
 }
 

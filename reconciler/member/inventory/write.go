@@ -2,11 +2,9 @@ package inventory
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,7 +17,7 @@ import (
 type Write struct {
 	conn   *connection.Conn
 	inv    *Inventory
-	digest string
+	digest digest
 	serial uint64
 	parts  []partWrite
 	// surplus are the names of ConfigMaps of the last write that are not needed any more. Of these, deleted may be gone.
@@ -48,39 +46,39 @@ func (st *Store) Save(ctx context.Context, inv *Inventory) error {
 // Prepare returns the write of an inventory; nil if the cluster already has it, or if it cannot be written.
 func (st *Store) Prepare(ctx context.Context, inv *Inventory) (*Write, error) {
 	st.Adopt(inv)
-	raw, digest, err := inv.pack()
+	raw, d, err := inv.pack()
 	if err != nil {
-		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement(), err)
 	}
-	if (digest == inv.written || isBundled(st, inv)) && !st.NamesOther(inv) {
+	if (d == inv.written || isBundled(st, inv)) && !st.NamesOther(inv) {
 		return nil, nil
 	}
 	if err := st.ensureClaim(ctx); err != nil {
-		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement(), err)
 	}
 	if err := st.createNamespace(ctx); err != nil {
-		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+		return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement(), err)
 	}
-	w := &Write{conn: st.conn, inv: inv, digest: digest, serial: nextSerial(st, inv.Placement)}
-	name := nameOf(st.cfg.Fleet, inv.Placement)
+	w := &Write{conn: st.conn, inv: inv, digest: d, serial: nextSerial(st, inv.Placement())}
+	name := nameOf(st.cfg.Fleet, inv.Placement())
 	parts := max(1, (len(raw)+partSize-1)/partSize)
 	for part := range parts {
 		body, err := encodePart(st, w, partName(name, part), part, parts, raw[part*partSize:min(len(raw), (part+1)*partSize)])
 		if err != nil {
-			return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+			return nil, fmt.Errorf("write inventory of %s: %w", inv.Placement(), err)
 		}
 		w.parts = append(w.parts, partWrite{name: partName(name, part), body: body})
 	}
-	for part := parts; part < inv.parts; part++ {
+	for part := parts; part < int(inv.parts); part++ {
 		w.surplus = append(w.surplus, partName(name, part))
 	}
-	st.attempted[inv.Placement] = w.serial
+	st.attempted[inv.Placement()] = w.serial
 	return w, nil
 }
 
 func encodePart(st *Store, w *Write, name string, part, parts int, chunk []byte) ([]byte, error) {
 	return encodeConfigMap(st, name, strconv.Itoa(part), map[string]any{
-		api.PlacementAnnotation: w.inv.Placement.String(), digestKey: w.digest, partsKey: strconv.Itoa(parts), serialKey: strconv.FormatUint(w.serial, 10),
+		api.PlacementAnnotation: w.inv.Placement().String(), digestKey: w.digest.String(), partsKey: strconv.Itoa(parts), serialKey: strconv.FormatUint(w.serial, 10),
 	}, chunk)
 }
 
@@ -94,7 +92,7 @@ func encodeConfigMap(st *Store, name, part string, annotations map[string]any, d
 			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: part},
 			"annotations": annotations,
 		},
-		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(data)},
+		"binaryData": map[string][]byte{dataKey: data},
 	})
 }
 
@@ -109,14 +107,14 @@ func (w *Write) Send(ctx context.Context) {
 			return err
 		})
 		if err != nil {
-			part.written, w.err = nil, fmt.Errorf("write inventory of %s: %w", w.inv.Placement, err)
+			part.written, w.err = nil, fmt.Errorf("write inventory of %s: %w", w.inv.Placement(), err)
 			return
 		}
 	}
 	for _, name := range w.surplus {
 		w.deleted++
 		if _, err := w.conn.Delete(ctx, ConfigMaps, configMapID(name), "", metav1.DeletePropagationBackground); err != nil {
-			w.err = fmt.Errorf("shorten inventory of %s: %w", w.inv.Placement, err)
+			w.err = fmt.Errorf("shorten inventory of %s: %w", w.inv.Placement(), err)
 			return
 		}
 	}
@@ -127,7 +125,7 @@ func (w *Write) Send(ctx context.Context) {
 func (st *Store) Finish(ctx context.Context, w *Write) error {
 	for _, part := range w.parts {
 		if part.written != nil {
-			st.put(w.inv.Placement, part.written)
+			st.put(w.inv.Placement(), part.written)
 		}
 	}
 	for _, name := range w.surplus[:w.deleted] {
@@ -136,14 +134,15 @@ func (st *Store) Finish(ctx context.Context, w *Write) error {
 		st.drop(configMapID(name))
 	}
 	if w.err != nil {
-		w.inv.parts = max(w.inv.parts, len(w.parts)) // they may be there
+		w.inv.parts = max(w.inv.parts, int32(len(w.parts))) // they may be there
 		return w.err
 	}
-	w.inv.parts, w.inv.written, w.inv.owner = len(w.parts), w.digest, unique.Make(st.membership.owner())
+	w.inv.parts, w.inv.written = int32(len(w.parts)), w.digest
+	w.inv.setOwner(st.membership.owner())
 	w.inv.applied = appliedAt(st, configMapID(w.parts[0].name))
 	wrote(st, w.inv, w.serial)
 	delete(st.alone, w.parts[0].name)
-	leaveBundle(ctx, st, w.inv.Placement)
-	withdraw(ctx, st, w.inv.Placement)
+	leaveBundle(ctx, st, w.inv.Placement())
+	withdraw(ctx, st, w.inv.Placement())
 	return nil
 }
