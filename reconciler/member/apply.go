@@ -62,21 +62,28 @@ func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.Place
 // runWave runs the tasks of one wave. It records their outcomes in order, while later tasks are
 // still running. Once the server has stopped answering, the remaining tasks are skipped.
 func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
-	out := make([]outcome, len(tasks))
+	out := make([]*outcome, len(tasks))
+	var recorded []*outcome // to be used again
 	x := a.executor()
 	a.inParallel(ctx, len(tasks), parallelCalls{
 		start: func(i int) bool {
+			if n := len(recorded) - 1; n < 0 {
+				out[i] = new(outcome)
+			} else {
+				out[i], recorded = recorded[n], recorded[:n]
+			}
 			if ctx.Err() != nil || a.conn.CutOff() {
-				out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
+				*out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
 				return false
 			}
 			tasks[i] = a.withInputs(tasks[i])
 			return true
 		},
-		do: func(i int) { out[i] = x.do(ctx, tasks[i]) },
+		do: func(i int) { *out[i] = x.do(ctx, tasks[i]) },
 		done: func(i int) {
-			o := out[i]
-			out[i] = outcome{}
+			o := *out[i]
+			*out[i] = outcome{}
+			recorded, out[i] = append(recorded, out[i]), nil
 			if o.err != nil && ctx.Err() != nil {
 				return // the session has ended, which is no failure of the object
 			}

@@ -227,7 +227,7 @@ func (i *inventories) writeAll(ctx context.Context, all []*inventory.Inventory, 
 func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err error) {
 	if err == nil {
 		inv.Failures = nil
-		i.recordRepair(inv.Placement)
+		i.recordRepair(inv.Placement())
 		return
 	}
 	inv.Invalidate()
@@ -299,7 +299,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 				i.tampered = map[api.PlacementKey]api.ID{}
 			}
 			for _, inv := range all {
-				i.tampered[inv.Placement] = id
+				i.tampered[inv.Placement()] = id
 			}
 		}
 		i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) { i.written(ctx, inv, err) })
@@ -323,8 +323,8 @@ func (i *inventories) recordRepair(p api.PlacementKey) {
 }
 
 // announce adds objects to the inventories before they are applied for the first time, so that
-// every object on the cluster is in an inventory. It returns the tasks that may continue, and the
-// outcomes of those whose inventory could not be written.
+// every object on the cluster is in an inventory. It returns the tasks that may continue, for which it uses
+// the memory of the list, and the outcomes of those whose inventory could not be written.
 func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
@@ -344,6 +344,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 	if i.store.HeldByOther() {
 		return nil, nil
 	}
+	ready = tasks[:0]
 	for _, t := range tasks {
 		if err := cmp.Or(refused[t.placement], errs[t.placement]); err != nil && t.item == nil {
 			failed = append(failed, outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})

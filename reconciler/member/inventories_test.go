@@ -374,7 +374,7 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 		tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
 	}
 	touched := map[api.PlacementKey]bool{}
-	ready, failed := s.inventories.announce(t.Context(), tasks, touched)
+	ready, failed := s.inventories.announce(t.Context(), slices.Clone(tasks), touched)
 	if len(ready) != 3 || len(failed) != 1 || failed[0].placement.Name != "new-c" {
 		t.Fatalf("%d objects are announced, %d refused: %v", len(ready), len(failed), failed)
 	}

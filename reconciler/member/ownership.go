@@ -274,6 +274,12 @@ func (o *ownership) item(p api.PlacementKey, id api.ID) *inventory.Item {
 	return nil
 }
 
+// applied reports whether an object is recorded as applied with the content that is wanted.
+func (o *ownership) applied(w wanted) bool {
+	inv := o.inv.Of(w.placement)
+	return inv != nil && inv.Items.Applied(w.manifest.ID, w.manifest.Hash)
+}
+
 // owns reports whether the inventory of a placement lists an object.
 func (o *ownership) owns(p api.PlacementKey, id api.ID) bool {
 	inv := o.inv.Of(p)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,10 +90,12 @@ func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 // because of immutable fields. An object that is gone at once is applied again at once; others
 // are applied once the watch reports their deletion.
 func (a *applier) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
-	due := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool {
-		refused := a.progress.failed[t.manifest.ID]
-		return refused == nil || !refused.recreate
-	})
+	var due []task
+	for _, t := range tasks {
+		if refused := a.progress.failed[t.manifest.ID]; refused != nil && refused.recreate {
+			due = append(due, t)
+		}
+	}
 	if len(due) == 0 {
 		return
 	}

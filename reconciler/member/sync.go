@@ -335,14 +335,15 @@ const (
 
 // processPrepared is process for objects whose live state is known.
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
-	if s.applier.outdated(ids) >= largePass {
+	outdated := s.applier.outdated(ids)
+	if outdated >= largePass {
 		defer acquireSlot(ctx, s.cfg.Passes, longPass)()
 	}
 	touched := s.record.begin()
 	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
 		ids[id] = s.progress.retryNow(id)
 	}
-	tasks, prune := s.applier.findTasks(ids)
+	tasks, prune := s.applier.findTasks(ids, outdated)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.HeldByOther() {
 		return // checkHolder follows

@@ -164,10 +164,9 @@ func (t *task) suspendedCondition() diff.Condition {
 	return c
 }
 
-// findTasks returns the tasks that some objects need, and the stale objects among them.
-func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
-	var tasks []task
-	var prune []stale
+// findTasks returns the tasks that some objects need, about how many is known, and the stale objects among them.
+func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []task, prune []stale) {
+	tasks = make([]task, 0, about)
 	listing := a.owned.listingsFor(len(ids))
 	for id := range ids {
 		stales := a.owned.stalesIn(id, listing(id))
@@ -189,10 +188,8 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 // outdated returns how many of some objects are not recorded as applied with their newest content.
 func (a *applier) outdated(ids map[api.ID]bool) (n int) {
 	for id := range ids {
-		if w, isWanted := a.wanted.of(id); isWanted {
-			if it := a.owned.item(w.placement, id); it == nil || it.Hash != w.manifest.Hash {
-				n++
-			}
+		if w, isWanted := a.wanted.of(id); isWanted && !a.owned.applied(w) {
+			n++
 		}
 	}
 	return n

@@ -98,7 +98,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		watchConfigMaps(t, s)
 		s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: "plain", Managed: "m"})
 		s.record.objects.Put(m.ID, &observed.Object{Fleet: "prod", Managed: "m"})
-		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}); len(tasks)+len(stale) > 0 {
+		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}, 0); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
 		}
 		if bad := s.progress.failed[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {

@@ -33,6 +33,12 @@ func (is Items) Of(id api.ID) *Item {
 // Has reports whether there is an item of an object.
 func (is Items) Has(id api.ID) bool { return is.Map.Of(id) != nil }
 
+// Applied reports whether the content with a hash was what was applied last of an object.
+func (is Items) Applied(id api.ID, hash string) bool {
+	p := is.Map.Of(id)
+	return p != nil && p.rest.Value().Hash == hash
+}
+
 // GroupVersionKind returns the kind of an item in the version in which it was applied. ok is
 // false if there is no such item.
 func (is Items) GroupVersionKind(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
