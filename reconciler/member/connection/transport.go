@@ -4,7 +4,9 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -21,9 +23,11 @@ import (
 // largest request and response, for each of thousands of clusters.
 const (
 	// largeBody is the size from which an object counts as large.
-	largeBody       = 4 << 10
-	idleTimeout     = 90 * time.Second
-	bulkIdleTimeout = time.Second
+	largeBody   = 4 << 10
+	idleTimeout = 90 * time.Second
+	// bulkIdleTimeout is long enough for the lists of a cluster that was connected and for the namespaces that are read when
+	// its first objects were created. A handshake takes more of a processor than all of them.
+	bulkIdleTimeout = 3 * time.Second
 	// If nothing is received on a connection for pingAfter, it is pinged. It is closed if there
 	// is no response within pingTimeout. A bulk connection is pinged after bulkIdleTimeout, since
 	// the timer of the ping keeps a closed connection in memory until it fires.
@@ -97,7 +101,7 @@ func newHTTPClients(cfg *rest.Config, shared *quota) (client, bulk *http.Client,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	lasting := newTransport(settings, tlsConfig, idleTimeout, watchBuffer)
+	lasting := share(newTransport(settings, tlsConfig, idleTimeout, watchBuffer))
 	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout, bulkBuffer) }}
 	if client, err = newClient(settings, lasting, shared); err != nil {
 		return nil, nil, nil, err
@@ -120,13 +124,40 @@ func newClient(settings *transport.Config, over http.RoundTripper, shared *quota
 	return &http.Client{Transport: wrapped, CheckRedirect: stayOnHost}, nil
 }
 
-// A bulkTransport has an http.Transport only while it is used and shortly afterwards. Even
+// A sharedTransport is an http.Transport whose first requests wait until one of them has a connection, since an http.Transport would open
+// another for each of them; with HTTP/2 they share it.
+type sharedTransport struct {
+	*http.Transport
+	begun     atomic.Bool
+	connected chan struct{}
+}
+
+func share(t *http.Transport) *sharedTransport {
+	return &sharedTransport{Transport: t, connected: make(chan struct{})}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *sharedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.begun.CompareAndSwap(false, true) {
+		done := sync.OnceFunc(func() { close(t.connected) })
+		defer done()
+		traced := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { done() }})
+		return t.Transport.RoundTrip(r.WithContext(traced))
+	}
+	select {
+	case <-t.connected:
+	case <-r.Context().Done(): // RoundTrip returns its error
+	}
+	return t.Transport.RoundTrip(r)
+}
+
+// A bulkTransport has a transport only while it is used and shortly afterwards. Even
 // without connections, a transport needs some KiB for each of thousands of clusters.
 type bulkTransport struct {
 	newTransport func() *http.Transport
 
 	mu      sync.Mutex
-	current *http.Transport // nil while there is none
+	current *sharedTransport // nil while there is none
 	expire  *time.Timer
 }
 
@@ -135,11 +166,11 @@ func (b *bulkTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.transport().RoundTrip(r)
 }
 
-func (b *bulkTransport) transport() *http.Transport {
+func (b *bulkTransport) transport() *sharedTransport {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.current == nil {
-		b.current = b.newTransport()
+		b.current = share(b.newTransport())
 		b.expire = time.AfterFunc(bulkIdleTimeout, b.CloseIdleConnections)
 	}
 	b.expire.Reset(bulkIdleTimeout)

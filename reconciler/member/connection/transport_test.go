@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,6 +138,37 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	}
 	if len(from) != 2 {
 		t.Errorf("over %d connections: %v", len(from), from)
+	}
+}
+
+// The first requests of a client share its connection.
+func TestFirstRequestsShareAConnection(t *testing.T) {
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("{}")) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c, err := newClients(apiserver.Config(server), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var requests sync.WaitGroup
+	for _, client := range []*rest.RESTClient{c.rest, c.bulk, c.rest, c.bulk, c.rest, c.bulk} {
+		requests.Go(func() {
+			if err := client.Get().AbsPath("api").MaxRetries(0).Do(t.Context()).Error(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	requests.Wait()
+	if n := connections.Load(); n != 2 {
+		t.Errorf("%d connections for requests at the same time, want one for small and one for large ones", n)
 	}
 }
 
