@@ -23,7 +23,11 @@ import (
 
 // An applyHeader has the request headers of server-side applies, for responses with the whole object and with metadata only. All
 // requests share them, so that they must not be changed.
-type applyHeader struct{ whole, metadata http.Header }
+type applyHeader struct {
+	whole, metadata http.Header
+	// plugin says that a credential plugin adds its token to the headers of each request, which is then a copy.
+	plugin bool
+}
 
 func newApplyHeader(cfg *rest.Config) applyHeader {
 	with := func(accept string) http.Header {
@@ -33,7 +37,7 @@ func newApplyHeader(cfg *rest.Config) applyHeader {
 		}
 		return h
 	}
-	return applyHeader{with("application/json"), with(AcceptMetadata)}
+	return applyHeader{with("application/json"), with(AcceptMetadata), cfg.ExecProvider != nil}
 }
 
 // applyQuery has the encoded query parameters of a server-side apply, by the value of force.
@@ -55,6 +59,9 @@ func (c *Conn) apply(ctx context.Context, r Resource, id api.ID, body []byte, fo
 	}
 	if whole {
 		header = all.applyHeader.whole
+	}
+	if all.applyHeader.plugin {
+		header = header.Clone()
 	}
 	body = escaped(body)
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,5 +112,30 @@ func TestRequestsDoNotCopyTheCredentialPlugin(t *testing.T) {
 	}
 	if copies != opened {
 		t.Errorf("copied %d times", copies-opened)
+	}
+}
+
+// A credential plugin is asked for another token when its token has expired, although all applies have the same headers.
+func TestAppliesHaveTheTokenThatACredentialPluginHasNow(t *testing.T) {
+	var tokens []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tokens = append(tokens, r.Header.Get("Authorization"))
+		if len(tokens) == 2 {
+			apiserver.Refuse(w, http.StatusUnauthorized, "the token has expired")
+			return
+		}
+		apiserver.Refuse(w, http.StatusConflict, "a conflict")
+	}))
+	t.Cleanup(server.Close)
+	script := `echo x >> "$0"; echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"'$(wc -l < "$0" | tr -d ' ')'"}}'`
+	c := connOf(t, &rest.Config{Host: server.URL, ExecProvider: &clientcmdapi.ExecConfig{
+		Command: "sh", Args: []string{"-c", script, filepath.Join(t.TempDir(), "calls")},
+		APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+	}})
+	for range 3 {
+		c.ApplyWhole(t.Context(), configMapKind, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}, []byte("{}"), true) //nolint:errcheck // all are refused
+	}
+	if want := []string{"Bearer 1", "Bearer 1", "Bearer 2"}; !slices.Equal(tokens, want) {
+		t.Errorf("the tokens are %q, want %q", tokens, want)
 	}
 }

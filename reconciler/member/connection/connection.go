@@ -192,9 +192,8 @@ func newClients(cfg *rest.Config, share *memory.Share) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.ExecProvider = nil // only the transports need it, and copies of a configuration write to it
-	c := &Clients{cfg: cfg, quota: shared, closeIdle: closeIdle, applyHeader: newApplyHeader(cfg)}
+	c := &Clients{cfg: rest.CopyConfig(cfg), quota: shared, closeIdle: closeIdle, applyHeader: newApplyHeader(cfg)}
+	c.cfg.ExecProvider = nil // only the transports need it, and copies of a configuration write to it
 	if c.rest, err = c.over(client); err != nil {
 		return nil, err
 	}
