@@ -287,12 +287,14 @@ func contentIndex(p ledger.Placement) string {
 	return strconv.Itoa(p.Index)
 }
 
-// progress adds the progress of a placement on a cluster to all, from its entries before and after an observation.
-func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, was, is *ledger.Entry) []occurrence {
+// progress adds the progress of a placement on a cluster to all, from its entries before and after an observation. The history has the
+// time that the clock showed at the observation: entries measure theirs from the assignment, so that a clock that was set forward does
+// not change them.
+func progress(all []occurrence, key api.PlacementKey, record *ledger.Placement, was, is *ledger.Entry, observed time.Time) []occurrence {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return all
 	}
-	o := occurrence{Entry: history.Entry{Time: is.SeenAt(), Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
+	o := occurrence{Entry: history.Entry{Time: observed, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit}}
 	if o.detected = record.RevisedAt(int(is.Binding.Index)); !o.detected.IsZero() && is.Binding.BoundAt.After(o.detected) {
 		o.detected = is.Binding.BoundAt
 	}
@@ -411,8 +413,8 @@ func (r *Reconciler) foldOne(s observedSubject, o protocol.Observation) bool {
 	was := record.Entry(s.cluster)
 	changed := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
-	r.observed = progress(r.observed, s.placement, record, was, is)
 	if is != was {
+		r.observed = progress(r.observed, s.placement, record, was, is, o.(protocol.WorkSeen).At)
 		for _, d := range is.Seen.Deleted(was.Seen) {
 			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
 		}

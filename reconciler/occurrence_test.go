@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -433,7 +434,7 @@ func TestStagesOfAnObservation(t *testing.T) {
 		"nothing new":                   {entry(at(3), at(5)), entry(at(3), at(5)), nil},
 	} {
 		var got []string
-		for _, o := range progress(nil, api.PlacementKey{Name: "web"}, &ledger.Placement{Index: -1}, test.was, test.is) {
+		for _, o := range progress(nil, api.PlacementKey{Name: "web"}, &ledger.Placement{Index: -1}, test.was, test.is, at(9)) {
 			text := cmp.Or(string(o.Event), "reached")
 			if o.stage != "" {
 				text += " " + o.stage + o.since.Format(" :05-") + o.Time.Format(":05")
@@ -443,5 +444,29 @@ func TestStagesOfAnObservation(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// If the clock is set forward, or the machine was suspended, the history has the time that the clock shows.
+func TestTheHistoryOfAClockThatWasSetForward(t *testing.T) {
+	assigned, key, content := time.Now(), api.PlacementKey{Name: "web"}, placement.Revision{Commit: "c1", Hash: "h1"}
+	observed := assigned.Add(time.Hour)
+	*(*time.Duration)(unsafe.Add(unsafe.Pointer(&observed), 8)) -= time.Hour // the monotonic reading
+	if observed.Sub(assigned) != 0 || observed.Round(0).Sub(assigned.Round(0)) != time.Hour {
+		t.Fatal("the monotonic reading of a time is elsewhere")
+	}
+	r := &Reconciler{ledger: ledger.New()}
+	r.ledger.SetPlacement(key, ledger.Placement{})
+	r.ledger.Bind(key, placement.Binding{Cluster: "east", Assigned: content, AssignedAt: assigned})
+	r.foldOne(observedSubject{cluster: "east", placement: key}, protocol.WorkSeen{
+		Cluster: "east", Placement: key, At: observed, WorkState: protocol.WorkState{Revision: content, Done: true, Total: 1},
+	})
+	for _, e := range entriesOf(r.observed) {
+		if !e.Time.Round(0).Equal(observed.Round(0)) {
+			t.Errorf("%s at %s, want %s", e.Event, e.Time, observed)
+		}
+	}
+	if len(entriesOf(r.observed)) != 2 {
+		t.Errorf("%d entries, want applied and available", len(entriesOf(r.observed)))
 	}
 }
