@@ -56,10 +56,7 @@ var failureRules = []failureRule{
 	}},
 	{regexp.MustCompile(`unable to parse SM or JSON patch from \[patch: "([^"\\[][^"\\]*)`), []string{"patches"}, says("kustomize cannot read the patch; a strategic merge patch needs apiVersion, kind and metadata.name, also with a target, and a JSON patch is a list of operations")},
 	{regexp.MustCompile(`must specify a target for JSON patch \[patch: "([^"\\]+)`), []string{"patches"}, says("a JSON patch needs a target; write the kind and the name of the object in target")},
-	{regexp.MustCompile(`patch and path can't be set at the same time`), nil, says("a patch has both patch and path; keep one of them")},
-	{regexp.MustCompile(`must specify one of patch and path`), nil, says("a patch has neither patch nor path; write one of them")},
 	{regexp.MustCompile(`testing value (\S+) failed: test failed`), []string{"patches", "patchesJson6902"}, says("the target has another value in this field than the operation test wants, so that nothing of the patch is applied; correct the value, or remove the operation")},
-	{regexp.MustCompile(`a (?:configmap|secret) must have a name`), nil, says("a generator of ConfigMaps or Secrets has no name; write its name")},
 	{regexp.MustCompile(`(?:configmap|secret) (\S+) illegally repeats the key \W([\w.-]+)`), []string{"configMapGenerator", "secretGenerator"}, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("the generator %s has the key %s more than once; remove all but one", found[1], found[2])
 	}},

@@ -16,6 +16,30 @@ var (
 	wrongType    = regexp.MustCompile(`cannot unmarshal (\w+) into Go struct field \w+\.(\S+) of type (\S+)`)
 )
 
+// expectations say what a Go type of kustomize stands for, by the beginning of its name, and how to write that. The last one is for
+// its structs.
+var expectations = []struct{ goType, want, fix string }{
+	{"int", "a whole number", "without quotes"},
+	{"bool", "true or false", "without quotes"},
+	{"string", "a string", "in quotes"},
+	{"[]", "a list", "with - before each item"},
+	{"", "a mapping", "as NAME: VALUE"},
+}
+
+// jsonTypes describes the types of JSON.
+var jsonTypes = map[string]string{"array": "a list", "bool": "a boolean", "number": "a number", "object": "a mapping", "string": "text"}
+
+// reportWrongType reports that the value at p has another type than kustomize expects, by what wrongType has matched.
+func (f *mentionFinder) reportWrongType(p *document.FieldPath, found []string) {
+	got, goType := jsonTypes[found[1]], strings.TrimPrefix(found[3], "*")
+	for _, e := range expectations {
+		if strings.HasPrefix(goType, e.goType) {
+			f.r.Errorf(p, "must be %s, not %s; write it %s", e.want, got, e.fix)
+			return
+		}
+	}
+}
+
 // A mentionFinder finds the references in a document of a kustomization.
 type mentionFinder struct {
 	r *document.Report
@@ -38,8 +62,14 @@ func (f *mentionFinder) patches(field string, patches []types.Patch) {
 			f.mention(f.r.Field(field).At(i).Child("path"), patch.Path, textFile)
 		}
 		if field == "patches" {
-			p := f.r.Field(field).At(i).Child("target")
-			f.k.targets = append(f.k.targets, mention{field: p.String(), line: f.r.LineOf(p)})
+			p := f.r.Field(field).At(i)
+			if hasText := strings.TrimSpace(patch.Patch) != ""; hasText && patch.Path != "" {
+				f.r.Errorf(p, "has both patch and path; keep one of them")
+			} else if !hasText && patch.Path == "" {
+				f.r.Errorf(p, "has neither patch nor path; write one of them")
+			}
+			target := p.Child("target")
+			f.k.targets = append(f.k.targets, mention{field: target.String(), line: f.r.LineOf(target)})
 		}
 	}
 }
@@ -54,6 +84,9 @@ func fileOf(source string) string {
 
 func (f *mentionFinder) generator(p *document.FieldPath, kind string, g types.GeneratorArgs) {
 	f.k.generators = append(f.k.generators, sourcePosition{kind: kind, name: g.Name, line: f.r.LineOf(p)})
+	if g.Name == "" {
+		f.r.Errorf(p.Child("name"), "missing; write the name of the %s", kind)
+	}
 	if g.Behavior != "" && types.NewGenerationBehavior(g.Behavior) == types.BehaviorUnspecified {
 		f.r.Warnf(p.Child("behavior"), "kustomize takes %q for create; %s", g.Behavior, schema.DidYouMean(g.Behavior, []string{"create", "merge", "replace"}))
 	}

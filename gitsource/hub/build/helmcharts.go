@@ -97,7 +97,7 @@ func (f *mentionFinder) inflator(p *document.FieldPath, entry mention, file stri
 		err = json.Unmarshal(text, &config)
 	}
 	if found := wrongType.FindStringSubmatch(fmt.Sprint(err)); found != nil {
-		f.r.Errorf(p.Child(found[2]), "kustomize expects %s here, not %s", found[3], found[1])
+		f.reportWrongType(p.Child(found[2]), found)
 		return
 	}
 	if err != nil {

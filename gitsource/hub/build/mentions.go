@@ -148,7 +148,7 @@ func (f *mentionFinder) reportDecodeError(err error) {
 			f.r.Errorf(nil, "unknown field %s", found[1])
 		}
 	} else if found := wrongType.FindStringSubmatch(message); found != nil {
-		f.r.Errorf(f.r.Field(strings.Split(found[2], ".")...), "kustomize expects %s here, not %s", found[3], found[1])
+		f.reportWrongType(f.r.Field(strings.Split(found[2], ".")...), found)
 	} else {
 		f.r.Errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
 	}
