@@ -23,6 +23,12 @@ func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api
 	})
 }
 
+// IsStored reports whether the server has stored all values of a manifest, so that Altered lists nothing. Unlike
+// Altered, it needs no managedFields. A false result may be wrong.
+func IsStored(manifest, stored *unstructured.Unstructured) bool {
+	return covers(Normalize(manifest).Object, stored.Object, nil)
+}
+
 // Repairable returns the differences between a dry run and the live object that an apply would
 // repair. altered lists the differences between the dry run and the manifest, and known those
 // of earlier applies. A field that both list gets a new value with each apply, such as a

@@ -297,10 +297,10 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		return o
 	}
 	o.written, o.made = observed.Of(stored), made(stored)
-	live, content, ignored := stored.Unstructured, t.manifest.Object.Content, autoscaler.Paths(saw.rivals)
-	if o.altered = diff.Altered(content, live, ignored); len(o.altered) > 0 || t.item.Left != "" || removal.All() != "" {
-		live = stored.Whole() // it depends on who owns the fields
-		o.altered = diff.Altered(content, live, ignored)
+	live, content := stored.Unstructured, t.manifest.Object.Content
+	if !diff.IsStored(content, live) || t.item.Left != "" || removal.All() != "" {
+		live = stored.Whole() // what follows depends on who owns the fields
+		o.altered = diff.Altered(content, live, autoscaler.Paths(saw.rivals))
 	}
 	if needsStatus(t.manifest) {
 		o.stored = live

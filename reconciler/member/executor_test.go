@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -16,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -343,5 +345,26 @@ func TestRemovedFieldOfAnotherManager(t *testing.T) {
 				t.Errorf("left although it is gone: %q", got)
 			}
 		})
+	}
+}
+
+// What a webhook adds to a list that is owned as a whole is listed, although the list has keys elsewhere.
+func TestAdditionToAnAtomicListIsListed(t *testing.T) {
+	const stored = `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"one","namespace":"web","uid":"1","managedFields":[
+		{"manager":"gitfleet","operation":"Apply","apiVersion":"networking.k8s.io/v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:ingress":{}}}}
+	]},"spec":{"ingress":[{"ports":[{"port":80,"protocol":"TCP"},{"port":443,"protocol":"TCP"}]}]}}`
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(stored)) }))
+	s.cfg.Encoder = NewEncoder("prod", "")
+	id := api.ID{Group: "networking.k8s.io", Kind: "NetworkPolicy", Namespace: "web", Name: "one"}
+	m := &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": map[string]any{"name": "one", "namespace": "web"},
+		"spec": map[string]any{"ingress": []any{map[string]any{"ports": []any{map[string]any{"port": int64(80), "protocol": "TCP"}}}}},
+	}}}}
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	it := inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: "web", Name: "one"}
+	res := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: id.Group, Version: "v1", Resource: "networkpolicies"}, Namespaced: true}
+	o := s.applier.executor().do(t.Context(), task{wanted: wanted{web, m}, res: res, item: &it, found: &finding{}})
+	if o.err != nil || len(o.altered) != 1 || o.altered[0].Path != "/spec/ingress/0/ports/-" {
+		t.Errorf("%v, altered: %+v", o.err, o.altered)
 	}
 }
