@@ -6,7 +6,7 @@ package window
 
 import (
 	"time"
-	_ "time/tzdata"
+	_ "time/tzdata" // so that time zones are known on each machine
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/labels"
