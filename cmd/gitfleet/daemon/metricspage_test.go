@@ -55,6 +55,9 @@ func everyMetric(t *testing.T) (*server.Registry, map[string]*prometheus.Desc) {
 	}
 	all := map[string]*prometheus.Desc{}
 	for _, d := range descs(registry) {
+		if all[nameOf(d)] != nil {
+			t.Errorf("there are two metrics %s", nameOf(d)) // sources are registered without checks
+		}
 		all[nameOf(d)] = d
 	}
 	return registry, all
