@@ -87,6 +87,46 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 	}
 }
 
+// Objects that several placements get are announced with one request, which counts after a crash, and the inventories of these
+// placements are written with another one.
+func TestHandOverToSeveralPlacementsIsAnnounced(t *testing.T) {
+	from := api.PlacementKey{Name: "from"}
+	for n, want := range map[int]int{2: 3, 3: 4, 20: 4} { // one is for the inventory of the placement that hands over
+		at := apiserver.NewConfigMaps()
+		s := memberOf(t, here, at)
+		keeps(t, s, heldBy(from, n))
+		works := []*work.Work{{Placement: from}}
+		for id := range s.owned.inv.Of(from).Items.IDs() {
+			works = append(works, &work.Work{Placement: api.PlacementKey{Name: "to-" + id.Name}, Keep: true, Awaited: []*work.Manifest{{Object: &api.Object{ID: id}}}})
+		}
+		s.setWorks(works)
+		var stales []stale
+		for _, w := range works[1:] {
+			stales = append(stales, s.owned.stales(w.Awaited[0].ID)...)
+		}
+		at.Writes = nil
+		touched := map[api.PlacementKey]bool{}
+		s.pruner.prune(t.Context(), stales, touched)
+		after := sessionAt(t, at.Clone())
+		if err := after.inventories.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.inventories.save(t.Context(), touched)
+		later := sessionAt(t, at.Clone())
+		if err := later.inventories.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range works[1:] {
+			if id := w.Awaited[0].ID; !after.owned.owns(w.Placement, id) || !later.owned.owns(w.Placement, id) || later.owned.owns(from, id) {
+				t.Errorf("%d placements: %s has it after a crash: %t, later: %t; the former owner: %t", n, w.Placement, after.owned.owns(w.Placement, id), later.owned.owns(w.Placement, id), later.owned.owns(from, id))
+			}
+		}
+		if len(at.Writes) != want {
+			t.Errorf("%d placements cost %d writes: %q", n, len(at.Writes), at.Writes)
+		}
+	}
+}
+
 // When the inventories are read again, the placement that has an object comes first.
 func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
