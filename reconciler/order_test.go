@@ -50,7 +50,7 @@ func TestSubjectOfAnOrder(t *testing.T) {
 		"an object on a cluster":           {Order{Subject: "configmap/web/one", Cluster: "west"}, "ConfigMap/web/one on west"},
 		"an object without a namespace":    {Order{Subject: "ns/web"}, "Namespace/web on every cluster"},
 		"an object by its group":           {Order{Subject: "widget.b.io/web/x"}, "Widget.b.io/web/x on every cluster"},
-		"an object of two kinds":           {Order{Subject: "widget/web/x"}, "error: widget/web/x may be Widget.a.io/web/x or Widget.b.io/web/x: write KIND.GROUP/NAME"},
+		"an object of two kinds":           {Order{Subject: "widget/web/x"}, "error: widget/web/x may be Widget.a.io/web/x or Widget.b.io/web/x: write one of these"},
 		"an object of another cluster":     {Order{Subject: "widget.b.io/web/x", Cluster: "east"}, "error: there is no object on cluster east, widget.b.io/web/x, and no other either"},
 		"a name without a kind":            {Order{Subject: "web"}, `error: "web" names nothing; write crp/NAME, rp/NAMESPACE/NAME, cluster/NAME or KIND/NAME`},
 		"a kind without a name":            {Order{Subject: "crp/"}, `error: "crp/" names nothing; write crp/NAME, rp/NAMESPACE/NAME, cluster/NAME or KIND/NAME`},

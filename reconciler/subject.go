@@ -115,5 +115,5 @@ func (r *orderRun) object(object api.ObjectName, o Order) (api.ID, error) {
 		}
 		return api.ID{}, &status.UnknownError{What: what, Name: object.String(), Exist: others}
 	}
-	return api.ID{}, refuse("%s may be %s or %s: write KIND.GROUP/NAME", o.Subject, found[0], found[1])
+	return api.ID{}, refuse("%s may be %s or %s: write one of these", o.Subject, found[0].ExactName(), found[1].ExactName())
 }

@@ -87,6 +87,11 @@ func (o ObjectName) Means(id ID) bool {
 	return id.Name == o.Name && id.Namespace == o.Namespace && KindCalled(id.GroupKind(), o.Kind)
 }
 
+// ExactName returns a name that means no other object: its kind has the group, and ends with a dot if there is none.
+func (id ID) ExactName() ObjectName {
+	return ObjectName{id.Kind + "." + id.Group, id.Namespace, id.Name}
+}
+
 // ParseID parses the result of ID.String.
 func ParseID(text string) (ID, error) {
 	o, err := ParseObject(text, "")

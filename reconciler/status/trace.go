@@ -106,13 +106,13 @@ type AmbiguousError struct {
 func (e *AmbiguousError) Error() string {
 	var namespaces, objects []string
 	for _, id := range e.Objects {
-		namespaces, objects = append(namespaces, id.Namespace), append(objects, id.String())
+		namespaces, objects = append(namespaces, id.Namespace), append(objects, id.ExactName().String())
 	}
 	slices.Sort(namespaces)
 	if namespaces = slices.Compact(namespaces); len(namespaces) > 1 {
 		return fmt.Sprintf("%s is in the namespaces %s; name one with -n", e.Name, strings.Join(namespaces, ", "))
 	}
-	return fmt.Sprintf("%s is %s; name one with the group of its kind, as KIND.GROUP/NAME", e.Name, strings.Join(objects, " and "))
+	return fmt.Sprintf("%s may be %s: write one of these", e.Name, strings.Join(objects, " or "))
 }
 
 func (r *Report) trace(w *work.Work, m *work.Manifest, cluster string) *Trace {

@@ -110,12 +110,14 @@ func TestTraceOfKindsWithTheSameName(t *testing.T) {
 	r := traced(t)
 	addLikeTwo(r, func(id *api.ID) { id.Group = "example.com" })
 	for _, namespace := range []string{"", "web"} {
-		const want = "is ConfigMap/web/two and ConfigMap.example.com/web/two; name one with the group of its kind, as KIND.GROUP/NAME"
+		const want = " may be ConfigMap./web/two or ConfigMap.example.com/web/two: write one of these"
 		if _, _, err := r.Trace(api.ObjectName{Kind: "configmap", Namespace: namespace, Name: "two"}, "east"); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("in namespace %q: %v", namespace, err)
 		}
-		if got, _, err := r.Trace(api.ObjectName{Kind: "configmap.example.com", Namespace: namespace, Name: "two"}, "east"); err != nil || got.Group != "example.com" {
-			t.Errorf("in namespace %q: %+v, %v", namespace, got, err)
+		for _, group := range []string{"", "example.com"} {
+			if got, _, err := r.Trace(api.ObjectName{Kind: "ConfigMap." + group, Namespace: namespace, Name: "two"}, "east"); err != nil || got.Group != group {
+				t.Errorf("of the group %q in namespace %q: %+v, %v", group, namespace, got, err)
+			}
 		}
 	}
 }

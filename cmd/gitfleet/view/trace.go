@@ -26,7 +26,9 @@ func NewTrace() *cobra.Command {
 commit that last changed it and its author, the placement that selects it, why
 the placement is on the cluster, the overrides that changed it, and its state.
 
-Without -n it finds the object in any namespace, if only one has it.`,
+Without -n it finds the object in any namespace, if only one has it. A kind that
+has its name in common with another one is written with its group, as
+KIND.GROUP, or as KIND. if it has none.`,
 		Example: `  gitfleet trace deployment/web -n shop --cluster east`,
 		Args:    cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
