@@ -29,10 +29,10 @@ type runningMember struct {
 	// works are the last argument of Set, or equal ones. sent says that Set was called.
 	works []*work.Work
 	sent  bool
-	// withheld are the newest works that were not sent since the last Set, because they were not saved; withholds says that there are
-	// any, and replaced that there were others.
-	withheld            []*work.Work
-	withholds, replaced bool
+	// withheld are the newest works that were not sent, because they were not saved; replaced are the placements of works that they
+	// had other content for, since the last Set.
+	withheld []*work.Work
+	replaced map[api.PlacementKey]bool
 	// membership is the last argument of SetMembership.
 	membership protocol.Membership
 	// driftDecisions are the last argument of SetDriftDecisions.
@@ -100,21 +100,40 @@ func (a *agents) withhold(p *plan.Plan) {
 }
 
 func (m *runningMember) withhold(works []*work.Work) {
-	m.replaced = m.replaced || m.withholds && !sameWorks(works, m.withheld)
-	m.withheld, m.withholds = works, true
-}
-
-// release ends the withholding of works. If others were withheld than those that the member has now, it checks and reports everything:
-// the ledger has forgotten how far the content had come that those would have replaced, and Set alone makes the member report only
-// what is not as it was last sent.
-func (m *runningMember) release() {
-	if m.withholds {
-		m.withhold(m.works)
-		if m.replaced {
-			m.member.Check()
+	if !m.sent || ledger.Identical(works, m.withheld) {
+		return
+	}
+	m.withheld = works
+	for _, sent := range m.works {
+		if now := workOf(works, sent.Placement); now == nil || !now.Equal(sent) {
+			if m.replaced == nil {
+				m.replaced = map[api.PlacementKey]bool{}
+			}
+			m.replaced[sent.Placement] = true
 		}
 	}
-	m.withheld, m.withholds, m.replaced = nil, false, false
+}
+
+// release ends the withholding of works. If content that was sent before was replaced by withheld content and is wanted again, the member
+// checks and reports everything: the ledger has forgotten how far that content had come, and Set alone makes the member report only
+// what is not as it was last sent.
+func (m *runningMember) release(before []*work.Work) {
+	for p := range m.replaced {
+		if sent, now := workOf(before, p), workOf(m.works, p); sent != nil && now != nil && now.Equal(sent) {
+			m.member.Check()
+			break
+		}
+	}
+	m.withheld, m.replaced = nil, nil
+}
+
+// workOf returns the work of a placement in the works of a plan, which are sorted; nil if it has none.
+func workOf(works []*work.Work, p api.PlacementKey) *work.Work {
+	i, found := slices.BinarySearchFunc(works, p, func(w *work.Work, p api.PlacementKey) int { return w.Placement.Compare(p) })
+	if !found {
+		return nil
+	}
+	return works[i]
 }
 
 func sameWorks(a, b []*work.Work) bool {
@@ -159,7 +178,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		works := p.Works[c.Name]
 		if m.sent && sameWorks(works, m.works) {
 			m.works = works // equal manifests of another commit may be elsewhere in memory
-			m.release()
+			m.release(works)
 			continue
 		}
 		// The observations that led to these works are saved too, so that the first plan after a crash does not take
@@ -172,9 +191,10 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			m.withhold(works)
 			continue
 		}
+		before := m.works
 		m.works, m.sent = works, true
 		m.member.Set(works)
-		m.release()
+		m.release(before)
 		faults.At("works sent")
 	}
 	return true

@@ -278,6 +278,34 @@ func TestContentThatReplacesWithheldContentIsReportedAgain(t *testing.T) {
 	})
 }
 
+// Works of more and more placements, which wait for a save while a large fleet is filled, make no member check what it has.
+func TestWithheldAdditionsAreNotChecked(t *testing.T) {
+	f := &dispatchedFleet{}
+	of := func(name, revision string) *work.Work {
+		return &work.Work{Placement: api.PlacementKey{Name: name}, Revision: placement.Revision{Hash: revision}}
+	}
+	a, b, c := of("a", "1"), of("b", "1"), of("c", "1")
+	m := &runningMember{member: &recordedMember{f, "east"}, sent: true, works: []*work.Work{a}}
+	sent := func(works ...*work.Work) {
+		before := m.works
+		m.works = works
+		m.release(before)
+	}
+	m.withhold([]*work.Work{a, b})
+	m.withhold([]*work.Work{a, b, c})
+	sent(a, b, c)
+	m.withhold([]*work.Work{of("a", "2"), b, c})
+	sent(of("a", "2"), b, c)
+	if len(f.calls) > 0 {
+		t.Errorf("calls %q, want none", f.calls)
+	}
+	m.withhold([]*work.Work{of("a", "3"), b, c})
+	sent(of("a", "2"), b)
+	if want := []string{"check east"}; !slices.Equal(f.calls, want) {
+		t.Errorf("calls %q, want %q", f.calls, want)
+	}
+}
+
 // With other credentials there is a new agent. It begins once the previous one has ended, whose
 // observations do not count any more.
 func TestNewCredentialsStartANewAgent(t *testing.T) {
