@@ -24,9 +24,13 @@ func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) 
 	if err != nil {
 		return "", atomicfile.NotCreated(err, s.packDir())
 	}
+	index := f.Name() + ".idx"
+	defer func() { // also after a panic
+		_ = f.Close() // nothing but a panic leaves it open
+		err = atomicfile.About(errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index)), f.Name(), s.packDir())
+	}()
 	entries, checksum, err := write(f)
 	err = errors.Join(err, f.Sync(), f.Close())
-	index := f.Name() + ".idx"
 	name = "pack-" + checksum.String()
 	if err == nil {
 		err = writeFile(index, encodeIndex(entries, checksum))
@@ -34,7 +38,7 @@ func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) 
 	if err == nil {
 		err = s.install(f.Name(), index, name)
 	}
-	return name, atomicfile.About(errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index)), f.Name(), s.packDir())
+	return name, err
 }
 
 // install moves a pack and its index into the store, unless it is there already.

@@ -230,7 +230,7 @@ func TestPackLimits(t *testing.T) {
 	}
 }
 
-// The same pack is stored once. A pack that ends early leaves nothing.
+// The same pack is stored once. A pack that ends early, or about which the Git library panics, leaves nothing.
 func TestAddPackKeepsWholePacksOnce(t *testing.T) {
 	s, st := newSource(t), create(t)
 	pack := s.pack(0, false, s.blob("one"))
@@ -238,6 +238,14 @@ func TestAddPackKeepsWholePacksOnce(t *testing.T) {
 	addPack(t, st, pack)
 	if err := st.AddPack(t.Context(), io.MultiReader(bytes.NewReader(pack[:len(pack)-5])), testLimits); err == nil {
 		t.Error("a pack that ends early is stored")
+	}
+	var broken *os.File
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = st.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { broken = f; panic("index out of range") })
+	}()
+	if err := broken.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the file of a pack that causes a panic is open: %v", err)
 	}
 	files, err := filepath.Glob(filepath.Join(st.packDir(), "*"))
 	if err != nil || len(files) != 2 || len(st.packs) != 1 {
