@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -170,6 +171,42 @@ func TestFirstRequestsShareAConnection(t *testing.T) {
 	if n := connections.Load(); n != 2 {
 		t.Errorf("%d connections for requests at the same time, want one for small and one for large ones", n)
 	}
+}
+
+// A request that waits for the connection of the first one ends with its own context, and no longer waits once the first one has failed.
+func TestRequestsDoNotWaitForAFailedConnection(t *testing.T) {
+	dials := make(chan struct{}, 2)
+	over := share(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		dials <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	send := func() (cancel func(), failed chan error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		failed = make(chan error, 1)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://east.example.com", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, err := over.RoundTrip(r) //nolint:bodyclose // there is no response
+			failed <- err
+		}()
+		return cancel, failed
+	}
+	cancelFirst, first := send()
+	<-dials
+	cancelSecond, second := send()
+	cancelThird, third := send()
+	cancelSecond()
+	if err := <-second; !errors.Is(err, context.Canceled) || len(dials) > 0 {
+		t.Errorf("the second request: %v, after %d dials more", err, len(dials))
+	}
+	cancelFirst()
+	<-first
+	<-dials
+	cancelThird()
+	<-third
 }
 
 // The connection of a bulk request leaves the memory soon after it is closed, with its buffers.
