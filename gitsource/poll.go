@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
@@ -134,7 +135,11 @@ func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
 	r.steps.set(pollStep, "listing references")
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.ListTime)
 	defer cancel()
-	refs, err := s.List(ctx)
+	var refs *packp.AdvRefs
+	err := recovered(r, func() (err error) {
+		refs, err = s.List(ctx)
+		return err
+	})
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		err = errEmptyRepository
 	}
@@ -305,14 +310,14 @@ func unlessExceeded(ctx context.Context, r *Repo, object plumbing.Hash, try func
 	return &exceededError{r.exceeded, object}
 }
 
-// errPanicked is the error of objects about which the Git library or gitfleet panics.
+// errPanicked is the error of a poll in which the Git library or gitfleet panics.
 var errPanicked = errors.New("internal error of gitfleet; see its log")
 
 // recovered calls try, and returns a panic as an error: what a remote sends must not end the daemon.
 func recovered(r *Repo, try func() error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			r.cfg.Logger.Error("fetching or checking objects panicked", "err", remote.Redact(fmt.Sprint(fault)), "stack", string(debug.Stack()))
+			r.cfg.Logger.Error("a poll panicked", "err", remote.Redact(fmt.Sprint(fault)), "stack", string(debug.Stack()))
 			err = errPanicked
 		}
 	}()

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
@@ -188,6 +191,27 @@ func TestPanicsDoNotEndPolling(t *testing.T) {
 	g.Commit("two", map[string]string{"a.yaml": "a: 2\n"})
 	r.Retry()
 	if err := r.poll(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A panickingRemote panics when it is asked for its references.
+type panickingRemote struct{ remote.Remote }
+
+func (p panickingRemote) Session(context.Context) (remote.Session, error) {
+	return panickingSession{}, nil
+}
+
+type panickingSession struct{ remote.Session }
+
+func (panickingSession) List(context.Context) (*packp.AdvRefs, error) { panic("index out of range") }
+
+func (panickingSession) Close() error { return nil }
+
+func TestPanicsAboutReferencesFailThePoll(t *testing.T) {
+	r := open(t, config(t, gitrepo.New(t).Dir))
+	r.remote = panickingRemote{r.remote}
+	if _, err := r.poll(t.Context()); !errors.Is(err, errPanicked) {
 		t.Error(err)
 	}
 }
