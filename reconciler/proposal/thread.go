@@ -102,8 +102,7 @@ func markedAs(body, fleet string) (hash string) {
 	return found[2]
 }
 
-// The comments in a body that identify the change of a pull request, and say that gitfleet
-// closed it.
+// endedMarker says at the end of a body that gitfleet closed the pull request or issue since its drift had ended.
 const endedMarker = "<!-- gitfleet: ended -->"
 
 // expiredMarker says at the end of a body that gitfleet closed the pull request since nobody decided about it, and elsewhere
