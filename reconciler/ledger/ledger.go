@@ -411,8 +411,9 @@ func (c *changes) markUrgent(key string) {
 }
 
 func (c *changes) markUnsaved(key string) {
-	if _, added := c.added[key]; !added {
-		c.dirty[key] = c.dirty[key] // an urgent one stays urgent
+	_, added := c.added[key]
+	if _, unsaved := c.dirty[key]; !added && !unsaved { // an urgent one stays urgent
+		c.dirty[key] = false
 	}
 }
 
