@@ -105,7 +105,7 @@ func (m *runningMember) withhold(works []*work.Work) {
 	}
 	m.withheld = works
 	for _, sent := range m.works {
-		if now := workOf(works, sent.Placement); now == nil || !now.Equal(sent) {
+		if now := work.Find(works, sent.Placement); now == nil || !now.Equal(sent) {
 			if m.replaced == nil {
 				m.replaced = map[api.PlacementKey]bool{}
 			}
@@ -119,21 +119,12 @@ func (m *runningMember) withhold(works []*work.Work) {
 // what is not as it was last sent.
 func (m *runningMember) release(before []*work.Work) {
 	for p := range m.replaced {
-		if sent, now := workOf(before, p), workOf(m.works, p); sent != nil && now != nil && now.Equal(sent) {
+		if sent, now := work.Find(before, p), work.Find(m.works, p); sent != nil && now != nil && now.Equal(sent) {
 			m.member.Check()
 			break
 		}
 	}
 	m.withheld, m.replaced = nil, nil
-}
-
-// workOf returns the work of a placement in the works of a plan, which are sorted; nil if it has none.
-func workOf(works []*work.Work, p api.PlacementKey) *work.Work {
-	i, found := slices.BinarySearchFunc(works, p, func(w *work.Work, p api.PlacementKey) int { return w.Placement.Compare(p) })
-	if !found {
-		return nil
-	}
-	return works[i]
 }
 
 func sameWorks(a, b []*work.Work) bool {

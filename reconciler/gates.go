@@ -57,13 +57,12 @@ func gateTargets(p *plan.Plan, pl *plan.Placement, clusters []string, g *api.Obj
 		if i, found := slices.BinarySearchFunc(p.Members, target.Cluster, func(c *hub.Cluster, name string) int { return strings.Compare(c.Name, name) }); found {
 			target.Context = p.Members[i].Annotations[api.ContextAnnotation]
 		}
-		i := slices.IndexFunc(p.Works[target.Cluster], func(w *work.Work) bool { return w.Placement == pl.Key })
-		if i < 0 || p.Works[target.Cluster][i].Keep {
+		w := work.Find(p.Works[target.Cluster], pl.Key)
+		if w == nil || w.Keep {
 			target.Unknown = "its content is not known"
 			out = append(out, target)
 			continue
 		}
-		w := p.Works[target.Cluster][i]
 		for _, m := range w.Manifests {
 			if !g.Has(m.ID) {
 				continue

@@ -141,6 +141,15 @@ func (w *Work) Equal(o *Work) bool {
 		equalLists(w.Manifests, o.Manifests, sameContent) && equalLists(w.Awaited, o.Awaited, sameID)
 }
 
+// Find returns the work of a placement among works that are sorted by placement, as those of a plan are; nil if there is none.
+func Find(works []*Work, p api.PlacementKey) *Work {
+	i, found := slices.BinarySearchFunc(works, p, func(w *Work, p api.PlacementKey) int { return w.Placement.Compare(p) })
+	if !found {
+		return nil
+	}
+	return works[i]
+}
+
 // equalLists compares two lists, which usually share their memory.
 func equalLists[T any](a, b []T, equal func(x, y T) bool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.EqualFunc(a, b, equal))

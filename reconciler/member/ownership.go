@@ -57,11 +57,8 @@ func desiredOf(works []*work.Work) desired {
 
 // find returns the work of a placement, and whether it has one here.
 func (ws desired) find(p api.PlacementKey) (w *work.Work, found bool) {
-	i, found := slices.BinarySearchFunc(ws, p, func(w *work.Work, p api.PlacementKey) int { return w.Placement.Compare(p) })
-	if !found {
-		return nil, false
-	}
-	return ws[i], true
+	w = work.Find(ws, p)
+	return w, w != nil
 }
 
 // of returns the work of a placement; a zero one if it has none here.
