@@ -166,8 +166,8 @@ func TestRefusalsEnd(t *testing.T) {
 	}
 }
 
-// A panic about what a remote sends, such as one of the Git library, is the failure of a poll, and the object is not tried again at
-// once.
+// A panic while data of a remote is processed, for example in the Git library, makes the poll fail, and the object is not retried
+// at once.
 func TestPanicsDoNotEndPolling(t *testing.T) {
 	g := gitrepo.New(t)
 	g.Commit("one", map[string]string{"a.yaml": "a: 1\n"})

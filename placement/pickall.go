@@ -28,8 +28,8 @@ func (pickAll) unmet(*cycle) []Decision { return nil }
 
 func (pickAll) refusal(c *cycle, m *clusterState) string { return c.unschedulable(m.objection) }
 
-// absentReason counts every cluster that matches, or might, as asked for. If no cluster with the namespace of a
-// ResourcePlacement is selected, those that lack it count, too.
+// absentReason returns a reason for each cluster that matches the policy, or may match it. Clusters without the namespace of a
+// ResourcePlacement are included only if no cluster is selected.
 func (pickAll) absentReason(c *cycle, m *clusterState, noneSelected bool) string {
 	switch {
 	case c.rules.untolerated(m.Cluster) != "" || c.rules.affinityViolation(m.Cluster) != "":

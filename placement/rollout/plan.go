@@ -38,7 +38,7 @@ type Plan struct {
 	Wake time.Time
 }
 
-// An Assignment is the revision assigned to one cluster.
+// An Assignment assigns a revision to a cluster.
 type Assignment struct {
 	Cluster string
 	placement.Revision

@@ -166,8 +166,8 @@ func clustersOf(s *api.ClusterSelector) (anywhere bool, terms []labels.Selector,
 	return false, terms, nil
 }
 
-// An OverrideError says which override cannot be applied to which object. The cluster's
-// Overridden condition is False, and it keeps what it holds.
+// An OverrideError reports that an override cannot be applied to an object. The cluster's
+// Overridden condition is then False, and the cluster keeps its present content.
 type OverrideError struct {
 	// ClusterOverride is set for a ClusterResourceOverride, otherwise Override.
 	ClusterOverride string

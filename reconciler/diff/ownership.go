@@ -247,7 +247,7 @@ func field(v any, key string) any {
 	return m[key]
 }
 
-// entryOf returns the entry of a manager's apply; nil if there is none.
+// entryOf returns the managedFields entry of a manager's server-side apply; nil if there is none.
 func entryOf(entries []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
 	for i := range entries {
 		if applied(&entries[i], manager) {

@@ -215,7 +215,7 @@ func (o *Forecast) Refusal() string {
 	return cmp.Or(plan.RemovesEverything(o.Snapshot, l), plan.StopsBuilding(o.Snapshot, o.inForce), plan.Drops(o.Snapshot, o.inForce))
 }
 
-// unrenderedPlacements returns the placements of the fleet without valid content for some of their clusters.
+// unrenderedPlacements returns the placements whose content could not be rendered for some of their clusters.
 func (r *Running) unrenderedPlacements() []*plan.Placement {
 	if r.unrendered == nil {
 		found := slices.DeleteFunc(slices.Collect(r.plan.Placements.Values()), func(p *plan.Placement) bool {

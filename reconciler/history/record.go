@@ -210,7 +210,7 @@ func (r *Record) append(entries []Entry) (written int) {
 
 // encode writes a line for each entry.
 func encode(to *bytes.Buffer, entries []Entry) {
-	enc, e := json.NewEncoder(to), Entry{}
+	enc, e := json.NewEncoder(to), Entry{} // e escapes, so that there is one for all
 	for _, e = range entries {
 		e.Time = e.Time.UTC().Truncate(time.Millisecond)
 		if err := enc.Encode(&e); err != nil {

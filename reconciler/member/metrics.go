@@ -57,12 +57,12 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors returns the metrics that are not of single clusters, for registration.
+// Collectors returns the metrics without the label cluster, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return append(m.Metrics.Collectors(), m.OperationSeconds)
 }
 
-// Vectors returns the metrics of single clusters, for registration.
+// Vectors returns the metrics with the label cluster, for registration.
 func (m *Metrics) Vectors() []*series.Vec {
 	return append(m.Metrics.Vectors(),
 		m.Operations, m.ProbeSeconds, m.WatchRestarts, m.OverBudget, m.Repairs, m.Drifts, m.SweepMissed, m.Swept,

@@ -176,8 +176,8 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 // mostSharedDecisions limits how many lists of decisions another one is compared with.
 const mostSharedDecisions = 4
 
-// sharedDecisions returns the same decisions in the memory of those of another placement, since many placements select the same
-// clusters, or in that of their reasons.
+// sharedDecisions returns the equal decisions of another placement if there are any, since many placements select the same clusters.
+// Otherwise the decisions share the texts of their reasons with others.
 func (m *Memo) sharedDecisions(all []placement.Decision) []placement.Decision {
 	for _, earlier := range m.decisions {
 		if slices.EqualFunc(earlier, all, sameDecision) {

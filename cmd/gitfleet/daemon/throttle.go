@@ -21,9 +21,8 @@ const (
 	// throttleInterval is the time between two adjustments, and idleInterval that while no slot is used.
 	throttleInterval = 50 * time.Millisecond
 	idleInterval     = 500 * time.Millisecond
-	// mostWaiting is the number of goroutines per processor that may wait for it without any slot being taken. More may if they are no
-	// more than the slots divided by waitingShare: only if a quarter of all requests waits for a processor, writes do not become slower
-	// when fewer are in flight.
+	// No slot is taken while at most mostWaiting goroutines per processor are runnable, or no more than a quarter (waitingShare) of the
+	// requests that may be in flight. Beyond that, fewer requests in flight do not make writes slower.
 	mostWaiting  = 4
 	waitingShare = 4
 	// leastSlots is the number of slots per processor that are left.

@@ -11,7 +11,7 @@ const (
 type check struct {
 	// Check is config, server, state, lease, ledger, repository, forge or member.
 	Check string `json:"check"`
-	// Subject is what was checked, such as the name of a member; it may be empty.
+	// Subject is the name of the checked object, such as a member cluster; empty if the check is about gitfleet itself.
 	Subject string `json:"subject,omitempty"`
 	State   string `json:"state"`
 	Message string `json:"message"`

@@ -28,7 +28,7 @@ func (u *unit) reserved() []string {
 	return slices.DeleteFunc(append(slices.Clone(u.inReserved), u.namespace), func(name string) bool { return !api.ReservedNamespace(name) || name == api.Namespace })
 }
 
-// A cluster is one that the repository has something for.
+// A cluster is a cluster for which the repository has manifests.
 type cluster struct {
 	name   string
 	labels map[string]string

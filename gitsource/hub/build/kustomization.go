@@ -173,7 +173,7 @@ type helmChart struct {
 	// dir is the directory of the chart, and remote says that it is not in the repository.
 	dir    string
 	remote bool
-	// values are the files of valuesFile, which is empty for that of the chart, and of additionalValuesFiles.
+	// values is the path in valuesFile, empty for the values.yaml of the chart, and additional those in additionalValuesFiles.
 	values     string
 	additional []string
 }

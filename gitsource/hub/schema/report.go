@@ -46,7 +46,7 @@ type fieldSet interface {
 	find(name string) (fieldSchema, bool)
 }
 
-// ownRules are the rules of one of gitfleet's kinds.
+// ownRules are rules for a kind of gitfleet that its Go type does not express.
 type ownRules struct {
 	// absent are the paths of the fields that the API version does not have, in which [] stands for the items of a list, and
 	// newest is the apiVersion that has them.

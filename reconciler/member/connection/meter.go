@@ -43,12 +43,12 @@ func NewMetrics() Metrics {
 	}
 }
 
-// Collectors returns the metrics that are not of single clusters, for registration.
+// Collectors returns the metrics without the label cluster, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.RequestSeconds}
 }
 
-// Vectors returns the metrics of single clusters, for registration.
+// Vectors returns the metrics with the label cluster, for registration.
 func (m *Metrics) Vectors() []*series.Vec {
 	return []*series.Vec{m.Requests, m.InFlight, m.Expiry, m.RenewalDue}
 }

@@ -105,7 +105,7 @@ func (a *attempt) notRead(err error) error {
 	return a.unreadable
 }
 
-// with adds the new text of a file to the changes of files so far.
+// with returns the changed files, in which a file has a new text.
 func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChange, error) {
 	files = slices.Clone(files)
 	if i := slices.IndexFunc(files, func(c FileChange) bool { return c.Path == path }); i >= 0 {

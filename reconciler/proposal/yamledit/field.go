@@ -129,7 +129,7 @@ func find(root *yaml.Node, path string) (*field, error) {
 	return f, nil
 }
 
-// Value decodes a node; numbers are int64 or float64.
+// Value decodes a YAML node. Integers become int64, and other numbers float64.
 func Value(n *yaml.Node) (any, error) {
 	var v any
 	if err := n.Decode(&v); err != nil {
