@@ -30,8 +30,8 @@ func newIndexed(cfg Config, address string) (*indexed, error) {
 	return &indexed{cfg, u}, nil
 }
 
-// mostIndex limits an index.yaml; the largest public ones have some 20 MiB.
-const mostIndex = 64 << 20
+// maxIndex limits an index.yaml; the largest public ones have some 20 MiB.
+const maxIndex = 64 << 20
 
 // get asks for a file of a server, with its credentials, and passes the response to a function, which closes it.
 func (r *indexed) get(ctx context.Context, address *url.URL, what string, read func(*server, io.ReadCloser) error) error {
@@ -74,7 +74,7 @@ func (r *indexed) archive(ctx context.Context, chart lockfile.Chart) (packed arc
 func (r *indexed) find(ctx context.Context, asked lockfile.Request) (chart lockfile.Chart, packed archive, err error) {
 	var text []byte
 	err = r.get(ctx, r.base.JoinPath("index.yaml"), "index.yaml", func(_ *server, body io.ReadCloser) (err error) {
-		text, err = readLimited(body, mostIndex, "index.yaml")
+		text, err = readLimited(body, maxIndex, "index.yaml")
 		return err
 	})
 	if err != nil {

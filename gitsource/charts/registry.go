@@ -40,7 +40,7 @@ func (r *ociRegistry) ask(ctx context.Context, name string, do func(context.Cont
 		if err != nil {
 			return err
 		}
-		repository.PlainHTTP, repository.MaxMetadataBytes = s.plain, mostMetadata
+		repository.PlainHTTP, repository.MaxMetadataBytes = s.plain, maxMetadata
 		repository.Client = &auth.Client{
 			Client: s.client, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {userAgent}},
 			Credential: auth.StaticCredential(host, credential),
@@ -72,10 +72,10 @@ func (s *server) registryCredential() (auth.Credential, error) {
 	return auth.Credential{Username: user, Password: password}, nil
 }
 
-// mostMetadata limits a manifest and a page of tags, and mostTags the tags of one chart.
+// maxMetadata limits a manifest and a page of tags, and maxTags the tags of one chart.
 const (
-	mostMetadata = 4 << 20
-	mostTags     = 100_000
+	maxMetadata = 4 << 20
+	maxTags     = 100_000
 )
 
 func (r *ociRegistry) archive(ctx context.Context, chart lockfile.Chart) (packed archive, err error) {
@@ -119,8 +119,8 @@ func resolve(ctx context.Context, repository *orasremote.Repository, version str
 		for _, tag := range tags {
 			versions = append(versions, strings.ReplaceAll(tag, "_", "+"))
 		}
-		if len(versions) > mostTags {
-			return fmt.Errorf("it has more than %d tags; write a version instead of a range", mostTags)
+		if len(versions) > maxTags {
+			return fmt.Errorf("it has more than %d tags; write a version instead of a range", maxTags)
 		}
 		return nil
 	})
@@ -145,7 +145,7 @@ func digestOfTag(ctx context.Context, repository *orasremote.Repository, tag str
 	if err != nil {
 		return "", err
 	}
-	text, err := readLimited(body, mostMetadata, "the manifest")
+	text, err := readLimited(body, maxMetadata, "the manifest")
 	if err != nil {
 		return "", err
 	}

@@ -92,13 +92,13 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (s *server) mask(err error) error { return s.credentials.Error(err) }
 
-// mostRedirects limits redirects, of which registries need one, to where they keep archives.
-const mostRedirects = 5
+// maxRedirects limits redirects, of which registries need one, to where they keep archives.
+const maxRedirects = 5
 
 // checkRedirect lets archives be elsewhere, since their digest says what they are, and their servers get no credentials.
 func (s *server) checkRedirect(req *http.Request, via []*http.Request) error {
-	if len(via) > mostRedirects {
-		return fmt.Errorf("more than %d redirects", mostRedirects)
+	if len(via) > maxRedirects {
+		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	if !strings.EqualFold(req.URL.Host, via[0].URL.Host) {
 		req.Header.Del("Authorization")

@@ -8,8 +8,8 @@ import (
 
 // The limits of a cache.
 const (
-	mostCached      = 64
-	mostCachedBytes = 4 << 20
+	maxCached      = 64
+	maxCachedBytes = 4 << 20
 )
 
 // An answer is a response with an ETag.
@@ -43,7 +43,7 @@ func (c *cache) put(a answer) {
 	c.answers = append(slices.DeleteFunc(c.answers, func(other answer) bool { return other.url == a.url }), a)
 	size := 0
 	for i := len(c.answers) - 1; i >= 0; i-- {
-		if size += len(c.answers[i].body); size > mostCachedBytes || len(c.answers)-i > mostCached {
+		if size += len(c.answers[i].body); size > maxCachedBytes || len(c.answers)-i > maxCached {
 			c.answers = slices.Delete(c.answers, 0, i+1)
 			return
 		}

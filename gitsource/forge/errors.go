@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// mostAnswer is the maximum size of a response.
-const mostAnswer = 8 << 20
+// maxAnswer is the maximum size of a response.
+const maxAnswer = 8 << 20
 
-// mostValues is the maximum number of JSON tokens of an answer. As Go values, empty objects are several
+// maxValues is the maximum number of JSON tokens of an answer. As Go values, empty objects are several
 // hundred times larger than their text.
-const mostValues = 300_000
+const maxValues = 300_000
 
 // A StatusError is a response whose status is not a success.
 type StatusError struct {
@@ -140,7 +140,7 @@ func IsGeneral(err error) bool {
 var ErrNotReady = errors.New("the forge has not prepared the changes yet")
 
 // errTooLarge is the error of a response that exceeds the limit.
-var errTooLarge = fmt.Errorf("the answer is larger than %d bytes, or has more than %d JSON values", mostAnswer, mostValues)
+var errTooLarge = fmt.Errorf("the answer is larger than %d bytes, or has more than %d JSON values", maxAnswer, maxValues)
 
 // wrapf adds what was being done to an error; nil stays nil.
 func wrapf(err error, format string, args ...any) error {

@@ -243,32 +243,32 @@ type Access struct {
 const (
 	// pageSize is the number of entries per page of a list.
 	pageSize = 50
-	// mostPages is the maximum number of pages of a list that are read.
-	mostPages = 40
-	// mostText is the maximum size of the titles and bodies of a list, in bytes.
-	mostText = 32 << 20
+	// maxPages is the maximum number of pages of a list that are read.
+	maxPages = 40
+	// maxText is the maximum size of the titles and bodies of a list, in bytes.
+	maxText = 32 << 20
 )
 
 // errMuchText is the error of a list with too much text.
-var errMuchText = fmt.Errorf("more than %d MiB of text", mostText>>20)
+var errMuchText = fmt.Errorf("more than %d MiB of text", maxText>>20)
 
 // pages reads a list page by page. next is false for the last page.
 func pages[T any](what string, read func(page int) (entries []T, next bool, err error)) ([]T, error) {
 	var out []T
-	for page := 1; page <= mostPages; page++ {
+	for page := 1; page <= maxPages; page++ {
 		entries, next, err := read(page)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		out = append(out, entries...)
-		if len(out) > mostPages*pageSize {
+		if len(out) > maxPages*pageSize {
 			break // the forge sends longer pages than it was asked for
 		}
 		if !next {
 			return out, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: more than %d", what, mostPages*pageSize)
+	return nil, fmt.Errorf("%s: more than %d", what, maxPages*pageSize)
 }
 
 // ownOf returns the entries of a page that are our own: those of others, who may write many and long ones,
@@ -288,12 +288,12 @@ func ownOf[T any](page []T, isOwn func(T) (bool, error)) (own []T, err error) {
 
 // The limits of a list of pull requests.
 const (
-	mostPullRequests = 5000
-	// mostLeftOut is the maximum number of pull requests that are left out as too large.
-	mostLeftOut = 20
-	// mostForkBody is the maximum length of the body of a pull request from a fork, in
+	maxPullRequests = 5000
+	// maxLeftOut is the maximum number of pull requests that are left out as too large.
+	maxLeftOut = 20
+	// maxForkBody is the maximum length of the body of a pull request from a fork, in
 	// characters.
-	mostForkBody = 1000
+	maxForkBody = 1000
 )
 
 // pageSizes are the page sizes of a list. A page whose response is too large is requested again
@@ -321,7 +321,7 @@ func (l *lister) page(page int, sizes []int) (next bool, err error) {
 			}
 		}
 		return true, nil
-	case errors.Is(err, errTooLarge) && l.leftOut < mostLeftOut:
+	case errors.Is(err, errTooLarge) && l.leftOut < maxLeftOut:
 		l.leftOut++
 		return true, nil
 	case err != nil:
@@ -329,26 +329,26 @@ func (l *lister) page(page int, sizes []int) (next bool, err error) {
 	}
 	for _, pr := range entries {
 		if pr.Fork {
-			pr.Body = Shorten(pr.Body, mostForkBody)
+			pr.Body = Shorten(pr.Body, maxForkBody)
 		}
 		l.list = append(l.list, pr)
-		if l.text += len(pr.Title) + len(pr.Body); l.text > mostText {
+		if l.text += len(pr.Title) + len(pr.Body); l.text > maxText {
 			return false, errMuchText
 		}
 	}
-	if len(l.list) > mostPullRequests {
+	if len(l.list) > maxPullRequests {
 		return false, errManyPullRequests // the forge sends longer pages than it was asked for
 	}
 	return next, nil
 }
 
-var errManyPullRequests = fmt.Errorf("more than %d are open", mostPullRequests)
+var errManyPullRequests = fmt.Errorf("more than %d are open", maxPullRequests)
 
 // listPullRequests reads a list of pull requests, and sorts it by number.
 func listPullRequests(read func(page, size int) (entries []PullRequest, next bool, err error)) ([]PullRequest, error) {
 	l := &lister{read: read}
 	page, next, err := 0, true, error(nil)
-	for err == nil && next && page < mostPullRequests/pageSize {
+	for err == nil && next && page < maxPullRequests/pageSize {
 		page++
 		next, err = l.page(page, pageSizes)
 	}

@@ -11,9 +11,9 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// mostReviews is the maximum number of own reviews of a pull request that are looked at for
+// maxReviews is the maximum number of own reviews of a pull request that are looked at for
 // comments. Each is requested separately.
-const mostReviews = 100
+const maxReviews = 100
 
 // giteaClient is a repository on a Gitea or Forgejo server.
 type giteaClient struct {
@@ -330,8 +330,8 @@ func (g *giteaClient) FindLineComments(ctx context.Context, number int64, marker
 		return nil, err
 	}
 	reviews = slices.DeleteFunc(reviews, func(r *gitea.PullReview) bool { return r.Reviewer.ID != self })
-	if len(reviews) > mostReviews {
-		return nil, fmt.Errorf("%s: there are %d reviews with comments on lines, at most %d are read", what, len(reviews), mostReviews)
+	if len(reviews) > maxReviews {
+		return nil, fmt.Errorf("%s: there are %d reviews with comments on lines, at most %d are read", what, len(reviews), maxReviews)
 	}
 	var found []string
 	for _, r := range reviews {

@@ -13,15 +13,15 @@ var ErrIssuesDisabled = errors.New("issues are disabled in the repository")
 const (
 	// issuesPageSize is the number of issues per page of a list: each may have a long body.
 	issuesPageSize = 20
-	// mostIssues is the maximum number of issues that are read of a list, the newest ones.
-	mostIssues = 1000
+	// maxIssues is the maximum number of issues that are read of a list, the newest ones.
+	maxIssues = 1000
 )
 
 // listIssues reads the issues with a label page by page, the newest first.
 func listIssues(label string, read func(page int) (entries []Thread, next bool, err error)) ([]Thread, error) {
 	var list []Thread
 	next, text := true, 0
-	for page := 1; next && page <= mostIssues/issuesPageSize && len(list) < mostIssues; page++ {
+	for page := 1; next && page <= maxIssues/issuesPageSize && len(list) < maxIssues; page++ {
 		var entries []Thread
 		var err error
 		if entries, next, err = read(page); err != nil {
@@ -32,7 +32,7 @@ func listIssues(label string, read func(page int) (entries []Thread, next bool, 
 				list = append(list, i)
 				text += len(i.Title) + len(i.Body)
 			}
-			if text > mostText {
+			if text > maxText {
 				return nil, fmt.Errorf("list issues: %w", errMuchText)
 			}
 		}

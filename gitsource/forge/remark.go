@@ -17,14 +17,14 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
 
-// mostRemarkPages is the maximum number of pages of recent comments that are read at once.
-const mostRemarkPages = 10
+// maxRemarkPages is the maximum number of pages of recent comments that are read at once.
+const maxRemarkPages = 10
 
 // listRemarks reads recent comments page by page, and returns those of others since a time, the oldest first. The newest
 // come first if newestFirst is set: then what is older ends the list.
 func listRemarks(since time.Time, self int64, newestFirst bool, read func(page int) (entries []Remark, next bool, err error)) ([]Remark, error) {
 	var out []Remark
-	for page, next := 1, true; next && page <= mostRemarkPages; page++ {
+	for page, next := 1, true; next && page <= maxRemarkPages; page++ {
 		entries, more, err := read(page)
 		if err != nil {
 			return nil, fmt.Errorf("list comments: %w", err)

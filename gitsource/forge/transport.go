@@ -20,11 +20,11 @@ import (
 // The limits of one request.
 const (
 	requestTimeout = 30 * time.Second
-	mostMessage    = 300
-	// mostRefusal is how much of an error response is looked at, and mostHeader the maximum size of the
+	maxMessage     = 300
+	// maxRefusal is how much of an error response is looked at, and maxHeader the maximum size of the
 	// headers of a response, which are cached with it.
-	mostRefusal = 64 << 10
-	mostHeader  = 64 << 10
+	maxRefusal = 64 << 10
+	maxHeader  = 64 << 10
 )
 
 // The limits of the delay that a forge may ask for.
@@ -32,7 +32,7 @@ const (
 	// secondaryLimit is the delay after GitHub's secondary rate limit, if the response does not
 	// name one.
 	secondaryLimit = time.Minute
-	mostRetryAfter = 24 * time.Hour
+	maxRetryAfter  = 24 * time.Hour
 )
 
 // userAgent is the User-Agent header of requests.
@@ -73,7 +73,7 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 		return nil, credentials.Error(fmt.Errorf("the forge does not answer: %w", err))
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return nil, credentials.Error(fmt.Errorf("read the answer: %w", err))
 	}
@@ -85,14 +85,14 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	}
 	kind := resp.Header.Get("Content-Type")
 	success := resp.StatusCode/100 == 2
-	if success && (len(body) > mostAnswer || manyValues(body)) {
+	if success && (len(body) > maxAnswer || manyValues(body)) {
 		return nil, errTooLarge
 	}
 	if !success {
-		body = body[:min(len(body), mostRefusal)]
+		body = body[:min(len(body), maxRefusal)]
 	}
 	if !success || mask.IsPage(kind, body) {
-		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage), reason: mask.Line(credentials.Mask(plainReason(body)), mostMessage)}
+		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, maxMessage), reason: mask.Line(credentials.Mask(plainReason(body)), maxMessage)}
 		if resp.StatusCode >= 400 {
 			e.RetryAfter = retryAfter(e, resp.Header, time.Now())
 		}
@@ -107,11 +107,11 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 
 // manyValues reports whether an answer would decode to too much.
 func manyValues(body []byte) bool {
-	if len(body) < mostValues {
+	if len(body) < maxValues {
 		return false
 	}
 	in := json.NewDecoder(bytes.NewReader(body))
-	for range mostValues {
+	for range maxValues {
 		if _, err := in.Token(); err != nil {
 			return false // the end, or what cannot be decoded either
 		}
@@ -125,14 +125,14 @@ func retryAfter(e *StatusError, h http.Header, now time.Time) time.Duration {
 	if wait == 0 && strings.Contains(e.Message, "secondary rate limit") {
 		wait = secondaryLimit
 	}
-	return min(wait, mostRetryAfter)
+	return min(wait, maxRetryAfter)
 }
 
 // newHTTPClient returns an HTTP client for a forge. It trusts the certificates of the CA bundle
 // in addition to the system's, and follows no redirects.
 func newHTTPClient(cfg Config, scheme string) (*http.Client, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.MaxResponseHeaderBytes = mostHeader
+	base.MaxResponseHeaderBytes = maxHeader
 	if cfg.CABundle != "" {
 		pem, err := os.ReadFile(cfg.CABundle)
 		if err != nil {

@@ -119,7 +119,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	s.Warnings = a.problems
 	a.fill(s)
 	if s.growsTooMuch() {
-		a.problem(problem.Error, api.Origin{}, "", "variables may make the objects of the commit larger by more than %s for one cluster; use shorter values, or fewer variables", limit.Size(mostGrowth))
+		a.problem(problem.Error, api.Origin{}, "", "variables may make the objects of the commit larger by more than %s for one cluster; use shorter values, or fewer variables", limit.Size(maxGrowth))
 		return nil, &LoadError{Problems: a.problems}
 	}
 	return s, nil

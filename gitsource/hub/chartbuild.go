@@ -22,8 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// mostChartSteps limits the steps of all renderings of a commit.
-const mostChartSteps = 1_000_000_000
+// maxChartSteps limits the steps of all renderings of a commit.
+const maxChartSteps = 1_000_000_000
 
 // renderCharts renders the charts of a commit, once for all clusters with the same inputs, and sets the content of the objects. What
 // cannot be rendered fails for the clusters that get it, and does not refuse the commit.

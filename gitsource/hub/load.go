@@ -132,7 +132,7 @@ type parsed struct {
 func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
-	l := &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}, chartSteps: mostChartSteps}
+	l := &Loader{opts: opts, cache: map[cacheKey]*parsed{}, overlays: map[*item]*knownOverlay{}, chartSteps: maxChartSteps}
 	if opts.Keys != nil {
 		l.plain = &plaintexts{keys: opts.Keys, files: map[string][]*decrypted{}, gone: map[string]int{}}
 	}

@@ -36,8 +36,8 @@ type plaintexts struct {
 // The memory for what is decrypted: the values of all versions, without which nothing is decrypted, and the texts, which are decrypted
 // again if they were not kept.
 const (
-	mostValues = 32 << 20
-	mostTexts  = 64 << 20
+	maxValues = 32 << 20
+	maxTexts  = 64 << 20
 )
 
 // A decrypted is one version of an encrypted file, or says why it cannot be decrypted.
@@ -68,12 +68,12 @@ func (p *plaintexts) Text(name string, data []byte) []byte {
 	text := data
 	if i < 0 || d.err == nil && d.Text == nil {
 		file, err := sops.Decrypt(name, data, p.keys)
-		if d.File == nil && err == nil && p.size+valuesSize(file) > mostValues {
-			file, err = nil, fmt.Errorf("the encrypted values of the repository take more than %s together", limit.Size(mostValues))
+		if d.File == nil && err == nil && p.size+valuesSize(file) > maxValues {
+			file, err = nil, fmt.Errorf("the encrypted values of the repository take more than %s together", limit.Size(maxValues))
 		}
 		if d.err = err; err == nil {
 			text = file.Text
-			if p.texts+len(text) > mostTexts {
+			if p.texts+len(text) > maxTexts {
 				file.Text = nil
 			}
 			if p.texts += len(file.Text); d.File == nil {
@@ -206,15 +206,15 @@ type secrets struct {
 	tries *int                // comparisons that are left; then every text counts as a secret
 }
 
-// mostTries limits the comparisons for the objects of one file or build, since who can commit may encrypt very many values that
+// maxTries limits the comparisons for the objects of one file or build, since who can commit may encrypt very many values that
 // begin alike.
-const mostTries = 20_000_000
+const maxTries = 20_000_000
 
 // shortest is the length of the shortest value that is looked for within others.
 const shortest = 6
 
 func secretsOf(values []string) secrets {
-	tries := mostTries
+	tries := maxTries
 	s := secrets{map[string]bool{}, map[string][]string{}, &tries}
 	for _, v := range values {
 		if v == "" || s.exact[v] {

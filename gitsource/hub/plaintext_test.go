@@ -302,8 +302,8 @@ func TestTheMemoryOfDecryptedFilesIsBounded(t *testing.T) {
 	if len(p.files) > 0 || p.size != 0 || p.texts != 0 {
 		t.Errorf("%d files, %d and %d bytes are kept of files that are gone", len(p.files), p.size, p.texts)
 	}
-	p.size, p.texts = mostValues-100, mostTexts
-	if text := p.Text("c.yaml", file("short").Data); !bytes.Contains(text, []byte("short")) || p.last("c.yaml").Text != nil || p.texts != mostTexts {
+	p.size, p.texts = maxValues-100, maxTexts
+	if text := p.Text("c.yaml", file("short").Data); !bytes.Contains(text, []byte("short")) || p.last("c.yaml").Text != nil || p.texts != maxTexts {
 		t.Error("a text beyond the limit is kept, or not decrypted")
 	}
 	if text := p.Text("c.yaml", file("short").Data); !bytes.Contains(text, []byte("ENC[")) && !bytes.Contains(text, []byte("short")) {

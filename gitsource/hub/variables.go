@@ -91,10 +91,10 @@ func hasVariable(text string) bool {
 	return len(found) > 0 || err != nil
 }
 
-// mostGrowth limits the values of the variables in all objects of a commit together, for one cluster. A value of shortValue is one
+// maxGrowth limits the values of the variables in all objects of a commit together, for one cluster. A value of shortValue is one
 // that every cluster may have, such as its name; objects do not become much larger by those.
 const (
-	mostGrowth = 64 << 20
+	maxGrowth  = 64 << 20
 	shortValue = 256
 )
 
@@ -154,7 +154,7 @@ func (s *Snapshot) growsTooMuch() bool {
 			}
 		}
 	}
-	return sum > mostGrowth
+	return sum > maxGrowth
 }
 
 // A template is an object of a build in which variables are replaced for each cluster.

@@ -167,8 +167,8 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	return nil
 }
 
-// mostCompared limits the comparisons of a walk, which take some 10 s.
-const mostCompared = 1 << 30
+// maxCompared limits the comparisons of a walk, which take some 10 s.
+const maxCompared = 1 << 30
 
 // errEnded says that the commit cannot be read any more.
 var errEnded = errors.New("the commit is not needed any more")
@@ -181,7 +181,7 @@ func (w *walk) compare(name string, ignored *tree.Patterns) error {
 		return errEnded
 	default:
 	}
-	if w.compared += ignored.Size(); w.compared > mostCompared {
+	if w.compared += ignored.Size(); w.compared > maxCompared {
 		w.problem(problem.Error, name, "up to here comparing all names with the patterns of %s takes too long; write fewer patterns, or list directories instead of their files", tree.IgnoreFile)
 		return errTooMany
 	}

@@ -160,7 +160,7 @@ func TestIgnoreFilesMatchGit(t *testing.T) {
 func TestComparisonsEnd(t *testing.T) {
 	files := fstest.MapFS{tree.IgnoreFile: {Data: []byte("*.txt\n")}, "a.yaml": {}, "b.yaml": {}, "c.yaml": {}}
 	limits := Limits{}.WithDefaults()
-	w := &walk{limits: limits, tree: tree.New(files, limits.FileSize), compared: mostCompared - 12}
+	w := &walk{limits: limits, tree: tree.New(files, limits.FileSize), compared: maxCompared - 12}
 	if err := w.from("."); err != nil || len(w.problems) != 1 || !strings.HasPrefix(w.problems[0].Marked(), "c.yaml: up to here comparing all names with the patterns of .gitfleetignore takes too long") {
 		t.Errorf("%v, %v", w.problems, err)
 	}

@@ -22,9 +22,9 @@ import (
 // Masked replaces a credential.
 const Masked = "***"
 
-// leastSecret is the length of the shortest user name or password that is masked: shorter ones
+// minSecret is the length of the shortest user name or password that is masked: shorter ones
 // are part of ordinary words.
-const leastSecret = 4
+const minSecret = 4
 
 // Credentials are the secrets of one request, in every encoding in which a text may contain
 // them.
@@ -69,7 +69,7 @@ func OfHeader(value string) []string {
 func New(secrets ...string) Credentials {
 	var forms []string
 	for _, s := range secrets {
-		if len(s) < leastSecret {
+		if len(s) < minSecret {
 			continue
 		}
 		quoted, _ := json.Marshal(s) // encoding a string cannot fail

@@ -45,17 +45,17 @@ const (
 // maxBody is the maximum size of a request body in bytes.
 const maxBody = 1 << 20
 
-// readTime is the maximum time for a request to arrive, and mostReading the number of requests
+// readTime is the maximum time for a request to arrive, and maxReading the number of requests
 // whose bodies are read at the same time: anybody may send them, and what they say is not known to
 // be true before they are in memory.
 const (
-	readTime    = 10 * time.Second
-	mostReading = 8
+	readTime   = 10 * time.Second
+	maxReading = 8
 )
 
 // New returns the handler. It verifies the signature of a request before it parses the request.
 func New(c Config) http.Handler {
-	reading := make(chan struct{}, mostReading)
+	reading := make(chan struct{}, maxReading)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		result, status := Unavailable, http.StatusServiceUnavailable
 		select {

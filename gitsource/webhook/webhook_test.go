@@ -192,7 +192,7 @@ func TestFewBodiesAreReadAtOnce(t *testing.T) {
 	h := New(Config{Secret: func() (string, error) { return secret, nil }, Wake: func() {}})
 	arriving, rest := make(chan struct{}), make(chan struct{})
 	var slow sync.WaitGroup
-	for range mostReading {
+	for range maxReading {
 		slow.Go(func() {
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/webhook", io.MultiReader(signal{arriving}, waiter{rest})))
 		})

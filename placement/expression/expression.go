@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	// mostOptMaps limits the uses of optMap and optFlatMap, each of which duplicates its target.
-	mostOptMaps = 4
+	// maxOptMaps limits the uses of optMap and optFlatMap, each of which duplicates its target.
+	maxOptMaps = 4
 )
 
 // An Expression is a compiled expression. It is safe for concurrent use.
@@ -70,8 +70,8 @@ func compile(text, variable, meaning string) (*Expression, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("it is empty")
 	}
-	if n := strings.Count(text, "optMap") + strings.Count(text, "optFlatMap"); n > mostOptMaps {
-		return nil, fmt.Errorf("it uses optMap and optFlatMap %d times, more than %d", n, mostOptMaps)
+	if n := strings.Count(text, "optMap") + strings.Count(text, "optFlatMap"); n > maxOptMaps {
+		return nil, fmt.Errorf("it uses optMap and optFlatMap %d times, more than %d", n, maxOptMaps)
 	}
 	env, err := cel.NewEnv(cel.Variable(variable, cel.DynType), cel.OptionalTypes())
 	if err != nil {

@@ -19,11 +19,11 @@ const (
 	Costliest = 100_000
 	// LargestPattern is the maximum number of states of a regular expression.
 	LargestPattern = 2_000
-	// mostLoops limits the macros that iterate over a list, and mostLiterals the lists and maps,
+	// maxLoops limits the macros that iterate over a list, and maxLiterals the lists and maps,
 	// including those made by macros. Checking an expression with hundreds of nested ones takes
 	// very long.
-	mostLoops    = 16
-	mostLiterals = 64
+	maxLoops    = 16
+	maxLiterals = 64
 )
 
 // statesPerUnit is the number of states of a pattern that cost one unit for each character.
@@ -41,14 +41,14 @@ func inspect(tree *cel.Ast) (map[string]int, error) {
 			}
 		}
 		if e.Kind() == ast.ListKind || e.Kind() == ast.MapKind {
-			if literals++; literals > mostLiterals {
-				fail(e, "it has more than %d lists and maps, those that macros make included", mostLiterals)
+			if literals++; literals > maxLiterals {
+				fail(e, "it has more than %d lists and maps, those that macros make included", maxLiterals)
 			}
 		}
 		switch e.Kind() {
 		case ast.ComprehensionKind:
-			if loops++; loops > mostLoops {
-				fail(e, "it has more than %d loops, such as map or all", mostLoops)
+			if loops++; loops > maxLoops {
+				fail(e, "it has more than %d loops, such as map or all", maxLoops)
 			}
 		case ast.MapKind:
 			for _, entry := range e.AsMap().Entries() {

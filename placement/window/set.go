@@ -150,15 +150,15 @@ func (s Set) closedBy(t time.Time) *Window {
 }
 
 const (
-	// farthest is how far ahead opens looks, and mostSteps in how many steps.
-	farthest  = 5 * 366 * 24 * time.Hour
-	mostSteps = 20000
+	// farthest is how far ahead opens looks, and maxSteps in how many steps.
+	farthest = 5 * 366 * 24 * time.Hour
+	maxSteps = 20000
 )
 
 // opens is the first time, from t on, at which the set is open; zero if it does not open.
 func (s Set) opens(t time.Time) time.Time {
 	limit := t.Add(farthest)
-	for range mostSteps {
+	for range maxSteps {
 		switch end := s.excludedUntil(t); {
 		case t.After(limit):
 			return time.Time{}

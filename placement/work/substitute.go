@@ -254,8 +254,8 @@ type replacement struct {
 	room int
 }
 
-// mostErrors limits the errors of one object.
-const mostErrors = 20
+// maxErrors limits the errors of one object.
+const maxErrors = 20
 
 // Key returns the key with the values of its variables.
 func (r *replacement) Key(key string, at []string) string { return r.text(key, at) }
@@ -309,7 +309,7 @@ func (r *replacement) text(text string, at []string) string {
 }
 
 func (r *replacement) fail(at []string, format string, args ...any) {
-	if len(r.errs) == mostErrors {
+	if len(r.errs) == maxErrors {
 		return
 	}
 	r.errs = append(r.errs, fmt.Errorf("%s: %w", strings.Join(at, "."), fmt.Errorf(format, args...)))

@@ -172,7 +172,7 @@ func (a *Approver) look(ctx context.Context, seen *reviews, key api.PlacementKey
 		a.changes[k] = changes
 	}
 	if changes == nil {
-		a.refuseReviews(k, fmt.Sprintf("it has the changes of more than %d commits", mostChanges))
+		a.refuseReviews(k, fmt.Sprintf("it has the changes of more than %d commits", maxChanges))
 		return nil
 	}
 	for _, commit := range changes {
@@ -208,8 +208,8 @@ func (a *Approver) refuseReviews(k runKey, why string) {
 	}
 }
 
-// mostChanges is the maximum number of commits that are looked at for the content of a run.
-const mostChanges = 20
+// maxChanges is the maximum number of commits that are looked at for the content of a run.
+const maxChanges = 20
 
 // changesOf returns the commits, the newest first, each of which has changed the content of a placement since the last run that
 // has finished; nil if there are too many. The first is that of the run.
@@ -220,7 +220,7 @@ func (a *Approver) changesOf(ctx context.Context, key api.PlacementKey, run *sta
 		return nil, err
 	}
 	changes := []string{commit}
-	for range mostChanges {
+	for range maxChanges {
 		parent, err := a.cfg.Parent(ctx, commit)
 		if err != nil || parent == "" {
 			return changes, err

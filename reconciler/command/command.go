@@ -79,11 +79,11 @@ const (
 	maxAge = time.Hour
 	// overlap is the time of which comments are read again, since those of one moment may not be listed in order.
 	overlap = 10 * time.Minute
-	// mostCommands is the maximum number of commands that are executed in one pass.
-	mostCommands = 20
-	// mostAttempts is how often a command is tried that fails on the forge, and refusalTimeout how long one is that is refused for
+	// maxCommands is the maximum number of commands that are executed in one pass.
+	maxCommands = 20
+	// maxAttempts is how often a command is tried that fails on the forge, and refusalTimeout how long one is that is refused for
 	// now.
-	mostAttempts   = 5
+	maxAttempts    = 5
 	refusalTimeout = 30 * time.Minute
 )
 
@@ -149,7 +149,7 @@ func (c *Commander) read(ctx context.Context, now time.Time) error {
 				waiting[r.Number] = true // the commands on one pull request are executed in their order
 				continue
 			}
-			if executed++; executed > mostCommands {
+			if executed++; executed > maxCommands {
 				return nil // the others in the next pass
 			}
 			err := c.execute(ctx, r, verb)
@@ -187,7 +187,7 @@ func (c *Commander) givesUp(ctx context.Context, r forge.Remark, err error, now 
 		c.cfg.Log.Warn("a command in a comment is not executed; trying again", "pullRequest", r.Number, "by", r.Author, "err", err)
 	}
 	refused, _ := errors.AsType[*proposal.RefusedError](err)
-	if refused != nil && now.Sub(r.At) < refusalTimeout || refused == nil && failed.Failures() < mostAttempts {
+	if refused != nil && now.Sub(r.At) < refusalTimeout || refused == nil && failed.Failures() < maxAttempts {
 		return false
 	}
 	c.cfg.Log.Warn("a command in a comment is given up", "pullRequest", r.Number, "by", r.Author, "err", err)

@@ -220,7 +220,7 @@ func TestFailuresOfCommands(t *testing.T) {
 	for n := range 40 {
 		c.pass(t.Context(), noon.Add(time.Duration(n)*time.Minute))
 	}
-	if len(w.answers) != 3 || !strings.HasPrefix(w.answers[1], "1: Nothing was done, also after several attempts: `the forge has closed the connection`") || len(w.did) != 1+2*mostAttempts {
+	if len(w.answers) != 3 || !strings.HasPrefix(w.answers[1], "1: Nothing was done, also after several attempts: `the forge has closed the connection`") || len(w.did) != 1+2*maxAttempts {
 		t.Errorf("answered: %q, did %q", w.answers, w.did)
 	}
 }

@@ -30,8 +30,8 @@ func hashOfFields(canonical []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// mostTaken bounds the fields that Taken considers, since it tries all of their subsets.
-const mostTaken = 10
+// maxTaken bounds the fields that Taken considers, since it tries all of their subsets.
+const maxTaken = 10
 
 // Taken returns the fields that a manager has owned by server-side apply when its ApplyHash was hash, and that others have
 // changed and own since: those that make up the fields of that hash together with what the manager still owns. nil if there
@@ -53,7 +53,7 @@ func Taken(entries []metav1.ManagedFieldsEntry, manager, hash string) *fieldpath
 			candidates = append(candidates, slices.Clone(path))
 		}
 	})
-	for n := 1; len(candidates) <= mostTaken && n < 1<<len(candidates); n++ {
+	for n := 1; len(candidates) <= maxTaken && n < 1<<len(candidates); n++ {
 		taken := fieldpath.NewSet()
 		for i, path := range candidates {
 			if n&(1<<i) != 0 {

@@ -40,8 +40,8 @@ func writersOf(live *unstructured.Unstructured, manager string) []writer {
 	return all
 }
 
-// mostActors is how many actors a result names. An object may have any number of field managers.
-const mostActors = 20
+// maxActors is how many actors a result names. An object may have any number of field managers.
+const maxActors = 20
 
 func who(all []writer, live *unstructured.Unstructured, since time.Time, details []api.PatchDetail) []api.Actor {
 	var owners, writers []api.Actor
@@ -115,12 +115,12 @@ func Actors(list []api.Difference) []api.Actor {
 	return newest(all)
 }
 
-// newest sorts actors, the newest first, and returns the first mostActors.
+// newest sorts actors, the newest first, and returns the first maxActors.
 func newest(list []api.Actor) []api.Actor {
 	slices.SortFunc(list, func(a, b api.Actor) int {
 		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.String(), b.String()))
 	})
-	return list[:min(len(list), mostActors)]
+	return list[:min(len(list), maxActors)]
 }
 
 // longestManager is the maximum length of the name of a field manager that an API server accepts, in bytes.

@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// mostContents limits how many contents of a placement another one is compared with.
-const mostContents = 4
+// maxContents limits how many contents of a placement another one is compared with.
+const maxContents = 4
 
 // contentsOf returns the contents that a placement has on its clusters. Most clusters have the same, as far as it matters for
 // references.
@@ -38,7 +38,7 @@ func contentsOf(p *plan.Placement) []reference.OnClusters {
 
 // position returns the index of a content among the last ones, to which it is added if it is not equal to any.
 func position(all *[]reference.OnClusters, c reference.OnClusters) int {
-	for i := max(0, len(*all)-mostContents); i < len(*all); i++ {
+	for i := max(0, len(*all)-maxContents); i < len(*all); i++ {
 		if (*all)[i].Equal(c.Content) {
 			return i
 		}

@@ -49,9 +49,9 @@ type Asker struct {
 
 // New returns an Asker. Run starts it.
 func New(cfg Config) *Asker {
-	a := &Asker{cfg: cfg, changed: make(chan struct{}, 1), reads: make(chan struct{}, mostReads), timeout: requestTimeout}
+	a := &Asker{cfg: cfg, changed: make(chan struct{}, 1), reads: make(chan struct{}, maxReads), timeout: requestTimeout}
 	for _, s := range cfg.Servers {
-		a.servers = append(a.servers, &server{s, make(chan struct{}, mostAtOnce)})
+		a.servers = append(a.servers, &server{s, make(chan struct{}, maxAtOnce)})
 	}
 	return a
 }

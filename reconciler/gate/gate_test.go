@@ -213,7 +213,7 @@ func TestAskerAsksWhatIsSet(t *testing.T) {
 		return placement.GateQuestion{GateRound: placement.GateRound{Run: "r", Stage: "canary", Gate: gate}, Spec: &spec, Last: last}
 	}
 	var hanging []placement.GateQuestion
-	for i := range 3 * mostAtOnce {
+	for i := range 3 * maxAtOnce {
 		hanging = append(hanging, question(slow.URL, fmt.Sprint("slow-", i), time.Time{}))
 	}
 	receive := func(g placement.GateAnswer) { answers <- g }

@@ -34,14 +34,14 @@ type Server struct {
 const (
 	// requestTimeout limits the time until the whole answer is there.
 	requestTimeout = 10 * time.Second
-	// mostAnswer is the maximum size of an answer, and mostHeader that of its headers.
-	mostAnswer = 1 << 20
-	mostHeader = 64 << 10
-	// mostAtOnce is how many questions one server is asked at the same time, and mostReads from how many clusters objects or Jobs are read.
-	mostAtOnce = 4
-	mostReads  = 8
-	// mostObjects is how many objects of one cluster a gate may look at.
-	mostObjects = 50
+	// maxAnswer is the maximum size of an answer, and maxHeader that of its headers.
+	maxAnswer = 1 << 20
+	maxHeader = 64 << 10
+	// maxAtOnce is how many questions one server is asked at the same time, and maxReads from how many clusters objects or Jobs are read.
+	maxAtOnce = 4
+	maxReads  = 8
+	// maxObjects is how many objects of one cluster a gate may look at.
+	maxObjects = 50
 	// longestText is the maximum length of the text of an answer.
 	longestText = 300
 )
@@ -103,7 +103,7 @@ func (s *Server) transport() (*http.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.DisableKeepAlives, t.MaxResponseHeaderBytes = true, mostHeader
+	t.DisableKeepAlives, t.MaxResponseHeaderBytes = true, maxHeader
 	if s.CertFile == "" {
 		return t, nil
 	}
@@ -157,11 +157,11 @@ func (a *Asker) get(ctx context.Context, address string, query url.Values) (*res
 	}
 	defer resp.Body.Close()
 	out.status, out.header = resp.StatusCode, resp.Header
-	if out.body, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1)); err != nil {
+	if out.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
 		return nil, out.credentials.Error(a.noAnswer(ctx, s.URL, err))
 	}
-	if len(out.body) > mostAnswer {
-		return nil, fmt.Errorf("the answer of %s is larger than %d KiB", s.URL, mostAnswer>>10)
+	if len(out.body) > maxAnswer {
+		return nil, fmt.Errorf("the answer of %s is larger than %d KiB", s.URL, maxAnswer>>10)
 	}
 	return out, nil
 }

@@ -63,8 +63,8 @@ func (a *Asker) lookAtCluster(ctx context.Context, g *api.ObjectsGate, condition
 		return finding{err: errors.New(t.Unknown)}
 	case n == 0:
 		return finding{err: fmt.Errorf("the placement has no such object there (%s, %s)", g.APIVersion, g.Text())}
-	case n > mostObjects:
-		return finding{err: fmt.Errorf("the placement has %d such objects there, more than %d; name one, or its namespace", n, mostObjects)}
+	case n > maxObjects:
+		return finding{err: fmt.Errorf("the placement has %d such objects there, more than %d; name one, or its namespace", n, maxObjects)}
 	}
 	select {
 	case a.reads <- struct{}{}:

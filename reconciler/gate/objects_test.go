@@ -119,7 +119,7 @@ func TestWhatCannotBeLookedAt(t *testing.T) {
 	}{
 		"no clusters": {nil, placement.GateUnknown, "the stage has no cluster with the placement"},
 		"no objects":  {[]placement.GateTarget{{Cluster: "a"}}, placement.GateUnknown, "cluster a: the placement has no such object there (apps/v1, each Deployment)"},
-		"too many":    {[]placement.GateTarget{{Cluster: "a", Objects: make([]*api.Object, mostObjects+1)}}, placement.GateUnknown, "the placement has 51 such objects there, more than 50"},
+		"too many":    {[]placement.GateTarget{{Cluster: "a", Objects: make([]*api.Object, maxObjects+1)}}, placement.GateUnknown, "the placement has 51 such objects there, more than 50"},
 		"down":        {[]placement.GateTarget{{Cluster: "a", Objects: one}, {Cluster: "down", Objects: one}}, placement.GateUnknown, "cluster down: connection refused"},
 		"unlike Git":  {[]placement.GateTarget{{Cluster: "a", Objects: one, Unknown: "it is suspended"}, {Cluster: "down", Objects: one}}, placement.GateUnknown, "cluster a and 1 more: it is suspended"},
 		"bad":         {[]placement.GateTarget{{Cluster: "down", Objects: one}, {Cluster: "bad", Objects: one}}, placement.GateBad, "cluster bad: Deployment.apps/web/web is not: object.status.ready"},

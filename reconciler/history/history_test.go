@@ -192,17 +192,17 @@ func sizeOf(t *rapid.T, dir string) (sum int64) {
 // first, and counted. The record says where entries are missing.
 func TestFullQueueDropsEntries(t *testing.T) {
 	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
-	for range mostObjectsWaiting + 5 {
+	for range maxObjectsWaiting + 5 {
 		r.Add(Entry{Time: noon, Kind: Object})
 	}
-	r.Add(numbered(0, mostObjectsWaiting+2)...)
+	r.Add(numbered(0, maxObjectsWaiting+2)...)
 	if n := counted(t, r.cfg.Metrics.Dropped); n != 7 {
 		t.Errorf("%v were dropped, want 7", n)
 	}
 	r.write()
 	got := entriesOf(t, r, Filter{})
 	last := got[len(got)-1]
-	if len(got) != mostWaiting+1 || last.Kind != Gap || last.Event != Dropped || !strings.HasPrefix(last.Message, "7 ") {
+	if len(got) != maxWaiting+1 || last.Kind != Gap || last.Event != Dropped || !strings.HasPrefix(last.Message, "7 ") {
 		t.Errorf("%d entries, the last %+v", len(got), last)
 	}
 	r.Add(Entry{Time: noon, Kind: Object})

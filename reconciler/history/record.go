@@ -47,8 +47,8 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 
 // The limits of the queue. Most entries are about objects, and must not displace the others.
 const (
-	mostWaiting        = 1 << 16
-	mostObjectsWaiting = mostWaiting / 2
+	maxWaiting        = 1 << 16
+	maxObjectsWaiting = maxWaiting / 2
 )
 
 // syncInterval is the minimum time between two fsyncs.
@@ -99,7 +99,7 @@ func (r *Record) Add(entries ...Entry) {
 		if e.Time.IsZero() {
 			e.Time = now
 		}
-		if len(r.waiting) >= mostWaiting || e.Kind == Object && len(r.waiting) >= mostObjectsWaiting {
+		if len(r.waiting) >= maxWaiting || e.Kind == Object && len(r.waiting) >= maxObjectsWaiting {
 			r.dropped++
 			r.cfg.Metrics.Dropped.Inc()
 			continue
@@ -139,7 +139,7 @@ func (r *Record) Restore(ctx context.Context, entries []Entry) error {
 func (r *Record) hasRoom(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.waiting)+n <= mostObjectsWaiting
+	return len(r.waiting)+n <= maxObjectsWaiting
 }
 
 // Run writes until ctx is done. When it returns, all entries added before are written and the

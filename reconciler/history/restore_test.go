@@ -4,7 +4,7 @@ import "testing"
 
 // Entries that are restored are read where their time belongs, and none is dropped although they are more than the queue holds.
 func TestRestoredEntriesAreInTheirPlace(t *testing.T) {
-	const most = mostWaiting + 10
+	const most = maxWaiting + 10
 	r := open(t, t.TempDir(), 1<<30)
 	newer := numbered(most, most+3)
 	r.Add(newer...)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// mostRecords is about how many records are saved at once, which takes a file 50 ms or so. The first plan of a large fleet adds
+// maxRecords is about how many records are saved at once, which takes a file 50 ms or so. The first plan of a large fleet adds
 // a hundred thousand entries.
-const mostRecords = 1000
+const maxRecords = 1000
 
 // batch returns the keys of the records to save next. These are all decisions that are not saved, except that entries that were
 // added may wait for a later save, cluster by cluster: nothing is sent to a cluster before all of its entries are saved, so that

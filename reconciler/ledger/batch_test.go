@@ -15,7 +15,7 @@ func TestEntriesThatAreAddedAreSavedClusterByCluster(t *testing.T) {
 	dir := t.TempDir()
 	s, l := open(t, dir), New()
 	keys := []api.PlacementKey{{Name: "api"}, {Name: "docs"}, {Name: "web"}}
-	const clusters = mostRecords / 2
+	const clusters = maxRecords / 2
 	for _, key := range keys {
 		l.SetPlacement(key, Placement{})
 		for i := range clusters {
@@ -71,7 +71,7 @@ func TestEntriesThatAreAddedAreSavedClusterByCluster(t *testing.T) {
 func TestManyObservationsAreSavedInParts(t *testing.T) {
 	s, l := open(t, t.TempDir()), New()
 	observe := func() {
-		for i := range 2 * mostRecords {
+		for i := range 2 * maxRecords {
 			l.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: noon})
 		}
 	}

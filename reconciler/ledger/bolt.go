@@ -252,7 +252,7 @@ func (s *boltStore) Save(l *Ledger) error {
 	if !l.Unsaved() {
 		return nil
 	}
-	keys := l.batch(mostRecords)
+	keys := l.batch(maxRecords)
 	records, err := encode(l, keys)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ type entries struct {
 	states []*protocol.WorkState
 }
 
-// mostSharedStates limits with how many reports a report is compared, to share it.
-const mostSharedStates = 4
+// maxSharedStates limits with how many reports a report is compared, to share it.
+const maxSharedStates = 4
 
 // share returns the report of another entry that is equal, or else the report itself.
 func (es *entries) share(w protocol.WorkState) *protocol.WorkState {
@@ -31,7 +31,7 @@ func (es *entries) share(w protocol.WorkState) *protocol.WorkState {
 		}
 	}
 	own := w
-	es.states = append(slices.Clone(es.states[max(0, len(es.states)+1-mostSharedStates):]), &own)
+	es.states = append(slices.Clone(es.states[max(0, len(es.states)+1-maxSharedStates):]), &own)
 	return &own
 }
 

@@ -62,9 +62,9 @@ func (e *Event) About() string {
 // The maximum numbers of events: in total, for one object, and for one object on clusters. The
 // oldest are dropped.
 const (
-	mostEvents          = 2000
-	mostEventsOfObject  = 50
-	mostEventsOnCluster = 100
+	maxEvents          = 2000
+	maxEventsOfObject  = 50
+	maxEventsOnCluster = 100
 )
 
 // AppendEvents adds new events to a list, oldest first, and drops the oldest beyond the limits.
@@ -106,14 +106,14 @@ func dropOldest(list []Event) []Event {
 		onCluster             bool
 	}
 	kept := make(map[share]int)
-	out := make([]Event, 0, min(len(list), mostEvents))
+	out := make([]Event, 0, min(len(list), maxEvents))
 	for _, e := range slices.Backward(list) {
 		s := share{e.Kind, e.Namespace, e.Name, e.Cluster != ""}
-		most := mostEventsOfObject
+		most := maxEventsOfObject
 		if s.onCluster {
-			most = mostEventsOnCluster
+			most = maxEventsOnCluster
 		}
-		if kept[s] == most || len(out) == mostEvents {
+		if kept[s] == most || len(out) == maxEvents {
 			continue
 		}
 		kept[s]++

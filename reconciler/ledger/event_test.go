@@ -49,17 +49,17 @@ func TestEventsOutliveARestart(t *testing.T) {
 // Events that were dropped are also deleted from the store.
 func TestForgottenEventsAreNotKept(t *testing.T) {
 	s, l := Memory(), New()
-	for i := range 3 * mostEventsOfObject {
+	for i := range 3 * maxEventsOfObject {
 		l.SetEvents(AppendEvents(l.Events(), []Event{happened("a", fmt.Sprint(i), i)}))
 		if err := s.Save(l); err != nil {
 			t.Fatal(err)
 		}
 	}
 	again, err := s.Load()
-	if err != nil || len(again.Events()) != mostEventsOfObject || len(again.byKey) != mostEventsOfObject {
+	if err != nil || len(again.Events()) != maxEventsOfObject || len(again.byKey) != maxEventsOfObject {
 		t.Errorf("%d events are kept, %d are told: %v", len(again.byKey), len(again.Events()), err)
 	}
-	if len(s.(*memoryStore).records) != mostEventsOfObject {
+	if len(s.(*memoryStore).records) != maxEventsOfObject {
 		t.Errorf("%d records are stored", len(s.(*memoryStore).records))
 	}
 }
@@ -88,10 +88,10 @@ func TestAppendEvents(t *testing.T) {
 		"a repetition":           {[]Event{once("a", 1), once("b", 1)}, []Event{once("a", 3)}, []Event{once("b", 1), times(once("a", 3), 2, 1)}},
 		"repeated at once":       {[]Event{once("a", 1)}, []Event{once("b", 2), once("b", 2)}, []Event{once("a", 1), times(once("b", 2), 2, 2)}},
 		"in both":                {[]Event{times(once("a", 1), 5, 0)}, []Event{once("a", 2), once("a", 2)}, []Event{times(once("a", 2), 7, 0)}},
-		"too many of an object":  {many(mostEventsOfObject, same), []Event{once("a", 99)}, append(many(mostEventsOfObject, same)[1:], once("a", 99))},
-		"enough of an object":    {many(mostEventsOfObject, same), []Event{once("b", 99)}, append(many(mostEventsOfObject, same), once("b", 99))},
-		"too many on clusters":   {nil, many(mostEventsOnCluster+2, onCluster), many(mostEventsOnCluster+2, onCluster)[2:]},
-		"too many of everything": {many(mostEvents, apart), []Event{once("b", 99)}, append(many(mostEvents, apart)[1:], once("b", 99))},
+		"too many of an object":  {many(maxEventsOfObject, same), []Event{once("a", 99)}, append(many(maxEventsOfObject, same)[1:], once("a", 99))},
+		"enough of an object":    {many(maxEventsOfObject, same), []Event{once("b", 99)}, append(many(maxEventsOfObject, same), once("b", 99))},
+		"too many on clusters":   {nil, many(maxEventsOnCluster+2, onCluster), many(maxEventsOnCluster+2, onCluster)[2:]},
+		"too many of everything": {many(maxEvents, apart), []Event{once("b", 99)}, append(many(maxEvents, apart)[1:], once("b", 99))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

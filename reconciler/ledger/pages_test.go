@@ -21,7 +21,7 @@ func TestPagesOfTheFileAreReleased(t *testing.T) {
 	path := filepath.Join(dir, "ledger.db")
 	s, l, key := open(t, dir), New(), api.PlacementKey{Name: "web"}
 	l.SetPlacement(key, Placement{})
-	for i := range 2 * mostRecords {
+	for i := range 2 * maxRecords {
 		l.Bind(key, placement.Binding{Cluster: fmt.Sprintf("c%04d", i), Reason: strings.Repeat("because ", 100)})
 	}
 	for l.Unsaved() {

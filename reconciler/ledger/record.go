@@ -77,13 +77,13 @@ func declaredKey(id api.ID) string {
 
 func eventKey(e *Event) string { return recordKey{kind: eventRecord, event: e.Key().Number()}.String() }
 
-// mostParts is the number of parts of which kinds have some.
-const mostParts = 9
+// maxParts is the number of parts of which kinds have some.
+const maxParts = 9
 
 // parts are the parts that the kind has, n in all. An array lets the key stay on the stack.
-func (k *recordKey) parts() (all [mostParts]*string, n int) {
+func (k *recordKey) parts() (all [maxParts]*string, n int) {
 	has := kinds[k.kind]
-	for _, part := range [mostParts]struct {
+	for _, part := range [maxParts]struct {
 		has bool
 		at  *string
 	}{
@@ -100,7 +100,7 @@ func (k *recordKey) parts() (all [mostParts]*string, n int) {
 }
 
 func (k recordKey) String() string {
-	text := [1 + mostParts]string{k.kind}
+	text := [1 + maxParts]string{k.kind}
 	parts, n := k.parts()
 	for i, part := range parts[:n] {
 		text[i+1] = *part

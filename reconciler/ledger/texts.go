@@ -9,8 +9,8 @@ import (
 // The zero value is not usable; a map is.
 type Texts map[string]string
 
-// mostTexts limits how many texts are kept. Beyond it they are forgotten, and shared anew.
-const mostTexts = 1 << 16
+// maxTexts limits how many texts are kept. Beyond it they are forgotten, and shared anew.
+const maxTexts = 1 << 16
 
 // Share makes texts refer to the memory of equal ones that were shared before.
 func (t Texts) Share(texts ...*string) {
@@ -20,7 +20,7 @@ func (t Texts) Share(texts ...*string) {
 		}
 		known, found := t[*s]
 		if !found {
-			if len(t) >= mostTexts {
+			if len(t) >= maxTexts {
 				clear(t)
 			}
 			known, t[*s] = *s, *s
@@ -36,9 +36,9 @@ type sharing struct {
 	transitions []map[string]Transition
 }
 
-// mostSharedTransitions limits with how many transitions those of an entry are compared: the clusters of a placement
+// maxSharedTransitions limits with how many transitions those of an entry are compared: the clusters of a placement
 // change at few different times.
-const mostSharedTransitions = 8
+const maxSharedTransitions = 8
 
 func (s *sharing) entry(e *Entry) {
 	b := &e.Binding
@@ -59,7 +59,7 @@ func (s *sharing) entry(e *Entry) {
 		}
 	}
 	s.transitions = append(s.transitions, e.Transitions)
-	s.transitions = slices.Clone(s.transitions[max(0, len(s.transitions)-mostSharedTransitions):])
+	s.transitions = slices.Clone(s.transitions[max(0, len(s.transitions)-maxSharedTransitions):])
 }
 
 func (t Transition) equal(o Transition) bool { return t.Status == o.Status && t.Time.Equal(o.Time) }

@@ -159,8 +159,8 @@ func (x *executor) compareValues(ctx context.Context, t task, live *unstructured
 	return c
 }
 
-// mostRemovals is how often the removal of additions is tried while others keep writing to the object.
-const mostRemovals = 5
+// maxRemovals is how often the removal of additions is tried while others keep writing to the object.
+const maxRemovals = 5
 
 // readAdditions finds what others have added to an object that is as it was applied otherwise, so that it is removed.
 func (x *executor) readAdditions(ctx context.Context, t task) outcome {
@@ -203,7 +203,7 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 				return
 			}
 		}
-		if !apierrors.IsConflict(err) || attempt == mostRemovals {
+		if !apierrors.IsConflict(err) || attempt == maxRemovals {
 			err = o.mask(live, err)
 			o.unremoved, o.cond.Cause = err, "applied, but what others have added cannot be removed: "+err.Error()
 			return

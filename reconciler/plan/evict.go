@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// mostOrdered limits the judged evictions that users have ordered in the record of a placement.
-const mostOrdered = 20
+// maxOrdered limits the judged evictions that users have ordered in the record of a placement.
+const maxOrdered = 20
 
 // evict judges the evictions of a placement, each of them once and one after the other, and begins the removal of those
 // that are executed by marking the bindings. It does so before clusters are scheduled, so that others can be selected.
@@ -64,7 +64,7 @@ func recordedEvictions(pl *placementPlanner, p *Placement, declared []*hub.Evict
 		at := slices.IndexFunc(declared, func(d *hub.Eviction) bool { return d.Name == e.Name })
 		switch {
 		case e.By != "" && !e.Pending():
-			if ordered++; ordered > mostOrdered {
+			if ordered++; ordered > maxOrdered {
 				continue
 			}
 		case e.By == "" && at < 0:

@@ -173,8 +173,8 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	return out
 }
 
-// mostSharedDecisions limits how many lists of decisions another one is compared with.
-const mostSharedDecisions = 4
+// maxSharedDecisions limits how many lists of decisions another one is compared with.
+const maxSharedDecisions = 4
 
 // sharedDecisions returns the equal decisions of another placement if there are any, since many placements select the same clusters.
 // Otherwise the decisions share the texts of their reasons with others.
@@ -188,7 +188,7 @@ func (m *Memo) sharedDecisions(all []placement.Decision) []placement.Decision {
 		m.texts.Share(&all[i].Reason)
 	}
 	m.decisions = append(m.decisions, all)
-	m.decisions = m.decisions[max(0, len(m.decisions)-mostSharedDecisions):]
+	m.decisions = m.decisions[max(0, len(m.decisions)-maxSharedDecisions):]
 	return all
 }
 

@@ -23,9 +23,9 @@ func (pl *placementPlanner) planWorks(p *Placement) {
 // sharedWorks are the works of a placement that were planned last, and that differ.
 type sharedWorks []*work.Work
 
-// mostSharedWorks limits how many works another one is compared with: clusters that wait, or that have other content, may
+// maxSharedWorks limits how many works another one is compared with: clusters that wait, or that have other content, may
 // each have their own.
-const mostSharedWorks = 4
+const maxSharedWorks = 4
 
 // shared returns the same work in the memory of an earlier one, or adds it; it may be nil.
 func (ws *sharedWorks) shared(w *work.Work) *work.Work {
@@ -38,7 +38,7 @@ func (ws *sharedWorks) shared(w *work.Work) *work.Work {
 		}
 	}
 	*ws = append(*ws, w)
-	*ws = (*ws)[max(0, len(*ws)-mostSharedWorks):]
+	*ws = (*ws)[max(0, len(*ws)-maxSharedWorks):]
 	return w
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// most is the maximum number of clusters, and of lines about them, that one pull request lists, mostWriters that of
-// writers above the details, and mostReason the maximum length of a reason in characters.
+// most is the maximum number of clusters, and of lines about them, that one pull request lists, maxWriters that of
+// writers above the details, and maxReason the maximum length of a reason in characters.
 const (
-	most        = 50
-	mostWriters = 5
-	mostReason  = 1000
+	most       = 50
+	maxWriters = 5
+	maxReason  = 1000
 	// longestTitle is what the forges allow.
 	longestTitle = 255
 )
@@ -217,7 +217,7 @@ func (c *change) writers() string {
 	if who == nil {
 		return "not known"
 	}
-	return markdown.List(who, mostWriters)
+	return markdown.List(who, maxWriters)
 }
 
 // linkTo returns a link to a line in Git, and linkIn the address of that link in a body; empty if the body has none. The
@@ -258,7 +258,7 @@ func (c *change) writeEffects(b *strings.Builder) {
 
 // writeManual writes why no edit is possible, and how to keep the change.
 func (c *change) writeManual(b *strings.Builder) {
-	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(c.reason.Error(), mostReason)))
+	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(c.reason.Error(), maxReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once these clusters have the commit, gitfleet closes this issue.\n\n")
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// mostEdits is the maximum number of edits that one pass computes, since each of them loads the
+// maxEdits is the maximum number of edits that one pass computes, since each of them loads the
 // files. Other changes wait for the next pass.
-const mostEdits = 10
+const maxEdits = 10
 
 // A collector groups the held drifts of reports into changes. It caches the edits for the commit
 // in force, each of which was verified.
@@ -77,7 +77,7 @@ func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, 
 	editor := &edit.Editor{Load: col.load, Files: files, Head: r.InForce}
 	hashes := slices.Sorted(maps.Keys(byHash))
 	first, _ := slices.BinarySearch(hashes, col.next)
-	col.left, col.next, col.unreadable, col.used = mostEdits, "", false, map[string]bool{}
+	col.left, col.next, col.unreadable, col.used = maxEdits, "", false, map[string]bool{}
 	for _, hash := range slices.Concat(hashes[first:], hashes[:first]) {
 		c := byHash[hash]
 		if rule := driftRule(c.drifts[0]); rule.Mode == api.DriftReport {

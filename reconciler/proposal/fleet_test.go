@@ -110,10 +110,10 @@ func TestManyDriftsOfAFleet(t *testing.T) {
 	for pass := 1; ; pass++ {
 		before := len(d.collector.edits)
 		next := d.step(t, editPause)
-		if edits := len(d.collector.edits) - before; edits > mostEdits || edits == 0 {
+		if edits := len(d.collector.edits) - before; edits > maxEdits || edits == 0 {
 			t.Fatalf("pass %d made %d edits", pass, edits)
 		}
-		tried := min(changes, pass*mostEdits)
+		tried := min(changes, pass*maxEdits)
 		if putBack, waiting, held := d.counts(); putBack != 0 || held != tried || waiting != changes-tried {
 			t.Fatalf("after pass %d %d are put back, %d wait, and %d are held", pass, putBack, waiting, held)
 		}
@@ -146,12 +146,12 @@ func TestManyDriftsOfAFleet(t *testing.T) {
 
 // Changes whose files cannot be read at the moment do not prevent others from being tried.
 func TestChangesThatCannotBeReadKeepNoOthers(t *testing.T) {
-	d := newDrifting(t, mostEdits+5, 1)
+	d := newDrifting(t, maxEdits+5, 1)
 	d.broken = errors.New("disk error")
 	d.step(t, editPause)
 	d.broken = nil
 	d.step(t, editPause)
-	if putBack, waiting, held := d.counts(); putBack+waiting > mostEdits-5 || held < mostEdits {
+	if putBack, waiting, held := d.counts(); putBack+waiting > maxEdits-5 || held < maxEdits {
 		t.Errorf("%d are put back, %d wait, and %d are held", putBack, waiting, held)
 	}
 	d.step(t, editPause)

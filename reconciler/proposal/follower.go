@@ -15,9 +15,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/proposal/edit"
 )
 
-// mostRejected is the maximum number of rejected changes in memory. For others the forge is
+// maxRejected is the maximum number of rejected changes in memory. For others the forge is
 // asked again.
-const mostRejected = 1000
+const maxRejected = 1000
 
 // A follower offers the held changes, and follows what becomes of their pull requests and issues.
 type follower struct {
@@ -107,7 +107,7 @@ func (f *follower) track(now time.Time) {
 		}
 	}
 	for hash, s := range last {
-		if s.State == forge.Closed && f.states[hash] == nil && len(f.rejected) < mostRejected {
+		if s.State == forge.Closed && f.states[hash] == nil && len(f.rejected) < maxRejected {
 			if f.rejected[hash] = s; !s.expired() {
 				s.Body = "" // it may be long
 			}

@@ -145,7 +145,7 @@ func TestABranchOfOtherPeopleIsNotUsed(t *testing.T) {
 func TestAChangeIsNotOfferedEndlessly(t *testing.T) {
 	p := newProposing(10)
 	hash := heldChange(7).hash
-	for n := range mostAttempts {
+	for n := range maxAttempts {
 		branch := branchPrefix + hash
 		if n > 0 {
 			branch += fmt.Sprintf("-%d", n+1)
@@ -154,7 +154,7 @@ func TestAChangeIsNotOfferedEndlessly(t *testing.T) {
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; the same change was offered 100 times, and is not offered again")
-	if len(p.forge.Pulls) != mostAttempts {
+	if len(p.forge.Pulls) != maxAttempts {
 		t.Errorf("%d pull requests", len(p.forge.Pulls))
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// mostGrouped is the maximum number of changes in one pull request.
-	mostGrouped = 50
+	// maxGrouped is the maximum number of changes in one pull request.
+	maxGrouped = 50
 	// longestDiffs is how long the diffs in the body of a group may be together.
 	longestDiffs = 30_000
 )

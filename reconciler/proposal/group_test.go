@@ -352,7 +352,7 @@ func TestChangesThatExcludeEachOther(t *testing.T) {
 
 // A burst of changes is combined over several passes, a few edits in each, and no more than a pull request may have.
 func TestABurstIsCombinedInSeveralPasses(t *testing.T) {
-	const changes = mostGrouped + 5
+	const changes = maxGrouped + 5
 	d := newGrouping(t, 2, changes)
 	var values []string
 	for i := range changes {
@@ -365,10 +365,10 @@ func TestABurstIsCombinedInSeveralPasses(t *testing.T) {
 		d.step(t, time.Second)
 		most = max(most, d.loads-before)
 	}
-	if most > 3*mostEdits { // for some edits, more than one file is tried
+	if most > 3*maxEdits { // for some edits, more than one file is tried
 		t.Errorf("a pass loads %d trees", most)
 	}
-	d.expectStates(t, "offered", fmt.Sprintf("open %d, waiting %d", mostGrouped, changes-mostGrouped))
+	d.expectStates(t, "offered", fmt.Sprintf("open %d, waiting %d", maxGrouped, changes-maxGrouped))
 	if n := len(d.forge.Pulls); n != 1 || len(d.forge.Pulls[0].Body) > 60_000 {
 		t.Errorf("%d pull requests, with a body of %d", n, len(d.forge.Pulls[0].Body))
 	}

@@ -11,7 +11,7 @@ import (
 
 // beginPass forgets what is of earlier commits.
 func beginPass(f *follower) {
-	f.budget, f.unfinished, f.updated = mostEdits, false, map[string]bool{}
+	f.budget, f.unfinished, f.updated = maxEdits, false, map[string]bool{}
 	maps.DeleteFunc(f.combinations, func(_ string, k *combination) bool { return k.commit != f.known.commit })
 	maps.DeleteFunc(f.alone, func(_, commit string) bool { return commit != f.known.commit })
 }
@@ -35,7 +35,7 @@ func groupHash(fleet, placement string) string { return hashOf(fleet, "placement
 // far as it still counts; nil if there is none.
 func findInGroups(f *follower, ctx context.Context, placement, hash string, since time.Time) (*thread, error) {
 	group := groupHash(f.tracker.cfg.Fleet, placement)
-	for attempt := 1; attempt <= mostAttempts; attempt++ {
+	for attempt := 1; attempt <= maxAttempts; attempt++ {
 		branch := branchOf(branchPrefix, group, attempt)
 		if _, open := f.open[branch]; open {
 			continue
@@ -156,7 +156,7 @@ func currentOffer(f *follower, c *change, s *offerState) (offer, error) {
 	f.updated[s.name] = true
 	pr := f.open[s.name]
 	changes := offeredBy(f, s.name)
-	changes = changes[:min(len(changes), mostGrouped)]
+	changes = changes[:min(len(changes), maxGrouped)]
 	if len(changes) == 0 || f.known.lost || mayListAny(pr.Body, f.known.unanswered) || hasUndecided(f, s.name) {
 		return nil, nil
 	}

@@ -35,10 +35,10 @@ func join(f *follower, ctx context.Context, c *change, s *offerState, now time.T
 			changes = append(changes, other)
 		}
 	}
-	for _, c := range changes[min(len(changes), mostGrouped):] {
-		f.states[c.hash].waits = fmt.Sprintf("the pull request of %s has %d changes, which is the most", placement, mostGrouped)
+	for _, c := range changes[min(len(changes), maxGrouped):] {
+		f.states[c.hash].waits = fmt.Sprintf("the pull request of %s has %d changes, which is the most", placement, maxGrouped)
 	}
-	g, err := combine(f, placement, changes[:min(len(changes), mostGrouped)])
+	g, err := combine(f, placement, changes[:min(len(changes), maxGrouped)])
 	if err != nil || g == nil {
 		return err
 	}

@@ -163,8 +163,8 @@ func (f *follower) removeBranch(ctx context.Context, branch string) {
 	}
 }
 
-// mostLeftovers bounds the branches of which the forge is asked in one interval.
-const mostLeftovers = 10
+// maxLeftovers bounds the branches of which the forge is asked in one interval.
+const maxLeftovers = 10
 
 // removeLeftovers deletes the branches of pull requests of the fleet that have ended while gitfleet
 // was not running. A branch without a pull request stays: its change may be about to be offered. It
@@ -193,7 +193,7 @@ func (f *follower) tryLeftovers(ctx context.Context) error {
 		}
 		f.leftovers = slices.DeleteFunc(append([]string{}, branches...), func(branch string) bool { return !isPullRequest(branch) })
 	}
-	for range min(len(f.leftovers), mostLeftovers) {
+	for range min(len(f.leftovers), maxLeftovers) {
 		branch := f.leftovers[0]
 		if _, open := f.open[branch]; !open {
 			pr, err := f.tracker.find(ctx, branch)

@@ -88,7 +88,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 		f.setLink(c, "")
 		return f.tracker.createIssue(ctx, c)
 	case branch == "":
-		s.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
+		s.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", maxAttempts)
 		return nil, nil
 	}
 	found, err = f.create(ctx, c, branch, now)

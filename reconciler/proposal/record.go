@@ -68,7 +68,7 @@ func askedIn(body string) (asked askedReviewers, known bool) {
 func (a askedReviewers) missing(names []string) []string {
 	var out []string
 	for _, name := range names {
-		if len(a)+len(out) < mostReviewers && !slices.Contains(a, shortHash(name)) {
+		if len(a)+len(out) < maxReviewers && !slices.Contains(a, shortHash(name)) {
 			out = append(out, name)
 		}
 	}
@@ -136,5 +136,5 @@ func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// mostReviewers is the maximum number of reviewers of a pull request.
-const mostReviewers = 10
+// maxReviewers is the maximum number of reviewers of a pull request.
+const maxReviewers = 10

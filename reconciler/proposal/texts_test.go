@@ -84,7 +84,7 @@ func TestBodies(t *testing.T) {
 			},
 			"**Merging**",
 		},
-		"a long reason": {func(c *change) { c.reason = errors.New(strings.Repeat("x", 3000)) }, []string{strings.Repeat("x", mostReason-1) + "…`\n"}, ""},
+		"a long reason": {func(c *change) { c.reason = errors.New(strings.Repeat("x", 3000)) }, []string{strings.Repeat("x", maxReason-1) + "…`\n"}, ""},
 		"very many clusters": {
 			func(c *change) {
 				d := c.drifts[0]

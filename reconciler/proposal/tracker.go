@@ -263,7 +263,7 @@ func (t *tracker) findPullRequest(ctx context.Context, c *change, since time.Tim
 	if c.rollback != nil {
 		prefix = rollbackPrefix
 	}
-	for attempt := 1; attempt <= mostAttempts; attempt++ {
+	for attempt := 1; attempt <= maxAttempts; attempt++ {
 		branch := branchOf(prefix, c.hash, attempt)
 		found, err := t.find(ctx, branch)
 		if err != nil || found == nil || !isOver(found, since) {
@@ -283,9 +283,9 @@ func (t *tracker) commentOnce(ctx context.Context, pr thread, marker, text strin
 	return err
 }
 
-// mostAttempts is the maximum number of times that the same change is offered again after it
+// maxAttempts is the maximum number of times that the same change is offered again after it
 // had ended.
-const mostAttempts = 100
+const maxAttempts = 100
 
 // isGeneral reports whether every request to the forge or the Git server is likely to fail in
 // the same way. Other errors are about one pull request or one branch.

@@ -92,14 +92,14 @@ func (r *rollout) update(ctx context.Context, report *status.Report, now time.Ti
 	return wait, r.cfg.setStatus(ctx, &r.refused, r.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
 }
 
-// mostBefore is how many commits are searched for a status from before a restart.
-const mostBefore = 20
+// maxBefore is how many commits are searched for a status from before a restart.
+const maxBefore = 20
 
 // statusBefore returns the last status from before a restart: that of the commit in force, or
 // of the commit that was in force then. Each commit that was in force has a status. The zero
 // status is returned if none is found.
 func (r *rollout) statusBefore(ctx context.Context, commit string) (forge.Status, error) {
-	for range mostBefore {
+	for range maxBefore {
 		found, err := r.cfg.Forge.FindStatus(ctx, commit, r.cfg.statusName("rollout"))
 		if err != nil {
 			return forge.Status{}, err

@@ -13,12 +13,12 @@ const (
 	bodyTimeout = 10 * time.Second
 	// maxHeaderBytes has room for tokens, certificates and groups of users. Headers are read before a request counts.
 	maxHeaderBytes = 64 << 10
-	// mostUnidentified is how many requests the guard may be identifying at the same time. To
+	// maxUnidentified is how many requests the guard may be identifying at the same time. To
 	// identify a client can mean to ask the API server of the management cluster.
-	mostUnidentified = 64
-	// mostScrapes is how many clients may read the metrics at the same time, and scrapeTimeout
+	maxUnidentified = 64
+	// maxScrapes is how many clients may read the metrics at the same time, and scrapeTimeout
 	// how long one may take to read them.
-	mostScrapes   = 8
+	maxScrapes    = 8
 	scrapeTimeout = 30 * time.Second
 )
 
@@ -27,7 +27,7 @@ const (
 // whoever can reach the address could have the daemon restarted.
 func limited(guard func(http.Handler) http.Handler, next http.Handler) http.Handler {
 	type key struct{}
-	slots := make(chan struct{}, mostUnidentified)
+	slots := make(chan struct{}, maxUnidentified)
 	guarded := guard(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.Context().Value(key{}).(func())()
 		next.ServeHTTP(w, req)

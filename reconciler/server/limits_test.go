@@ -105,7 +105,7 @@ func TestUnidentifiedRequestsAreLimited(t *testing.T) {
 		}
 		ask := func() *httptest.ResponseRecorder { return askFor("/report") }
 		var asking sync.WaitGroup
-		for range mostUnidentified {
+		for range maxUnidentified {
 			asking.Go(func() { ask() })
 		}
 		synctest.Wait()

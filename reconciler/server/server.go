@@ -41,18 +41,18 @@ type Server struct {
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
-	// mostConnections is how many connections are open at the same time.
-	mostConnections int
+	// maxConnections is how many connections are open at the same time.
+	maxConnections int
 }
 
 // New returns a server without a report. registry may be nil for no metrics.
 func New(registry *Registry) *Server {
-	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), registry: registry, mostConnections: MostConnections}
+	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), registry: registry, maxConnections: MostConnections}
 	metrics := http.NotFoundHandler()
 	if registry != nil {
 		registry.AddSources(&collector{report: s.reportToExport, now: time.Now})
 		registry.MustRegister(s.metrics.collectors()...)
-		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
+		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes}))
 	}
 	s.routes = map[string]http.Handler{
 		"GET /report":           http.HandlerFunc(s.serveReport),
@@ -87,7 +87,7 @@ func (s *Server) Protect(config *tls.Config, guard func(http.Handler) http.Handl
 
 // LimitConnections sets how many connections are open at the same time. Those that wait for a request are closed first, the
 // longest waiting one before others. It must not be called after the server has started.
-func (s *Server) LimitConnections(most int) { s.mostConnections = most }
+func (s *Server) LimitConnections(most int) { s.maxConnections = most }
 
 // Handler returns the handler of all paths:
 //
@@ -234,7 +234,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.tls != nil {
 		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
 	}
-	if err := serve(limitConnections(l, s.mostConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(limitConnections(l, s.maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		stop()
 		return err
 	}

@@ -15,7 +15,7 @@ func (s *Server) ServeStarting(ctx context.Context, l *net.TCPListener, step str
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the daemon is starting: "+step, http.StatusServiceUnavailable)
 	})
-	starting := &Server{metrics: s.metrics, tls: s.tls, guard: s.guard, mostConnections: s.mostConnections, routes: map[string]http.Handler{
+	starting := &Server{metrics: s.metrics, tls: s.tls, guard: s.guard, maxConnections: s.maxConnections, routes: map[string]http.Handler{
 		"GET /healthz": s.routes["GET /healthz"],
 		"GET /metrics": s.routes["GET /metrics"],
 		"GET /readyz":  refuse,

@@ -79,8 +79,8 @@ func (b *builder) finish(s conditionSet, cluster string) []metav1.Condition {
 // one map.
 type sharedTransitions []map[string]ledger.Transition
 
-// mostSharedTransitions limits with how many transitions those of a cluster are compared.
-const mostSharedTransitions = 32
+// maxSharedTransitions limits with how many transitions those of a cluster are compared.
+const maxSharedTransitions = 32
 
 // of returns the transitions of a set of conditions.
 func (all *sharedTransitions) of(s *conditionSet) map[string]ledger.Transition {
@@ -95,7 +95,7 @@ func (all *sharedTransitions) of(s *conditionSet) map[string]ledger.Transition {
 		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
 	}
 	*all = append(*all, now)
-	*all = (*all)[max(0, len(*all)-mostSharedTransitions):]
+	*all = (*all)[max(0, len(*all)-maxSharedTransitions):]
 	return now
 }
 

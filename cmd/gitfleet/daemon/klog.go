@@ -73,11 +73,11 @@ type klogHandler struct {
 	repeated *repeated
 }
 
-// outageEnds is how long an error must not have occurred for the next one to be another outage, and mostErrors
+// outageEnds is how long an error must not have occurred for the next one to be another outage, and maxErrors
 // how many errors are told apart.
 const (
 	outageEnds = 5 * time.Minute
-	mostErrors = 1000
+	maxErrors  = 1000
 )
 
 // repeated has the times at which errors last occurred.
@@ -100,7 +100,7 @@ func (p *repeated) again(r slog.Record) bool {
 	key = variable.ReplaceAllString(key, "0")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.seen) >= mostErrors {
+	if len(p.seen) >= maxErrors {
 		clear(p.seen)
 	}
 	last, known := p.seen[key]

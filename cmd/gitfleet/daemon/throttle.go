@@ -21,18 +21,18 @@ const (
 	// throttleInterval is the time between two adjustments, and idleInterval that while no slot is used.
 	throttleInterval = 50 * time.Millisecond
 	idleInterval     = 500 * time.Millisecond
-	// No slot is taken while at most mostWaiting goroutines per processor are runnable, or no more than a quarter (waitingShare) of the
+	// No slot is taken while at most maxWaiting goroutines per processor are runnable, or no more than a quarter (waitingShare) of the
 	// requests that may be in flight. Beyond that, fewer requests in flight do not make writes slower.
-	mostWaiting  = 4
+	maxWaiting   = 4
 	waitingShare = 4
-	// leastSlots is the number of slots per processor that are left.
-	leastSlots = 8
+	// minSlots is the number of slots per processor that are left.
+	minSlots = 8
 	// averaged is the number of measurements that are averaged, since many goroutines may be woken at once.
 	averaged = 4
 )
 
 func newThrottle(slots chan struct{}) *throttle {
-	return &throttle{slots: slots, least: min(cap(slots), leastSlots*runtime.GOMAXPROCS(0))}
+	return &throttle{slots: slots, least: min(cap(slots), minSlots*runtime.GOMAXPROCS(0))}
 }
 
 // runThrottles adjusts the slots of some semaphores until ctx is done.
@@ -65,7 +65,7 @@ func runThrottles(ctx context.Context, semaphores ...chan struct{}) error {
 // sixteenth of all.
 func (t *throttle) adjust(ctx context.Context, waiting float64) {
 	free := cap(t.slots) - t.held
-	if waiting > float64(max(mostWaiting*runtime.GOMAXPROCS(0), free/waitingShare)) {
+	if waiting > float64(max(maxWaiting*runtime.GOMAXPROCS(0), free/waitingShare)) {
 		free = max(t.least, free-free/8)
 	} else {
 		free = min(cap(t.slots), free+max(1, cap(t.slots)/16))

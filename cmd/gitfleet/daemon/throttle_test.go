@@ -10,7 +10,7 @@ import (
 func TestThrottleLeavesSlots(t *testing.T) {
 	slots := make(chan struct{}, 128)
 	throttle := &throttle{slots: slots, least: 16}
-	few, many := 0.0, float64(max(cap(slots), mostWaiting*runtime.GOMAXPROCS(0))+1)
+	few, many := 0.0, float64(max(cap(slots), maxWaiting*runtime.GOMAXPROCS(0))+1)
 	for _, step := range []struct {
 		waiting float64
 		free    int
@@ -50,7 +50,7 @@ func TestThrottleWaitsForRequests(t *testing.T) {
 	for range cap(slots) {
 		slots <- struct{}{}
 	}
-	throttle, many := &throttle{slots: slots, least: 7}, float64(mostWaiting*runtime.GOMAXPROCS(0)+1)
+	throttle, many := &throttle{slots: slots, least: 7}, float64(maxWaiting*runtime.GOMAXPROCS(0)+1)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	throttle.adjust(ended, many)

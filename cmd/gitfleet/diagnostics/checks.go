@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// leastSpace is the free space that a state directory should have.
-	leastSpace = 1 << 30
+	// minSpace is the free space that a state directory should have.
+	minSpace = 1 << 30
 	// certificateNotice is how long before its expiry a certificate is reported.
 	certificateNotice = 14 * 24 * time.Hour
 )
@@ -88,7 +88,7 @@ func checkState(c settings.Config) []check {
 	found := check{"state", c.StateDir, checkOK, "writable; " + use, ""}
 	if free, known := freeSpace(c.StateDir); known {
 		found.Message += "; " + resource.NewQuantity(free>>20<<20, resource.BinarySI).String() + " free"
-		if free < leastSpace {
+		if free < minSpace {
 			found.State, found.Fix = checkWarn, "make room: the clone and the history need space"
 		}
 	}

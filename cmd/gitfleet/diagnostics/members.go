@@ -27,8 +27,8 @@ import (
 // Date, which has whole seconds.
 const tolerableSkew = 10 * time.Second
 
-// mostChecks is the maximum number of members that are checked in parallel.
-const mostChecks = 16
+// maxChecks is the maximum number of members that are checked in parallel.
+const maxChecks = 16
 
 const synchronizeClocks = "synchronize the clocks (NTP); certificates, tokens and times in the status depend on them"
 
@@ -51,7 +51,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
 	all, seen := make([][]check, len(s.Clusters)), make([]protocol.ClusterSeen, len(s.Clusters))
 	var group errgroup.Group
-	group.SetLimit(mostChecks)
+	group.SetLimit(maxChecks)
 	for i, cluster := range s.Clusters {
 		group.Go(func() error {
 			cfg := c.MemberConfig(cluster.Name, cluster.Annotations[api.ContextAnnotation], credentials, encoder)

@@ -30,8 +30,8 @@ var patterns = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(\b(?:password|passwd|passphrase|api[_-]?key|client[_-]?secret|access[_-]?key|token)["']?\s*[:=]\s*["']?)[^\s"',;&}]{4,}`),
 }
 
-// leastSecret is the minimum length of a secret: shorter ones occur in every text.
-const leastSecret = 6
+// minSecret is the minimum length of a secret: shorter ones occur in every text.
+const minSecret = 6
 
 // addConfigured reads the secrets that a configuration names, as settings.Config.Named finds them.
 // The files of certificates are public. A secret that cannot be read here
@@ -68,7 +68,7 @@ func (c *redactor) add(secret []byte) {
 		}
 	}
 	for _, part := range parts {
-		if part = bytes.TrimSpace(part); len(part) < leastSecret {
+		if part = bytes.TrimSpace(part); len(part) < minSecret {
 			continue
 		}
 		c.secrets = append(c.secrets, part)

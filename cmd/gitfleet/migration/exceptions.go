@@ -10,12 +10,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
-// mostExceptions limits the directories that an overlay leaves out.
-const mostExceptions = 500
+// maxExceptions limits the directories that an overlay leaves out.
+const maxExceptions = 500
 
 // leaveOut leaves a directory, and all below it, out of an overlay with wildcards, and reports whether it may leave out so many.
 func (u *unit) leaveOut(dir string) bool {
-	if len(u.except) == mostExceptions {
+	if len(u.except) == maxExceptions {
 		return false
 	}
 	i, found := slices.BinarySearch(u.except, dir)

@@ -33,7 +33,7 @@ func (f *finder) findKustomize() error {
 		}
 	}
 	wanted := found.wanted()
-	if len(forms) > mostOverlays || nested {
+	if len(forms) > maxOverlays || nested {
 		w := &wildcards{finder: f, wanted: wanted}
 		w.exist = w.buildable()
 		w.add(found.sites)
@@ -53,5 +53,5 @@ func (f *finder) findKustomize() error {
 	return nil
 }
 
-// mostOverlays is the number of overlays above which one with wildcards is proposed for several directories.
-const mostOverlays = 3
+// maxOverlays is the number of overlays above which one with wildcards is proposed for several directories.
+const maxOverlays = 3

@@ -72,7 +72,7 @@ func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
 		if u != nil {
 			all = outermost(slices.Concat(u.except, except))
 		}
-		if u == nil || pathsIn(u.parts)+len(paths) > validation.MostPaths || len(all) > mostExceptions {
+		if u == nil || pathsIn(u.parts)+len(paths) > validation.MostPaths || len(all) > maxExceptions {
 			name := "apps"
 			if len(units) > 0 {
 				name = fmt.Sprintf("apps-%d", len(units)+1)
@@ -81,7 +81,7 @@ func (f *wildcards) split(groups []*wildGroup) (units []*unit) {
 			u.inReserved = f.reservedNamespaces()
 			units = append(units, u)
 		}
-		u.parts, u.except = append(u.parts, paths), all[:min(len(all), mostExceptions)]
+		u.parts, u.except = append(u.parts, paths), all[:min(len(all), maxExceptions)]
 	}
 	return units
 }

@@ -74,16 +74,16 @@ type condition struct {
 	unmet   []string // the placements that were last pending
 }
 
-// leastHash is the minimum length of an abbreviated hash.
-const leastHash = 7
+// minHash is the minimum length of an abbreviated hash.
+const minHash = 7
 
 func (w *condition) validate() error {
 	w.commit = strings.ToLower(w.commit)
 	switch {
 	case w.state != "applied" && w.state != "available":
 		return fmt.Errorf("--for=%s: use applied or available", w.state)
-	case w.commit != "" && len(w.commit) < leastHash:
-		return fmt.Errorf("--commit %s: needs at least %d digits of the hash", w.commit, leastHash)
+	case w.commit != "" && len(w.commit) < minHash:
+		return fmt.Errorf("--commit %s: needs at least %d digits of the hash", w.commit, minHash)
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ const (
 	barWidth   = 20
 	stateWidth = 14
 	others     = 1 + 2 + 1 + 7 + 1 + 9 + 1 + stateWidth
-	leastName  = 16
+	minName    = 16
 )
 
 func (t *textWriter) placements(all []Placement) {
@@ -188,7 +188,7 @@ func (t *textWriter) placements(all []Placement) {
 	for i := range shown {
 		name = max(name, output.Width(shown[i].Name))
 	}
-	name = min(name, max(leastName, t.Width-others-barWidth))
+	name = min(name, max(minName, t.Width-others-barWidth))
 	t.line("")
 	t.line(t.Paint(output.Dim, strings.TrimRight(output.Fit("PLACEMENT", name)+" "+output.Fit("CLUSTERS", t.bar()+2)+" "+output.Fit("DONE", 7)+" "+output.Fit("COMMIT", 9)+" STATE", " ")))
 	for i := range shown {
@@ -201,7 +201,7 @@ func (t *textWriter) placements(all []Placement) {
 }
 
 // bar returns the width of bars, which is smaller on a narrow page.
-func (t *textWriter) bar() int { return min(barWidth, max(6, t.Width-others-leastName)) }
+func (t *textWriter) bar() int { return min(barWidth, max(6, t.Width-others-minName)) }
 
 // rank sorts unhealthy placements and those with warnings first.
 func rank(p *Placement) int {

@@ -66,8 +66,8 @@ func Changes(b *strings.Builder, c forecast.Changes, deletions []forecast.Deleti
 	}
 }
 
-// mostLines is the maximum number of lines of the difference of an object; the JSON has all of them.
-const mostLines = 60
+// maxLines is the maximum number of lines of the difference of an object; the JSON has all of them.
+const maxLines = 60
 
 // printContents writes the objects whose content changes, with their differences.
 func printContents(b *strings.Builder, all []forecast.ContentChange) {
@@ -80,10 +80,10 @@ func printContents(b *strings.Builder, all []forecast.ContentChange) {
 			fmt.Fprintf(b, "    %s\n", output.Escape(at.String()))
 		}
 		lines := slices.Collect(strings.Lines(c.Diff()))
-		for _, line := range lines[:min(len(lines), mostLines)] {
+		for _, line := range lines[:min(len(lines), maxLines)] {
 			fmt.Fprintf(b, "    %s\n", output.Escape(strings.TrimSuffix(line, "\n")))
 		}
-		switch rest := len(lines) - mostLines; {
+		switch rest := len(lines) - maxLines; {
 		case rest > 0:
 			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", output.Count(rest, "line"))
 		case len(lines) == 0:
@@ -133,10 +133,10 @@ func printHeld(b *strings.Builder, all []forecast.Deletion) {
 			fmt.Fprintln(b, "Held deletions:")
 		}
 		fmt.Fprintf(b, "  %s on %s: %s\n", g.Key.placement, forecast.FewOf(clustersOf(g.Items[0].Items)), g.Key.why)
-		for _, o := range g.Items[:min(len(g.Items), mostRows)] {
+		for _, o := range g.Items[:min(len(g.Items), maxRows)] {
 			fmt.Fprintf(b, "    %s\n", o.Key.id)
 		}
-		if n := len(g.Items) - mostRows; n > 0 {
+		if n := len(g.Items) - maxRows; n > 0 {
 			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", output.Count(n, "object"))
 		}
 	}
@@ -217,9 +217,9 @@ func printClusterChange(b *strings.Builder, c forecast.ClusterChange) {
 	}
 }
 
-// mostRows is the maximum number of unselected clusters, and of objects of a selection, that
+// maxRows is the maximum number of unselected clusters, and of objects of a selection, that
 // are shown; the JSON has all of them.
-const mostRows = 20
+const maxRows = 20
 
 func printPlacement(b *strings.Builder, p forecast.Placement, members int) {
 	fmt.Fprintf(b, "%s: %d of %s\n", p.Key(), len(p.Selected()), output.Count(members, "cluster"))
@@ -235,11 +235,11 @@ func printPlacement(b *strings.Builder, p forecast.Placement, members int) {
 	}
 	if n := len(p.SelectedResources); n > 0 {
 		var names []string
-		for _, r := range p.SelectedResources[:min(n, mostRows)] {
+		for _, r := range p.SelectedResources[:min(n, maxRows)] {
 			names = append(names, forecast.Object{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.ID().String())
 		}
-		if n > mostRows {
-			names = append(names, fmt.Sprintf("%d more", n-mostRows))
+		if n > maxRows {
+			names = append(names, fmt.Sprintf("%d more", n-maxRows))
 		}
 		fmt.Fprintf(b, "  selects %s\n", strings.Join(names, ", "))
 	} else if p.Unclear == "" {
@@ -264,14 +264,14 @@ func printDecisions(b *strings.Builder, all []forecast.Decision) {
 		mark := "+"
 		if !d.Selected {
 			mark = "-"
-			if others++; others > mostRows {
+			if others++; others > maxRows {
 				continue
 			}
 		}
 		fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%s %-*s  %s", mark, width, d.Cluster, decisionText(d, scored)), " "))
 	}
-	if others > mostRows {
-		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", output.Count(others-mostRows, "cluster"))
+	if others > maxRows {
+		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", output.Count(others-maxRows, "cluster"))
 	}
 }
 

@@ -20,11 +20,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// leastHistory is the minimum size, so that the history is not truncated after every few lines.
-const leastHistory = 64 << 10
+// minHistory is the minimum size, so that the history is not truncated after every few lines.
+const minHistory = 64 << 10
 
-// leastConnections is the minimum of server.maxConnections: an eighth of them is left for checks of the kubelet.
-const leastConnections = 64
+// minConnections is the minimum of server.maxConnections: an eighth of them is left for checks of the kubelet.
+const minConnections = 64
 
 // Validate returns an error that names the invalid settings, with their keys in the file and, for most
 // of them, where they were set. Of those about access it names the first.
@@ -59,8 +59,8 @@ func (c Config) Validate() error {
 	require(conditions == status.CurrentConditions || conditions == status.DocumentedConditions,
 		"status.conditions", fmt.Sprintf("%q is neither current nor documented", conditions))
 	require(c.Rollout.Approvals == approvalsAny || c.Rollout.Approvals == approvalsGit, "rollout.approvals", fmt.Sprintf("%q is neither any nor git", c.Rollout.Approvals))
-	require(c.Server.MaxConnections <= 0 || c.Server.MaxConnections >= leastConnections, "server.maxConnections", fmt.Sprintf("must be at least %d", leastConnections))
-	require(c.History.MaxSize <= 0 || c.History.MaxSize >= leastHistory, "history.maxSize", "must be at least 64Ki")
+	require(c.Server.MaxConnections <= 0 || c.Server.MaxConnections >= minConnections, "server.maxConnections", fmt.Sprintf("must be at least %d", minConnections))
+	require(c.History.MaxSize <= 0 || c.History.MaxSize >= minHistory, "history.maxSize", "must be at least 64Ki")
 	errs = append(errs, c.ValidateSource())
 	errs = append(errs, c.validateHosts()...)
 	errs = append(errs, c.validateDecryption()...)

@@ -18,8 +18,8 @@ const limit = 3 << 20
 // which are those of the lines that name none. A "^" says that it is optional.
 var section = regexp.MustCompile(`^\^?\[([^\]]+)\](?:\[\d+\])?(.*)$`)
 
-// mostLines limits the lines of a file that has rules, each of which takes some 10 µs to read.
-const mostLines = 50_000
+// maxLines limits the lines of a file that has rules, each of which takes some 10 µs to read.
+const maxLines = 50_000
 
 // Of returns the users and teams that own some files of a tree, without "@" and in the order in which they are found. at
 // are the places where the CODEOWNERS file may be; the first that is there counts. Of a file's rules the last one that
@@ -34,7 +34,7 @@ func Of(tree fs.FS, at, files []string) []string {
 		if err != nil {
 			continue
 		}
-		if bytes.Count(text, []byte("\n")) > mostLines {
+		if bytes.Count(text, []byte("\n")) > maxLines {
 			return nil
 		}
 		return owners(parse(string(text), files), len(files))

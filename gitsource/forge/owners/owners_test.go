@@ -57,10 +57,10 @@ func TestManyRulesAreBounded(t *testing.T) {
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 1<<20 { //nolint:gosec // a heap is smaller
 		t.Errorf("%d bytes are kept", kept)
 	}
-	if got := of("* @anna\n" + strings.Repeat("\n", mostLines-1)); len(got) != 1 {
+	if got := of("* @anna\n" + strings.Repeat("\n", maxLines-1)); len(got) != 1 {
 		t.Errorf("as many lines as are read: %v", got)
 	}
-	if got := of("* @anna\n" + strings.Repeat("\n", mostLines)); len(got) != 0 {
+	if got := of("* @anna\n" + strings.Repeat("\n", maxLines)); len(got) != 0 {
 		t.Errorf("more lines: %v", got)
 	}
 }

@@ -75,8 +75,8 @@ type Redactor struct {
 const (
 	// indexed is the number of bytes by which forms are found, and so the shortest that are masked.
 	indexed = 3
-	// mostTries limits the comparisons for one message, since who can commit may encrypt very many values that begin alike.
-	mostTries = 200_000
+	// maxTries limits the comparisons for one message, since who can commit may encrypt very many values that begin alike.
+	maxTries = 200_000
 )
 
 // NewRedactor returns a Redactor of some values.
@@ -110,7 +110,7 @@ func (r *Redactor) Redact(message string) string {
 	tries, end := 0, 0 // all before the end is written or masked
 	for i := 0; i+indexed <= len(message); i++ {
 		for _, f := range r.forms[message[i:i+indexed]] {
-			if tries++; tries > mostTries {
+			if tries++; tries > maxTries {
 				return "the message is not shown, since it may have encrypted values"
 			}
 			if !strings.HasPrefix(message[i:], f) {

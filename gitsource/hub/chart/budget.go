@@ -11,17 +11,17 @@ import (
 
 // The limits of one rendering. They do not depend on the load of the machine, so that the result does not either.
 const (
-	// mostSteps limits the iterations of loops, the calls of functions and templates, the parts of templates that are executed,
+	// maxSteps limits the iterations of loops, the calls of functions and templates, the parts of templates that are executed,
 	// at nodesPerStep a step, and what functions read, at 64 bytes a step. A large public chart takes some 200,000.
-	mostSteps = 5_000_000
-	// mostMade limits the bytes of all values that functions make together.
-	mostMade = 256 << 20
-	// mostCalls limits how deeply templates call each other, as Helm does.
-	mostCalls = 1_000
+	maxSteps = 5_000_000
+	// maxMade limits the bytes of all values that functions make together.
+	maxMade = 256 << 20
+	// maxCalls limits how deeply templates call each other, as Helm does.
+	maxCalls = 1_000
 	// deepestValue limits the nesting of values that are written, which may refer to themselves.
 	deepestValue = 200
-	// mostPerCall limits the bytes that one call makes.
-	mostPerCall = 32 << 20
+	// maxPerCall limits the bytes that one call makes.
+	maxPerCall = 32 << 20
 	// yamlPerStep is how many bytes of YAML are written for a step.
 	yamlPerStep = 2
 	// pollEvery is the number of steps after which is looked whether the result is still needed. A call counts pollCall more, since
@@ -41,14 +41,14 @@ type budget struct {
 }
 
 func (c *Chart) newBudget() *budget {
-	return &budget{steps: c.steps, made: mostMade, output: c.limits.BuildOutput, limits: c.limits, done: c.tree.Done(), deadline: c.deadline}
+	return &budget{steps: c.steps, made: maxMade, output: c.limits.BuildOutput, limits: c.limits, done: c.tree.Done(), deadline: c.deadline}
 }
 
 var (
 	errSteps = errors.New("the chart takes too many steps to render: loop over fewer items, or call fewer templates in loops")
-	errMade  = fmt.Errorf("the values that the templates make take more than %s: make them smaller", limit.Size(mostMade))
-	errCalls = fmt.Errorf("templates call each other more than %d times deep: end the recursion", mostCalls)
-	errSize  = fmt.Errorf("the value takes more than %s: make it smaller", limit.Size(mostPerCall))
+	errMade  = fmt.Errorf("the values that the templates make take more than %s: make them smaller", limit.Size(maxMade))
+	errCalls = fmt.Errorf("templates call each other more than %d times deep: end the recursion", maxCalls)
+	errSize  = fmt.Errorf("the value takes more than %s: make it smaller", limit.Size(maxPerCall))
 	errCycle = fmt.Errorf("the value is nested deeper than %d levels, or contains itself", deepestValue)
 	errLate  = errors.New("the rendering took too long")
 	errEnded = errors.New("the commit is not needed any more")
@@ -75,8 +75,8 @@ func (b *budget) step(n int64) error {
 
 // make takes the bytes of a value, before it is made if they are known.
 func (b *budget) make(bytes int64) error {
-	if bytes < 0 || bytes > mostPerCall {
-		return fmt.Errorf("the call makes more than %s: make it smaller", limit.Size(mostPerCall))
+	if bytes < 0 || bytes > maxPerCall {
+		return fmt.Errorf("the call makes more than %s: make it smaller", limit.Size(maxPerCall))
 	}
 	if b.made -= bytes; b.made < 0 {
 		return errMade
@@ -113,7 +113,7 @@ func (b *budget) readValue(v reflect.Value, depth int, size *int64) error {
 	if v.Kind() == reflect.String || v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
 		bytes = 16 + int64(v.Len())
 	}
-	if *size += bytes; *size > mostPerCall {
+	if *size += bytes; *size > maxPerCall {
 		return errSize
 	}
 	if err := b.step(1 + bytes/64); err != nil {

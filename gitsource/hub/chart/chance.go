@@ -114,10 +114,10 @@ func (in *Inputs) difference(x, y map[string][]byte) (found *difference) {
 	return found
 }
 
-// mostFields limits the fields of an object that a message names.
-const mostFields = 3
+// maxFields limits the fields of an object that a message names.
+const maxFields = 3
 
-// differing returns the paths of fields that differ, at most mostFields.
+// differing returns the paths of fields that differ, at most maxFields.
 func differing(a, b any, at string) []string {
 	x, isMap := a.(map[string]any)
 	y, areMaps := b.(map[string]any)
@@ -129,11 +129,11 @@ func differing(a, b any, at string) []string {
 	}
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(x)) {
-		if found := differing(x[key], y[key], strings.TrimPrefix(at+"."+key, ".")); len(all) < mostFields {
+		if found := differing(x[key], y[key], strings.TrimPrefix(at+"."+key, ".")); len(all) < maxFields {
 			all = append(all, found...)
 		}
 	}
-	return all[:min(len(all), mostFields)]
+	return all[:min(len(all), maxFields)]
 }
 
 var moments = map[bool]time.Time{

@@ -85,7 +85,7 @@ func (f *Fault) Error() string {
 // Read lists the files of the chart in a directory. Their content is read when the chart is first rendered. The error means
 // that the commit could not be read.
 func Read(t *tree.Tree, dir string, limits limit.Limits) (*Chart, error) {
-	c := &Chart{Dir: dir, File: path.Join(dir, FileName), tree: t, limits: limits, steps: mostSteps}
+	c := &Chart{Dir: dir, File: path.Join(dir, FileName), tree: t, limits: limits, steps: maxSteps}
 	l := &lister{Chart: c, rules: ignore.Empty(), hash: sha256.New()}
 	err := l.list()
 	if fault, is := errors.AsType[*Fault](err); is {
@@ -105,12 +105,12 @@ type lister struct {
 	patterns, listed int
 }
 
-// helmIgnoreSize limits .helmignore, mostListed the names of a chart, with ignored ones and directories, and mostCompared the names
+// helmIgnoreSize limits .helmignore, maxListed the names of a chart, with ignored ones and directories, and maxCompared the names
 // times the bytes of patterns with which they are compared. One directory can have any number of paths.
 const (
 	helmIgnoreSize = 64 << 10
-	mostListed     = 10 * mostFiles
-	mostCompared   = 256 << 20
+	maxListed      = 10 * maxFiles
+	maxCompared    = 256 << 20
 )
 
 func (l *lister) list() error {
@@ -152,7 +152,7 @@ func (l *lister) dir(dir string, depth int) error {
 	if err != nil {
 		return err
 	}
-	if l.listed += len(entries); l.listed > mostListed || l.listed*l.patterns > mostCompared {
+	if l.listed += len(entries); l.listed > maxListed || l.listed*l.patterns > maxCompared {
 		return &Fault{Path: at, Message: fmt.Sprintf("up to here the chart has too many files and directories for a chart, or for the patterns of its %s: %d; remove what it does not need", ignore.HelmIgnore, l.listed)}
 	}
 	for _, e := range entries {
@@ -180,8 +180,8 @@ func (l *lister) dir(dir string, depth int) error {
 
 func (l *lister) file(name string) error {
 	at := path.Join(l.Dir, name)
-	if l.names = append(l.names, name); len(l.names) > mostFiles {
-		return &Fault{Path: at, Message: fmt.Sprintf("up to here the chart has more than %d files; list what it does not need in %s", mostFiles, ignore.HelmIgnore)}
+	if l.names = append(l.names, name); len(l.names) > maxFiles {
+		return &Fault{Path: at, Message: fmt.Sprintf("up to here the chart has more than %d files; list what it does not need in %s", maxFiles, ignore.HelmIgnore)}
 	}
 	hash, err := l.tree.Hash(at)
 	fmt.Fprintf(l.hash, "%q %s\n", at, hash)
@@ -214,7 +214,7 @@ func (c *Chart) open() error {
 			return err
 		}
 		if path.Ext(relative) == ".tgz" && strings.Contains("/"+relative, "/charts/") {
-			u := unpacking{left: left, files: mostFiles - len(c.names)}
+			u := unpacking{left: left, files: maxFiles - len(c.names)}
 			if err := u.archive(bytes.NewReader(data), 1); err != nil && !errors.Is(err, errUnpacked) {
 				return &Fault{Path: name, Message: "not a packed chart: " + err.Error()}
 			}

@@ -359,7 +359,7 @@ func TestDeadline(t *testing.T) {
 // What is wrong is named with file and line, and without values.
 func TestFaults(t *testing.T) {
 	many := map[string]string{}
-	for i := range mostFiles + 1 {
+	for i := range maxFiles + 1 {
 		many[fmt.Sprintf("files/%d", i)] = ""
 	}
 	compared := maps.Clone(many)
@@ -393,7 +393,7 @@ func TestFaults(t *testing.T) {
 		"deep directories":         {deep, "nested deeper than 20 levels"},
 		"a subchart in itself":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 5)}, "web/charts/db-1.0.0.tgz: not a packed chart: packed charts are in each other more than 3 levels deep"},
 		"a large subchart":         {map[string]string{"charts/db-1.0.0.tgz": packed(t, 2, "charts/big-1.0.0.tgz", packed(t, 1, "big", strings.Repeat("x", 70<<20)))}, "web/charts/db-1.0.0.tgz: up to here the files of the chart take more than 64 MiB"},
-		"many files in a subchart": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, make([]string, 2*mostFiles)...)}, "has more than 5000 files"},
+		"many files in a subchart": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, make([]string, 2*maxFiles)...)}, "has more than 5000 files"},
 		"a link in a subchart":     {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "templates/a.yaml", "link to /etc/passwd")}, `web/charts/db-1.0.0.tgz: not a packed chart: "db/templates/a.yaml" is not a regular file; a chart must not contain links or devices`},
 		"a link in one in another": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "charts/db-1.0.0.tgz", packed(t, 1, "values.yaml", "link to ../../../values.yaml"))}, `web/charts/db-1.0.0.tgz: not a packed chart: "db/values.yaml" is not a regular file`},
 		"a path out of a subchart": {map[string]string{"charts/db-1.0.0.tgz": packed(t, 1, "../../templates/a.yaml", "a: b")}, `web/charts/db-1.0.0.tgz: not a packed chart: "db/../../templates/a.yaml" is outside the chart`},

@@ -143,7 +143,7 @@ func (e *engine) include(t *template.Template) func(string, any) (string, error)
 
 // call executes a template within another one.
 func (e *engine) call(execute func(*writer) error) (string, error) {
-	if e.calls == mostCalls {
+	if e.calls == maxCalls {
 		return "", errCalls
 	}
 	if err := e.step(1); err != nil {

@@ -206,8 +206,8 @@ func times(n, bytes int64) int64 {
 	if n <= 0 || bytes == 0 {
 		return 0
 	}
-	if n > mostPerCall/bytes {
-		return mostPerCall + 1
+	if n > maxPerCall/bytes {
+		return maxPerCall + 1
 	}
 	return n * bytes
 }
@@ -218,7 +218,7 @@ const farthest = 1 << 60
 // steps is the size of a sequence of numbers.
 func steps(from, to, by int64) int64 {
 	if min(from, to, by) < -farthest || max(from, to, by) > farthest {
-		return mostPerCall + 1
+		return maxPerCall + 1
 	}
 	if by == 0 || (to > from) != (by > 0) {
 		return 0
@@ -273,7 +273,7 @@ func printfSize(a []reflect.Value) int64 {
 				digits = 0
 			}
 			if c == '*' || digits > 3 {
-				return mostPerCall + 1
+				return maxPerCall + 1
 			}
 		}
 		if format = flags; format != "" {

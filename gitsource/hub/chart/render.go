@@ -151,8 +151,8 @@ func (c *Chart) textOf(relative string) string {
 	return ""
 }
 
-// mostChances limits how many calls are looked at to find the one that makes output differ.
-const mostChances = 64
+// maxChances limits how many calls are looked at to find the one that makes output differ.
+const maxChances = 64
 
 // checkChance returns an error if the output depends on calls of functions whose result differs, which names one of them.
 func (c *Chart) checkChance(in Inputs, calls []string, output map[string][]byte) error {
@@ -173,7 +173,7 @@ func (c *Chart) checkChance(in Inputs, calls []string, output map[string][]byte)
 		return nil
 	}
 	failing := 0
-	for i := range min(len(calls), mostChances) {
+	for i := range min(len(calls), maxChances) {
 		if ended != nil {
 			return ended
 		}
@@ -210,7 +210,7 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, fail *failure) (ca
 	}
 	b := c.newBudget()
 	defer func() { c.Steps += c.size/64 + c.steps - b.steps }()
-	e := &engine{budget: b, chance: &chance{budget: b, other: other, fail: fail}, names: mostNames(loaded)}
+	e := &engine{budget: b, chance: &chance{budget: b, other: other, fail: fail}, names: maxNames(loaded)}
 	sources := map[string]source{}
 	if _, err := addSources(loaded, values, sources); err != nil {
 		return nil, nil, nil, &Fault{Path: c.File, Message: oneLine(err.Error())}

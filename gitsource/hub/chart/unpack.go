@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// mostFiles and deepest limit the files of one chart, and how deep its directories are nested.
+// maxFiles and deepest limit the files of one chart, and how deep its directories are nested.
 const (
-	mostFiles = 5_000
-	deepest   = 20
+	maxFiles = 5_000
+	deepest  = 20
 )
 
-// mostPacked limits how many packed charts are in each other.
-const mostPacked = 3
+// maxPacked limits how many packed charts are in each other.
+const maxPacked = 3
 
 // errUnpacked says that packed charts are too large.
 var errUnpacked = errors.New("too large")
@@ -31,8 +31,8 @@ type unpacking struct {
 
 // archive takes what a packed chart takes, and all that are packed in it. It reads little more than that.
 func (u *unpacking) archive(packed io.Reader, depth int) error {
-	if depth > mostPacked {
-		return fmt.Errorf("packed charts are in each other more than %d levels deep; unpack them", mostPacked)
+	if depth > maxPacked {
+		return fmt.Errorf("packed charts are in each other more than %d levels deep; unpack them", maxPacked)
 	}
 	unzipped, err := gzip.NewReader(packed)
 	if err != nil {
@@ -55,7 +55,7 @@ func (u *unpacking) archive(packed io.Reader, depth int) error {
 			return errUnpacked
 		}
 		if u.files--; u.files < 0 {
-			return fmt.Errorf("with it the chart has more than %d files", mostFiles)
+			return fmt.Errorf("with it the chart has more than %d files", maxFiles)
 		}
 		switch header.Typeflag {
 		case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:

@@ -56,15 +56,15 @@ type listings struct {
 	read int
 }
 
-// mostListed is the maximum number of entries in listings, which take up to 100 MiB, and mostRead that of those that are listed:
+// maxListed is the maximum number of entries in listings, which take up to 100 MiB, and maxRead that of those that are listed:
 // files may refer to names in large directories in turns, so that these are listed again and again.
 const (
-	mostListed = 1_000_000
-	mostRead   = 20 * mostListed
+	maxListed = 1_000_000
+	maxRead   = 20 * maxListed
 )
 
 func (l *listings) add(dir string, listing Listing) {
-	if l.entries += 1 + len(listing); l.entries > mostListed {
+	if l.entries += 1 + len(listing); l.entries > maxListed {
 		l.dirs, l.entries = map[string]Listing{}, 1+len(listing)
 	}
 	l.dirs[dir] = listing
@@ -169,8 +169,8 @@ func (t *Tree) List(dir string) (Listing, error) {
 	if l, ok := t.listings.dirs[dir]; ok {
 		return l, nil
 	}
-	if t.listings.read > mostRead {
-		return nil, fmt.Errorf("%s: directories with %d million entries were listed up to here, which takes too long; refer to smaller directories", dir, mostRead/1_000_000)
+	if t.listings.read > maxRead {
+		return nil, fmt.Errorf("%s: directories with %d million entries were listed up to here, which takes too long; refer to smaller directories", dir, maxRead/1_000_000)
 	}
 	fsys, name := t.at(dir)
 	l, err := fs.ReadDir(fsys, name)

@@ -239,14 +239,14 @@ func TestFailuresAreErrors(t *testing.T) {
 type manyNames struct{ fs.FS }
 
 func (manyNames) ReadDir(string) ([]fs.DirEntry, error) {
-	return make([]fs.DirEntry, mostListed/3), nil
+	return make([]fs.DirEntry, maxListed/3), nil
 }
 
 // However many directories are listed, few of their entries are kept: one directory can have any number of paths.
 func TestListingsAreBounded(t *testing.T) {
 	tree := New(manyNames{fstest.MapFS{}}, 1)
 	for i := range 10 {
-		if l, err := tree.List(fmt.Sprint(i)); err != nil || len(l) != mostListed/3 {
+		if l, err := tree.List(fmt.Sprint(i)); err != nil || len(l) != maxListed/3 {
 			t.Fatalf("%d entries, %v", len(l), err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestListingsAreBounded(t *testing.T) {
 	for _, l := range tree.AsStored().listings.dirs {
 		sum += len(l)
 	}
-	if sum == 0 || sum > mostListed {
+	if sum == 0 || sum > maxListed {
 		t.Errorf("%d entries are kept", sum)
 	}
 }
@@ -268,7 +268,7 @@ func TestLookupsInLargeDirectoriesEnd(t *testing.T) {
 			break
 		}
 	}
-	if want := mostRead/(mostListed/3) + 1; lists > want+1 {
+	if want := maxRead/(maxListed/3) + 1; lists > want+1 {
 		t.Errorf("%d directories were listed, want %d", lists, want)
 	}
 }

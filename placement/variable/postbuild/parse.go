@@ -33,10 +33,10 @@ func parse(text string) ([]part, error) {
 	return p.parts(false)
 }
 
-// mostNested limits how deeply defaults are nested, since each level takes space on the stack.
-const mostNested = 20
+// maxNested limits how deeply defaults are nested, since each level takes space on the stack.
+const maxNested = 20
 
-var errNested = fmt.Errorf("defaults are nested deeper than %d levels; write fewer", mostNested)
+var errNested = fmt.Errorf("defaults are nested deeper than %d levels; write fewer", maxNested)
 
 type parser struct {
 	rest string
@@ -98,7 +98,7 @@ func (p *parser) variable() (v part, err error) {
 	}
 	for _, operator := range []string{":-", ":=", "="} {
 		if after, is := strings.CutPrefix(rest, operator); is {
-			if p.nested == mostNested {
+			if p.nested == maxNested {
 				return v, errNested
 			}
 			p.rest, v.hasFallback = after, true

@@ -96,8 +96,8 @@ func collectParts(parts []part, names, required map[string]bool) {
 	}
 }
 
-// mostErrors limits the errors of one object.
-const mostErrors = 20
+// maxErrors limits the errors of one object.
+const maxErrors = 20
 
 // An Error is an error at a field of an object.
 type Error struct {
@@ -195,9 +195,9 @@ func (r *replacement) typed(before, text string) any {
 	return value
 }
 
-// mostDepth limits how deeply lists and mappings are nested in a value. nodeBytes is the approximate size of one of their items in memory.
+// maxDepth limits how deeply lists and mappings are nested in a value. nodeBytes is the approximate size of one of their items in memory.
 const (
-	mostDepth = 50
+	maxDepth  = 50
 	nodeBytes = 64
 )
 
@@ -216,7 +216,7 @@ func (r *replacement) isValue(text string) bool {
 	var isPlain func(n *node.Node, depth int) bool
 	isPlain = func(n *node.Node, depth int) bool {
 		nodes++
-		return n.Anchor == "" && n.Kind != node.AliasNode && depth <= mostDepth &&
+		return n.Anchor == "" && n.Kind != node.AliasNode && depth <= maxDepth &&
 			!slices.ContainsFunc(n.Content, func(item *node.Node) bool { return !isPlain(item, depth+1) })
 	}
 	if !isPlain(root, 0) {
@@ -275,7 +275,7 @@ func (r *replacement) fail(at []string, err, inSecret error) {
 	if r.secret {
 		err = inSecret
 	}
-	if len(r.errs) < mostErrors {
+	if len(r.errs) < maxErrors {
 		r.errs = append(r.errs, Error{slices.Clone(at), err})
 	}
 }

@@ -27,8 +27,8 @@ const shardCount = 16
 // saveInterval is the minimum time between two writes of a shard: a rollout has many entries in quick succession.
 const saveInterval = 5 * time.Second
 
-// mostWaiting limits the entries that were not taken into a shard yet. Of more, the oldest are dropped.
-const mostWaiting = 10_000
+// maxWaiting limits the entries that were not taken into a shard yet. Of more, the oldest are dropped.
+const maxWaiting = 10_000
 
 // A Store has the entries in objects of its own. It is safe for concurrent use.
 type Store struct {
@@ -59,7 +59,7 @@ func (s *Store) Add(entries ...history.Entry) {
 		}
 	}
 	added := len(s.waiting) > before
-	s.waiting = s.waiting[max(0, len(s.waiting)-mostWaiting):]
+	s.waiting = s.waiting[max(0, len(s.waiting)-maxWaiting):]
 	s.mu.Unlock()
 	if added {
 		select {

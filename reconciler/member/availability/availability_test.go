@@ -67,7 +67,7 @@ func TestHealth(t *testing.T) {
 			if strings.Contains(h.Message, value) {
 				t.Errorf("the message has a value of a Secret: %s", h.Message)
 			}
-			if len(h.Message) > mostMessage+len("…") {
+			if len(h.Message) > maxMessage+len("…") {
 				t.Errorf("the message has %d bytes: %s", len(h.Message), h.Message)
 			}
 		})
@@ -87,12 +87,12 @@ func TestCacheCompilesOnce(t *testing.T) {
 	if _, same := x.compile("1 +"); err == nil || err != same {
 		t.Errorf("%v, then %v", err, same)
 	}
-	for i := range 2 * mostExpressions {
+	for i := range 2 * maxExpressions {
 		if _, err := x.compile(fmt.Sprintf("object.a == %d +", i)); err == nil {
 			t.Fatal("it compiles")
 		}
-		if len(x.all) > mostExpressions {
-			t.Fatalf("%d expressions are kept, want at most %d", len(x.all), mostExpressions)
+		if len(x.all) > maxExpressions {
+			t.Fatalf("%d expressions are kept, want at most %d", len(x.all), maxExpressions)
 		}
 	}
 }

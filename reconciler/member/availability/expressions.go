@@ -29,11 +29,11 @@ type compiled struct {
 	err        error
 }
 
-// mostMessage is the maximum length in bytes of the message of an expression.
-const mostMessage = 160
+// maxMessage is the maximum length in bytes of the message of an expression.
+const maxMessage = 160
 
-// mostExpressions is the maximum number of cached expressions.
-const mostExpressions = 500
+// maxExpressions is the maximum number of cached expressions.
+const maxExpressions = 500
 
 func (x *Cache) compile(text string) (*expression.Expression, error) {
 	x.mu.Lock()
@@ -41,7 +41,7 @@ func (x *Cache) compile(text string) (*expression.Expression, error) {
 	c, known := x.all[text]
 	if !known {
 		c.expression, c.err = expression.Compile(text)
-		if x.all == nil || len(x.all) >= mostExpressions {
+		if x.all == nil || len(x.all) >= maxExpressions {
 			x.all = map[string]compiled{}
 		}
 		x.all[text] = c
@@ -71,7 +71,7 @@ func (a *Expressions) Health(live *unstructured.Unstructured, text string) healt
 		h = health.Ask(live, e.Holds)
 	}
 	secrets := diff.SecretsOf(live)
-	h.Message, h.Failure = health.Cut(secrets.Scrub(h.Message), mostMessage), health.Cut(secrets.Scrub(h.Failure), mostMessage)
+	h.Message, h.Failure = health.Cut(secrets.Scrub(h.Message), maxMessage), health.Cut(secrets.Scrub(h.Failure), maxMessage)
 	return h
 }
 

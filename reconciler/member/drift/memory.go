@@ -23,11 +23,11 @@ type Memory map[api.PlacementKey]map[api.ID]protocol.Drift
 // The limits of the memory. A placement on a cluster is one record of the ledger, which is
 // written whenever a part of it changes.
 const (
-	mostDrifts = 50   // objects of a placement whose drift is not held
-	mostHeld   = 1000 // objects of a placement whose drift is held
-	mostPaths  = 12   // differences of an object
-	mostValue  = 160
-	mostPath   = 1000 // bytes, as names of keys may be of any length
+	maxDrifts = 50   // objects of a placement whose drift is not held
+	maxHeld   = 1000 // objects of a placement whose drift is held
+	maxPaths  = 12   // differences of an object
+	maxValue  = 160
+	maxPath   = 1000 // bytes, as names of keys may be of any length
 )
 
 // Put records a drift. If there are too many, it drops one that has ended, or otherwise the one
@@ -40,10 +40,10 @@ func (m Memory) Put(p api.PlacementKey, d protocol.Drift) {
 		m[p] = of
 	}
 	of[d.ID] = d
-	if len(of) <= mostDrifts {
+	if len(of) <= maxDrifts {
 		return
 	}
-	limit, first := mostDrifts, func(a, b protocol.Drift) int {
+	limit, first := maxDrifts, func(a, b protocol.Drift) int {
 		switch present := a.State.Present(); {
 		case present == b.State.Present():
 			return cmp.Or(a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
@@ -54,7 +54,7 @@ func (m Memory) Put(p api.PlacementKey, d protocol.Drift) {
 		}
 	}
 	if d.State == api.DriftHeld {
-		limit, first = mostHeld, func(a, b protocol.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
+		limit, first = maxHeld, func(a, b protocol.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
 	}
 	var same []protocol.Drift
 	for _, other := range of {
@@ -134,11 +134,11 @@ func (m Memory) State(p api.PlacementKey, id api.ID) api.DriftState { return m[p
 
 // Shorten keeps the first of many differences, and the beginning of long values and paths.
 func Shorten(list []api.Difference) []api.Difference {
-	rest := len(list) - mostPaths
-	out := slices.Clone(list[:min(len(list), mostPaths)])
+	rest := len(list) - maxPaths
+	out := slices.Clone(list[:min(len(list), maxPaths)])
 	for i := range out {
-		out[i].Path = health.Cut(out[i].Path, mostPath)
-		out[i].ValueInHub, out[i].ValueInMember = health.Cut(out[i].ValueInHub, mostValue), health.Cut(out[i].ValueInMember, mostValue)
+		out[i].Path = health.Cut(out[i].Path, maxPath)
+		out[i].ValueInHub, out[i].ValueInMember = health.Cut(out[i].ValueInHub, maxValue), health.Cut(out[i].ValueInMember, maxValue)
 	}
 	if rest > 0 {
 		last := &out[len(out)-1]
@@ -158,9 +158,9 @@ func Fingerprint(list []api.Difference) string {
 // them.
 func digest(list []api.Difference) string {
 	isCut := func(d api.Difference) bool {
-		return len(d.Path) > mostPath || len(d.ValueInMember) > mostValue && d.MemberJSON == nil || len(d.ValueInHub) > mostValue && d.HubJSON == nil
+		return len(d.Path) > maxPath || len(d.ValueInMember) > maxValue && d.MemberJSON == nil || len(d.ValueInHub) > maxValue && d.HubJSON == nil
 	}
-	if len(list) <= mostPaths && !slices.ContainsFunc(list, isCut) {
+	if len(list) <= maxPaths && !slices.ContainsFunc(list, isCut) {
 		return ""
 	}
 	var all []any

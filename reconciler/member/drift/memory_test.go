@@ -25,14 +25,14 @@ func driftOf(name string, state api.DriftState, seen int) protocol.Drift {
 func TestMemoryIsBounded(t *testing.T) {
 	m, p := Memory{}, api.PlacementKey{Name: "web"}
 	m.Put(p, driftOf("standing", api.DriftStanding, 0))
-	for i := range 2 * mostDrifts {
+	for i := range 2 * maxDrifts {
 		m.Put(p, driftOf(fmt.Sprintf("cm-%03d", i), api.DriftRepaired, i+1))
 	}
 	list := m.List(p)
-	if len(list) != mostDrifts {
-		t.Fatalf("%d objects are remembered, want %d", len(list), mostDrifts)
+	if len(list) != maxDrifts {
+		t.Fatalf("%d objects are remembered, want %d", len(list), maxDrifts)
 	}
-	if first, last := list[0].ID.Name, list[mostDrifts-1].ID.Name; first != fmt.Sprintf("cm-%03d", mostDrifts+1) || last != "standing" {
+	if first, last := list[0].ID.Name, list[maxDrifts-1].ID.Name; first != fmt.Sprintf("cm-%03d", maxDrifts+1) || last != "standing" {
 		t.Errorf("from %s to %s are remembered", first, last)
 	}
 }
@@ -71,17 +71,17 @@ func TestADriftIsShort(t *testing.T) {
 // limit, the oldest are kept.
 func TestHeldObjectsAreRemembered(t *testing.T) {
 	m, p := Memory{}, api.PlacementKey{Name: "web"}
-	for i := range mostHeld + 20 {
+	for i := range maxHeld + 20 {
 		m.Put(p, driftOf(fmt.Sprintf("held-%04d", i), api.DriftHeld, i))
 	}
-	for i := range 2 * mostDrifts {
+	for i := range 2 * maxDrifts {
 		m.Put(p, driftOf(fmt.Sprintf("repaired-%03d", i), api.DriftRepaired, i))
 	}
 	list := m.List(p)
-	if len(list) != mostHeld+mostDrifts {
-		t.Fatalf("%d objects are remembered, want %d", len(list), mostHeld+mostDrifts)
+	if len(list) != maxHeld+maxDrifts {
+		t.Fatalf("%d objects are remembered, want %d", len(list), maxHeld+maxDrifts)
 	}
-	if first, last := list[0].ID.Name, list[mostHeld-1].ID.Name; first != "held-0000" || last != fmt.Sprintf("held-%04d", mostHeld-1) {
+	if first, last := list[0].ID.Name, list[maxHeld-1].ID.Name; first != "held-0000" || last != fmt.Sprintf("held-%04d", maxHeld-1) {
 		t.Errorf("from %s to %s are held", first, last)
 	}
 }
@@ -151,10 +151,10 @@ func TestRememberedDifferencesAreShort(t *testing.T) {
 		long = append(long, api.Difference{PatchDetail: api.PatchDetail{Path: fmt.Sprint("/data/", i), ValueInHub: strings.Repeat("é", 5000), ValueInMember: "x"}})
 	}
 	got := Shorten(long)
-	if len(got) != mostPaths || len(got[0].ValueInHub) > 2*mostValue || got[0].ValueInMember != "x" {
+	if len(got) != maxPaths || len(got[0].ValueInHub) > 2*maxValue || got[0].ValueInMember != "x" {
 		t.Errorf("%d differences, the first %+v", len(got), got[0])
 	}
-	if last := got[mostPaths-1]; last.Path != "/data/11 and 28 more" || last.ValueInHub != "(omitted)" {
+	if last := got[maxPaths-1]; last.Path != "/data/11 and 28 more" || last.ValueInHub != "(omitted)" {
 		t.Errorf("the last: %+v", last)
 	}
 	if len(long[0].ValueInHub) != 10000 || Shorten(nil) != nil {
@@ -176,12 +176,12 @@ func TestChangesThatDifferInWhatIsNotRemembered(t *testing.T) {
 	}
 	many := func(last string) []api.Difference {
 		var list []api.Difference
-		for i := range mostPaths {
+		for i := range maxPaths {
 			list = append(list, value(fmt.Sprintf("/data/%02d", i), "x"))
 		}
 		return append(list, value("/data/last", last))
 	}
-	long := strings.Repeat("x", 10*mostValue)
+	long := strings.Repeat("x", 10*maxValue)
 	for name, pair := range map[string][2]string{
 		"a long value": {fingerprint(value("/data/a", long+"1")), fingerprint(value("/data/a", long+"2"))},
 		"many fields":  {fingerprint(many("1")...), fingerprint(many("2")...)},

@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
-// mostReviews is the maximum number of requests of one review, enough for forty kinds.
-const mostReviews = 256
+// maxReviews is the maximum number of requests of one review, enough for forty kinds.
+const maxReviews = 256
 
 // Lacking returns those of some permissions that the cluster does not grant, asking several at a
 // time. It asks for a permission in single namespaces only if it is not granted in all of them.
@@ -45,9 +45,9 @@ func inAllNamespaces(p rbac.Permission) rbac.Permission {
 }
 
 // reviewAll returns the permissions that the cluster does not grant, among the first
-// mostReviews. The error is the first one.
+// maxReviews. The error is the first one.
 func reviewAll(ctx context.Context, conn *connection.Conn, concurrency int, all []rbac.Permission) (map[rbac.Permission]bool, error) {
-	all = all[:min(len(all), mostReviews)]
+	all = all[:min(len(all), maxReviews)]
 	granted := make([]bool, len(all))
 	var reviews errgroup.Group
 	reviews.SetLimit(concurrency)

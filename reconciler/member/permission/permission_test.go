@@ -123,15 +123,15 @@ func TestLacking(t *testing.T) {
 // number of requests.
 func TestLackingIsBounded(t *testing.T) {
 	var many []rbac.Permission
-	for range mostReviews + 1 {
+	for range maxReviews + 1 {
 		many = append(many, rbac.Permission{Verb: "list", Group: "example.com", Resource: strings.Repeat("x", len(many)+1)})
 	}
 	a := &authorizer{}
 	if got, err := Lacking(t.Context(), connected(t, a), 8, many); err != nil || len(got) > 0 {
 		t.Errorf("lacking %v, %v", got, err)
 	}
-	if n := len(a.take()); n != mostReviews {
-		t.Errorf("%d requests, want %d", n, mostReviews)
+	if n := len(a.take()); n != maxReviews {
+		t.Errorf("%d requests, want %d", n, maxReviews)
 	}
 	a.broken = errors.New("broken")
 	if got, err := Lacking(t.Context(), connected(t, a), 8, many); err == nil || got != nil {

@@ -140,7 +140,7 @@ func (a *attempt) newRules() ([]any, error) {
 		out = append(out, patches)
 	}
 	for _, group := range operations {
-		if len(last)+len(group) > mostOperations {
+		if len(last)+len(group) > maxOperations {
 			add()
 			last = nil
 		}

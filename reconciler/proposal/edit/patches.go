@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 )
 
-// mostOperations is the maximum number of operations in a rule of an override.
-const mostOperations = 20
+// maxOperations is the maximum number of operations in a rule of an override.
+const maxOperations = 20
 
 // operationsOf returns the operations of a JSON patch that makes edits of an object, by edit. Each edit of an item of a
 // list begins with tests of the items on its path, so that it never changes another item that is there by then.

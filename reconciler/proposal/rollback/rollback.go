@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// mostLoads is the maximum number of trees that are loaded to find the files of one content.
-	mostLoads = 60
-	// mostConflicts is the maximum number of conflicts that are looked at.
-	mostConflicts = 10
+	// maxLoads is the maximum number of trees that are loaded to find the files of one content.
+	maxLoads = 60
+	// maxConflicts is the maximum number of conflicts that are looked at.
+	maxConflicts = 10
 )
 
 // An ImpossibleError is why no edit undoes the content.
@@ -126,7 +126,7 @@ func (f *finder) load(paths []string) (plan.PlacementSource, error) {
 }
 
 func (f *finder) loadWith(files map[string][]byte) (plan.PlacementSource, error) {
-	if f.loads++; f.loads > mostLoads {
+	if f.loads++; f.loads > maxLoads {
 		return plan.PlacementSource{}, impossible("too many files were changed to find out which of the %d have made the content", len(f.undone))
 	}
 	snapshot, err := f.Load(edited.Tree(f.Files, files))
@@ -176,7 +176,7 @@ func (f *finder) reduce(others, paths []string) ([]string, error) {
 func (f *finder) checkConflicts(head plan.PlacementSource, conflicts []string) error {
 	var needed []string
 	for i, path := range conflicts {
-		needs := i >= mostConflicts || isSource(head, path)
+		needs := i >= maxConflicts || isSource(head, path)
 		if !needs {
 			without, err := f.loadWith(map[string][]byte{path: nil})
 			if err != nil && !broken(err) {

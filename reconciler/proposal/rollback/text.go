@@ -15,7 +15,7 @@ const (
 	longestTitle  = 255  // what the forges allow
 	longestReason = 1000 // in characters
 	longestLabel  = 50
-	mostFiles     = 20
+	maxFiles      = 20
 )
 
 // Label is the label of all pull requests and issues about content that has failed.
@@ -68,7 +68,7 @@ func (o *Offer) Body() string {
 		b.WriteString("**To correct it**, change the content in Git by hand. gitfleet then closes this issue.\n\n")
 	} else {
 		fmt.Fprintf(&b, "**Merging** makes Git agree with the clusters again: it undoes what the commits after %s up to %s have changed in the content, in %s, and keeps other changes.\n\n",
-			short(o.Failed.BackCommit), short(o.Failed.Commit), markdown.List(o.Paths, mostFiles))
+			short(o.Failed.BackCommit), short(o.Failed.Commit), markdown.List(o.Paths, maxFiles))
 	}
 	fmt.Fprintf(&b, "**Closing** changes nothing. The content then stays out until Git has another one, or until somebody lets it run again: %s\n\n",
 		markdown.Code("gitfleet resume "+o.Placement.String()+" --failed-content --reason TEXT"))
