@@ -57,25 +57,49 @@ func (g *RunGate) State() GateState {
 	return GateStateWaiting
 }
 
-// Due is when a gate of the stage could pass at the earliest, if all answers since its clusters were updated are good. For a Job it is
-// when its timeout ends, after the timeouts of those that have failed on the same cluster. It is zero for a gate of a kind that this version does
-// not know.
-func (s *RunStage) Due(g *RunGate) time.Time {
+// HasFailed reports whether the gate has failed.
+func (g RunGate) HasFailed() bool { return !g.Failed.IsZero() }
+
+// Judge says what the answers mean: the text of the gate's answer, and whether it has passed or failed.
+func (g *RunGate) Judge() (text string, passed, failed bool) {
+	a, s := &g.Asked, g.Spec.Schedule()
+	long := s.For()
+	progress := ""
+	if long > 0 {
+		progress = fmt.Sprintf(", for %s of %s", duration.HumanDuration(a.GoodFor), duration.HumanDuration(long))
+	}
+	bad := ""
+	if a.Bad > 0 {
+		bad = fmt.Sprintf("; %d of %d tolerated failures", a.Bad, s.ToleratedFailures)
+	}
+	failures := "bad answers"
+	if g.Spec.Job != nil {
+		failures = "failed Jobs"
+	}
 	switch {
-	case g.Spec.Soak != nil:
-		return s.Updated.Add(g.Spec.Soak.For())
-	case g.Spec.Job != nil:
-		failed := 0
-		for _, j := range g.Asked.Jobs {
-			failed = max(failed, j.Failed)
-		}
-		return s.Updated.Add(time.Duration(failed+1) * g.Spec.Job.Deadline())
+	case a.Bad > s.ToleratedFailures:
+		return fmt.Sprintf("it has failed: %s; %s: %d, tolerated: %d", a.Text, failures, a.Bad, s.ToleratedFailures), false, true
+	case a.Verdict == "":
+		return "it has not been answered yet", false, false
+	case a.Verdict == GateUnknown:
+		return fmt.Sprintf("cannot be evaluated since %s: %s", a.At.UTC().Format(time.RFC3339), a.Text), false, false
+	case a.Verdict == GateGood && a.GoodFor >= long:
+		return a.Text + progress, true, false
 	}
-	schedule := g.Spec.Schedule()
-	if schedule == nil {
-		return time.Time{}
+	return a.Text + progress + bad, false, false
+}
+
+// Reset forgets the answers, so that the gate is asked from the beginning. A Job that has completed is not run again for the content.
+func (g *RunGate) Reset() {
+	g.Passed, g.Failed, g.Asked = time.Time{}, time.Time{}, GateAnswers{Jobs: g.Asked.Jobs}
+}
+
+// JobOn returns how the Jobs of the gate have ended on a cluster.
+func (g *RunGate) JobOn(cluster string) GateJob {
+	if i, found := g.Asked.jobOn(cluster); found {
+		return g.Asked.Jobs[i]
 	}
-	return s.Updated.Add(schedule.For())
+	return GateJob{Cluster: cluster}
 }
 
 // A GateVerdict is what an answer means for a gate.
@@ -112,6 +136,59 @@ type GateJob struct {
 	Failed int `json:",omitempty"`
 	// Completed reports whether a Job has completed. No other one is run after that.
 	Completed bool `json:",omitempty"`
+}
+
+// add adds an answer, of which there is one at every interval.
+func (g *GateAnswers) add(a GateAnswer, interval time.Duration) bool {
+	before := *g
+	g.Verdict, g.Text, g.At = a.Verdict, a.Text, a.At
+	ended := g.addJobs(a.Jobs)
+	switch a.Verdict {
+	case GateBad:
+		if a.Jobs == nil {
+			g.Bad++
+		}
+	case GateGood:
+		// What happened between two answers that are further apart is not known, such as while gitfleet was not running.
+		if gap := a.At.Sub(before.At); before.Verdict == GateGood && gap > 0 && gap <= 2*interval {
+			g.GoodFor += gap
+		}
+	default:
+		if a.Verdict != GateWaiting {
+			g.Verdict = GateUnknown
+		}
+		if g.Verdict == before.Verdict {
+			g.At = before.At
+		}
+		return ended || g.Verdict != before.Verdict || g.Text != before.Text
+	}
+	return true
+}
+
+// addJobs records how Jobs have ended, and reports whether that was not known of one. What was known before stays so, since an answer may
+// be to an earlier question.
+func (g *GateAnswers) addJobs(jobs []GateJob) (ended bool) {
+	g.Jobs = slices.Clone(g.Jobs)
+	for _, j := range jobs {
+		i, found := g.jobOn(j.Cluster)
+		if !found {
+			g.Jobs = slices.Insert(g.Jobs, i, GateJob{Cluster: j.Cluster})
+		}
+		known := &g.Jobs[i]
+		if j.Failed > known.Failed {
+			g.Bad += j.Failed - known.Failed
+			known.Failed, ended = j.Failed, true
+		}
+		if j.Completed && !known.Completed {
+			known.Completed, ended = true, true
+		}
+	}
+	return ended
+}
+
+// jobOn is where in Jobs a cluster is, or belongs.
+func (g *GateAnswers) jobOn(cluster string) (i int, found bool) {
+	return slices.BinarySearchFunc(g.Jobs, cluster, func(j GateJob, cluster string) int { return strings.Compare(j.Cluster, cluster) })
 }
 
 // A GateRound identifies what a gate is asked about: the clusters of a stage that have had the content of a run since a time. An
@@ -193,158 +270,4 @@ type GateAnswer struct {
 	At      time.Time
 	// Jobs are the results of the Jobs on the clusters of the question, if the gate runs any.
 	Jobs []GateJob
-}
-
-// Questions are the gates of a run that have to be asked now.
-func (r *Run) Questions(key api.PlacementKey) (out []GateQuestion) {
-	i := r.Turn()
-	if !r.Active() || r.Halted != "" || i == len(r.Stages) || r.Stages[i].Updated.IsZero() {
-		return nil
-	}
-	s := &r.Stages[i]
-	for j := range s.Gates {
-		if g := &s.Gates[j]; g.Spec.Schedule() != nil && g.Passed.IsZero() && g.Failed.IsZero() {
-			q := GateQuestion{GateRound: GateRound{key, r.Name, s.Name, g.Name, r.Content.Hash, s.Updated.UnixNano()}, Spec: &g.Spec}
-			if g.Asked.Verdict != GateUnknown {
-				q.Last = g.Asked.At
-			}
-			out = append(out, q)
-		}
-	}
-	return out
-}
-
-// RecordAnswer records an answer and reports whether anything changed. It ignores answers to earlier questions. r must not share mutable state.
-func (r *Run) RecordAnswer(key api.PlacementKey, a GateAnswer) bool {
-	for _, q := range r.Questions(key) {
-		if q.GateRound != a.GateRound {
-			continue
-		}
-		gates := r.Stages[r.Turn()].Gates
-		for i := range gates {
-			if gates[i].Name == a.Gate {
-				return gates[i].Asked.add(a, q.Spec.Schedule().Every())
-			}
-		}
-	}
-	return false
-}
-
-// add adds an answer, of which there is one at every interval.
-func (g *GateAnswers) add(a GateAnswer, interval time.Duration) bool {
-	before := *g
-	g.Verdict, g.Text, g.At = a.Verdict, a.Text, a.At
-	ended := g.addJobs(a.Jobs)
-	switch a.Verdict {
-	case GateBad:
-		if a.Jobs == nil {
-			g.Bad++
-		}
-	case GateGood:
-		// What happened between two answers that are further apart is not known, such as while gitfleet was not running.
-		if gap := a.At.Sub(before.At); before.Verdict == GateGood && gap > 0 && gap <= 2*interval {
-			g.GoodFor += gap
-		}
-	default:
-		if a.Verdict != GateWaiting {
-			g.Verdict = GateUnknown
-		}
-		if g.Verdict == before.Verdict {
-			g.At = before.At
-		}
-		return ended || g.Verdict != before.Verdict || g.Text != before.Text
-	}
-	return true
-}
-
-// addJobs records how Jobs have ended, and reports whether that was not known of one. What was known before stays so, since an answer may
-// be to an earlier question.
-func (g *GateAnswers) addJobs(jobs []GateJob) (ended bool) {
-	g.Jobs = slices.Clone(g.Jobs)
-	for _, j := range jobs {
-		i, found := g.jobOn(j.Cluster)
-		if !found {
-			g.Jobs = slices.Insert(g.Jobs, i, GateJob{Cluster: j.Cluster})
-		}
-		known := &g.Jobs[i]
-		if j.Failed > known.Failed {
-			g.Bad += j.Failed - known.Failed
-			known.Failed, ended = j.Failed, true
-		}
-		if j.Completed && !known.Completed {
-			known.Completed, ended = true, true
-		}
-	}
-	return ended
-}
-
-// jobOn is where in Jobs a cluster is, or belongs.
-func (g *GateAnswers) jobOn(cluster string) (i int, found bool) {
-	return slices.BinarySearchFunc(g.Jobs, cluster, func(j GateJob, cluster string) int { return strings.Compare(j.Cluster, cluster) })
-}
-
-// JobOn returns how the Jobs of the gate have ended on a cluster.
-func (g *RunGate) JobOn(cluster string) GateJob {
-	if i, found := g.Asked.jobOn(cluster); found {
-		return g.Asked.Jobs[i]
-	}
-	return GateJob{Cluster: cluster}
-}
-
-// HasFailed reports whether the gate has failed.
-func (g RunGate) HasFailed() bool { return !g.Failed.IsZero() }
-
-// FailedSince returns the gates of the stage with an index that have failed since an earlier state of the run.
-func (s *RunStage) FailedSince(before *Run, index int) (failed []RunGate) {
-	for i, g := range s.Gates {
-		known := index < len(before.Stages) && i < len(before.Stages[index].Gates) && before.Stages[index].Gates[i].Failed.Equal(g.Failed)
-		if g.HasFailed() && !known {
-			failed = append(failed, g)
-		}
-	}
-	return failed
-}
-
-// ResetFailedGates makes the failed gates of the stage whose turn it is start from the beginning.
-func (r *Run) ResetFailedGates() {
-	gates := r.Stages[r.Turn()].Gates
-	for i := range gates {
-		if gates[i].HasFailed() {
-			gates[i].Reset()
-		}
-	}
-}
-
-// Reset forgets the answers, so that the gate is asked from the beginning. A Job that has completed is not run again for the content.
-func (g *RunGate) Reset() {
-	g.Passed, g.Failed, g.Asked = time.Time{}, time.Time{}, GateAnswers{Jobs: g.Asked.Jobs}
-}
-
-// Judge says what the answers mean: the text of the gate's answer, and whether it has passed or failed.
-func (g *RunGate) Judge() (text string, passed, failed bool) {
-	a, s := &g.Asked, g.Spec.Schedule()
-	long := s.For()
-	held := ""
-	if long > 0 {
-		held = fmt.Sprintf(", for %s of %s", duration.HumanDuration(a.GoodFor), duration.HumanDuration(long))
-	}
-	bad := ""
-	if a.Bad > 0 {
-		bad = fmt.Sprintf("; %d of %d tolerated failures", a.Bad, s.ToleratedFailures)
-	}
-	failures := "bad answers"
-	if g.Spec.Job != nil {
-		failures = "failed Jobs"
-	}
-	switch {
-	case a.Bad > s.ToleratedFailures:
-		return fmt.Sprintf("it has failed: %s; %s: %d, tolerated: %d", a.Text, failures, a.Bad, s.ToleratedFailures), false, true
-	case a.Verdict == "":
-		return "it has not been answered yet", false, false
-	case a.Verdict == GateUnknown:
-		return fmt.Sprintf("cannot be evaluated since %s: %s", a.At.UTC().Format(time.RFC3339), a.Text), false, false
-	case a.Verdict == GateGood && a.GoodFor >= long:
-		return a.Text + held, true, false
-	}
-	return a.Text + held + bad, false, false
 }

@@ -25,14 +25,14 @@ type Run struct {
 	// of older versions.
 	Strategy    string    `json:",omitempty"`
 	Initialized time.Time `json:",omitzero"`
-	// Unmatched and OnFailure are what the annotations of its strategy of these names said when it was initialised. Unmatched has
-	// a value then; it is empty in records of older versions.
+	// Unmatched and OnFailure are the values of api.UnmatchedClustersAnnotation and api.OnFailureAnnotation of its strategy when it was
+	// initialised. Unmatched is empty only in records of older versions.
 	Unmatched string `json:",omitempty"`
 	OnFailure string `json:",omitempty"`
-	// UnreachablePerStage and UnreachablePerRun are what api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation said then.
+	// UnreachablePerStage and UnreachablePerRun are the values of api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation then.
 	UnreachablePerStage string `json:",omitempty"`
 	UnreachablePerRun   string `json:",omitempty"`
-	// FailedPerStage and FailedPerRun are what api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation said then.
+	// FailedPerStage and FailedPerRun are the values of api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation then.
 	FailedPerStage string `json:",omitempty"`
 	FailedPerRun   string `json:",omitempty"`
 	// Stages are the stages with their clusters, in order, and Deletion is the stage after them, in which what is no longer
@@ -60,7 +60,7 @@ type Run struct {
 	Rejected *Approval `json:",omitempty"`
 }
 
-// An Approval is the approval or the rejection of a request, with who gave it, and why as far as that was said.
+// An Approval is the approval or the rejection of a request, with who gave it, and why if that is known.
 type Approval struct {
 	Request    string
 	By, Reason string
@@ -180,6 +180,51 @@ func (r *Run) WaitsFor() (texts []string) {
 	return texts
 }
 
+// Questions are the gates of a run that have to be asked now.
+func (r *Run) Questions(key api.PlacementKey) (out []GateQuestion) {
+	i := r.Turn()
+	if !r.Active() || r.Halted != "" || i == len(r.Stages) || r.Stages[i].Updated.IsZero() {
+		return nil
+	}
+	s := &r.Stages[i]
+	for j := range s.Gates {
+		if g := &s.Gates[j]; g.Spec.Schedule() != nil && g.Passed.IsZero() && g.Failed.IsZero() {
+			q := GateQuestion{GateRound: GateRound{key, r.Name, s.Name, g.Name, r.Content.Hash, s.Updated.UnixNano()}, Spec: &g.Spec}
+			if g.Asked.Verdict != GateUnknown {
+				q.Last = g.Asked.At
+			}
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// RecordAnswer records an answer and reports whether anything changed. It ignores answers to earlier questions. r must not share mutable state.
+func (r *Run) RecordAnswer(key api.PlacementKey, a GateAnswer) bool {
+	for _, q := range r.Questions(key) {
+		if q.GateRound != a.GateRound {
+			continue
+		}
+		gates := r.Stages[r.Turn()].Gates
+		for i := range gates {
+			if gates[i].Name == a.Gate {
+				return gates[i].Asked.add(a, q.Spec.Schedule().Every())
+			}
+		}
+	}
+	return false
+}
+
+// ResetFailedGates makes the failed gates of the stage whose turn it is start from the beginning.
+func (r *Run) ResetFailedGates() {
+	gates := r.Stages[r.Turn()].Gates
+	for i := range gates {
+		if gates[i].HasFailed() {
+			gates[i].Reset()
+		}
+	}
+}
+
 // Active reports whether the run has started and neither ended nor been superseded.
 func (r *Run) Active() bool {
 	return !r.Started.IsZero() && r.Finished.IsZero() && r.SupersededBy == "" && r.Failed == ""
@@ -276,6 +321,38 @@ func (s *RunStage) Skipped() bool { return !s.Finished.IsZero() && len(s.Cluster
 // It is false for a skipped stage.
 func (s *RunStage) FinishedSince(before *Run, index int) bool {
 	return !s.Finished.IsZero() && !s.Skipped() && (index >= len(before.Stages) || before.Stages[index].Finished.IsZero())
+}
+
+// Due is when a gate of the stage could pass at the earliest, if all answers since its clusters were updated are good. For a Job it is
+// when its timeout ends, after the timeouts of those that have failed on the same cluster. It is zero for a gate of a kind that this version does
+// not know.
+func (s *RunStage) Due(g *RunGate) time.Time {
+	switch {
+	case g.Spec.Soak != nil:
+		return s.Updated.Add(g.Spec.Soak.For())
+	case g.Spec.Job != nil:
+		failed := 0
+		for _, j := range g.Asked.Jobs {
+			failed = max(failed, j.Failed)
+		}
+		return s.Updated.Add(time.Duration(failed+1) * g.Spec.Job.Deadline())
+	}
+	schedule := g.Spec.Schedule()
+	if schedule == nil {
+		return time.Time{}
+	}
+	return s.Updated.Add(schedule.For())
+}
+
+// FailedSince returns the gates of the stage with an index that have failed since an earlier state of the run.
+func (s *RunStage) FailedSince(before *Run, index int) (failed []RunGate) {
+	for i, g := range s.Gates {
+		known := index < len(before.Stages) && i < len(before.Stages[index].Gates) && before.Stages[index].Gates[i].Failed.Equal(g.Failed)
+		if g.HasFailed() && !known {
+			failed = append(failed, g)
+		}
+	}
+	return failed
 }
 
 // Concurrency is how many clusters of the stage are updated at once, if it has a number of them.
