@@ -1,7 +1,11 @@
 package placement
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,4 +80,87 @@ func (x *Index) scope(gk api.GroupKind) (namespaced, known bool) {
 		known = true
 	}
 	return known, known
+}
+
+// suggestName suggests the name of an object of the same kind and namespace.
+func (x *Index) suggestName(in kindKey, name string) string {
+	if name == "" {
+		return ""
+	}
+	names := make([]string, 0, len(x.byKind[in]))
+	for _, at := range x.byKind[in] {
+		names = append(names, x.entries[at].object.ID.Name)
+	}
+	if near := api.Closest(name, names); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
+// suggestKind suggests a kind for an unknown one: the same name in another group, or a similar
+// name in the same or another group.
+func (x *Index) suggestKind(gk api.GroupKind) string {
+	known := slices.AppendSeq(api.KnownKinds(), maps.Keys(x.versions))
+	slices.SortFunc(known, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	kinds := map[string]api.GroupKind{} // by name; one of the same group if there is one
+	var all, siblings []string
+	for _, k := range known {
+		switch {
+		case k.Group == "extensions": // no longer served
+			continue
+		case k.Group == gk.Group:
+			siblings = append(siblings, k.Kind)
+			kinds[k.Kind] = k
+		case kinds[k.Kind].Empty():
+			kinds[k.Kind] = k
+		}
+		all = append(all, k.Kind)
+	}
+	kind := gk.Kind
+	if kinds[kind].Empty() {
+		kind = cmp.Or(api.Closest(kind, siblings), api.Closest(kind, all))
+	}
+	if kinds[kind].Empty() {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", kinds[kind])
+}
+
+// kindOrder orders kinds by name; the group is ignored. It is the order of statuses and content
+// hashes, not the order of application.
+var kindOrder = []string{
+	"PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget",
+	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim",
+	"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service",
+	"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
+	"StatefulSet", "Job", "CronJob", "IngressClass", "Ingress", "APIService",
+	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+}
+
+// Sorted returns items in the canonical order of their objects: by rank of the kind, by group and
+// version, by namespace and name. The sort is stable. Kinds without a rank come after all others.
+func Sorted[T any](items []T, object func(T) *api.Object) []T {
+	type keyed struct {
+		rank       int
+		kind, name string
+		item       T
+	}
+	keys := make([]keyed, len(items))
+	for i, item := range items {
+		o := object(item)
+		gvk := o.Content.GroupVersionKind()
+		k := keyed{rank: slices.Index(kindOrder, gvk.Kind), kind: gvk.GroupVersion().String(), name: o.ID.Namespace + "/" + o.ID.Name, item: item}
+		if k.rank < 0 {
+			k.rank, k.kind = len(kindOrder), gvk.String()
+		}
+		keys[i] = k
+	}
+	slices.SortStableFunc(keys, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.kind, b.kind), strings.Compare(a.name, b.name))
+	})
+	out := make([]T, len(items))
+	for i := range keys {
+		out[i] = keys[i].item
+	}
+	return out
 }

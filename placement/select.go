@@ -1,28 +1,15 @@
 package placement
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// Terms are the selectors of a placement.
-type Terms struct {
-	Key  api.PlacementKey
-	Spec *api.PlacementSpec
-	// Scope returns whether a kind is namespaced, if it is known. For other kinds it is
-	// inferred from their objects. Scope may be nil.
-	Scope func(api.GroupKind) (namespaced, known bool)
-}
 
 // A Selection is the set of objects that a placement selects.
 type Selection struct {
@@ -40,16 +27,6 @@ type Selection struct {
 	// Warnings are in the order of the selectors.
 	Warnings []Warning
 }
-
-// A Warning is about a selector that probably does not do what the user meant.
-type Warning struct {
-	// Field is a field path such as spec.resourceSelectors[1].
-	Field   string
-	Message string
-}
-
-// String returns field: message.
-func (w Warning) String() string { return w.Field + ": " + w.Message }
 
 // Select returns the objects that a placement selects. One invalid selector makes the whole
 // selection invalid; that is a result, not an error. Selecting nothing is valid.
@@ -70,33 +47,6 @@ func Select(t Terms, x *Index) Selection {
 	return Selection{Objects: objects, Unmatched: s.unmatched, Warnings: s.warnings}
 }
 
-// selectionState is the state of one call of Select.
-type selectionState struct {
-	Terms
-	index      *Index
-	namespace  string      // the namespace of namespaced objects
-	term       int         // the current term
-	selected   []int       // positions in the index, each once
-	selectedBy map[int]int // the term that selected a position
-	duplicates []int       // positions that the current term selects again
-
-	unmatched []int
-	warnings  []Warning
-}
-
-// field returns the field path of the current selector, or that of the namespace before the
-// first one.
-func (s *selectionState) field() string {
-	if s.term < 0 {
-		return "metadata.namespace"
-	}
-	return fmt.Sprintf("spec.resourceSelectors[%d]", s.term)
-}
-
-func (s *selectionState) warn(format string, args ...any) {
-	s.warnings = append(s.warnings, Warning{s.field(), fmt.Sprintf(format, args...)})
-}
-
 // resolve first finds the namespace that the other terms select from, because its term may be
 // anywhere in the list.
 func (s *selectionState) resolve() error {
@@ -115,13 +65,6 @@ func (s *selectionState) resolve() error {
 	}
 	return nil
 }
-
-func gvkOf(t api.ResourceSelectorTerm) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}
-}
-
-// key returns the placement in the form that most messages use.
-func (s *selectionState) key() string { return s.Key.Namespace + "/" + s.Key.Name }
 
 func (s *selectionState) resolveTerm(t api.ResourceSelectorTerm) error {
 	gvk := gvkOf(t)
@@ -187,108 +130,6 @@ func (s *selectionState) objects(t api.ResourceSelectorTerm, namespaced bool) er
 		s.warnNoMatch(t, in.namespace)
 	}
 	return nil
-}
-
-// match returns which entries a term selects by name or labels.
-func (s *selectionState) match(t api.ResourceSelectorTerm) (func(*entry) bool, error) {
-	switch {
-	case t.Name != "":
-		return func(e *entry) bool { return e.object.ID.Name == t.Name }, nil
-	case t.LabelSelector == nil:
-		return func(*entry) bool { return true }, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
-	if err != nil {
-		return nil, fmt.Errorf("invalid placement %s: the labelSelector of %s is invalid: %w", s.key(), s.field(), err)
-	}
-	return func(e *entry) bool { return selector.Matches(labels.Set(e.labels)) }, nil
-}
-
-func (s *selectionState) add(at int) {
-	if _, taken := s.selectedBy[at]; taken {
-		s.duplicates = append(s.duplicates, at)
-		return
-	}
-	s.selectedBy[at] = s.term
-	s.selected = append(s.selected, at)
-}
-
-// warnDuplicates warns of objects that an earlier term selects as well.
-func (s *selectionState) warnDuplicates() {
-	if len(s.duplicates) == 0 {
-		return
-	}
-	first := s.duplicates[0]
-	more := ""
-	if n := len(s.duplicates) - 1; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	s.warn("%s%s: spec.resourceSelectors[%d] selects it already, and it is taken once", s.index.entries[first].object.ID, more, s.selectedBy[first])
-	s.duplicates = nil
-}
-
-// warnNoMatch says why a term matched nothing, as far as that is known.
-func (s *selectionState) warnNoMatch(t api.ResourceSelectorTerm, namespace string) {
-	what, where := t.Kind, "the repository"
-	if t.Name != "" {
-		what += " " + quote(t.Name)
-	}
-	if namespace != "" {
-		where = "namespace " + quote(namespace)
-	}
-	versions := s.index.versions[gvkOf(t).GroupKind()]
-	switch {
-	case len(versions) > 0 && !slices.Contains(versions, t.Version):
-		s.warn("no %s is written in version %s, so this selects nothing; the repository has %s", t.Kind, t.Version, strings.Join(versions, ", "))
-	case t.LabelSelector != nil:
-		s.warn("no %s in %s has such labels, so this selects nothing", what, where)
-	default:
-		s.warn("there is no %s in %s, so this selects nothing%s", what, where, s.index.suggestName(kindKey{gvkOf(t), namespace}, t.Name))
-	}
-}
-
-// suggestName suggests the name of an object of the same kind and namespace.
-func (x *Index) suggestName(in kindKey, name string) string {
-	if name == "" {
-		return ""
-	}
-	names := make([]string, 0, len(x.byKind[in]))
-	for _, at := range x.byKind[in] {
-		names = append(names, x.entries[at].object.ID.Name)
-	}
-	if near := api.Closest(name, names); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
-}
-
-// suggestKind suggests a kind for an unknown one: the same name in another group, or a similar
-// name in the same or another group.
-func (x *Index) suggestKind(gk api.GroupKind) string {
-	known := slices.AppendSeq(api.KnownKinds(), maps.Keys(x.versions))
-	slices.SortFunc(known, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	kinds := map[string]api.GroupKind{} // by name; one of the same group if there is one
-	var all, siblings []string
-	for _, k := range known {
-		switch {
-		case k.Group == "extensions": // no longer served
-			continue
-		case k.Group == gk.Group:
-			siblings = append(siblings, k.Kind)
-			kinds[k.Kind] = k
-		case kinds[k.Kind].Empty():
-			kinds[k.Kind] = k
-		}
-		all = append(all, k.Kind)
-	}
-	kind := gk.Kind
-	if kinds[kind].Empty() {
-		kind = cmp.Or(api.Closest(kind, siblings), api.Closest(kind, all))
-	}
-	if kinds[kind].Empty() {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", kinds[kind])
 }
 
 // resourceOf names a kind the way KubeFleet's messages do, by its plural.
