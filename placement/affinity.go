@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -76,8 +74,9 @@ type preference struct {
 	labels labels.Selector // nil: any
 	sorter string          // a property; empty gives the full weight to every match
 	order  api.PropertySortOrder
-	// lowest and highest are over all clusters that report the property, eligible or not.
+	// lowest and highest are over all clusters that report the property, eligible or not; reported is false if there are none.
 	lowest, highest resource.Quantity
+	reported        bool
 }
 
 // A contribution is the part of the score of one cluster that comes from one preference, with
@@ -114,63 +113,19 @@ func (p *preference) grade(q resource.Quantity) int32 {
 	return int32(math.Round(share * float64(p.weight)))
 }
 
-// observe sets the range of the sorted property.
-func (p *preference) observe(fleet []*clusterState) {
-	seen := false
-	for _, c := range fleet {
-		q, known := c.Properties[p.sorter]
-		if !known {
-			continue
-		}
-		if !seen || q.Cmp(p.lowest) < 0 {
-			p.lowest = q
-		}
-		if !seen || q.Cmp(p.highest) > 0 {
-			p.highest = q
-		}
-		seen = true
-	}
-}
-
-// affinity is the sum of all preferences, not clamped.
-func (r *rules) affinity(m *Cluster) int32 {
-	var sum int32
-	for i := range r.preferred {
-		sum += r.preferred[i].contribution(m).points
-	}
-	return sum
-}
-
-func (r *rules) compileAffinity(a *api.ClusterAffinity) {
-	const field = "spec.policy.affinity.clusterAffinity."
-	if a == nil {
+// observe extends the range of the sorted property by a cluster.
+func (p *preference) observe(c *Cluster) {
+	q, known := c.Properties[p.sorter]
+	if !known {
 		return
 	}
-	if a.Required != nil {
-		for i, t := range a.Required.ClusterSelectorTerms {
-			at := field + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[" + strconv.Itoa(i) + "]"
-			r.required = append(r.required, r.requiredTerm(t, at))
-		}
+	if !p.reported || q.Cmp(p.lowest) < 0 {
+		p.lowest = q
 	}
-	for i, p := range a.Preferred {
-		at := field + "preferredDuringSchedulingIgnoredDuringExecution[" + strconv.Itoa(i) + "].preference"
-		r.preferred = append(r.preferred, r.preference(p, at))
+	if !p.reported || q.Cmp(p.highest) > 0 {
+		p.highest = q
 	}
-}
-
-func (r *rules) requiredTerm(t api.ClusterSelectorTerm, at string) requiredTerm {
-	term := requiredTerm{labels: r.selector(t.LabelSelector, at)}
-	if t.PropertySelector == nil {
-		return term
-	}
-	for i, e := range t.PropertySelector.MatchExpressions {
-		q, err := parseRequirement(e)
-		if err != nil {
-			r.addNote(fmt.Sprintf("%s.propertySelector.matchExpressions[%d]: %s, so it matches no cluster", at, i, err))
-		}
-		term.properties = append(term.properties, q)
-	}
-	return term
+	p.reported = true
 }
 
 func parseRequirement(e api.PropertySelectorRequirement) (requirement, error) {
@@ -189,27 +144,6 @@ func parseRequirement(e api.PropertySelectorRequirement) (requirement, error) {
 	}
 	q.want, q.compare = want, compare
 	return q, nil
-}
-
-func (r *rules) preference(p api.PreferredClusterSelector, at string) preference {
-	out := preference{weight: p.Weight, labels: r.selector(p.Preference.LabelSelector, at)}
-	if s := p.Preference.PropertySorter; s != nil {
-		out.sorter, out.order = s.Name, s.SortOrder
-	}
-	return out
-}
-
-// selector parses a label selector; nil matches everything. An invalid one matches nothing.
-func (r *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
-	if s == nil {
-		return nil
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		r.addNote(at + ".labelSelector: " + err.Error() + ", so it matches no cluster")
-		return labels.Nothing()
-	}
-	return parsed
 }
 
 // ReferencedProperties returns the names of the properties that a policy uses, each once: first

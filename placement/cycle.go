@@ -5,40 +5,6 @@ import (
 	"strings"
 )
 
-// A class is the state of a placement on a cluster at the start of a scheduling cycle; scaleDown
-// changes that of the surplus.
-type class int
-
-const (
-	free         class = iota // without a binding
-	unscheduled               // its content is being removed
-	reconsidered              // selected by an earlier policy
-	bound                     // selected by the current policy
-)
-
-// A clusterState is one cluster in one scheduling cycle.
-type clusterState struct {
-	*Cluster
-	index int
-	class class
-	old   *Binding // the binding at the start; nil if there was none
-	// current is the binding at the end: old if it did not change, nil if there is none.
-	current *Binding
-
-	objection string // why a filter refuses it; not evaluated for bound clusters
-	affinity  int32
-	spread    int32
-	forbidden int  // index of the violated spread constraint, or -1
-	chosen    bool // in this cycle
-	// reason replaces the reason of the binding, or is the reason of a cluster without one.
-	reason string
-}
-
-// candidate reports whether the cluster may be chosen in this cycle.
-func (m *clusterState) candidate() bool { return m.class != bound && m.objection == "" }
-
-func (m *clusterState) selected() bool { return m.current != nil && !m.current.Unscheduled }
-
 // A cycle is one scheduling cycle of one placement.
 type cycle struct {
 	rules     *rules
@@ -47,7 +13,7 @@ type cycle struct {
 	spreading *spread
 	// lastBound is the bound cluster that was chosen last, if PickN needs no more; nil otherwise.
 	lastBound *clusterState
-	explainer *explainer        // nil if no explanation is needed
+	picks     *pickRecord       // nil if no explanation is needed
 	texts     map[string]string // reasons shared by clusters
 
 	frozen    string // why nothing is chosen or unscheduled; empty otherwise
@@ -55,24 +21,26 @@ type cycle struct {
 	wanted    int
 }
 
-func newCycle(r Request) *cycle {
-	c := &cycle{rules: compile(r), members: make([]*clusterState, len(r.Clusters)), texts: map[string]string{}}
-	states := make([]clusterState, len(r.Clusters))
+func newCycle(rules *rules, clusters []Cluster, bindings []Binding) *cycle {
+	c := &cycle{rules: rules, members: make([]*clusterState, len(clusters)), texts: map[string]string{}}
+	states := make([]clusterState, len(clusters))
 	for i := range states {
-		states[i] = clusterState{Cluster: &r.Clusters[i], forbidden: -1}
+		states[i] = clusterState{Cluster: &clusters[i], forbidden: -1}
 		c.members[i] = &states[i]
 	}
 	slices.SortFunc(c.members, func(a, b *clusterState) int { return strings.Compare(a.Name, b.Name) })
 	for i, m := range c.members {
 		m.index = i
 	}
-	for i := range r.Bindings {
-		c.classify(&r.Bindings[i])
+	for i := range bindings {
+		c.classify(&bindings[i])
 	}
-	for i := range c.rules.preferred {
-		c.rules.preferred[i].observe(c.members)
+	for i := range rules.preferred {
+		for _, m := range c.members {
+			rules.preferred[i].observe(m.Cluster)
+		}
 	}
-	c.noteProperties()
+	rules.noteProperties(c.members)
 	return c
 }
 
@@ -124,11 +92,11 @@ func (c *cycle) choose(m *clusterState, score *Score, order int) {
 	}
 	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.rules.hash, false
 	b.Score, b.Order = score, order
-	b.Reason = withNote(pickedReason(m.Name, score), c.unreadable(m.Cluster))
+	b.Reason = withNote(pickedReason(m.Name, score), c.rules.unreadable(m.Cluster))
 	m.current, m.chosen = &b, true
 }
 
-func (c *cycle) withdraw(m *clusterState) {
+func (c *cycle) unschedule(m *clusterState) {
 	b := *m.old
 	b.Unscheduled = true
 	m.current = &b
@@ -138,29 +106,43 @@ func (c *cycle) selectedCount() int {
 	return len(c.where((*clusterState).selected))
 }
 
-func (c *cycle) outcome() Outcome {
-	return Outcome{
-		Policy:    c.rules.hash,
-		Decisions: c.decisions(),
-		Bindings:  c.bindings(),
-		Fulfilled: c.fulfilled,
-		Found:     c.selectedCount(),
-		Wanted:    c.wanted,
-		Absent:    c.absent(),
-		Notes:     c.rules.notes,
+// unschedulable is the reason of a filtered cluster. The text is shared, since there are many
+// clusters and few objections.
+func (c *cycle) unschedulable(objection string) string {
+	text, known := c.texts[objection]
+	if !known {
+		text = "ClusterUnschedulable, " + objection
+		c.texts[objection] = text
+	}
+	return text
+}
 
-		WithoutNamespace: c.withoutNamespace(),
+// filter runs the filters for every cluster that is not bound.
+func (c *cycle) filter() {
+	for _, m := range c.members {
+		if m.class != bound {
+			m.objection = c.rules.objection(m.Cluster)
+		}
 	}
 }
 
-func (c *cycle) bindings() []Binding {
-	var all []Binding
+// freeze keeps all bindings as they are.
+func (c *cycle) freeze(why string) {
+	c.frozen = why
+	for _, m := range c.where((*clusterState).selected) {
+		m.reason = "Cluster " + quote(m.Name) + " keeps what it has: " + why
+	}
+}
+
+// noteMisplaced adds notes about bound clusters that would not be selected now because of other
+// placements.
+func (c *cycle) noteMisplaced() {
 	for _, m := range c.members {
-		if m.current != nil {
-			all = append(all, *m.current)
+		if m.class != bound {
+			continue
+		}
+		if why := c.rules.affinityViolation(m.Cluster); why != "" {
+			c.rules.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
 		}
 	}
-	all = append(all, c.gone...)
-	slices.SortFunc(all, func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) })
-	return all
 }

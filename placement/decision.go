@@ -1,12 +1,26 @@
 package placement
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
+
+// A Decision is the scheduling result for one cluster and one placement.
+type Decision struct {
+	Cluster string
+	// Score is nil for a cluster that was not scored. Like KubeFleet, PickAll gives the clusters that
+	// it selects a score of zero.
+	Score *Score
+	// Reason is a sentence, never empty. Picked says that it is only that the policy has picked the cluster, followed by Note:
+	// properties that could not be read.
+	Reason string
+	Note   string
+
+	Selected, Picked bool
+}
 
 // ScheduledMessage is the message of a placement's condition Scheduled.
 func ScheduledMessage(fulfilled bool, found int) string {
@@ -25,8 +39,6 @@ func ScheduledReason(fulfilled bool) string {
 	return api.SchedulingPolicyUnfulfilled
 }
 
-func quote(s string) string { return `"` + s + `"` }
-
 // pickedReason is the reason of a selected cluster; without a score it was named by the policy.
 func pickedReason(cluster string, s *Score) string {
 	text := "Successfully scheduled resources for placement in " + quote(cluster)
@@ -40,57 +52,6 @@ func scores(s *Score) string {
 	return " (affinity score: " + strconv.Itoa(int(s.Affinity)) + ", topology spread score: " + strconv.Itoa(int(s.Spread)) + ")"
 }
 
-// decisions puts the decisions in order: first the selected clusters; then what the policy names and that was not
-// selected; then those that were scored, best first; then all others, by name. Callers rely on the first Wanted - Found
-// decisions about clusters that are not selected: they stand for the missing clusters.
-func (c *cycle) decisions() []Decision {
-	all := make([]Decision, 0, len(c.members))
-	add := func(members []*clusterState) {
-		for _, m := range members {
-			all = append(all, c.decision(m))
-		}
-	}
-	selected := c.where((*clusterState).selected)
-	c.rules.kind.order(c, selected)
-	add(selected)
-	add(c.notChosen())
-	unmet, named := c.rules.kind.unmet(c), map[string]bool{}
-	for _, d := range unmet {
-		named[d.Cluster] = true
-	}
-	all = append(all, unmet...)
-	add(c.where(func(m *clusterState) bool { return !m.selected() && !c.scored(m) && !named[m.Name] }))
-	return all
-}
-
-// scored reports whether a cluster that is not selected was ranked among the candidates.
-func (c *cycle) scored(m *clusterState) bool { return c.frozen == "" && c.rules.kind.scored(c, m) }
-
-// notChosen are the clusters that were scored and not chosen, best first.
-func (c *cycle) notChosen() []*clusterState {
-	all := c.where(func(m *clusterState) bool { return !m.selected() && c.scored(m) })
-	slices.SortFunc(all, func(a, b *clusterState) int {
-		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(b.affinity, a.affinity), cmp.Compare(b.index, a.index))
-	})
-	return all
-}
-
-func (c *cycle) decision(m *clusterState) Decision {
-	d := Decision{Cluster: m.Name, Selected: m.selected()}
-	if d.Selected {
-		d.Score, d.Note = m.current.Score, c.unreadable(m.Cluster)
-		picked := withNote(pickedReason(m.Name, d.Score), d.Note)
-		d.Reason = cmp.Or(m.reason, m.current.Reason, picked)
-		d.Picked = d.Reason == picked
-		return d
-	}
-	if c.scored(m) {
-		d.Score = &Score{Affinity: m.affinity, Spread: m.spread}
-	}
-	d.Reason = withNote(c.notSelectedReason(m), c.unreadable(m.Cluster))
-	return d
-}
-
 // withNote adds a note, which may be empty, to a reason.
 func withNote(reason, note string) string {
 	if note == "" {
@@ -99,21 +60,15 @@ func withNote(reason, note string) string {
 	return reason + "; " + note
 }
 
-// unschedulable is the reason of a filtered cluster. The text is shared, since there are many
-// clusters and few objections.
-func (c *cycle) unschedulable(objection string) string {
-	text, known := c.texts[objection]
-	if !known {
-		text = "ClusterUnschedulable, " + objection
-		c.texts[objection] = text
+// firstFew lists the first few names.
+func firstFew(list []string) string {
+	const few = 5
+	if len(list) <= few {
+		return strings.Join(list, ", ")
 	}
-	return text
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
 }
 
-// notSelectedReason is why a cluster is not selected.
-func (c *cycle) notSelectedReason(m *clusterState) string {
-	if c.frozen != "" {
-		return "Cluster " + quote(m.Name) + " is not selected: " + c.frozen
-	}
-	return c.rules.kind.refusal(c, m)
-}
+func list(words []string) string { return strings.Join(words, " and ") }
+
+func quote(s string) string { return `"` + s + `"` }

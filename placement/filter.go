@@ -40,6 +40,11 @@ func (r *rules) mismatch(m *Cluster) string {
 	return "cluster does not match with any of the required cluster affinity terms"
 }
 
+// mightMatch reports whether a cluster that cannot be used matches the required terms, as far as is known.
+func (r *rules) mightMatch(m *Cluster) bool {
+	return len(r.required) == 0 || slices.ContainsFunc(r.required, func(t requiredTerm) bool { return t.mightMatch(m) })
+}
+
 func (r *rules) ineligible(m *Cluster) string { return m.Ineligible }
 
 func (r *rules) lacksNamespace(m *Cluster) string {

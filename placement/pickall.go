@@ -11,7 +11,7 @@ func (pickAll) decide(c *cycle) {
 		case m.candidate():
 			c.choose(m, &Score{}, 0)
 		case m.class == reconsidered:
-			c.withdraw(m)
+			c.unschedule(m)
 		}
 	}
 	c.fulfilled = true
@@ -24,7 +24,7 @@ func (pickAll) order(*cycle, []*clusterState) {}
 // scored is false. Selected clusters have a score of zero nevertheless, as KubeFleet reports them.
 func (pickAll) scored(*cycle, *clusterState) bool { return false }
 
-func (pickAll) unmet(*cycle) []Decision { return nil }
+func (pickAll) unmet(*cycle) ([]*clusterState, []Decision) { return nil, nil }
 
 func (pickAll) refusal(c *cycle, m *clusterState) string { return c.unschedulable(m.objection) }
 
@@ -46,16 +46,16 @@ func (pickAll) absentReason(c *cycle, m *clusterState, noneSelected bool) string
 
 func (pickAll) everywhere() bool { return true }
 
-func (pickAll) explain(x *explainer, e *Explanation, m *clusterState) {
+func (pickAll) explain(c *cycle, e *Explanation, m *clusterState) {
 	for _, f := range filters {
-		why := f.objection(x.cycle.rules, m.Cluster)
+		why := f.objection(c.rules, m.Cluster)
 		e.Filters = append(e.Filters, Verdict{Filter: f.name, Passed: why == "", Reason: why})
 	}
-	for _, t := range x.cycle.rules.required {
+	for _, t := range c.rules.required {
 		e.Required = append(e.Required, t.explain(m.Cluster))
 	}
 }
 
-func (pickAll) advise(x *explainer, m *clusterState) []string {
-	return x.cycle.rules.filterChanges(m.Cluster)
+func (pickAll) advise(c *cycle, m *clusterState) []string {
+	return c.rules.filterChanges(m.Cluster)
 }

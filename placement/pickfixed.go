@@ -18,16 +18,16 @@ func (pickFixed) decide(c *cycle) {
 	for _, m := range c.members {
 		switch {
 		case c.rules.listed[m.Name]:
-			c.takeNamed(m)
+			c.chooseNamed(m)
 		case m.class == reconsidered:
-			c.withdraw(m)
+			c.unschedule(m)
 		}
 	}
 	c.wanted = len(c.rules.names)
 	c.fulfilled = c.selectedCount() >= c.wanted
 }
 
-func (c *cycle) takeNamed(m *clusterState) {
+func (c *cycle) chooseNamed(m *clusterState) {
 	held := m.class == bound || m.class == reconsidered
 	switch {
 	case m.Ineligible == "" && m.class != bound:
@@ -54,18 +54,16 @@ func (pickFixed) order(c *cycle, selected []*clusterState) {
 
 func (pickFixed) scored(*cycle, *clusterState) bool { return false }
 
-// unmet are the names that were not selected: first those of ineligible clusters, then those of no cluster, as listed.
-func (pickFixed) unmet(c *cycle) []Decision {
-	var invalid, missing []Decision
+func (pickFixed) unmet(c *cycle) (clusters []*clusterState, missing []Decision) {
 	for _, name := range c.rules.names {
 		switch m := c.find(name); {
 		case m == nil:
 			missing = append(missing, Decision{Cluster: name, Reason: "Specified cluster " + quote(name) + " is not found"})
 		case !m.selected():
-			invalid = append(invalid, c.decision(m))
+			clusters = append(clusters, m)
 		}
 	}
-	return append(invalid, missing...)
+	return clusters, missing
 }
 
 func (pickFixed) refusal(c *cycle, m *clusterState) string {
@@ -85,10 +83,10 @@ func (pickFixed) absentReason(c *cycle, m *clusterState, _ bool) string {
 func (pickFixed) everywhere() bool { return false }
 
 // explain adds nothing: there are no filters.
-func (pickFixed) explain(*explainer, *Explanation, *clusterState) {}
+func (pickFixed) explain(*cycle, *Explanation, *clusterState) {}
 
-func (pickFixed) advise(x *explainer, m *clusterState) []string {
-	if x.cycle.rules.listed[m.Name] {
+func (pickFixed) advise(c *cycle, m *clusterState) []string {
+	if c.rules.listed[m.Name] {
 		return []string{"it must be eligible: " + m.Ineligible}
 	}
 	return []string{"spec.policy.clusterNames must name " + quote(m.Name)}

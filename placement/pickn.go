@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -36,60 +37,6 @@ func (pickN) decide(c *cycle) {
 	}
 }
 
-func (pickN) order(_ *cycle, selected []*clusterState) { slices.SortFunc(selected, byOrderChosen) }
-
-func (pickN) scored(_ *cycle, m *clusterState) bool { return m.candidate() && m.forbidden < 0 }
-
-func (n pickN) refusal(c *cycle, m *clusterState) string {
-	switch {
-	case m.objection != "":
-		return n.pickAll.refusal(c, m)
-	case m.forbidden >= 0:
-		return c.unschedulable(c.spreading.constraints[m.forbidden].violation())
-	}
-	s := &Score{Affinity: m.affinity, Spread: m.spread}
-	if c.lastBound != nil && compareScores(s, c.lastBound.current.Score) > 0 {
-		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
-	}
-	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)
-}
-
-// absentReason is empty once enough clusters are found.
-func (n pickN) absentReason(c *cycle, m *clusterState, noneSelected bool) string {
-	if c.fulfilled {
-		return ""
-	}
-	return n.pickAll.absentReason(c, m, noneSelected)
-}
-
-func (pickN) everywhere() bool { return false }
-
-func (n pickN) explain(x *explainer, e *Explanation, m *clusterState) {
-	n.pickAll.explain(x, e, m)
-	for i := range x.cycle.rules.preferred {
-		e.Preferred = append(e.Preferred, x.cycle.rules.preferred[i].explain(m.Cluster))
-	}
-	e.Tie = x.ties[m]
-	switch {
-	case x.verdicts[m] != nil:
-		e.Spread = x.verdicts[m]
-	case !e.Selected:
-		e.Spread = x.cycle.spreading.verdicts(m.index)
-		e.Tie = x.lostTie(m)
-	}
-}
-
-func (n pickN) advise(x *explainer, m *clusterState) []string {
-	needs := n.pickAll.advise(x, m)
-	switch {
-	case m.forbidden >= 0:
-		needs = append(needs, x.spreadChange(m))
-	case x.cycle.scored(m):
-		needs = append(needs, x.scoreChange(m))
-	}
-	return needs
-}
-
 // boundInOrder returns the bound clusters in the order they were chosen; where that is not
 // recorded, by name, descending.
 func (c *cycle) boundInOrder() []*clusterState {
@@ -122,29 +69,20 @@ func (c *cycle) scaleUp(want, order int) {
 		if last != nil {
 			c.spreading.add(last.index)
 		}
-		i, score := c.next(candidates)
+		i, score := c.spreading.next(candidates)
 		if i < 0 {
 			break
 		}
 		last = candidates[i]
 		candidates = slices.Delete(candidates, i, i+1)
-		if c.explainer != nil {
-			c.explainer.recordPick(last, score, candidates)
+		if c.picks != nil {
+			c.picks.record(last, score, c.spreading, candidates)
 		}
 		c.choose(last, &Score{Affinity: last.affinity, Spread: score}, order)
 		order++
 	}
 	c.scoreRemaining()
-	c.withdrawUnchosen()
-}
-
-// withdrawUnchosen unschedules what an earlier policy selected and this one does not.
-func (c *cycle) withdrawUnchosen() {
-	for _, m := range c.members {
-		if m.class == reconsidered && !m.chosen {
-			c.withdraw(m)
-		}
-	}
+	c.unscheduleUnchosen()
 }
 
 // ranked returns the candidates, best first as far as that does not depend on earlier
@@ -161,35 +99,14 @@ func (c *cycle) ranked() []*clusterState {
 	return all
 }
 
-// next returns which of the candidates, which are ranked, is the next pick, and its spread score;
-// -1 if none can be chosen.
-func (c *cycle) next(candidates []*clusterState) (best int, top int32) {
-	best = -1
-	for i, m := range candidates {
-		if score, forbidden := c.spreading.score(m.index); forbidden < 0 && (best < 0 || score > top) {
-			best, top = i, score
-		}
-	}
-	return best, top
-}
-
-// scoreRemaining gives each remaining candidate the spread score it would have as the next pick.
-func (c *cycle) scoreRemaining() {
-	for _, m := range c.members {
-		if m.candidate() && !m.chosen {
-			m.spread, m.forbidden = c.spreading.score(m.index)
-		}
-	}
-}
-
 // scaleDown unschedules what an earlier policy selected and the surplus. It scores the rest as
 // at the last pick, so that scheduling again gives the same decisions.
 func (c *cycle) scaleDown(held []*clusterState) {
-	c.withdrawUnchosen()
+	c.unscheduleUnchosen()
 	surplus := slices.Clone(held)
 	slices.SortFunc(surplus, worstFirst)
 	for _, m := range surplus[:len(held)-c.rules.n] {
-		c.withdraw(m)
+		c.unschedule(m)
 	}
 	held = slices.DeleteFunc(held, func(m *clusterState) bool { return !m.selected() })
 	if last := len(held) - 1; last >= 0 {
@@ -218,17 +135,129 @@ func worstFirst(a, b *clusterState) int {
 	)
 }
 
-// rank puts what does not hold before what does.
-func rank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func compareScores(a, b *Score) int {
 	if a == nil || b == nil {
 		return 0
 	}
 	return cmp.Or(cmp.Compare(a.Spread, b.Spread), cmp.Compare(a.Affinity, b.Affinity))
+}
+
+// scoreRemaining gives each remaining candidate the spread score it would have as the next pick.
+func (c *cycle) scoreRemaining() {
+	for _, m := range c.members {
+		if m.candidate() && !m.chosen {
+			m.spread, m.forbidden = c.spreading.score(m.index)
+		}
+	}
+}
+
+// unscheduleUnchosen unschedules what an earlier policy selected and this one does not.
+func (c *cycle) unscheduleUnchosen() {
+	for _, m := range c.members {
+		if m.class == reconsidered && !m.chosen {
+			c.unschedule(m)
+		}
+	}
+}
+
+// noteEmpty adds a note about domains without an eligible cluster, if the placement does not
+// get all its clusters because of them.
+func (c *cycle) noteEmpty() {
+	for i, k := range c.spreading.constraints {
+		forbids := slices.ContainsFunc(c.members, func(m *clusterState) bool { return m.candidate() && m.forbidden == i })
+		if empty := c.spreading.emptyDomains(i, c.members); forbids && len(empty) > 0 {
+			c.rules.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
+		}
+	}
+}
+
+func (pickN) order(_ *cycle, selected []*clusterState) { slices.SortFunc(selected, byOrderChosen) }
+
+func (pickN) scored(_ *cycle, m *clusterState) bool { return m.candidate() && m.forbidden < 0 }
+
+func (n pickN) refusal(c *cycle, m *clusterState) string {
+	switch {
+	case m.objection != "":
+		return n.pickAll.refusal(c, m)
+	case m.forbidden >= 0:
+		return c.unschedulable(c.spreading.constraints[m.forbidden].violation())
+	}
+	s := &Score{Affinity: m.affinity, Spread: m.spread}
+	if c.lastBound != nil && compareScores(s, c.lastBound.current.Score) > 0 {
+		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
+	}
+	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)
+}
+
+// absentReason is empty once enough clusters are found.
+func (n pickN) absentReason(c *cycle, m *clusterState, noneSelected bool) string {
+	if c.fulfilled {
+		return ""
+	}
+	return n.pickAll.absentReason(c, m, noneSelected)
+}
+
+func (pickN) everywhere() bool { return false }
+
+func (n pickN) explain(c *cycle, e *Explanation, m *clusterState) {
+	n.pickAll.explain(c, e, m)
+	for i := range c.rules.preferred {
+		e.Preferred = append(e.Preferred, c.rules.preferred[i].explain(m.Cluster))
+	}
+	e.Tie = c.picks.ties[m]
+	switch {
+	case c.picks.spread[m] != nil:
+		e.Spread = c.picks.spread[m]
+	case !e.Selected:
+		e.Spread = c.spreading.verdicts(m.index)
+		e.Tie = n.lostTie(c, m)
+	}
+}
+
+// lostTie says to which cluster of the same score the cluster lost; empty if it did not.
+func (n pickN) lostTie(c *cycle, m *clusterState) string {
+	if !n.scored(c, m) {
+		return ""
+	}
+	scores := Score{Affinity: m.affinity, Spread: m.spread}
+	switch {
+	case c.picks.last != nil && *c.picks.last.current.Score == scores:
+		return tie(c.picks.last, m)
+	case c.lastBound != nil && c.lastBound.current.Score != nil && *c.lastBound.current.Score == scores:
+		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", c.lastBound.Name)
+	}
+	return ""
+}
+
+func (n pickN) advise(c *cycle, m *clusterState) []string {
+	needs := n.pickAll.advise(c, m)
+	switch {
+	case m.forbidden >= 0:
+		needs = append(needs, c.spreadChange(m))
+	case n.scored(c, m):
+		needs = append(needs, c.scoreChange())
+	}
+	return needs
+}
+
+// spreadChange says what a hard spread constraint requires.
+func (c *cycle) spreadChange(m *clusterState) string {
+	i := m.forbidden
+	d, k := c.spreading.perConstraint[i], c.spreading.constraints[i]
+	delta, _ := d.effect(d.of[m.index], k.maxSkew)
+	need := fmt.Sprintf("the maxSkew of %q must be at least %d, or a cluster be chosen where there are fewer", k.key, d.high-d.low+delta)
+	if empty := c.spreading.emptyDomains(i, c.members); len(empty) > 0 {
+		need += fmt.Sprintf("; nothing can be chosen in %s, which counts nevertheless", list(empty))
+	}
+	return need
+}
+
+// scoreChange says what a cluster whose score is too low requires.
+func (c *cycle) scoreChange() string {
+	last := c.picks.last
+	if last == nil {
+		return fmt.Sprintf("numberOfClusters must be larger than %d, or a selected cluster leave the fleet: nothing is moved while the policy has what it asks for", c.rules.n)
+	}
+	s := last.current.Score
+	return fmt.Sprintf("its score must be better than that of %s%s, or numberOfClusters larger than %d", last.Name, scores(s), c.rules.n)
 }

@@ -34,6 +34,22 @@ type Cluster struct {
 	Ineligible string
 }
 
+// SetProperty sets a property, replacing its previous value. A value that is not a quantity
+// makes it Malformed. The cluster's Properties must not be nil.
+func (c *Cluster) SetProperty(name, value string) {
+	q, err := api.ParseQuantity(value)
+	if err == nil {
+		c.Properties[name] = q
+		delete(c.Malformed, name)
+		return
+	}
+	if c.Malformed == nil {
+		c.Malformed = map[string]string{}
+	}
+	c.Malformed[name] = value
+	delete(c.Properties, name)
+}
+
 // A Revision identifies the content of one placement for one cluster.
 type Revision struct {
 	// Commit is a commit that has the content.
@@ -157,17 +173,3 @@ func (b Binding) Equal(o Binding) bool {
 
 // HasRevision reports whether the rollout has assigned a revision.
 func (b Binding) HasRevision() bool { return b.Assigned != Revision{} }
-
-// A Decision is the scheduling result for one cluster and one placement.
-type Decision struct {
-	Cluster string
-	// Score is nil for a cluster that was not scored. Like KubeFleet, PickAll gives the clusters that
-	// it selects a score of zero.
-	Score *Score
-	// Reason is a sentence, never empty. Picked says that it is only that the policy has picked the cluster, followed by Note:
-	// properties that could not be read.
-	Reason string
-	Note   string
-
-	Selected, Picked bool
-}

@@ -5,14 +5,14 @@ import "github.com/gitfleet/gitfleet/placement/api"
 // A placementType is what differs between the types of placement policies. A new type is one file with these methods, and
 // a line in typeOf. While a cycle is frozen, only decide, order and unmet are called.
 type placementType interface {
-	// decide chooses and withdraws clusters, and sets how many are wanted and whether they were found.
+	// decide chooses and unschedules clusters, and sets how many are wanted and whether they were found.
 	decide(c *cycle)
 	// order sorts the selected clusters, which are given by name, in the order in which they were chosen.
 	order(c *cycle, selected []*clusterState)
 	// scored reports whether a cluster that is not selected was ranked among the candidates.
 	scored(c *cycle, m *clusterState) bool
-	// unmet are the decisions about what the policy names and that is not selected. Some may be about no cluster.
-	unmet(c *cycle) []Decision
+	// unmet are the clusters that the policy names and that are not selected, and the decisions about names of no cluster, both as listed.
+	unmet(c *cycle) (clusters []*clusterState, missing []Decision)
 	// refusal is the reason why a cluster is not selected.
 	refusal(c *cycle, m *clusterState) string
 	// absentReason is why a cluster that the policy asks for cannot be chosen; empty if the policy does not ask for it, or did not
@@ -21,14 +21,14 @@ type placementType interface {
 	// everywhere reports whether the policy asks for every cluster that passes the filters.
 	everywhere() bool
 	// explain adds to an explanation what was evaluated for a cluster.
-	explain(x *explainer, e *Explanation, m *clusterState)
+	explain(c *cycle, e *Explanation, m *clusterState)
 	// advise says what would have to change for a cluster to be selected; each item is necessary by itself.
-	advise(x *explainer, m *clusterState) []string
+	advise(c *cycle, m *clusterState) []string
 }
 
-// typeOf returns the type of a policy whose defaults are set.
+// typeOf returns the type of a policy, which may be nil.
 func typeOf(p *api.PlacementPolicy) placementType {
-	switch p.PlacementType {
+	switch p.Type() {
 	case api.PickAll:
 		return pickAll{}
 	case api.PickFixed:

@@ -1,6 +1,10 @@
 package placement
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -68,42 +72,142 @@ type Absence struct{ Cluster, Reason string }
 // called in every turn and needs no other state. It covers all of KubeFleet's scheduling
 // triggers and adds none that could move a cluster.
 func Schedule(r Request) Outcome {
-	c := newCycle(r)
-	c.run()
-	return c.outcome()
+	s := newScheduler(r)
+	s.run()
+	return s.outcome()
 }
 
-func (c *cycle) run() {
-	c.noteMisplaced()
-	c.rules.kind.decide(c)
+// A scheduler schedules a placement once, as the type of its policy asks for.
+type scheduler struct {
+	*cycle
+	kind placementType
 }
 
-// noteMisplaced adds notes about bound clusters that would not be selected now because of other
-// placements.
-func (c *cycle) noteMisplaced() {
-	for _, m := range c.members {
-		if m.class != bound {
+func newScheduler(r Request) scheduler {
+	return scheduler{newCycle(compile(r.Policy, r.Key.Namespace, r.Others), r.Clusters, r.Bindings), typeOf(r.Policy)}
+}
+
+func (s scheduler) run() {
+	s.noteMisplaced()
+	s.kind.decide(s.cycle)
+}
+
+func (s scheduler) outcome() Outcome {
+	return Outcome{
+		Policy:    s.rules.hash,
+		Decisions: s.decisions(),
+		Bindings:  s.bindings(),
+		Fulfilled: s.fulfilled,
+		Found:     s.selectedCount(),
+		Wanted:    s.wanted,
+		Absent:    s.absent(),
+		Notes:     s.rules.notes,
+
+		WithoutNamespace: s.withoutNamespace(),
+	}
+}
+
+// decisions puts the decisions in order: first the selected clusters; then what the policy names and that was not
+// selected; then those that were scored, best first; then all others, by name. Callers rely on the first Wanted - Found
+// decisions about clusters that are not selected: they stand for the missing clusters.
+func (s scheduler) decisions() []Decision {
+	all := make([]Decision, 0, len(s.members))
+	add := func(members []*clusterState) {
+		for _, m := range members {
+			all = append(all, s.decision(m))
+		}
+	}
+	selected := s.where((*clusterState).selected)
+	s.kind.order(s.cycle, selected)
+	add(selected)
+	unmet, missing := s.kind.unmet(s.cycle)
+	add(unmet)
+	all = append(all, missing...)
+	add(s.notChosen())
+	added := map[*clusterState]bool{}
+	for _, m := range unmet {
+		added[m] = true
+	}
+	add(s.where(func(m *clusterState) bool { return !m.selected() && !s.scored(m) && !added[m] }))
+	return all
+}
+
+// notChosen are the clusters that were scored and not chosen, best first.
+func (s scheduler) notChosen() []*clusterState {
+	all := s.where(func(m *clusterState) bool { return !m.selected() && s.scored(m) })
+	slices.SortFunc(all, func(a, b *clusterState) int {
+		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(b.affinity, a.affinity), cmp.Compare(b.index, a.index))
+	})
+	return all
+}
+
+// scored reports whether a cluster that is not selected was ranked among the candidates.
+func (s scheduler) scored(m *clusterState) bool { return s.frozen == "" && s.kind.scored(s.cycle, m) }
+
+func (s scheduler) decision(m *clusterState) Decision {
+	d := Decision{Cluster: m.Name, Selected: m.selected()}
+	if d.Selected {
+		d.Score, d.Note = m.current.Score, s.rules.unreadable(m.Cluster)
+		picked := withNote(pickedReason(m.Name, d.Score), d.Note)
+		d.Reason = cmp.Or(m.reason, m.current.Reason, picked)
+		d.Picked = d.Reason == picked
+		return d
+	}
+	if s.scored(m) {
+		d.Score = &Score{Affinity: m.affinity, Spread: m.spread}
+	}
+	d.Reason = withNote(s.notSelectedReason(m), s.rules.unreadable(m.Cluster))
+	return d
+}
+
+// notSelectedReason is why a cluster is not selected.
+func (s scheduler) notSelectedReason(m *clusterState) string {
+	if s.frozen != "" {
+		return "Cluster " + quote(m.Name) + " is not selected: " + s.frozen
+	}
+	return s.kind.refusal(s.cycle, m)
+}
+
+func (s scheduler) bindings() []Binding {
+	var all []Binding
+	for _, m := range s.members {
+		if m.current != nil {
+			all = append(all, *m.current)
+		}
+	}
+	all = append(all, s.gone...)
+	slices.SortFunc(all, func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return all
+}
+
+// absent returns the clusters that the policy asks for and that cannot be chosen now, by name.
+func (s scheduler) absent() []Absence {
+	if s.frozen != "" {
+		return nil
+	}
+	noneSelected := s.selectedCount() == 0
+	var all []Absence
+	for _, m := range s.members {
+		if m.selected() {
 			continue
 		}
-		if why := c.rules.affinityViolation(m.Cluster); why != "" {
-			c.rules.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
+		if why := s.kind.absentReason(s.cycle, m, noneSelected); why != "" {
+			all = append(all, Absence{m.Name, why})
 		}
 	}
+	return all
 }
 
-// filter runs the filters for every cluster that is not bound.
-func (c *cycle) filter() {
-	for _, m := range c.members {
-		if m.class != bound {
-			m.objection = c.rules.objection(m.Cluster)
+// withoutNamespace returns the clusters that a policy for all clusters does not choose only because they lack the namespace, by name.
+func (s scheduler) withoutNamespace() []string {
+	if s.frozen != "" || !s.kind.everywhere() {
+		return nil
+	}
+	var all []string
+	for _, m := range s.members {
+		if !m.selected() && m.Ineligible == "" && s.rules.lacksNamespace(m.Cluster) != "" && s.rules.mismatch(m.Cluster) == "" && s.rules.untolerated(m.Cluster) == "" && s.rules.affinityViolation(m.Cluster) == "" {
+			all = append(all, m.Name)
 		}
 	}
-}
-
-// freeze keeps all bindings as they are.
-func (c *cycle) freeze(why string) {
-	c.frozen = why
-	for _, m := range c.where((*clusterState).selected) {
-		m.reason = "Cluster " + quote(m.Name) + " keeps what it has: " + why
-	}
+	return all
 }

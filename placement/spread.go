@@ -2,7 +2,6 @@ package placement
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -25,6 +24,14 @@ func compileSpread(all []api.TopologySpreadConstraint) []constraint {
 	}
 	slices.SortStableFunc(out, func(a, b constraint) int { return cmp.Compare(rank(b.hard), rank(a.hard)) })
 	return out
+}
+
+// rank puts what does not hold before what does.
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // violation returns the reason if a hard constraint is violated.
@@ -94,9 +101,6 @@ func (d *domains) effect(domain int, maxSkew int32) (delta int32, violated bool)
 	return delta, skew+delta > maxSkew
 }
 
-// penalty is the score of a violated soft constraint.
-const penalty = 1000
-
 // A spread keeps the domains of all constraints.
 type spread struct {
 	constraints   []constraint
@@ -116,6 +120,9 @@ func (s *spread) add(cluster int) {
 		d.add(cluster)
 	}
 }
+
+// penalty is the score of a violated soft constraint.
+const penalty = 1000
 
 // score returns the score of choosing a cluster next, and the constraint that forbids it; -1 if
 // none does.
@@ -139,12 +146,24 @@ func (s *spread) score(cluster int) (score int32, forbidden int) {
 	return score, -1
 }
 
+// next returns which of the candidates, which are ranked, is the next pick, and its spread score;
+// -1 if none can be chosen.
+func (s *spread) next(candidates []*clusterState) (best int, top int32) {
+	best = -1
+	for i, m := range candidates {
+		if score, forbidden := s.score(m.index); forbidden < 0 && (best < 0 || score > top) {
+			best, top = i, score
+		}
+	}
+	return best, top
+}
+
 // emptyDomains returns the values of a constraint's label that have the smallest count and no
 // eligible cluster.
-func (c *cycle) emptyDomains(i int) []string {
-	d := c.spreading.perConstraint[i]
+func (s *spread) emptyDomains(i int, fleet []*clusterState) []string {
+	d := s.perConstraint[i]
 	usable := make([]bool, len(d.names))
-	for _, m := range c.members {
+	for _, m := range fleet {
 		if id := d.of[m.index]; id >= 0 && (m.candidate() || m.selected()) {
 			usable[id] = true
 		}
@@ -157,15 +176,4 @@ func (c *cycle) emptyDomains(i int) []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// noteEmpty adds a note about domains without an eligible cluster, if the placement does not
-// get all its clusters because of them.
-func (c *cycle) noteEmpty() {
-	for i, k := range c.spreading.constraints {
-		forbids := slices.ContainsFunc(c.members, func(m *clusterState) bool { return m.candidate() && m.forbidden == i })
-		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
-			c.rules.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
-		}
-	}
 }
