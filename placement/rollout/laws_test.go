@@ -331,12 +331,12 @@ func (w *world) judge(p Plan) {
 	}
 	for i := range w.in.Targets {
 		b := &w.in.Targets[i]
-		told := slices.ContainsFunc(p.Failed, func(f Failure) bool { return f.Cluster == b.Cluster })
-		if kept := !moved[b.Cluster] && !b.Unscheduled; told != (kept && w.isBroken(b)) {
-			w.Fatalf("%+v: said to have failed: %v", *b, told)
+		reported := slices.ContainsFunc(p.Failed, func(f Failure) bool { return f.Cluster == b.Cluster })
+		if kept := !moved[b.Cluster] && !b.Unscheduled; reported != (kept && w.isBroken(b)) {
+			w.Fatalf("%+v: reported as failed: %v", *b, reported)
 		}
 	}
-	w.everyoneIsAnswered(p, held, moved, waits)
+	w.checkEachClusterHasAResult(p, held, moved, waits)
 }
 
 // stopper returns the first cluster whose newest update failed and that has not recovered
@@ -375,7 +375,8 @@ func (w *world) gets(cluster string) string {
 	return w.latest
 }
 
-func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, moved, waits map[string]bool) {
+// checkEachClusterHasAResult checks that each cluster that needs a change moves or waits, and no other one does.
+func (w *world) checkEachClusterHasAResult(p Plan, held map[string]placement.Revision, moved, waits map[string]bool) {
 	settled := true
 	for i := range w.in.Targets {
 		b := &w.in.Targets[i]

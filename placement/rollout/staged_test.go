@@ -213,20 +213,20 @@ func TestStagedRunIsStuckWhileAnUpdateFails(t *testing.T) {
 	}
 }
 
-// A cluster that is held by a window takes nobody's place in maxConcurrency, and its stage is not done without it.
-func TestAHeldClusterTakesNoPlace(t *testing.T) {
+// A cluster whose new content waits for a window does not count towards maxConcurrency, and its stage is not done without it.
+func TestADeferredClusterDoesNotCountTowardsConcurrency(t *testing.T) {
 	f := newStagedFleet(stageOf("canary", 1, "", "a", "b"), stageOf("all", 1, "", "c"))
 	f.bindings["a"].Deferral = Deferral{Why: "new content waits: the window is closed"}
 	f.next()
 	if got := f.updated(); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("%v are updated, while a is held", got)
+		t.Errorf("%v are updated, while a is deferred", got)
 	}
 	f.report("b", Available)
 	f.next()
 	f.bindings["a"].Deferral = Deferral{}
 	f.next()
 	if got := f.updated(); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("%v are updated, once a is not held", got)
+		t.Errorf("%v are updated, once a is not deferred", got)
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Hold keeps objects that a placement gives up from being deleted until a commit allows it.
+// A Hold blocks the deletion of objects that a placement gives up until a commit allows it.
 type Hold struct {
 	// Why is the reason, as a clause without a full stop.
 	Why string
-	// Kind is the kind of the objects that are held; the zero value means any.
+	// Kind is the kind of the objects whose deletion is blocked; the zero value means any.
 	Kind api.GroupKind
-	// Except are namespaces, sorted, in which nothing is held.
+	// Except are namespaces, sorted, in which no deletion is blocked.
 	Except []string
 }
 
@@ -32,8 +32,8 @@ func (h Hold) Equal(o Hold) bool {
 
 // Held returns why an object that the placement gives up is not deleted; empty if it may be
 // deleted. The reason is that of the first hold that covers the object. If the placement gives
-// up a Namespace or a CustomResourceDefinition at the same time (with), the objects in that
-// namespace or of that kind are held together with it.
+// up a Namespace or a CustomResourceDefinition at the same time (with), the deletion of
+// objects in that namespace or of that kind is blocked together with it.
 func (w *Work) Held(id api.ID, with []api.ID) string {
 	if why := w.covered(id); why != "" {
 		return why

@@ -37,7 +37,7 @@ type Work struct {
 	Remove bool
 	// Abandon says that objects stay on the cluster when the placement is removed.
 	Abandon bool
-	// AllowDelete says that a commit allows deletions that would otherwise be held.
+	// AllowDelete says that a commit allows deletions that would otherwise be blocked.
 	AllowDelete bool
 	// Holds are the holds on deletions; nil if a commit allows them.
 	Holds []Hold
