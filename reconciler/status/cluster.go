@@ -9,11 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // object returns a member cluster as declared, with its observed status. gitfleet's probes
@@ -22,8 +22,8 @@ import (
 func (in clusterInput) object(now time.Time, alike ...map[string]string) *api.MemberCluster {
 	c, known, seen := in.declared, in.known, in.seen
 	out := *c.MemberCluster
-	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
-	out.UID, out.Generation, out.CreationTimestamp = clusterUID(c.Name, known), known.Generation, metav1.NewTime(known.Created)
+	out.TypeMeta = metadata.Type(api.ClusterGroup, "MemberCluster")
+	out.UID, out.Generation, out.CreationTimestamp = metadata.ClusterUID(c.Name, known.Created), known.Generation, metav1.NewTime(known.Created)
 	out.Annotations = map[string]string{}
 	maps.Copy(out.Annotations, c.Annotations)
 	out.Annotations[api.PathAnnotation] = c.Origin.String()
@@ -98,14 +98,6 @@ func IsHealthy(c *api.MemberCluster) bool {
 	return slices.ContainsFunc(c.Status.AgentStatus, func(a api.AgentStatus) bool {
 		return meta.IsStatusConditionTrue(a.Conditions, api.Healthy)
 	})
-}
-
-func clusterID(name string) api.ID {
-	return api.ID{Group: api.ClusterGroup, Kind: "MemberCluster", Name: name}
-}
-
-func clusterUID(name string, known ledger.Declared) types.UID {
-	return UID(known.Created, "MemberCluster", name)
 }
 
 // collected returns the conditions about data that was read from the cluster in addition to its

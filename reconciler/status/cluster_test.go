@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // east returns the declared cluster east and what is known of it.
@@ -132,7 +133,7 @@ func TestMemberClusterMetadata(t *testing.T) {
 	in.suspended = "suspended by jo: INC-1"
 	o := in.object(noon)
 	want := map[string]string{"note": "x", api.PathAnnotation: "clusters.yaml:4", api.CommitAnnotation: "v1", api.SuspendedAnnotation: "suspended by jo: INC-1"}
-	if !maps.Equal(o.Annotations, want) || o.Generation != 2 || !o.CreationTimestamp.Time.Equal(noon.Add(-time.Hour)) || o.UID != clusterUID("east", in.known) || o.Kind != "MemberCluster" {
+	if !maps.Equal(o.Annotations, want) || o.Generation != 2 || !o.CreationTimestamp.Time.Equal(noon.Add(-time.Hour)) || o.UID != metadata.ClusterUID("east", in.known.Created) || o.Kind != "MemberCluster" {
 		t.Errorf("metadata %+v", o.ObjectMeta)
 	}
 	if len(in.declared.Annotations) != 1 {
@@ -250,7 +251,7 @@ func TestMemberClusterEvents(t *testing.T) {
 				t.Errorf("events %q\nwant %q", short(got), test.want)
 			}
 			for _, e := range got {
-				if e.About() != "cluster/east" || e.UID != string(clusterUID("east", in.known)) || !e.First.Equal(noon) || !e.Last.Equal(noon) || e.Count != 1 {
+				if e.About() != "cluster/east" || e.UID != string(metadata.ClusterUID("east", in.known.Created)) || !e.First.Equal(noon) || !e.Last.Equal(noon) || e.Count != 1 {
 					t.Errorf("event %+v", e)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
 // A statusChange is what the status of a placement says of a cluster now, and what it said before.
@@ -45,7 +46,7 @@ func reportsClusters(b *builder) bool {
 
 // clusterEvents are the events of the clusters of a placement.
 type clusterEvents struct {
-	usual    grouping // of normal progress
+	usual    event.Grouping // of normal progress
 	problems []Event
 }
 
@@ -62,7 +63,7 @@ func (e *clusterEvents) add(b *builder, s *statusChange, at int) {
 	s.newRevision = s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash
 	s.addProgress(&e.usual)
 	for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents(b)} {
-		e.problems = append(e.problems, limited(s.now.ClusterName, s.held.Binding.Assigned.Commit, events)...)
+		e.problems = append(e.problems, event.Limited(s.now.ClusterName, s.held.Binding.Assigned.Commit, events)...)
 	}
 }
 
@@ -72,11 +73,11 @@ func (h *eventBuilder) clusterEvents() {
 		h.add(e)
 	}
 	for _, name := range h.clustersLeft() {
-		e := normal(api.Unscheduled, "The placement leaves the cluster")
+		e := event.Normal(api.Unscheduled, "The placement leaves the cluster")
 		e.Cluster = name
-		h.builder.onClusters.usual.add(e, e.Reason)
+		h.builder.onClusters.usual.Add(e, e.Reason)
 	}
-	for _, e := range h.builder.onClusters.usual.all() {
+	for _, e := range h.builder.onClusters.usual.All() {
 		h.add(e)
 	}
 }
@@ -100,11 +101,11 @@ func (h *eventBuilder) clustersLeft() (out []string) {
 }
 
 // addProgress adds the events of normal progress: selected, assigned, available.
-func (s *statusChange) addProgress(to *grouping) {
+func (s *statusChange) addProgress(to *event.Grouping) {
 	add := func(c *metav1.Condition) {
-		e := normal(c.Reason, c.Message)
+		e := event.Normal(c.Reason, c.Message)
 		e.Cluster, e.Commit = s.now.ClusterName, s.held.Binding.Assigned.Commit
-		to.add(e, e.Reason)
+		to.Add(e, e.Reason)
 	}
 	if s.was.ClusterName == "" {
 		add(meta.FindStatusCondition(s.now.Conditions, api.Scheduled))
@@ -123,7 +124,7 @@ func (s *statusChange) problemEvents() []Event {
 		for _, typ := range types {
 			c := meta.FindStatusCondition(s.now.Conditions, typ)
 			if c != nil && c.Status == metav1.ConditionFalse && c.Reason != api.ApplyInProgress && !meta.IsStatusConditionFalse(s.was.Conditions, typ) {
-				out = append(out, warning(c.Reason, c.Message))
+				out = append(out, event.Warning(c.Reason, c.Message))
 			}
 		}
 	}
@@ -132,7 +133,7 @@ func (s *statusChange) problemEvents() []Event {
 		add(api.Applied, api.Available)
 	}
 	if s.held.Unusual().Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Unusual().Failure == "" || s.newRevision) {
-		out = append(out, warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Unusual().Failure))
+		out = append(out, event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Unusual().Failure))
 	}
 	return out
 }
@@ -146,7 +147,7 @@ func (s *statusChange) failedEvents() []Event {
 		return sortKey(f.ResourceIdentifier) + " " + f.Condition.Reason
 	}) {
 		if c := f.Condition; c.Reason != api.ManifestNotAvailableYet && !s.awaitsDefinition(f.ResourceIdentifier) {
-			out = append(out, warning(c.Reason, f.ID().String()+": "+c.Message))
+			out = append(out, event.Warning(c.Reason, f.ID().String()+": "+c.Message))
 		}
 	}
 	return out
@@ -167,7 +168,7 @@ func (s *statusChange) diffEvents(b *builder) []Event {
 	}
 	var out []Event
 	for _, d := range added(s.was.DiffedPlacements, s.now.DiffedPlacements, func(d api.DiffedResourcePlacement) string { return sortKey(d.ResourceIdentifier) }) {
-		out = append(out, normal(api.FoundDiff, d.ID().String()+" differs: "+few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
+		out = append(out, event.Normal(api.FoundDiff, d.ID().String()+" differs: "+event.Few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
 	}
 	return out
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // terminate reports a placement that was deleted from the repository, until nothing of it is
@@ -33,7 +35,7 @@ func (b *builder) terminate(e *placementEntry) {
 		set.list[i].LastTransitionTime = at
 	}
 	e.set(metav1.ObjectMeta{
-		Name: key.Name, Namespace: key.Namespace, UID: placementUID(key, record), Generation: record.Generation,
+		Name: key.Name, Namespace: key.Namespace, UID: metadata.PlacementUID(key, record.Created), Generation: record.Generation,
 		CreationTimestamp: metav1.NewTime(record.Created), DeletionTimestamp: &at, Finalizers: []string{api.CleanupFinalizer},
 	}, *record.Spec, api.PlacementStatus{Conditions: set.list})
 }
@@ -91,13 +93,13 @@ type Deleted struct {
 func DeletionEvents(l *ledger.Ledger, all []Deleted, now time.Time) []Event {
 	var out []Event
 	for _, key := range l.Placements() {
-		var events grouping
+		var events event.Grouping
 		for _, d := range merged(key, all) {
-			e := normal(api.ObjectsDeleted, d.text())
+			e := event.Normal(api.ObjectsDeleted, d.text())
 			e.Cluster, e.Commit = d.Cluster, d.Commit
-			events.add(e, e.Message)
+			events.Add(e, e.Message)
 		}
-		out = append(out, aboutPlacement(key, *l.Placement(key), now, events.all())...)
+		out = append(out, event.AboutPlacement(key, l.Placement(key).Created, now, events.All())...)
 	}
 	return out
 }

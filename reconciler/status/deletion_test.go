@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
 // Deletions are one event for each cluster and cause, which names the first objects. Equal
@@ -63,7 +64,7 @@ func TestDeletionEvents(t *testing.T) {
 			var got []string
 			for _, e := range status.DeletionEvents(l, test.deleted, now) {
 				got = append(got, fmt.Sprintf("%s %s %s: %s", e.About(), e.Cluster, e.Commit, e.Message))
-				if e.Reason != api.ObjectsDeleted || e.Type != status.Normal || !e.Last.Equal(now) || e.Count != 1 {
+				if e.Reason != api.ObjectsDeleted || e.Type != event.TypeNormal || !e.Last.Equal(now) || e.Count != 1 {
 					t.Errorf("event %+v", e)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
 // A Drift is one object on one cluster that differs, or has differed, from the hub. KubeFleet's
@@ -132,29 +133,29 @@ func driftEvent(d, was *Drift) (e Event, isNew bool) {
 	}
 	who := "somebody"
 	if len(d.By) > 0 {
-		who = few(d.By, api.Actor.String)
+		who = event.Few(d.By, api.Actor.String)
 	}
-	did := " was changed by " + who + ": " + few(d.Paths, func(p api.Difference) string { return p.Path })
+	did := " was changed by " + who + ": " + event.Few(d.Paths, func(p api.Difference) string { return p.Path })
 	if d.Deleted {
 		did = " was deleted"
 	}
 	object := d.ID().String()
 	switch d.State {
 	case api.DriftStanding, api.DriftHeld:
-		return warning(api.DriftFound, object+did+"; it is left as it is"), true
+		return event.Warning(api.DriftFound, object+did+"; it is left as it is"), true
 	case api.DriftAdded:
-		return warning(api.DriftFound, object+": "+who+" has added "+few(d.Paths, func(p api.Difference) string { return p.Path })+", which Git does not have; it is left as it is"), true
+		return event.Warning(api.DriftFound, object+": "+who+" has added "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+", which Git does not have; it is left as it is"), true
 	case api.DriftContested:
-		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
+		return event.Warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
 	case api.DriftRepaired:
 		if d.Addition {
-			return warning(api.DriftPutBack, object+": "+who+" had added "+few(d.Paths, func(p api.Difference) string { return p.Path })+", which was removed"), true
+			return event.Warning(api.DriftPutBack, object+": "+who+" had added "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+", which was removed"), true
 		}
-		return warning(api.DriftPutBack, object+did+"; it was put back"), true
+		return event.Warning(api.DriftPutBack, object+did+"; it was put back"), true
 	case api.DriftAltered:
-		return warning(api.ValuesAltered, object+" is not stored as it is applied: "+few(d.Paths, func(p api.Difference) string { return p.Path })+"; "+d.Message), true
+		return event.Warning(api.ValuesAltered, object+" is not stored as it is applied: "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+"; "+d.Message), true
 	case api.DriftEnded:
-		return normal(api.DriftGone, object+" no longer differs from Git"), was != nil
+		return event.Normal(api.DriftGone, object+" no longer differs from Git"), was != nil
 	}
 	return Event{}, false
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // evictionObjects returns the evictions of the commit in force, and those that users have ordered, by name. The Memo makes the
@@ -61,7 +63,7 @@ func evictionID(name string) api.ID {
 
 // evictionObject returns an eviction as it is served; d is its manifest, nil if a user has ordered it.
 func evictionObject(key api.PlacementKey, e placement.Eviction, d *hub.Eviction, known ledger.Declared) *api.ClusterResourcePlacementEviction {
-	out := &api.ClusterResourcePlacementEviction{TypeMeta: typeMeta(api.PlacementGroup, "ClusterResourcePlacementEviction")}
+	out := &api.ClusterResourcePlacementEviction{TypeMeta: metadata.Type(api.PlacementGroup, "ClusterResourcePlacementEviction")}
 	if d != nil {
 		out.ObjectMeta = *d.ObjectMeta.DeepCopy()
 		annotate(&out.ObjectMeta, api.PathAnnotation, d.Origin.String())
@@ -74,7 +76,7 @@ func evictionObject(key api.PlacementKey, e placement.Eviction, d *hub.Eviction,
 		out.CreationTimestamp = metav1.NewTime(e.At)
 		out.Spec = api.EvictionSpec{PlacementName: key.Name, ClusterName: e.Cluster}
 	}
-	out.Name, out.Generation, out.UID = e.Name, 1, UID(out.CreationTimestamp.Time, "ClusterResourcePlacementEviction", e.Name)
+	out.Name, out.Generation, out.UID = e.Name, 1, metadata.UID(out.CreationTimestamp.Time, "ClusterResourcePlacementEviction", e.Name)
 	out.Status.Conditions = evictionConditions(e)
 	return out
 }
@@ -118,11 +120,11 @@ func (h *eventBuilder) evictionEvents() {
 		}
 		conditions := evictionConditions(e)
 		last := conditions[len(conditions)-1]
-		event := warning(last.Reason, "Eviction "+e.Name+": "+e.Message)
+		judged := event.Warning(last.Reason, "Eviction "+e.Name+": "+e.Message)
 		if e.Executed {
-			event = normal(last.Reason, event.Message)
+			judged = event.Normal(last.Reason, judged.Message)
 		}
-		event.Cluster = e.Cluster
-		h.add(event)
+		judged.Cluster = e.Cluster
+		h.add(judged)
 	}
 }

@@ -10,30 +10,38 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // memberEvents are the events for what happens to a member cluster.
 var memberEvents = map[ledger.MemberChange]func(clusterInput) Event{
-	ledger.MemberUnanswered: func(in clusterInput) Event { return warning(api.MemberClusterUnknown, unansweredMessage(in.seen)) },
-	ledger.MemberJoined: func(clusterInput) Event {
-		return normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet")
+	ledger.MemberUnanswered: func(in clusterInput) Event {
+		return event.Warning(api.MemberClusterUnknown, unansweredMessage(in.seen))
 	},
-	ledger.MemberReady:     func(clusterInput) Event { return normal(api.MemberClusterHealthy, "the API server is ready again") },
-	ledger.MemberUnhealthy: func(in clusterInput) Event { return warning(api.MemberClusterUnhealthy, healthy(in.seen).Message) },
-	ledger.MemberForbidden: func(in clusterInput) Event { return warning(api.PermissionsMissing, in.seen.Denied()) },
+	ledger.MemberJoined: func(clusterInput) Event {
+		return event.Normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet")
+	},
+	ledger.MemberReady: func(clusterInput) Event {
+		return event.Normal(api.MemberClusterHealthy, "the API server is ready again")
+	},
+	ledger.MemberUnhealthy: func(in clusterInput) Event {
+		return event.Warning(api.MemberClusterUnhealthy, healthy(in.seen).Message)
+	},
+	ledger.MemberForbidden: func(in clusterInput) Event { return event.Warning(api.PermissionsMissing, in.seen.Denied()) },
 	ledger.MemberPermitted: func(clusterInput) Event {
-		return normal(api.PermissionsGranted, "no permission is missing any more")
+		return event.Normal(api.PermissionsGranted, "no permission is missing any more")
 	},
 	ledger.MemberRestored: func(in clusterInput) Event {
-		return warning(api.MemberClusterRestored, in.seen.Restored.Why+"; everything there is read again, and what differs is repaired")
+		return event.Warning(api.MemberClusterRestored, in.seen.Restored.Why+"; everything there is read again, and what differs is repaired")
 	},
-	ledger.CredentialsUnusable: func(in clusterInput) Event { return warning(api.CredentialsUnusable, in.seen.Outdated()) },
+	ledger.CredentialsUnusable: func(in clusterInput) Event { return event.Warning(api.CredentialsUnusable, in.seen.Outdated()) },
 	ledger.CredentialsRenewed: func(clusterInput) Event {
-		return normal(api.CredentialsRenewed, "the current credentials are in use")
+		return event.Normal(api.CredentialsRenewed, "the current credentials are in use")
 	},
-	ledger.MemberRefused: func(in clusterInput) Event { return warning(in.refusalReason(), in.refusal) },
+	ledger.MemberRefused: func(in clusterInput) Event { return event.Warning(in.refusalReason(), in.refusal) },
 	ledger.MemberAccepted: func(clusterInput) Event {
-		return normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more")
+		return event.Normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more")
 	},
 }
 
@@ -51,7 +59,7 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 	for _, change := range in.state().Since(was) {
 		out = append(out, memberEvents[change](in))
 	}
-	return aboutCluster(in.declared.Name, clusterUID(in.declared.Name, in.known), now, out)
+	return event.AboutCluster(in.declared.Name, metadata.ClusterUID(in.declared.Name, in.known.Created), now, out)
 }
 
 func (in clusterInput) state() ledger.MemberState {
@@ -60,7 +68,7 @@ func (in clusterInput) state() ledger.MemberState {
 
 // memberLeftEvents returns the event that a cluster is no longer declared.
 func memberLeftEvents(name string, id types.UID, now time.Time) []Event {
-	return aboutCluster(name, id, now, []Event{normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there")})
+	return event.AboutCluster(name, id, now, []Event{event.Normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there")})
 }
 
 // sourceEvents returns events about the changes of the repository.
@@ -69,12 +77,12 @@ func sourceEvents(was, is Source, now time.Time) []Event {
 	switch {
 	case is.Git.Error == was.Git.Error:
 	case is.Git.Error != "":
-		out = append(out, warning(api.FetchFailed, "The repository cannot be read: "+is.Git.Error))
+		out = append(out, event.Warning(api.FetchFailed, "The repository cannot be read: "+is.Git.Error))
 	default:
-		out = append(out, normal(api.FetchSucceeded, "The repository can be read again"))
+		out = append(out, event.Normal(api.FetchSucceeded, "The repository can be read again"))
 	}
 	if is.InForce.Hash != was.InForce.Hash {
-		e := normal(api.CommitInForce, commitText(is.InForce)+" is in force")
+		e := event.Normal(api.CommitInForce, commitText(is.InForce)+" is in force")
 		e.Commit = is.InForce.Hash
 		out = append(out, e)
 	}
@@ -83,11 +91,11 @@ func sourceEvents(was, is Source, now time.Time) []Event {
 		if is.InForce.Hash != "" {
 			stays = "and the last good one stays in force"
 		}
-		e := warning(api.CommitRefused, commitText(is.Newest)+" is refused, "+stays+": "+why)
+		e := event.Warning(api.CommitRefused, commitText(is.Newest)+" is refused, "+stays+": "+why)
 		e.Commit = is.Newest.Hash
 		out = append(out, e)
 	}
-	return aboutRepository(now, out)
+	return event.AboutRepository(now, out)
 }
 
 // refusalText is why the newest commit is not in force; empty if it is.

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // A Memo keeps the reports of unchanged placements and clusters between calls of Build. It
@@ -116,7 +117,7 @@ func (e *placementEntry) status() api.PlacementStatus {
 
 // set makes the object of the placement.
 func (e *placementEntry) set(meta metav1.ObjectMeta, spec api.PlacementSpec, s api.PlacementStatus) {
-	kind := typeMeta(api.PlacementGroup, e.of.Key.Kind())
+	kind := metadata.Type(api.PlacementGroup, e.of.Key.Kind())
 	if e.of.Key.Namespace == "" {
 		e.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: spec, Status: s}
 	} else {
@@ -179,7 +180,7 @@ type clusterInput struct {
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	now := clusterInput{
-		declared: c, known: in.Ledger.Declared()[clusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
+		declared: c, known: in.Ledger.Declared()[metadata.ClusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
 		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), refusal: in.Ledger.Refusal(c.Name), sameAs: in.Ledger.SameAs(c.Name),
 	}
 	now.cordoned = suspended(in, ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons}) != ""

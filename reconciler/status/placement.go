@@ -2,22 +2,18 @@ package status
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // A builder builds the status of one placement.
@@ -45,10 +41,6 @@ type builder struct {
 	scratch []metav1.Condition
 }
 
-func typeMeta(group, kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: group + "/v1beta1", Kind: kind}
-}
-
 // meta returns the metadata that Kubernetes clients expect. The commit is the one that last
 // changed the spec, so that a commit which does not change the placement does not change its
 // metadata.
@@ -67,28 +59,9 @@ func (b *builder) meta() metav1.ObjectMeta {
 	}
 	return metav1.ObjectMeta{
 		Name: b.p.Key.Name, Namespace: b.p.Key.Namespace,
-		UID: placementUID(b.p.Key, b.p.Record), Generation: b.p.Record.Generation,
+		UID: metadata.PlacementUID(b.p.Key, b.p.Record.Created), Generation: b.p.Record.Generation,
 		CreationTimestamp: metav1.NewTime(b.p.Record.Created), Labels: b.p.Spec.Labels, Annotations: notes,
 	}
-}
-
-func placementUID(key api.PlacementKey, record ledger.Placement) types.UID {
-	return UID(record.Created, key.Kind(), key.Namespace, key.Name)
-}
-
-// UID returns the UID of the object whose name has these parts. It is the same on every machine
-// and after a restart. It is different if the object was deleted and created again, and empty
-// if the time of creation is not known.
-func UID(created time.Time, parts ...string) types.UID {
-	if !created.IsZero() {
-		parts = append(parts, created.UTC().Format(time.RFC3339Nano))
-	}
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%s\x00", p)
-	}
-	s := hex.EncodeToString(h.Sum(nil)[:16])
-	return types.UID(s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:])
 }
 
 // status returns the status of the placement without those of its clusters, whose lines it makes.

@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
 // reached are the events for conditions of a placement that become true, in the order of
@@ -49,18 +49,18 @@ func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
 	}
 	for _, r := range h.builder.in.Plan.Renames {
 		if r.To == b.p.Key {
-			h.add(normal(api.PlacementRenamed, "The placement was renamed from "+r.From.String()+"; it keeps its clusters, revisions, stop and suspensions"))
+			h.add(event.Normal(api.PlacementRenamed, "The placement was renamed from "+r.From.String()+"; it keeps its clusters, revisions, stop and suspensions"))
 		}
 	}
 	h.schedulingEvents()
 	for _, e := range reached {
 		if h.becameTrue(h.builder.prefix() + e.typ) {
-			h.add(normal(e.reason, e.message))
+			h.add(event.Normal(e.reason, e.message))
 		}
 	}
 	progressed := slices.ContainsFunc(h.after.Conditions, func(c metav1.Condition) bool { return h.becameTrue(c.Type) })
 	if h.done(h.after) && !(h.old != nil && h.done(h.before) && h.fresh(h.before.Conditions[0])) && progressed {
-		h.add(normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
+		h.add(event.Normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
 	h.stopped()
 	h.runEvents()
@@ -86,7 +86,7 @@ func (h *eventBuilder) runEvents() {
 		before := recordedRun(h.old.of, run.Name)
 		for i, s := range recordedRun(h.builder.p, run.Name).Stages {
 			if s.FinishedSince(before, i) {
-				e := normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully")
+				e := event.Normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully")
 				e.Commit = run.Commit
 				h.add(e)
 			}
@@ -95,12 +95,12 @@ func (h *eventBuilder) runEvents() {
 			return
 		}
 	}
-	event := normal
+	newEvent := event.Normal
 	switch run.Reason {
 	case "UpdateRunStuck", "UpdateRunFailed", "UpdateRunInitializedFailed":
-		event = warning
+		newEvent = event.Warning
 	}
-	e := event(run.Reason, "run "+run.Name+": "+run.Where(h.builder.p.Key.String()))
+	e := newEvent(run.Reason, "run "+run.Name+": "+run.Where(h.builder.p.Key.String()))
 	e.Commit = run.Commit
 	h.add(e)
 }
@@ -123,7 +123,7 @@ func (h *eventBuilder) add(e Event) {
 
 // about returns the events, with the placement as the involved object.
 func (h *eventBuilder) about() []Event {
-	return aboutPlacement(h.builder.p.Key, h.builder.p.Record, h.builder.in.Now, h.events)
+	return event.AboutPlacement(h.builder.p.Key, h.builder.p.Record.Created, h.builder.in.Now, h.events)
 }
 
 // fresh reports whether a condition is about this generation of the spec.
@@ -166,9 +166,9 @@ func (h *eventBuilder) schedulingEvents() {
 	case h.old == nil && h.statusBefore(now.Type) == string(now.Status):
 	case old != nil && old.Status == now.Status && old.Reason == now.Reason:
 	case now.Status == metav1.ConditionTrue:
-		h.add(normal(now.Reason, now.Message))
+		h.add(event.Normal(now.Reason, now.Message))
 	default:
-		h.add(warning(now.Reason, now.Message))
+		h.add(event.Warning(now.Reason, now.Message))
 	}
 }
 
@@ -181,9 +181,9 @@ func (h *eventBuilder) stopped() {
 	switch {
 	case was == now:
 	case now == "":
-		h.add(normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
+		h.add(event.Normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
 	default:
-		e := warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update, which failed")
+		e := event.Warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update, which failed")
 		if c := h.builder.p.On(now); c != nil && c.Unusual().Failure != "" {
 			e.Message += ": " + c.Unusual().Failure
 		}
@@ -209,11 +209,11 @@ func (h *eventBuilder) deletions() {
 		var held, failed []Event
 		if braked, pending := c.HeldDeletions(); !pending {
 			for _, b := range added(before.Unusual().Braked, braked, func(b protocol.Braked) api.ID { return b.ID }) {
-				held = append(held, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
+				held = append(held, event.Warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 			}
 		}
 		for _, f := range added(before.Unusual().DeletionErrors, now.Unusual().DeletionErrors, func(f protocol.DeletionError) api.ID { return f.ID }) {
-			failed = append(failed, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
+			failed = append(failed, event.Warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, held)
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, failed)
@@ -224,7 +224,7 @@ func (h *eventBuilder) deletions() {
 func (h *eventBuilder) warnings() {
 	for _, w := range h.builder.p.Warnings {
 		if h.old == nil || !slices.Contains(h.old.of.Warnings, w) {
-			h.add(warning(api.PlacementWarning, w.Error()))
+			h.add(event.Warning(api.PlacementWarning, w.Error()))
 		}
 	}
 }
@@ -245,24 +245,9 @@ func (h *eventBuilder) commitOn(cluster string) string {
 	return ""
 }
 
-// maxEvents is how many events of one sort are reported of one cluster at once.
-const maxEvents = 10
-
-// limited completes events of one cluster, and only counts those beyond maxEvents.
-func limited(cluster, commit string, events []Event) []Event {
-	if n := len(events); n > maxEvents {
-		events = events[:maxEvents]
-		events[maxEvents-1].Message += fmt.Sprintf(" (and %d more objects)", n-maxEvents)
-	}
-	for i := range events {
-		events[i].Cluster, events[i].Commit = cluster, commit
-	}
-	return events
-}
-
-// addLimited adds events of one cluster, and only counts those beyond maxEvents.
+// addLimited adds events of one cluster, of which only some are listed one by one if there are many.
 func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
-	for _, e := range limited(cluster, commit, events) {
+	for _, e := range event.Limited(cluster, commit, events) {
 		h.add(e)
 	}
 }
@@ -274,9 +259,9 @@ func (b *builder) deletedEvents(old *placementEntry) []Event {
 	switch {
 	case old != nil && old.of.Spec == nil && old.of.Unclear == "":
 	case b.p.Record.Into != (api.PlacementKey{}):
-		h.add(normal(api.PlacementRenamed, "The placement goes on as "+b.p.Record.Into.String()+"; clusters hand over to it what they hold"))
+		h.add(event.Normal(api.PlacementRenamed, "The placement goes on as "+b.p.Record.Into.String()+"; clusters hand over to it what they hold"))
 	case b.p.Unclear == "":
-		h.add(normal(api.PlacementDeleted, deletedText(b.p)))
+		h.add(event.Normal(api.PlacementDeleted, deletedText(b.p)))
 	}
 	h.deletions()
 	return h.about()
@@ -290,6 +275,6 @@ func removedEvents(p *plan.Placement, in Input) []Event {
 	if p.Pending || p.Record.Into != (api.PlacementKey{}) || slices.ContainsFunc(in.Plan.Renames, renamed) {
 		return nil
 	}
-	e := normal(api.PlacementCleanupFinalizerRemoved, "Deleted the snapshots and removed the placement cleanup finalizer")
-	return aboutPlacement(p.Key, p.Record, in.Now, []Event{e})
+	e := event.Normal(api.PlacementCleanupFinalizerRemoved, "Deleted the snapshots and removed the placement cleanup finalizer")
+	return event.AboutPlacement(p.Key, p.Record.Created, in.Now, []Event{e})
 }

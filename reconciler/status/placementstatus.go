@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // mirrored reports whether the status is shown in the namespace of the placed objects.
@@ -58,9 +59,9 @@ func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) 
 	}
 	const kind = "ClusterResourcePlacementStatus"
 	return &api.ClusterResourcePlacementStatus{
-		TypeMeta: typeMeta(api.PlacementGroup, kind),
+		TypeMeta: metadata.Type(api.PlacementGroup, kind),
 		ObjectMeta: metav1.ObjectMeta{
-			Name: of.Name, Namespace: namespace, UID: UID(of.CreationTimestamp.Time, kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
+			Name: of.Name, Namespace: namespace, UID: metadata.UID(of.CreationTimestamp.Time, kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
 		},
 		SourceStatus: source, LastUpdatedTime: metav1.NewTime(b.in.Now),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // stagedKinds are the kinds of a run and of an approval request of a placement.
@@ -33,13 +34,13 @@ func (in Input) manifestMeta(m *hub.StagedManifest) metav1.ObjectMeta {
 	}
 	meta.Annotations[api.CommitAnnotation], meta.Annotations[api.PathAnnotation] = known.Commit, m.Origin.String()
 	meta.Generation, meta.CreationTimestamp = max(known.Generation, 1), metav1.NewTime(known.Created)
-	meta.UID = UID(known.Created, m.ID.Kind, m.ID.Namespace, m.ID.Name)
+	meta.UID = metadata.UID(known.Created, m.ID.Kind, m.ID.Namespace, m.ID.Name)
 	return meta
 }
 
 // generatedMeta is the metadata of an object that no manifest declares.
 func generatedMeta(kind, namespace, name string, created time.Time) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(created), UID: UID(created, kind, namespace, name)}
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(created), UID: metadata.UID(created, kind, namespace, name)}
 }
 
 // runs returns the staged update runs of the placement, and the approval requests for their stages: those whose turn has come.
@@ -71,7 +72,7 @@ func (b *builder) runs() (runs []*api.ClusterStagedUpdateRun, requests []*api.Cl
 // run returns a run without its status, of a declared run, a recorded one, or both.
 func (b *builder) run(d *hub.StagedRun, r *placement.Run) *api.ClusterStagedUpdateRun {
 	kind, _ := stagedKinds(b.p.Key.Namespace)
-	out := &api.ClusterStagedUpdateRun{TypeMeta: typeMeta(api.PlacementGroup, kind)}
+	out := &api.ClusterStagedUpdateRun{TypeMeta: metadata.Type(api.PlacementGroup, kind)}
 	switch {
 	case d != nil && d.Manifest != nil:
 		out.ObjectMeta, out.Spec = b.in.manifestMeta(d.Manifest), *d.Manifest.Spec.(*api.StagedUpdateRunSpec)
@@ -115,7 +116,7 @@ func (b *builder) request(run *placement.Run, d *hub.StagedRun, stage string, be
 	_, kind := stagedKinds(b.p.Key.Namespace)
 	name := api.ApprovalName(run.Name, stage, before)
 	out := &api.ClusterApprovalRequest{
-		TypeMeta: typeMeta(api.PlacementGroup, kind), ObjectMeta: generatedMeta(kind, b.p.Key.Namespace, name, due),
+		TypeMeta: metadata.Type(api.PlacementGroup, kind), ObjectMeta: generatedMeta(kind, b.p.Key.Namespace, name, due),
 		Spec: api.ApprovalRequestSpec{Run: run.Name, Stage: stage},
 	}
 	by := ""
@@ -204,7 +205,7 @@ func (n objectName) compare(o objectName) int {
 func newUnplaced(in Input, old unplacedObjects) unplacedObjects {
 	out := unplacedObjects{head: in.InForce, runs: map[*hub.StagedManifest]*api.ClusterStagedUpdateRun{}, requests: map[*hub.StagedManifest]*api.ClusterApprovalRequest{}}
 	for _, m := range in.InForce.Staged {
-		kind := typeMeta(api.PlacementGroup, m.ID.Kind)
+		kind := metadata.Type(api.PlacementGroup, m.ID.Kind)
 		switch spec := m.Spec.(type) {
 		case *api.StagedUpdateRunSpec:
 			run := &api.ClusterStagedUpdateRun{TypeMeta: kind, ObjectMeta: in.manifestMeta(m), Spec: *spec}

@@ -23,6 +23,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
+// An Event is something that happened to an object of the hub. Events are kept in the ledger.
+type Event = ledger.Event
+
+// An EventKey identifies repetitions of the same event.
+type EventKey = ledger.EventKey
+
 // Input is everything that a report depends on. Build changes nothing but the Memo.
 type Input struct {
 	Plan       *plan.Plan

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // A Suspension is something that is watched and reported but not written, because a user
@@ -59,12 +61,12 @@ func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []
 	var out []Event
 	for _, s := range slices.SortedFunc(maps.Keys(is), ledger.Subject.Compare) {
 		if was[s] != is[s] {
-			out = append(out, aboutSubject(s, in, normal(api.Suspended, s.String()+" is "+is[s].String())))
+			out = append(out, aboutSubject(s, in, event.Normal(api.Suspended, s.String()+" is "+is[s].String())))
 		}
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(was), ledger.Subject.Compare) {
 		if _, still := is[s]; !still {
-			out = append(out, aboutSubject(s, in, normal(api.Resumed, s.String()+" is no longer "+s.Effect.Verb())))
+			out = append(out, aboutSubject(s, in, event.Normal(api.Resumed, s.String()+" is no longer "+s.Effect.Verb())))
 		}
 	}
 	return out
@@ -74,15 +76,15 @@ func aboutSubject(s ledger.Subject, in Input, e Event) Event {
 	e.Cluster = s.Cluster
 	switch {
 	case s.Placement != api.PlacementKey{}:
-		var record ledger.Placement
+		var created time.Time
 		if known := in.Ledger.Placement(s.Placement); known != nil {
-			record = *known
+			created = known.Created
 		}
-		return aboutPlacement(s.Placement, record, in.Now, []Event{e})[0]
+		return event.AboutPlacement(s.Placement, created, in.Now, []Event{e})[0]
 	case s.Cluster != "":
-		return aboutCluster(s.Cluster, clusterUID(s.Cluster, in.Ledger.Declared()[clusterID(s.Cluster)]), in.Now, []Event{e})[0]
+		return event.AboutCluster(s.Cluster, metadata.ClusterUID(s.Cluster, in.Ledger.Declared()[metadata.ClusterID(s.Cluster)].Created), in.Now, []Event{e})[0]
 	}
-	return aboutRepository(in.Now, []Event{e})[0]
+	return event.AboutRepository(in.Now, []Event{e})[0]
 }
 
 // suspended says why a subject is suspended; empty if it is not.

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
@@ -127,7 +128,7 @@ func TestDescribeDrift(t *testing.T) {
 
 // An event is described with its repetitions, and with its object or its cluster.
 func TestDescribeEvents(t *testing.T) {
-	e := status.Event{Kind: "ClusterResourcePlacement", Name: "web", Type: status.Warning, Reason: "Failed", Message: "denied", Cluster: "east", Count: 3, First: reports.Noon.Add(-time.Hour), Last: reports.Noon.Add(-time.Minute)}
+	e := status.Event{Kind: "ClusterResourcePlacement", Name: "web", Type: event.TypeWarning, Reason: "Failed", Message: "denied", Cluster: "east", Count: 3, First: reports.Noon.Add(-time.Hour), Last: reports.Noon.Add(-time.Minute)}
 	for named, want := range map[bool]string{
 		true: "Events: 60s ago Warning Failed (3 times in 59m) crp/web denied", false: "Events: 60s ago Warning Failed (3 times in 59m) on east denied",
 	} {

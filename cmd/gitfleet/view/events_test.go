@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
@@ -21,11 +22,11 @@ func TestLast(t *testing.T) {
 // A watch prints an event when it is new and each time it has occurred again, and nothing for a
 // report without either.
 func TestWatchEvents(t *testing.T) {
-	event := func(reason string, count int32) status.Event {
-		return status.Event{Kind: "ClusterResourcePlacement", Name: "web", Type: status.Normal, Reason: reason, Message: "m", Count: count, Last: reports.Noon}
+	seen := func(reason string, count int32) status.Event {
+		return status.Event{Kind: "ClusterResourcePlacement", Name: "web", Type: event.TypeNormal, Reason: reason, Message: "m", Count: count, Last: reports.Noon}
 	}
 	published := [][]status.Event{
-		{event("A", 1)}, {event("A", 1)}, {event("A", 1), event("B", 1)}, {event("A", 2), event("B", 1)}, {event("B", 1)}, {event("A", 2), event("B", 1)},
+		{seen("A", 1)}, {seen("A", 1)}, {seen("A", 1), seen("B", 1)}, {seen("A", 2), seen("B", 1)}, {seen("B", 1)}, {seen("A", 2), seen("B", 1)},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -56,7 +57,7 @@ func TestWatchEvents(t *testing.T) {
 
 // The table of events has a dash where an event is not about one cluster.
 func TestEventTable(t *testing.T) {
-	e := status.Event{Kind: "MemberCluster", Name: "east", Type: status.Warning, Reason: "Down", Message: "m", Count: 2, Last: reports.Noon}
+	e := status.Event{Kind: "MemberCluster", Name: "east", Type: event.TypeWarning, Reason: "Down", Message: "m", Count: 2, Last: reports.Noon}
 	on := e
 	on.Cluster = "west"
 	table := eventTable([]status.Event{e, on}, reports.Noon.Add(time.Minute))

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
@@ -54,7 +55,7 @@ func TestLinesFitATerminal(t *testing.T) {
 			s.placementsOn(r, longCluster)
 			s.drifts([]status.Drift{{ResourceIdentifier: id, Cluster: longCluster, State: api.DriftContested, Since: reports.Noon, By: []api.Actor{{Manager: "kubectl-client-side-apply", Operation: "Update"}},
 				Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/minReplicas", ValueInMember: "1", ValueInHub: longReason}}}}})
-			s.events([]status.Event{{Kind: "ResourcePlacement", Namespace: longNamespace, Name: strings.TrimPrefix(longPlacement, "rp/"+longNamespace+"/"), Type: status.Warning, Reason: "Failed", Count: 3, First: reports.Noon, Last: reports.Noon}}, true)
+			s.events([]status.Event{{Kind: "ResourcePlacement", Namespace: longNamespace, Name: strings.TrimPrefix(longPlacement, "rp/"+longNamespace+"/"), Type: event.TypeWarning, Reason: "Failed", Count: 3, First: reports.Noon, Last: reports.Noon}}, true)
 			return s.b.String()
 		},
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // A declared is an object of the commit in force.
@@ -41,7 +41,7 @@ func manifest(m *api.Object, known ledger.Declared) declared {
 		u := m.Content
 		o := &store.Object{Value: m, ObjectMeta: metaOf(metav1.ObjectMeta{
 			Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
-			UID: status.UID(version.known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),
+			UID: metadata.UID(version.known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),
 		}, version.origin, version.known)}
 		o.APIVersion, o.Kind = u.GetAPIVersion(), u.GetKind()
 		o.Content = func(meta metav1.ObjectMeta) (any, error) {
@@ -82,7 +82,7 @@ func configuration(of any, k *kind, meta metav1.ObjectMeta, version declaredVers
 	return declared{meta.Namespace, meta.Name, version, func(version declaredVersion) *store.Object {
 		o := &store.Object{Value: of, ObjectMeta: metaOf(meta, version.origin, version.known)}
 		o.APIVersion, o.Kind = k.gvk(k.versions[0]).ToAPIVersionAndKind()
-		o.UID = status.UID(version.known.Created, k.name, meta.Namespace, meta.Name)
+		o.UID = metadata.UID(version.known.Created, k.name, meta.Namespace, meta.Name)
 		o.Content = func(meta metav1.ObjectMeta) (any, error) { return content(o.TypeMeta, meta), nil }
 		return o
 	}}

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // component is the source of all events, as kubectl describe shows it.
@@ -87,7 +88,7 @@ func (e eventObject) Transient() {}
 func (e eventObject) Object() *store.Object {
 	meta := metav1.ObjectMeta{
 		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(e.First),
-		UID: status.UID(e.First, "Event", e.namespace(), e.name),
+		UID: metadata.UID(e.First, "Event", e.namespace(), e.name),
 	}
 	o := &store.Object{ObjectMeta: meta, Value: e.Event, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, Field: e.field}
 	if e.core {
