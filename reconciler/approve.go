@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 func (r *orderRun) approve(o Order) (string, error) {
@@ -51,7 +51,7 @@ func (r *orderRun) approve(o Order) (string, error) {
 		return "", err
 	}
 	if r.reconciler.cfg.ApprovalsInGit && !o.Reject {
-		return "", refuse("stages are approved by commits only, as rollout.approvals of the configuration says: %s", status.CommitApproval(key, run.Name, o.Stage, before))
+		return "", refuse("stages are approved by commits only, as rollout.approvals of the configuration says: %s", updaterun.CommitApproval(key, run.Name, o.Stage, before))
 	}
 	name := api.ApprovalName(run.Name, o.Stage, before)
 	decision := placement.Approval{Request: name, By: o.By, Reason: reason, At: r.now, Code: o.Code}

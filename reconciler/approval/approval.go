@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/poll"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 // A Forge is one repository on a forge.
@@ -159,7 +160,7 @@ func (a *Approver) approveReviewed(ctx context.Context, r *status.Report) error 
 }
 
 // look approves the stage that a run asks for, if all changes that have made its content are approved.
-func (a *Approver) look(ctx context.Context, seen *reviews, key api.PlacementKey, k runKey, run *status.UpdateRun) error {
+func (a *Approver) look(ctx context.Context, seen *reviews, key api.PlacementKey, k runKey, run *updaterun.Run) error {
 	newest, err := seen.read(ctx, run.Commit)
 	if err != nil || newest == nil || len(newest.by) == 0 {
 		return err
@@ -213,7 +214,7 @@ const maxChanges = 20
 
 // changesOf returns the commits, the newest first, each of which has changed the content of a placement since the last run that
 // has finished; nil if there are too many. The first is that of the run.
-func (a *Approver) changesOf(ctx context.Context, key api.PlacementKey, run *status.UpdateRun) ([]string, error) {
+func (a *Approver) changesOf(ctx context.Context, key api.PlacementKey, run *updaterun.Run) ([]string, error) {
 	commit := run.Commit
 	now, _, err := a.cfg.Content(ctx, commit, key)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/rollback"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -29,7 +29,7 @@ func newFailed(t *testing.T, undone *gitsource.Undone, err error) *drifting {
 
 // fail makes the report say that the content has failed in a run.
 func (d *drifting) fail(run string) {
-	d.report.Details[0].FailedContent = &status.FailedContent{Run: run, Commit: "2222222222", Back: "run-1", BackCommit: "1111111111", At: now, Reason: "the update failed on member-000"}
+	d.report.Details[0].FailedContent = &updaterun.FailedContent{Run: run, Commit: "2222222222", Back: "run-1", BackCommit: "1111111111", At: now, Reason: "the update failed on member-000"}
 }
 
 func undoing(t *testing.T) *gitsource.Undone {

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 // A collector computes gauges from the newest report at each scrape. Values for each placement
@@ -240,7 +241,7 @@ func (p *scrape) rollout(d *status.Detail, stoppedAt string) {
 	p.gauge(rolloutStopped, stopped, d.Placement)
 	if run := d.UpdateRun; run != nil {
 		stage := ""
-		if i := slices.IndexFunc(run.Stages, func(s status.UpdateStage) bool { return s.Finished.IsZero() }); i >= 0 {
+		if i := slices.IndexFunc(run.Stages, func(s updaterun.Stage) bool { return s.Finished.IsZero() }); i >= 0 {
 			stage = run.Stages[i].Name
 			for _, g := range run.Stages[i].Gates {
 				p.gauge(gateInfo, 1, d.Placement, run.Name, stage, g.Name, string(g.State))

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // A line is what a report keeps of a placement on one cluster. All else that it says of the cluster is made from the plan when
@@ -149,7 +150,7 @@ func (l lineBuilder) follow() {
 		before.scratch = make([]metav1.Condition, 0, usualConditions)
 	}
 	l.b.scratch = make([]metav1.Condition, 0, usualConditions)
-	decisions, index := l.b.decisions(), index(l.b.p.Record.Index)
+	decisions, index := l.b.decisions(), metadata.SnapshotIndex(l.b.p.Record.Index)
 	for _, i := range l.changed(decisions) {
 		d, at := decisions[i], -1
 		if d.Selected {
@@ -311,7 +312,7 @@ func (e *placementEntry) statusOn(b *builder, cluster string, guess int) (s api.
 	if at < 0 || at >= e.lines.Len() || !e.lines.At(at).selected {
 		return s, false
 	}
-	return b.cluster(at, placement.Decision{Cluster: cluster, Selected: true, Reason: e.lines.At(at).reason}, index(e.of.Record.Index)), true
+	return b.cluster(at, placement.Decision{Cluster: cluster, Selected: true, Reason: e.lines.At(at).reason}, metadata.SnapshotIndex(e.of.Record.Index)), true
 }
 
 // whole returns the report of the placement with everything that is only made when it is asked for: for one cluster or, if the
@@ -325,7 +326,7 @@ func (e *placementEntry) whole(cluster string) *placementEntry {
 			detail.Clusters = append(detail.Clusters, b.clusterDetail(c))
 		}
 		if e.of.Spec != nil {
-			statuses = b.clusters(index(e.of.Record.Index), nil)
+			statuses = b.clusters(metadata.SnapshotIndex(e.of.Record.Index), nil)
 		}
 	} else if c := e.of.On(cluster); c != nil {
 		detail.Clusters = []ClusterDetail{b.clusterDetail(c)}

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 // A Memo keeps the reports of unchanged placements and clusters between calls of Build. It
@@ -82,7 +83,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	}
 	e.changed = b.transitions
 	m.addEvents(old == nil, b.events(e.status(), e.drifts))
-	e.runs, e.requests = b.runs()
+	e.runs, e.requests = updaterun.Objects(p, in.Ledger.Declared(), in.Now)
 	same := lineBuilder{b}.sameClusters()
 	e.reuse(old, same)
 	switch {
@@ -150,6 +151,14 @@ func reuseAll[T any, P interface {
 				now[i] = o
 			}
 		}
+	}
+}
+
+// reuseValues replaces the values of a map by equal ones of the previous report.
+func reuseValues[K comparable, T any](now, old map[K]*T) {
+	for k, n := range now {
+		reuse(&n, old[k])
+		now[k] = n
 	}
 }
 

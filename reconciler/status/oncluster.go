@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // A clusterBuilder builds the status of the placement on one cluster.
@@ -199,9 +200,9 @@ func (b *builder) indexOn(c *plan.OnCluster) string {
 	case !c.Binding.HasRevision():
 		return ""
 	case c.UpToDate():
-		return index(b.p.Record.Index)
+		return metadata.SnapshotIndex(b.p.Record.Index)
 	}
-	return index(int(c.Binding.Index))
+	return metadata.SnapshotIndex(int(c.Binding.Index))
 }
 
 // useCommonContent reports the content that all clusters hold, if it is the same. The objects

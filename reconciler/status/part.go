@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
 // Whole returns the report with what it says of each placement on each cluster, which is made when it is asked for: the
@@ -132,7 +133,7 @@ func (r *Report) Each() iter.Seq2[*Detail, *api.PlacementStatus] {
 				detail.Clusters, d = slices.Clip(clusters), &detail
 				if s != nil {
 					is := *s
-					is.PlacementStatuses, s = b.clusters(index(e.of.Record.Index), e.saysMore), &is
+					is.PlacementStatuses, s = b.clusters(metadata.SnapshotIndex(e.of.Record.Index), e.saysMore), &is
 				}
 			}
 			if !yield(d, s) {
@@ -237,7 +238,7 @@ func (o *OnDemand) Outline() (out Outline) {
 			out.Applied++
 		}
 		if out.Problem == "" && is.anyUntrue() {
-			s := b.cluster(at, d, index(e.of.Record.Index))
+			s := b.cluster(at, d, metadata.SnapshotIndex(e.of.Record.Index))
 			out.addProblem(&s)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,7 +65,7 @@ func (b *builder) meta() metav1.ObjectMeta {
 
 // status returns the status of the placement without those of its clusters, whose lines it makes.
 func (b *builder) status() api.PlacementStatus {
-	s := api.PlacementStatus{ObservedResourceIndex: index(b.p.Record.Index)}
+	s := api.PlacementStatus{ObservedResourceIndex: metadata.SnapshotIndex(b.p.Record.Index)}
 	for _, o := range b.p.Selection.Objects {
 		s.SelectedResources = append(s.SelectedResources, o.Identifier())
 	}
@@ -76,14 +75,6 @@ func (b *builder) status() api.PlacementStatus {
 	}
 	s.Conditions = b.conditions(&s)
 	return s
-}
-
-// index formats the index of a content; empty if there is none.
-func index(i int) string {
-	if i < 0 {
-		return ""
-	}
-	return strconv.Itoa(i)
 }
 
 // conditions returns the conditions of the placement: each aggregates those of the clusters, up

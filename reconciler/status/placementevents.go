@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 // reached are the events for conditions of a placement that become true, in the order of
@@ -63,7 +63,9 @@ func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
 		h.add(event.Normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
 	h.stopped()
-	h.runEvents()
+	if h.old != nil && h.old.detail != nil {
+		h.addAll(updaterun.Events(h.old.of, h.old.detail.UpdateRun, h.builder.p, updaterun.Of(h.builder.p, h.builder.in.Now, h.builder.in.ApprovalsInGit)))
+	}
 	h.evictionEvents()
 	if reportsClusters(b) {
 		h.clusterEvents()
@@ -74,51 +76,17 @@ func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
 	return h.about()
 }
 
-// runEvents adds an event when the staged update run of the placement comes to another point, with the reason and the message of the
-// condition that says where it is, and one for each stage that is finished.
-func (h *eventBuilder) runEvents() {
-	run := updateRun(h.builder.in, h.builder.p)
-	if h.old == nil || h.old.detail == nil || run == nil {
-		return
-	}
-	was := h.old.detail.UpdateRun
-	if was != nil && was.Name == run.Name {
-		before := recordedRun(h.old.of, run.Name)
-		for i, s := range recordedRun(h.builder.p, run.Name).Stages {
-			if s.FinishedSince(before, i) {
-				e := event.Normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully")
-				e.Commit = run.Commit
-				h.add(e)
-			}
-		}
-		if was.Reason == run.Reason && was.Message == run.Message {
-			return
-		}
-	}
-	newEvent := event.Normal
-	switch run.Reason {
-	case "UpdateRunStuck", "UpdateRunFailed", "UpdateRunInitializedFailed":
-		newEvent = event.Warning
-	}
-	e := newEvent(run.Reason, "run "+run.Name+": "+run.Where(h.builder.p.Key.String()))
-	e.Commit = run.Commit
-	h.add(e)
-}
-
-// recordedRun returns the newest run of a placement with a name.
-func recordedRun(p *plan.Placement, name string) *placement.Run {
-	for i := range slices.Backward(p.Record.Runs) {
-		if p.Record.Runs[i].Name == name {
-			return &p.Record.Runs[i]
-		}
-	}
-	return &placement.Run{}
-}
-
 // add adds an event; one without a commit gets the commit in force.
 func (h *eventBuilder) add(e Event) {
 	e.Commit = cmp.Or(e.Commit, h.builder.in.InForce.Commit.Hash)
 	h.events = append(h.events, e)
+}
+
+// addAll adds events.
+func (h *eventBuilder) addAll(events []Event) {
+	for _, e := range events {
+		h.add(e)
+	}
 }
 
 // about returns the events, with the placement as the involved object.

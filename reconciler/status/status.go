@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 // An Event is something that happened to an object of the hub. Events are kept in the ledger.
@@ -140,9 +141,9 @@ type Detail struct {
 	Absent    []Absence `json:"absent,omitempty"`
 	NoMembers bool      `json:"noMembers,omitempty"`
 	// UpdateRun is its staged update run that is in force, or else the newest; nil if there is none.
-	UpdateRun *UpdateRun `json:"updateRun,omitempty"`
+	UpdateRun *updaterun.Run `json:"updateRun,omitempty"`
 	// FailedContent is set if its newest content has failed in an update run, and was rolled back.
-	FailedContent *FailedContent `json:"failedContent,omitempty"`
+	FailedContent *updaterun.FailedContent `json:"failedContent,omitempty"`
 	// Short is how many clusters of the number that the policy asks for are not selected.
 	Short int `json:"short,omitempty"`
 }
@@ -279,7 +280,7 @@ func (b *builder) detail() *Detail {
 		return d
 	}
 	updated := count(lineBuilder{b}.lines().All(), func(of line) bool { return of.facts&isUpdated != 0 })
-	d.UpdateRun, d.FailedContent = updateRun(b.in, p), failedContent(p)
+	d.UpdateRun, d.FailedContent = updaterun.Of(p, b.in.Now, b.in.ApprovalsInGit), updaterun.FailedContentOf(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
 		reason, _, _ := strings.Cut(a.Reason, plan.LastReceived) // which is said of the cluster

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 // TreeVersion is the schema of a tree in JSON. Fields of this version are never removed; new
@@ -17,11 +18,11 @@ const TreeVersion = "gitfleet.dev/tree/v1"
 
 // A Tree is a placement with its clusters, and each cluster with its objects.
 type Tree struct {
-	APIVersion string        `json:"apiVersion"`
-	Placement  string        `json:"placement"` // crp/NAME or rp/NAMESPACE/NAME
-	Origin     string        `json:"origin"`    // its position in the repository; empty if it was deleted
-	UpdateRun  *UpdateRun    `json:"updateRun,omitempty"`
-	Clusters   []TreeCluster `json:"clusters"`
+	APIVersion string         `json:"apiVersion"`
+	Placement  string         `json:"placement"` // crp/NAME or rp/NAMESPACE/NAME
+	Origin     string         `json:"origin"`    // its position in the repository; empty if it was deleted
+	UpdateRun  *updaterun.Run `json:"updateRun,omitempty"`
+	Clusters   []TreeCluster  `json:"clusters"`
 }
 
 // A TreeCluster has the objects of a placement on one cluster.
@@ -86,7 +87,7 @@ func (r *Report) Tree(name, cluster string) (*Tree, error) {
 }
 
 // stageOf returns the stage of an update run that a cluster is in; empty if there is none.
-func stageOf(runs []placement.Run, of *UpdateRun, cluster string) string {
+func stageOf(runs []placement.Run, of *updaterun.Run, cluster string) string {
 	for i := range runs {
 		if of == nil || runs[i].Name != of.Name {
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
@@ -93,7 +94,7 @@ func (b *runner) updateRuns(ctx context.Context, kubeconfigs string, stages [][]
 	if err := d.start(); err != nil {
 		return err
 	}
-	finished := func(r *status.Report, head string) *status.UpdateRun {
+	finished := func(r *status.Report, head string) *updaterun.Run {
 		if len(r.Details) == 0 || r.Details[0].UpdateRun == nil {
 			return nil
 		}
@@ -112,7 +113,7 @@ func (b *runner) updateRuns(ctx context.Context, kubeconfigs string, stages [][]
 		if err != nil {
 			return err
 		}
-		var run *status.UpdateRun
+		var run *updaterun.Run
 		var began time.Time
 		if err := d.await(ctx, "updated by run "+head, func(r *status.Report) bool {
 			run, began = finished(r, head), r.Source.Since

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -112,7 +113,7 @@ func oneOfEach() *status.Report {
 			{Type: api.PermissionsGranted, Status: metav1.ConditionFalse, Reason: api.PermissionsMissing},
 		}}}},
 		Details: []*status.Detail{{
-			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &status.UpdateRun{Name: "web-1", Asks: "canary", AsksSince: at, Stages: []status.UpdateStage{{Name: "canary", Gates: []status.UpdateGate{{Name: "errors", State: placement.GateStateWaiting, Due: at}}}}},
+			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &updaterun.Run{Name: "web-1", Asks: "canary", AsksSince: at, Stages: []updaterun.Stage{{Name: "canary", Gates: []updaterun.Gate{{Name: "errors", State: placement.GateStateWaiting, Due: at}}}}},
 			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at, Hold: &status.Hold{Overdue: true}}},
 		}},
 		Drifts:      []status.Drift{{Placement: "crp/web", Cluster: "east", State: api.DriftStanding}},

@@ -10,14 +10,15 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // No line of a description is longer than the page, whatever is waited for.
 func TestDescribeBreaksLongLines(t *testing.T) {
 	waits := "the gate errors: cannot be evaluated since 2026-11-28T12:00:00Z: https://prometheus.example.com answers 503: the server is starting, and its log is being read"
-	d := &status.Detail{Placement: "crp/web", Warnings: []string{"run web-1 UpdateRunInitializedFailed: some clusters are not placed in any stage, total 1, showing up to 10: d"}, UpdateRun: &status.UpdateRun{
-		Name: "web-1", Commit: reports.FirstCommit, Message: "it waits", Stages: []status.UpdateStage{{Name: "canary", Waits: []string{"the approval web-1-after-canary", waits}}},
+	d := &status.Detail{Placement: "crp/web", Warnings: []string{"run web-1 UpdateRunInitializedFailed: some clusters are not placed in any stage, total 1, showing up to 10: d"}, UpdateRun: &updaterun.Run{
+		Name: "web-1", Commit: reports.FirstCommit, Message: "it waits", Stages: []updaterun.Stage{{Name: "canary", Waits: []string{"the approval web-1-after-canary", waits}}},
 	}}
 	s := &description{Page: output.Page{Width: 80}, now: reports.Noon}
 	s.placement(&status.Report{At: reports.Noon, Details: []*status.Detail{d}}, "crp/web")
@@ -36,8 +37,8 @@ func TestDescribeBreaksLongLines(t *testing.T) {
 // What a gate answers is said once, of the stage that waits for it.
 func TestAnswersOfGatesAreSaidOnce(t *testing.T) {
 	const waits = "the gate errors: cannot be evaluated"
-	d := &status.Detail{Placement: "crp/web", UpdateRun: &status.UpdateRun{
-		Name: "web-1", Message: "it waits", Gates: []string{waits}, Stages: []status.UpdateStage{{Name: "canary", Waits: []string{waits}}},
+	d := &status.Detail{Placement: "crp/web", UpdateRun: &updaterun.Run{
+		Name: "web-1", Message: "it waits", Gates: []string{waits}, Stages: []updaterun.Stage{{Name: "canary", Waits: []string{waits}}},
 	}}
 	r := &status.Report{At: reports.Noon, Details: []*status.Detail{d}}
 	for command, got := range map[string]string{

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -114,7 +114,7 @@ func TestFind(t *testing.T) {
 func TestTexts(t *testing.T) {
 	o := &Offer{
 		Placement: api.PlacementKey{Name: "web"}, Paths: []string{"web.yaml"},
-		Failed: status.FailedContent{
+		Failed: updaterun.FailedContent{
 			Run: "web-2b2b2b2b", Commit: strings.Repeat("2b", 20), Back: "web-1a1a1a1a", BackCommit: strings.Repeat("1a", 20), At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 			Reason: "the update failed on paris in stage canary: @all ``` <b> image\nsecond " + strings.Repeat("x", 5000),
 		},

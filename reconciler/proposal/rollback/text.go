@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
 const (
@@ -24,7 +24,7 @@ const Label = "gitfleet/failed-content"
 // An Offer is a pull request that undoes content which has failed, or an issue about it.
 type Offer struct {
 	Placement api.PlacementKey
-	Failed    status.FailedContent
+	Failed    updaterun.FailedContent
 	// Paths are the files that the pull request changes, and Reason is why there is none; nil if there is one.
 	Paths  []string
 	Reason error

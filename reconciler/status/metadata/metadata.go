@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,4 +47,12 @@ func ClusterUID(name string, created time.Time) types.UID {
 // ClusterID returns the ID of a MemberCluster.
 func ClusterID(name string) api.ID {
 	return api.ID{Group: api.ClusterGroup, Kind: "MemberCluster", Name: name}
+}
+
+// SnapshotIndex formats the index of a content, as that of a resource snapshot of KubeFleet; empty if there is none.
+func SnapshotIndex(i int) string {
+	if i < 0 {
+		return ""
+	}
+	return strconv.Itoa(i)
 }

@@ -1,4 +1,4 @@
-package status
+package updaterun
 
 import (
 	"slices"
@@ -122,7 +122,7 @@ func TestConditionsOfRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newRunScene()
 			test.change(s)
-			got := newRunView(s.Placement, s.run, s.now).status()
+			got := newView(s.Placement, s.run, s.now).status()
 			if text := conditionText(got.Conditions); text != test.run {
 				t.Errorf("the run:\n%s\nwant\n%s", text, test.run)
 			}
@@ -133,7 +133,7 @@ func TestConditionsOfRuns(t *testing.T) {
 			if canary != test.canary {
 				t.Errorf("the stage:\n%s\nwant\n%s", canary, test.canary)
 			}
-			asks, u := "", updateRun(Input{Now: s.now}, s.Placement)
+			asks, u := "", Of(s.Placement, s.now, false)
 			if u.Asks != "" {
 				asks = map[bool]string{true: "before ", false: "after "}[u.Before] + u.Asks
 			}
@@ -148,7 +148,7 @@ func TestConditionsOfRuns(t *testing.T) {
 func TestClustersOfRuns(t *testing.T) {
 	s := newRunScene()
 	s.run.Deletion = placement.RunStage{Clusters: []string{"old"}}
-	got := newRunView(s.Placement, s.run, s.now).status()
+	got := newView(s.Placement, s.run, s.now).status()
 	for cluster, want := range map[string]string{
 		"a":    "Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdatingSucceeded: Cluster update completed successfully",
 		"b":    "Started=True/ClusterUpdatingStarted: Cluster update started",
@@ -173,11 +173,11 @@ func TestClustersOfRuns(t *testing.T) {
 	if d := got.DeletionStageStatus; d.StageName != "kubernetes-fleet.io/deleteStage" || len(d.Clusters) != 1 || d.Conditions != nil {
 		t.Errorf("the removal: %+v", d)
 	}
-	u := updateRun(Input{Now: s.now}, s.Placement)
+	u := Of(s.Placement, s.now, false)
 	if u.Stages[0].Updated != 1 || u.Stages[0].Clusters != 2 || u.Stages[1].Clusters != 1 {
 		t.Errorf("%+v", u.Stages)
 	}
-	if got := updateRun(Input{Now: s.now}, &plan.Placement{}); got != nil {
+	if got := Of(&plan.Placement{}, s.now, false); got != nil {
 		t.Errorf("a placement without a run: %+v", got)
 	}
 }
@@ -201,10 +201,10 @@ func TestFailedClustersOfRuns(t *testing.T) {
 		s := newRunScene()
 		s.run.Stages[0].Failed, s.run.Stages[0].Clusters = []string{"b"}, []string{"a", "b"}
 		test.change(s)
-		if got := conditionText(newRunView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1].Conditions); got != test.want {
+		if got := conditionText(newView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1].Conditions); got != test.want {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := updateRun(Input{Now: s.now}, s.Placement).Stages[0].Updated; got != test.done {
+		if got := Of(s.Placement, s.now, false).Stages[0].Updated; got != test.done {
 			t.Errorf("%s: %d clusters are updated, want %d", name, got, test.done)
 		}
 	}
@@ -222,7 +222,7 @@ func TestUnreachableClustersOfRuns(t *testing.T) {
 			s.run.SupersededBy, s.Rollout.Run = "web-2", nil
 		}
 		s.Rollout.Progress.Updating, s.run.Stages[0].Unreachable = nil, []string{"b"}
-		stage := newRunView(s.Placement, s.run, s.now).status().StagesStatus[0]
+		stage := newView(s.Placement, s.run, s.now).status().StagesStatus[0]
 		got := conditionText(stage.Clusters[1].Conditions)
 		want := "Started=False/ClusterUpdatingSkipped: The stage has ended without the cluster, which was unreachable and does not have the content yet"
 		if state == "current" {
@@ -231,7 +231,7 @@ func TestUnreachableClustersOfRuns(t *testing.T) {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		text := updateRun(Input{Now: s.now}, s.Placement).Stages[0].Text()
+		text := Of(s.Placement, s.now, false).Stages[0].Text()
 		if want := "stage canary: 1 of 2 clusters updated, 1 skipped as unreachable"; text != want {
 			t.Errorf("got %s, want %s", text, want)
 		}
@@ -244,7 +244,7 @@ func TestApprovalsInGit(t *testing.T) {
 	s.run.Stages[0].BeforeStageTasks = []api.StageTask{{Type: api.ApprovalTask}}
 	s.Runs = []*hub.StagedRun{{Name: "web-1", ByReview: []string{"canary"}}}
 	for placement, kind := range map[string]string{"crp/web": "ClusterApprovalRequest", "rp/shop/web": "ApprovalRequest"} {
-		u := updateRun(Input{Now: s.now, ApprovalsInGit: true}, s.Placement)
+		u := Of(s.Placement, s.now, true)
 		want := "an approval before stage canary is missing: commit the " + kind + " web-1-before-canary with parentStageRollout: web-1 and targetStage: canary"
 		if got := u.Where(placement); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -258,7 +258,7 @@ func TestOverridesOfRuns(t *testing.T) {
 	s.run.Index = s.Record.Index
 	s.Clusters[1].Content = &work.Rendered{Overrides: []api.NamespacedName{{Namespace: "web", Name: "less"}}, ClusterOverrides: []string{"eu"}}
 	cluster := func() api.ClusterUpdatingStatus {
-		return newRunView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1]
+		return newView(s.Placement, s.run, s.now).status().StagesStatus[0].Clusters[1]
 	}
 	if got := cluster(); len(got.ResourceOverrideSnapshots) != 1 || !slices.Equal(got.ClusterResourceOverrideSnapshots, []string{"eu"}) {
 		t.Errorf("%+v", got)
@@ -275,8 +275,7 @@ func TestSkippedStagesAskForNothing(t *testing.T) {
 	stage := &s.run.Stages[0]
 	stage.Clusters, stage.Updated, stage.Finished = nil, s.now, s.now
 	stage.BeforeStageTasks, stage.AfterStageTasks = []api.StageTask{{Type: api.ApprovalTask}}, []api.StageTask{{Type: api.ApprovalTask}, {Type: api.TimedWait, WaitTime: "1m"}}
-	b := &builder{in: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
-	runs, requests := b.runs()
+	runs, requests := Objects(s.Placement, nil, s.now)
 	if len(requests) > 0 {
 		t.Errorf("requests: %+v", requests)
 	}
@@ -292,7 +291,7 @@ func TestSkippedStagesAskForNothing(t *testing.T) {
 func TestTheRunInForceIsReported(t *testing.T) {
 	s := newRunScene()
 	s.Record.Runs = append(s.Record.Runs, placement.Run{Name: "web-2", Initialized: s.now})
-	if got := updateRun(Input{Now: s.now}, s.Placement); got.Name != "web-1" {
+	if got := Of(s.Placement, s.now, false); got.Name != "web-1" {
 		t.Errorf("%s is reported", got.Name)
 	}
 }
@@ -306,9 +305,8 @@ func TestApprovalRequests(t *testing.T) {
 	}
 	s.run.Stages[0].ApprovedBefore = s.now
 	s.run.Approvals = []placement.Approval{{Request: "web-1-before-canary", By: "ada", Reason: "looks well"}}
-	b := &builder{in: Input{Now: s.now, Ledger: ledger.New()}, p: s.Placement}
 	text := func() string {
-		_, requests := b.runs()
+		_, requests := Objects(s.Placement, nil, s.now)
 		var out []string
 		for _, r := range requests {
 			if r.Generation != 1 || r.Labels[api.TargetRunLabel] != "web-1" || r.Kind != "ClusterApprovalRequest" {
@@ -335,15 +333,13 @@ func TestApprovalRequests(t *testing.T) {
 // A run has an event whenever it comes to another point, with the command that approves what it waits for.
 func TestEventsOfRuns(t *testing.T) {
 	s := newRunScene()
-	h := &eventBuilder{builder: &builder{in: Input{Now: s.now, InForce: &hub.Snapshot{}}, p: s.Placement}}
 	at := func(change func()) string {
 		before := *s.Placement
 		before.Record.Runs = []placement.Run{s.run.Clone()}
-		h.old, h.events = &placementEntry{of: &before, detail: &Detail{UpdateRun: updateRun(Input{Now: s.now}, s.Placement)}}, nil
+		was := Of(s.Placement, s.now, false)
 		change()
-		h.runEvents()
 		var out []string
-		for _, e := range h.events {
+		for _, e := range Events(&before, was, s.Placement, Of(s.Placement, s.now, false)) {
 			out = append(out, e.Type+" "+e.Reason+": "+e.Message)
 		}
 		return strings.Join(out, "\n")
