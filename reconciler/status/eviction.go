@@ -91,12 +91,11 @@ func annotate(m *metav1.ObjectMeta, annotation, value string) {
 // evictionConditions returns KubeFleet's conditions of an eviction; none before it is judged.
 func evictionConditions(e placement.Eviction) []metav1.Condition {
 	of := func(typ string, is bool, reason, message string) metav1.Condition {
-		c := condition(typ, metav1.ConditionFalse, reason, message, e.Judged.Truncate(time.Second))
+		status := metav1.ConditionFalse
 		if is {
-			c.Status = metav1.ConditionTrue
+			status = metav1.ConditionTrue
 		}
-		c.ObservedGeneration = 1
-		return c
+		return metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(e.Judged.Truncate(time.Second)), ObservedGeneration: 1}
 	}
 	switch {
 	case e.Pending():

@@ -55,6 +55,13 @@ func UsabilityOf(c *api.MemberCluster) fulfilment.Usability {
 	return fulfilment.Unanswered
 }
 
+// IsHealthy reports whether a member answered the last probe and was ready.
+func IsHealthy(c *api.MemberCluster) bool {
+	return slices.ContainsFunc(c.Status.AgentStatus, func(a api.AgentStatus) bool {
+		return meta.IsStatusConditionTrue(a.Conditions, api.Healthy)
+	})
+}
+
 // IsHeldByOthers reports whether another fleet or another member holds the cluster, which may be healthy all the same.
 func IsHeldByOthers(c *api.MemberCluster) bool {
 	joined := meta.FindStatusCondition(c.Status.Conditions, api.Joined)

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -135,5 +136,26 @@ func TestAssignedStates(t *testing.T) {
 	}
 	if len(returned) > 0 {
 		t.Errorf("%v are not among AssignedStates", returned)
+	}
+}
+
+// A member that another fleet or member holds cannot be used until somebody acts, although it answers.
+func TestReachOfAMember(t *testing.T) {
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       fulfilment.Usability
+	}{
+		"it answers":               {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionTrue}}, fulfilment.Usable},
+		"another fleet holds it":   {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterForeign}}, fulfilment.Refused},
+		"it has a second name":     {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterDuplicate}}, fulfilment.Refused},
+		"permissions are missing":  {[]metav1.Condition{{Type: api.PermissionsGranted, Status: metav1.ConditionFalse}}, fulfilment.Refused},
+		"it has not joined so far": {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionUnknown}}, fulfilment.Usable},
+	} {
+		c := &api.MemberCluster{}
+		c.Status.Conditions = test.conditions
+		c.Status.AgentStatus = []api.AgentStatus{{Type: api.MemberAgent, Conditions: []metav1.Condition{{Type: api.Healthy, Status: metav1.ConditionTrue}}}}
+		if got := UsabilityOf(c); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
 	}
 }

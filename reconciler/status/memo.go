@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/membercluster"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
@@ -170,39 +171,27 @@ func reuse[T any](now **T, old *T) {
 
 // A clusterEntry is the report of one cluster, and what it was made from.
 type clusterEntry struct {
-	clusterInput
+	membercluster.Input
 	object *api.MemberCluster
 }
 
-// A clusterInput is everything that the report of a cluster depends on, except the time.
-type clusterInput struct {
-	declared  *hub.Cluster
-	known     ledger.Declared
-	seen      *ledger.Cluster
-	suspended string // why nothing is written to the cluster; empty if it is not suspended
-	// refusal is why the cluster is refused, because another fleet or another member holds it; empty if it is
-	// not. sameAs is that other member.
-	refusal, sameAs string
-	// cordoned says that the cluster is drained.
-	cordoned bool
-}
-
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
-	now := clusterInput{
-		declared: c, known: in.Ledger.Declared()[metadata.ClusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
-		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), refusal: in.Ledger.Refusal(c.Name), sameAs: in.Ledger.SameAs(c.Name),
+	now := membercluster.Input{
+		Declared: c, Known: in.Ledger.Declared()[metadata.ClusterID(c.Name)], Seen: in.Ledger.Cluster(c.Name),
+		Suspended: suspended(in, ledger.Subject{Cluster: c.Name}), Refusal: in.Ledger.Refusal(c.Name), SameAs: in.Ledger.SameAs(c.Name),
 	}
-	now.cordoned = suspended(in, ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons}) != ""
+	now.Cordoned = suspended(in, ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons}) != ""
 	old := m.clusters[c.Name]
-	if old != nil && old.clusterInput == now {
+	if old != nil && old.Input == now {
 		return old.object
 	}
-	m.addEvents(old == nil, now.events(old, in.Now))
+	var before *membercluster.Input
 	alike := []map[string]string{m.namespaces, nil}
 	if old != nil {
-		alike[1] = old.object.Status.Namespaces
+		before, alike[1] = &old.Input, old.object.Status.Namespaces
 	}
-	next := &clusterEntry{now, now.object(in.Now, alike...)}
+	m.addEvents(old == nil, now.Events(before, in.Now))
+	next := &clusterEntry{now, now.Object(in.Now, alike...)}
 	m.namespaces = next.object.Status.Namespaces
 	if old != nil {
 		reuse(&next.object, old.object)
@@ -238,7 +227,7 @@ func (m *Memo) finish(in Input) []Event {
 		delete(m.placements, key)
 	}
 	for _, name := range missingKeys(m.clusters, slices.Values(in.Plan.Members), len(in.Plan.Members), func(c *hub.Cluster) string { return c.Name }, strings.Compare) {
-		m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
+		m.newEvents = append(m.newEvents, membercluster.LeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 		delete(m.clusters, name)
 	}
 	// Commits that were in force or refused before a restart are not changes.

@@ -84,10 +84,7 @@ var mayImport = map[string][]string{
 	"reconciler/printer":             {"placement/api", "placement/window", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/fulfilment", "reconciler/ledger", "reconciler/protocol", "placement/window", "reconciler/sharedlist"},
 	"reconciler/sharedlist":          {},
-	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/fulfilment", "reconciler/ledger", "reconciler/plan", "reconciler/protocol", "reconciler/sharedlist", "reconciler/status/event", "reconciler/status/metadata", "reconciler/status/updaterun"},
-	"reconciler/status/event":        {"placement/api", "reconciler/ledger", "reconciler/status/metadata"},
-	"reconciler/status/metadata":     {"placement/api"},
-	"reconciler/status/updaterun":    {"gitsource/hub", "placement", "placement/api", "reconciler/ledger", "reconciler/plan", "reconciler/status/event", "reconciler/status/metadata"},
+	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/fulfilment", "reconciler/ledger", "reconciler/plan", "reconciler/protocol", "reconciler/sharedlist", "reconciler/status/event", "reconciler/status/membercluster", "reconciler/status/metadata", "reconciler/status/updaterun"},
 	"reconciler/member":              {"placement", "placement/api", "placement/controllers", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/member/autoscaler", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/content", "reconciler/member/decide", "reconciler/member/deletion", "reconciler/member/discovery", "reconciler/member/hooks", "reconciler/member/drift", "reconciler/member/gatejob", "reconciler/member/immutable", "reconciler/member/inventory", "reconciler/member/memory", "reconciler/member/observed", "reconciler/member/permission", "reconciler/member/pods", "reconciler/member/probe", "reconciler/member/rbac", "reconciler/member/removal", "reconciler/member/retry", "reconciler/member/series", "reconciler/member/unlisted", "reconciler/member/watch", "reconciler/protocol"},
 	"reconciler/member/account":      {"placement/api", "reconciler/member/connection", "reconciler/member/rbac"},
 	"reconciler/member/immutable":    {},
@@ -133,6 +130,11 @@ var mayImport = map[string][]string{
 	"reconciler/server/kubeapi": {
 		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/printer", "reconciler/server/store", "reconciler/status", "reconciler/status/metadata",
 	},
+
+	"reconciler/status/event":         {"placement/api", "reconciler/ledger", "reconciler/status/metadata"},
+	"reconciler/status/membercluster": {"gitsource/hub", "placement/api", "reconciler/ledger", "reconciler/plan", "reconciler/status/event", "reconciler/status/metadata"},
+	"reconciler/status/metadata":      {"placement/api"},
+	"reconciler/status/updaterun":     {"gitsource/hub", "placement", "placement/api", "reconciler/ledger", "reconciler/plan", "reconciler/status/event", "reconciler/status/metadata"},
 
 	// These may also import everything in libraryDirs.
 	"cmd/gitfleet/client":      {"cmd/gitfleet/lookup", "cmd/gitfleet/overview", "cmd/gitfleet/settings"},

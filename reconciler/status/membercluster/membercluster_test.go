@@ -1,4 +1,4 @@
-package status
+package membercluster
 
 import (
 	"fmt"
@@ -12,22 +12,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 // east returns the declared cluster east and what is known of it.
-func east(seen *ledger.Cluster) clusterInput {
-	return clusterInput{
-		declared: &hub.Cluster{
+func east(seen *ledger.Cluster) Input {
+	return Input{
+		Declared: &hub.Cluster{
 			MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", Annotations: map[string]string{"note": "x"}}},
 			Origin:        api.Origin{Path: "clusters.yaml", Line: 4},
 		},
-		known: ledger.Declared{Created: noon.Add(-time.Hour), Generation: 2, Commit: "v1"}, seen: seen,
+		Known: ledger.Declared{Created: noon.Add(-time.Hour), Generation: 2, Commit: "v1"}, Seen: seen,
 	}
 }
 
@@ -100,10 +101,10 @@ func TestMemberClusterConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := east(test.seen)
-			in.refusal = test.foreign
-			o := in.object(noon)
+			in.Refusal = test.foreign
+			o := in.Object(noon)
 			show := func(c metav1.Condition) string {
-				return c.Type + "=" + textOf(&c) + " since " + c.LastTransitionTime.Format(time.TimeOnly)
+				return c.Type + "=" + string(c.Status) + " " + c.Reason + ": " + c.Message + " since " + c.LastTransitionTime.Format(time.TimeOnly)
 			}
 			var got []string
 			for _, c := range o.Status.Conditions {
@@ -130,17 +131,17 @@ func TestMemberClusterConditions(t *testing.T) {
 // declared object is not changed.
 func TestMemberClusterMetadata(t *testing.T) {
 	in := east(joined())
-	in.suspended = "suspended by jo: INC-1"
-	o := in.object(noon)
+	in.Suspended = "suspended by jo: INC-1"
+	o := in.Object(noon)
 	want := map[string]string{"note": "x", api.PathAnnotation: "clusters.yaml:4", api.CommitAnnotation: "v1", api.SuspendedAnnotation: "suspended by jo: INC-1"}
-	if !maps.Equal(o.Annotations, want) || o.Generation != 2 || !o.CreationTimestamp.Time.Equal(noon.Add(-time.Hour)) || o.UID != metadata.ClusterUID("east", in.known.Created) || o.Kind != "MemberCluster" {
+	if !maps.Equal(o.Annotations, want) || o.Generation != 2 || !o.CreationTimestamp.Time.Equal(noon.Add(-time.Hour)) || o.UID != metadata.ClusterUID("east", in.Known.Created) || o.Kind != "MemberCluster" {
 		t.Errorf("metadata %+v", o.ObjectMeta)
 	}
-	if len(in.declared.Annotations) != 1 {
-		t.Errorf("the declared object was changed: %v", in.declared.Annotations)
+	if len(in.Declared.Annotations) != 1 {
+		t.Errorf("the declared object was changed: %v", in.Declared.Annotations)
 	}
-	in.declared.Annotations, in.known.Commit, in.suspended = nil, "", ""
-	if o := in.object(noon); !maps.Equal(o.Annotations, map[string]string{api.PathAnnotation: "clusters.yaml:4"}) {
+	in.Declared.Annotations, in.Known.Commit, in.Suspended = nil, "", ""
+	if o := in.Object(noon); !maps.Equal(o.Annotations, map[string]string{api.PathAnnotation: "clusters.yaml:4"}) {
 		t.Errorf("annotations %v", o.Annotations)
 	}
 }
@@ -155,7 +156,7 @@ func TestMemberClusterProperties(t *testing.T) {
 			"resources.kubernetes-fleet.io/available-nvidia.com/gpu": "1", "resources.kubernetes-fleet.io/total-memory": "much", "resources.kubernetes-fleet.io/available-memory": "1e2147483647", "resources.kubernetes-fleet.io/used-cpu": "1",
 		}
 	})
-	s := east(seen).object(noon).Status
+	s := east(seen).Object(noon).Status
 	if len(s.Properties) != 1 || s.Properties["kubernetes-fleet.io/node-count"].Value != "3" || !s.Properties["kubernetes-fleet.io/node-count"].ObservationTime.Time.Equal(noon) {
 		t.Errorf("properties %+v", s.Properties)
 	}
@@ -174,7 +175,7 @@ func TestMemberClusterProperties(t *testing.T) {
 	if !maps.Equal(s.Namespaces, map[string]string{"a": "", "b": ""}) {
 		t.Errorf("namespaces %v", s.Namespaces)
 	}
-	if s := east(joined()).object(noon).Status; s.Namespaces != nil || s.Properties != nil {
+	if s := east(joined()).Object(noon).Status; s.Namespaces != nil || s.Properties != nil {
 		t.Errorf("of a cluster whose namespaces were not read: %+v", s)
 	}
 }
@@ -240,97 +241,34 @@ func TestMemberClusterEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := east(test.is.seen)
-			in.refusal = test.is.foreign
-			var old *clusterEntry
+			in.Refusal = test.is.foreign
+			var old *Input
 			if test.was != nil {
-				old = &clusterEntry{clusterInput: east(test.was.seen)}
-				old.refusal = test.was.foreign
+				was := east(test.was.seen)
+				was.Refusal = test.was.foreign
+				old = &was
 			}
-			got := in.events(old, noon)
+			got := in.Events(old, noon)
 			if !slices.Equal(short(got), test.want) {
 				t.Errorf("events %q\nwant %q", short(got), test.want)
 			}
 			for _, e := range got {
-				if e.About() != "cluster/east" || e.UID != string(metadata.ClusterUID("east", in.known.Created)) || !e.First.Equal(noon) || !e.Last.Equal(noon) || e.Count != 1 {
+				if e.About() != "cluster/east" || e.UID != string(metadata.ClusterUID("east", in.Known.Created)) || !e.First.Equal(noon) || !e.Last.Equal(noon) || e.Count != 1 {
 					t.Errorf("event %+v", e)
 				}
 			}
 		})
 	}
-	left := memberLeftEvents("east", "uid", noon)
+	left := LeftEvents("east", "uid", noon)
 	if want := []string{"Normal MemberClusterLeft the cluster has left the fleet; what it holds stays there"}; !slices.Equal(short(left), want) || left[0].About() != "cluster/east" || left[0].UID != "uid" {
 		t.Errorf("of a cluster that left: %+v", left)
 	}
 }
 
 // short returns the type, the reason and the message of events.
-func short(events []Event) (out []string) {
+func short(events []event.Event) (out []string) {
 	for _, e := range events {
 		out = append(out, e.Type+" "+e.Reason+" "+e.Message)
 	}
 	return out
-}
-
-// A change of the remote, of the commit in force and of the reason of a refusal is an event about
-// the repository.
-func TestRepositoryEvents(t *testing.T) {
-	commit := func(hash, subject string) hub.Commit { return hub.Commit{Hash: hash, Subject: subject} }
-	unreadable := func(s Source) Source { s.Git.Error = "timeout"; return s }
-	one, two := commit("0123456789abcdef", "first"), commit("fedcba9876543210", "")
-	inForce := Source{Newest: one, InForce: one}
-	broken := problem.List{{Origin: api.Origin{Path: "a.yaml", Line: 2}, Severity: problem.Error, Message: "not YAML"}}
-	refusedTwo := Source{Newest: two, InForce: one, Problems: broken}
-	const refusedText = "Warning CommitRefused Commit fedcba987654 (no subject) is refused, and the last good one stays in force: a.yaml:2: not YAML"
-	for name, test := range map[string]struct {
-		was, is Source
-		want    []string
-		commit  string
-	}{
-		"nothing changes":            {inForce, inForce, nil, ""},
-		"the first commit":           {Source{}, inForce, []string{"Normal CommitInForce Commit 0123456789ab (first) is in force"}, one.Hash},
-		"a new commit":               {inForce, Source{Newest: two, InForce: two}, []string{"Normal CommitInForce Commit fedcba987654 (no subject) is in force"}, two.Hash},
-		"a short hash":               {Source{}, Source{Newest: commit("v1", "x"), InForce: commit("v1", "x")}, []string{"Normal CommitInForce Commit v1 (x) is in force"}, "v1"},
-		"the remote is unreadable":   {inForce, unreadable(inForce), []string{"Warning FetchFailed The repository cannot be read: timeout"}, ""},
-		"it stays unreadable":        {unreadable(inForce), unreadable(inForce), nil, ""},
-		"it can be read again":       {unreadable(inForce), inForce, []string{"Normal FetchSucceeded The repository can be read again"}, ""},
-		"a commit is refused":        {inForce, refusedTwo, []string{refusedText}, two.Hash},
-		"it is still refused":        {refusedTwo, refusedTwo, nil, ""},
-		"for another reason":         {Source{Newest: two, InForce: one, LoadError: "too large"}, refusedTwo, []string{refusedText}, two.Hash},
-		"it cannot be loaded":        {inForce, Source{Newest: two, InForce: one, LoadError: "too large", Problems: broken}, []string{"Warning CommitRefused Commit fedcba987654 (no subject) is refused, and the last good one stays in force: too large"}, two.Hash},
-		"the first one is refused":   {Source{}, Source{Newest: two, Problems: broken}, []string{"Warning CommitRefused Commit fedcba987654 (no subject) is refused, and no commit is in force yet: a.yaml:2: not YAML"}, two.Hash},
-		"warnings refuse no commits": {Source{}, Source{Newest: one, InForce: one, Warnings: broken}, []string{"Normal CommitInForce Commit 0123456789ab (first) is in force"}, one.Hash},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := sourceEvents(test.was, test.is, noon)
-			if !slices.Equal(short(got), test.want) {
-				t.Fatalf("events %q\nwant %q", short(got), test.want)
-			}
-			for _, e := range got {
-				if e.About() != "repository/hub" || e.Commit != test.commit {
-					t.Errorf("event %+v", e)
-				}
-			}
-		})
-	}
-}
-
-// A member that another fleet or member holds cannot be used until somebody acts, although it answers.
-func TestReachOfAMember(t *testing.T) {
-	for name, test := range map[string]struct {
-		conditions []metav1.Condition
-		want       fulfilment.Usability
-	}{
-		"it answers":               {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionTrue}}, fulfilment.Usable},
-		"another fleet holds it":   {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterForeign}}, fulfilment.Refused},
-		"it has a second name":     {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionFalse, Reason: api.MemberClusterDuplicate}}, fulfilment.Refused},
-		"permissions are missing":  {[]metav1.Condition{{Type: api.PermissionsGranted, Status: metav1.ConditionFalse}}, fulfilment.Refused},
-		"it has not joined so far": {[]metav1.Condition{{Type: api.Joined, Status: metav1.ConditionUnknown}}, fulfilment.Usable},
-	} {
-		c := &api.MemberCluster{}
-		c.Status.Conditions = test.conditions
-		c.Status.AgentStatus = []api.AgentStatus{{Type: api.MemberAgent, Conditions: []metav1.Condition{{Type: api.Healthy, Status: metav1.ConditionTrue}}}}
-		if got := UsabilityOf(c); got != test.want {
-			t.Errorf("%s: %d, want %d", name, got, test.want)
-		}
-	}
 }

@@ -1,4 +1,5 @@
-package status
+// Package membercluster reports a member cluster: Object as KubeFleet's MemberCluster, and Events about its changes.
+package membercluster
 
 import (
 	"cmp"
@@ -7,20 +8,33 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
-// object returns a member cluster as declared, with its observed status. gitfleet's probes
+// An Input is everything that the report of a cluster depends on, except the time.
+type Input struct {
+	Declared  *hub.Cluster
+	Known     ledger.Declared
+	Seen      *ledger.Cluster
+	Suspended string // why nothing is written to the cluster; empty if it is not suspended
+	// Refusal is why the cluster is refused, because another fleet or another member holds it; empty if it is
+	// not. SameAs is that other member.
+	Refusal, SameAs string
+	// Cordoned says that the cluster is drained.
+	Cordoned bool
+}
+
+// Object returns the member cluster as declared, with its observed status. gitfleet's probes
 // replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined. Of the namespaces of other
 // reports, those that are the same are shared.
-func (in clusterInput) object(now time.Time, alike ...map[string]string) *api.MemberCluster {
-	c, known, seen := in.declared, in.known, in.seen
+func (in Input) Object(now time.Time, alike ...map[string]string) *api.MemberCluster {
+	c, known, seen := in.Declared, in.Known, in.Seen
 	out := *c.MemberCluster
 	out.TypeMeta = metadata.Type(api.ClusterGroup, "MemberCluster")
 	out.UID, out.Generation, out.CreationTimestamp = metadata.ClusterUID(c.Name, known.Created), known.Generation, metav1.NewTime(known.Created)
@@ -30,11 +44,11 @@ func (in clusterInput) object(now time.Time, alike ...map[string]string) *api.Me
 	if known.Commit != "" {
 		out.Annotations[api.CommitAnnotation] = known.Commit
 	}
-	if in.cordoned {
+	if in.Cordoned {
 		out.Spec.Taints = append(slices.Clone(out.Spec.Taints), api.CordonTaint())
 	}
-	if in.suspended != "" {
-		out.Annotations[api.SuspendedAnnotation] = in.suspended
+	if in.Suspended != "" {
+		out.Annotations[api.SuspendedAnnotation] = in.Suspended
 	}
 	if seen == nil {
 		seen = &ledger.Cluster{Since: now}
@@ -45,8 +59,8 @@ func (in clusterInput) object(now time.Time, alike ...map[string]string) *api.Me
 		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, unansweredMessage(seen), seen.Since)}
 	} else {
 		joined := condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen.Joined)
-		if in.refusal != "" {
-			joined = condition(api.Joined, metav1.ConditionFalse, in.refusalReason(), in.refusal, seen.Joined)
+		if in.Refusal != "" {
+			joined = condition(api.Joined, metav1.ConditionFalse, in.refusalReason(), in.Refusal, seen.Joined)
 		}
 		s.Conditions = []metav1.Condition{
 			condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen.Joined), joined,
@@ -86,18 +100,11 @@ func namespaces(names []string, alike []map[string]string) map[string]string {
 }
 
 // refusalReason is the reason of a refused cluster.
-func (in clusterInput) refusalReason() string {
-	if in.sameAs != "" {
+func (in Input) refusalReason() string {
+	if in.SameAs != "" {
 		return api.MemberClusterDuplicate
 	}
 	return api.MemberClusterForeign
-}
-
-// IsHealthy reports whether a member answered the last probe and was ready.
-func IsHealthy(c *api.MemberCluster) bool {
-	return slices.ContainsFunc(c.Status.AgentStatus, func(a api.AgentStatus) bool {
-		return meta.IsStatusConditionTrue(a.Conditions, api.Healthy)
-	})
 }
 
 // collected returns the conditions about data that was read from the cluster in addition to its
