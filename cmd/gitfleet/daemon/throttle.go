@@ -25,8 +25,9 @@ const (
 	// requests that may be in flight. Beyond that, fewer requests in flight do not make writes slower.
 	maxWaiting   = 4
 	waitingShare = 4
-	// minSlots is the number of slots per processor that are left.
-	minSlots = 8
+	// minSlots is the number of slots per processor that are left. With fewer, a rollout takes longer, since more often nothing can be sent
+	// while an answer is processed: 8 instead of 32 made the first sync of 300 members on two processors a fifth slower.
+	minSlots = 32
 	// averaged is the number of measurements that are averaged, since many goroutines may be woken at once.
 	averaged = 4
 )
