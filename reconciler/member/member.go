@@ -87,7 +87,7 @@ type Config struct {
 	// all kinds, which needs many goroutines. It must not be Limit, since clusters that do not
 	// answer would delay the writes of others.
 	Arrivals chan struct{}
-	// Passes likewise limits the number of agents that apply very much at once, such as everything on a new cluster. Each
+	// Passes likewise limits the number of agents that apply many objects at once, such as everything on a new cluster. Each
 	// needs memory for it, and has nothing to report before the end.
 	Passes chan struct{}
 	// Memory is what all agents share for large answers, and for what they keep of clusters; nil means no

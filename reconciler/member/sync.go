@@ -329,7 +329,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 // largePass is the number of objects to be applied from which a pass counts for the common limit, and longPass is how long it does:
 // a slow cluster must not delay all others.
 const (
-	largePass = 50
+	largePass = 10
 	longPass  = 10 * time.Second
 )
 
