@@ -80,7 +80,7 @@ func goalsOfCrowd(scene, name, size string, times, resident, most float64) []goa
 		{name: name + "/applies-per-object", value: []figure{of(scene, "applies per object")},
 			unit: "requests", limit: 1.05, why: "one for each object, and a few on each member for the claim, the announcement and the inventories"},
 		{name: name + "/resident", value: []figure{of(scene, "resident MiB")},
-			unit: "MiB", limit: resident, why: "resident at the end"},
+			unit: "MiB", limit: resident, why: "resident once memory is returned after the end"},
 		{name: name + "/most-resident", value: []figure{of(scene, "most resident MiB")},
 			unit: "MiB", limit: most, why: "resident at most"},
 		{name: name + "/per-entry", value: []figure{of(scene, "live KiB per entry")},

@@ -33,6 +33,9 @@ func (c crowd) entries() int { return c.members * c.placements }
 // crowdTime is how long a scene waits for the daemon. If it is not done by then, the figures are those of that time.
 const crowdTime = 4 * time.Minute
 
+// restTime is how long the daemon is at rest before its memory is read. By then it has returned what only the rollout needed.
+const restTime = 15 * time.Second
+
 // scale returns a scene that measures the built binary while it applies everything from nothing, on simulated members
 // with their own TLS connections, compared with a bare client in a process of its own.
 func scale(c crowd) func(context.Context, *runner) (map[string]float64, error) {
@@ -222,12 +225,20 @@ func (c crowd) fill(ctx context.Context, b *runner, d *daemon, members *simulate
 		return err
 	}
 	out["s"] = time.Since(began).Seconds()
-	values, err := d.gauges(ctx, "process_cpu_seconds_total", "process_resident_memory_bytes", "go_gc_heap_live_bytes")
+	used, err := d.gauge(ctx, "process_cpu_seconds_total")
 	if err != nil {
 		return err
 	}
-	out["CPU s"], out["resident MiB"], out["live MiB"] = values[0], values[1]/(1<<20), values[2]/(1<<20)
-	out["live KiB per entry"] = values[2] / 1024 / float64(c.entries())
+	out["CPU s"] = used
+	if err := wait(ctx, restTime); err != nil {
+		return err
+	}
+	values, err := d.gauges(ctx, "process_resident_memory_bytes", "go_gc_heap_live_bytes")
+	if err != nil {
+		return err
+	}
+	out["resident MiB"], out["live MiB"] = values[0]/(1<<20), values[1]/(1<<20)
+	out["live KiB per entry"] = values[1] / 1024 / float64(c.entries())
 	return nil
 }
 

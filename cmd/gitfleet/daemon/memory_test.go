@@ -1,12 +1,15 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
@@ -45,4 +48,31 @@ func TestMemoryFollowsTheContainer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Memory is returned once after each long rollout, and not while one pauses for a moment.
+func TestMemoryIsReturnedAfterRollouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		writes, freed := make(chan struct{}, 1), 0
+		go func() { _ = returnMemory(ctx, writes, func() { freed++ }) }()
+		for i, step := range []struct {
+			busy, idle time.Duration
+			freed      int
+		}{
+			{longRollout - 2*time.Second, time.Minute, 0},      // in sum, not long enough
+			{2*time.Second + 1, rolloutEnd - 2*time.Second, 0}, // a pause
+			{time.Second, time.Hour, 1},
+			{longRollout + time.Second, time.Hour, 2},
+		} {
+			writes <- struct{}{}
+			time.Sleep(step.busy)
+			<-writes
+			time.Sleep(step.idle)
+			if synctest.Wait(); freed != step.freed {
+				t.Errorf("step %d: memory has been returned %d times, want %d", i, freed, step.freed)
+			}
+		}
+		cancel()
+	})
 }
