@@ -3,6 +3,7 @@ package hub
 import (
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -396,10 +397,28 @@ func (endedFiles) Done() <-chan struct{} {
 	return c
 }
 
-// A build ends when its commit is not needed any more, although kustomize knows no context.
+// endingFiles are not needed any more once a.yaml is read, which is after the walk.
+type endingFiles struct {
+	fs.FS
+	done chan struct{}
+	end  func()
+}
+
+func (f endingFiles) Done() <-chan struct{} { return f.done }
+
+func (f endingFiles) Open(name string) (fs.File, error) {
+	if name == "a.yaml" {
+		f.end()
+	}
+	return f.FS.Open(name)
+}
+
+// No build begins when its commit is not needed any more, although kustomize knows no context.
 func TestBuildsEnd(t *testing.T) {
 	files := fstest.MapFS{"kustomization.yaml": {Data: []byte("namespace: web\nresources: [a.yaml]\n")}, "a.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")}}
-	if _, err := load(Commit{Hash: "c0ffee"}, endedFiles{files}, Options{}); err == nil || !strings.Contains(err.Error(), "not needed any more") {
+	done := make(chan struct{})
+	end := sync.OnceFunc(func() { close(done) })
+	if _, err := load(Commit{Hash: "c0ffee"}, endingFiles{files, done, end}, Options{}); err == nil || !strings.Contains(err.Error(), "build kustomization.yaml: the commit is not needed any more") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -224,8 +224,8 @@ func (b *builder) kustomize(changed map[string]types.Kustomization, texts map[st
 		return nil, nil, false, err
 	}
 	limit := b.graph.limits.BuildTime
-	if !acquireLock(limit, b.graph.tree.Done()) {
-		return nil, nil, false, fmt.Errorf("%w for %s", ErrBusy, limit)
+	if err := acquireLock(limit, b.graph.tree.Done()); err != nil {
+		return nil, nil, false, err
 	}
 	start, late := time.Now(), time.After(limit)
 	failed := make(chan error, 1)
@@ -258,19 +258,24 @@ func (b *builder) kustomize(changed map[string]types.Kustomization, texts map[st
 
 // acquireLock waits until no other build runs, for at most the time limit of one build, or until done. The
 // build releases the lock when it ends, which may be after its time limit.
-func acquireLock(timeout time.Duration, done <-chan struct{}) bool {
+func acquireLock(timeout time.Duration, done <-chan struct{}) error {
 	select {
-	case buildLock <- struct{}{}:
-		return true
+	case <-done:
+		return errEnded
 	default:
 	}
 	select {
 	case buildLock <- struct{}{}:
-		return true
+		return nil
+	default:
+	}
+	select {
+	case buildLock <- struct{}{}:
+		return nil
 	case <-time.After(timeout):
-		return false
+		return fmt.Errorf("%w for %s", ErrBusy, timeout)
 	case <-done:
-		return false
+		return errEnded
 	}
 }
 
