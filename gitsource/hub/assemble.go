@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
+	"github.com/gitfleet/gitfleet/gitsource/hub/walk"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
 )
@@ -273,6 +274,21 @@ func (a *assembly) duplicate(same []*item) {
 		slices.Sort(others)
 		a.problem(problem.Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one%s", it.id, strings.Join(others, ", "), overlayHint(same))
 	}
+}
+
+// overlayHint says what to do about an object that several kustomizations build, as those of a base with overlays
+// do; empty if at most one of them is built.
+func overlayHint(same []*item) string {
+	var built []string
+	for _, it := range same {
+		if it.built() && !slices.Contains(built, it.origin.Kustomization) {
+			built = append(built, it.origin.Kustomization)
+		}
+	}
+	if len(built) < 2 {
+		return ""
+	}
+	return ", or, if these are overlays of one base, place each where it belongs with an Overlay or a ClusterOverlay, or list under roots in " + walk.ConfigFile + " the directories that are the hub"
 }
 
 // positionText formats a position, with the kustomization that includes it.

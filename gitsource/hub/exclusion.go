@@ -8,13 +8,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Exclusion is a directory or a file of the commit that is no part of the hub.
-type Exclusion struct {
-	Path string
-	// Why says what decides that; it continues a sentence about the path.
-	Why string
-}
-
 // A Dropped is something that a snapshot has no more because the file that it was in was taken out of the hub.
 type Dropped struct {
 	// What is the object, and Origin its position in the snapshot before.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
+	"github.com/gitfleet/gitfleet/gitsource/hub/walk"
 )
 
 // grantedFiles are what everybody may produce in the tests below.
@@ -333,16 +334,16 @@ func TestEachReferenceIsChecked(t *testing.T) {
 // Who may not decide for the files of others may not leave them out of the hub.
 func TestRootsLeaveOutNoPathOfOthers(t *testing.T) {
 	files := fstest.MapFS{
-		ConfigFile:    {Data: []byte("roots: [web]\n")},
-		"web/a.yaml":  {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: web}}\n")},
-		"shop/b.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop}}\n")},
+		walk.ConfigFile: {Data: []byte("roots: [web]\n")},
+		"web/a.yaml":    {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: web}}\n")},
+		"shop/b.yaml":   {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop}}\n")},
 	}
 	grants := grant.Set{{Field: "paths[0]", Namespaces: []string{"web"}}, {Path: "shop", Field: "paths[1]", Namespaces: []string{"shop"}}}
 	const refused = ".gitfleet.yaml: decides whether shop is read, and that is for files in path shop"
 	if _, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grants}); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("got %v", err)
 	}
-	files[ConfigFile] = &fstest.MapFile{Data: []byte("roots: [web, shop]\n")}
+	files[walk.ConfigFile] = &fstest.MapFile{Data: []byte("roots: [web, shop]\n")}
 	if _, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grants}); err != nil {
 		t.Error(err)
 	}
@@ -386,15 +387,6 @@ func TestSharedBasesAreNotDeployed(t *testing.T) {
 	if err != nil || len(s.Objects) != 0 || len(s.Warnings) != 2 {
 		t.Errorf("got %s", describe(s, err))
 	}
-}
-
-// endedFiles cannot be read any more.
-type endedFiles struct{ fstest.MapFS }
-
-func (endedFiles) Done() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
 }
 
 // endingFiles are not needed any more once a.yaml is read, which is after the walk.

@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/walk"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
 	"github.com/gitfleet/gitfleet/placement/window"
@@ -40,6 +41,9 @@ type Commit struct {
 
 // A RemoteBase is a repository that a kustomization refers to.
 type RemoteBase = build.RemoteBase
+
+// An Exclusion is a directory or a file of the commit that is no part of the hub.
+type Exclusion = walk.Exclusion
 
 // A Snapshot is the hub at one commit. It is immutable and may be used concurrently.
 type Snapshot struct {

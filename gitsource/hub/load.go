@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/gitsource/hub/sops"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/gitsource/hub/walk"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/listitem"
 )
@@ -201,21 +202,23 @@ func (l *Loader) keep(key cacheKey, p *parsed) {
 }
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
-	w := &walk{tree: t, limits: l.opts.Limits, grants: l.opts.Grants, lockFile: path.Join(l.opts.Path, lockfile.Name)}
-	if err := w.below(l.opts.Path); err != nil {
-		return nil, err
-	}
-	lock, err := l.lock(w)
+	lockFile := path.Join(l.opts.Path, lockfile.Name)
+	found, err := walk.Below(t, l.opts.Path, walk.Options{Limits: l.opts.Limits, Grants: l.opts.Grants, LockFile: lockFile})
 	if err != nil {
 		return nil, err
 	}
-	remotes := build.Remotes{Lock: lock, LockFile: w.lockFile, Files: l.opts.Bases, Charts: l.opts.Charts}
-	g, err := build.Read(t, w.kustomizations, l.opts.Limits, remotes)
+	lock, problems, err := l.lock(t, lockFile)
+	if err != nil {
+		return nil, err
+	}
+	found.Problems = append(found.Problems, problems...)
+	remotes := build.Remotes{Lock: lock, LockFile: lockFile, Files: l.opts.Bases, Charts: l.opts.Charts}
+	g, err := build.Read(t, found.Kustomizations, l.opts.Limits, remotes)
 	if err != nil {
 		return nil, err
 	}
 	o := newOverlays(l.opts.Path, remotes)
-	s, err := l.readHub(commit, t, w, g, o)
+	s, err := l.readHub(commit, t, found, g, o)
 	var bad *LoadError
 	if errors.As(err, &bad) {
 		bad.Bases, bad.Charts = g.Uses(), o.remoteUses(g)
@@ -228,30 +231,27 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 }
 
 // lock reads the lock file, if there is one.
-func (l *Loader) lock(w *walk) (lockfile.File, error) {
+func (l *Loader) lock(t *tree.Tree, name string) (lockfile.File, problem.List, error) {
 	if l.opts.Lock != nil {
-		return *l.opts.Lock, nil
+		return *l.opts.Lock, nil, nil
 	}
-	is, err := w.tree.IsFile(w.lockFile)
-	if err != nil || !is {
-		return lockfile.File{}, err
+	if is, err := t.IsFile(name); err != nil || !is {
+		return lockfile.File{}, nil, err
 	}
-	data, fault, err := w.tree.Read(w.lockFile)
+	data, fault, err := t.Read(name)
 	if err != nil {
-		return lockfile.File{}, err
+		return lockfile.File{}, nil, err
 	}
 	if fault != "" {
-		w.problem(problem.Error, w.lockFile, "%s", fault)
-		return lockfile.File{}, nil
+		return lockfile.File{}, problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault}}, nil
 	}
-	lock, problems := lockfile.Read(w.lockFile, data, l.opts.Limits)
-	w.problems = append(w.problems, problems...)
-	return lock, nil
+	lock, problems := lockfile.Read(name, data, l.opts.Limits)
+	return lock, problems, nil
 }
 
-// readHub reads what was walked.
-func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*Snapshot, error) {
-	a, err := l.assemble(t, w, g, o)
+// readHub reads the files of the hub.
+func (l *Loader) readHub(commit Commit, t *tree.Tree, found *walk.Files, g *build.Graph, o *overlays) (*Snapshot, error) {
+	a, err := l.assemble(t, found, g, o)
 	if err != nil {
 		return nil, err
 	}
@@ -277,24 +277,24 @@ func (l *Loader) readHub(commit Commit, t *tree.Tree, w *walk, g *build.Graph, o
 		a.checkUnreadBy(c.Kustomization, c.Dir, c.File)
 	}
 	a.problems = append(a.problems, g.Problems()...)
-	a.exclude(w, o)
+	a.exclude(found.Excluded, o)
 	return a.finish(commit)
 }
 
 // assemble reads the files and kustomizations of the hub. What its overlays build is no part of it, and which overlays
 // there are is known only once it is read: it is read again without what they build, until nothing changes.
-func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*assembly, error) {
+func (l *Loader) assemble(t *tree.Tree, found *walk.Files, g *build.Graph, o *overlays) (*assembly, error) {
 	for {
 		o.rendered = map[string]build.ChartUse{}
 		for _, c := range slices.Backward(g.Charts()) { // the first of a directory
 			o.rendered[c.Dir] = c
 		}
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, gateServers: l.opts.GateServers, lockFile: w.lockFile, scrub: l.plain.scrub, problems: o.problems(w.problems), sources: map[string][]string{}, invalid: invalidObjects{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, gateServers: l.opts.GateServers, lockFile: o.remotes.LockFile, scrub: l.plain.scrub, problems: o.problems(found.Problems), sources: map[string][]string{}, invalid: invalidObjects{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil
 		}
-		if err := l.readFiles(t, o.loose(w.manifests), g, a); err != nil || a.full {
+		if err := l.readFiles(t, o.loose(found.Manifests), g, a); err != nil || a.full {
 			return a, err
 		}
 		grown, err := o.find(t, a)
@@ -316,7 +316,7 @@ func (l *Loader) assemble(t *tree.Tree, w *walk, g *build.Graph, o *overlays) (*
 		if err := g.Add(slices.Collect(maps.Keys(o.dirs))); err != nil {
 			return nil, err
 		}
-		g.Arrange(slices.DeleteFunc(slices.Clone(w.kustomizations), o.has), o.dirs)
+		g.Arrange(slices.DeleteFunc(slices.Clone(found.Kustomizations), o.has), o.dirs)
 	}
 }
 
@@ -381,7 +381,7 @@ func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *asse
 		if owner, listed := g.Owner(name); owner != "" {
 			if !listed {
 				a.problems = append(a.problems, a.grants.CheckRead(owner, name)...)
-				a.excluded = append(a.excluded, Exclusion{name, owner + " is the kustomization of its directory and does not list it"})
+				a.excluded = append(a.excluded, Exclusion{Path: name, Why: owner + " is the kustomization of its directory and does not list it"})
 				if !g.IsUnread(owner) {
 					a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 				}

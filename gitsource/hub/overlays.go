@@ -109,21 +109,21 @@ func (o *overlays) problems(all problem.List) problem.List {
 }
 
 // exclude records what is no part of the hub: what was not walked, and what overlays build.
-func (a *assembly) exclude(w *walk, o *overlays) {
-	a.excluded = append(a.excluded, w.excluded...)
+func (a *assembly) exclude(walked []Exclusion, o *overlays) {
+	a.excluded = append(a.excluded, walked...)
 	for _, dir := range slices.Sorted(maps.Keys(o.dirs)) {
 		by := o.by[dir]
-		a.excluded = append(a.excluded, Exclusion{dir, by.id.String() + " (" + positionText(by.origin) + ") builds it for clusters"})
+		a.excluded = append(a.excluded, Exclusion{Path: dir, Why: by.id.String() + " (" + positionText(by.origin) + ") builds it for clusters"})
 		if !o.dirs[dir] {
 			a.unusedOverlays = append(a.unusedOverlays, dir)
 		}
 	}
 	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.chartDirs)), slices.Sorted(maps.Keys(o.valuesOf))) {
 		by := o.by[name]
-		a.excluded = append(a.excluded, Exclusion{name, by.id.String() + " (" + positionText(by.origin) + ") renders it for clusters"})
+		a.excluded = append(a.excluded, Exclusion{Path: name, Why: by.id.String() + " (" + positionText(by.origin) + ") renders it for clusters"})
 	}
 	for _, dir := range slices.Sorted(maps.Keys(o.rendered)) {
-		a.excluded = append(a.excluded, Exclusion{dir, o.rendered[dir].Origin.String() + " renders it"})
+		a.excluded = append(a.excluded, Exclusion{Path: dir, Why: o.rendered[dir].Origin.String() + " renders it"})
 	}
 }
 

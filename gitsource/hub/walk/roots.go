@@ -1,4 +1,4 @@
-package hub
+package walk
 
 import (
 	"math"
@@ -10,32 +10,33 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
 // ConfigFile is the name of a file at the root of the hub, which is the configured path, that says
 // how the hub is read.
 const ConfigFile = ".gitfleet.yaml"
 
-// below lists everything that belongs to the hub: the directories that its ConfigFile names, or else all of
-// root.
-func (w *walk) below(root string) error {
-	if mode, at, ok, err := w.tree.Lookup(root); err != nil || !ok || at != root || !mode.IsDir() {
-		return w.from(root) // which reports it
-	}
-	roots, err := w.configuredRoots(root)
+// Below lists everything that belongs to the hub: the directories that the ConfigFile of root names, or else all of root.
+func Below(t *tree.Tree, root string, opts Options) (*Files, error) {
+	w := &walker{tree: t, Options: opts}
+	roots, err := w.roots(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, r := range roots {
 		if err := w.from(r); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return &w.found, nil
 }
 
-// configuredRoots returns the directories of the hub, sorted, none of them below another one.
-func (w *walk) configuredRoots(root string) ([]string, error) {
+// roots returns the directories of the hub, sorted, none of them below another one.
+func (w *walker) roots(root string) ([]string, error) {
+	if mode, at, ok, err := w.tree.Lookup(root); err != nil || !ok || at != root || !mode.IsDir() {
+		return []string{root}, err // from reports it
+	}
 	name := path.Join(root, ConfigFile)
 	l, err := w.tree.List(root)
 	if err != nil {
@@ -59,11 +60,11 @@ func (w *walk) configuredRoots(root string) ([]string, error) {
 	}
 	var roots []string
 	documents := 0
-	file := document.Read(name, data, w.limits, math.MaxInt64, func(r *document.Report, value any) {
+	file := document.Read(name, data, w.Limits, math.MaxInt64, func(r *document.Report, value any) {
 		documents++
 		roots = append(roots, w.readRoots(r, root, value)...)
 	})
-	w.problems = append(w.problems, file.Problems...)
+	w.found.Problems = append(w.found.Problems, file.Problems...)
 	switch {
 	case file.Problems.HasErrors():
 		return nil, nil
@@ -85,7 +86,7 @@ func (w *walk) configuredRoots(root string) ([]string, error) {
 }
 
 // exclude records what the roots of a ConfigFile leave out: the entries of each directory above them that lead to none.
-func (w *walk) exclude(by, dir string, roots []string) error {
+func (w *walker) exclude(by, dir string, roots []string) error {
 	l, err := w.tree.List(dir)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (w *walk) exclude(by, dir string, roots []string) error {
 			err = w.exclude(by, name, roots)
 		case strings.HasPrefix(e.Name(), "."):
 		case e.IsDir() || document.IsManifest(name):
-			w.excluded = append(w.excluded, Exclusion{name, "the roots in " + by + " do not have it"})
+			w.found.Excluded = append(w.found.Excluded, Exclusion{name, "the roots in " + by + " do not have it"})
 		}
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (w *walk) exclude(by, dir string, roots []string) error {
 }
 
 // readRoots reads the document of a ConfigFile.
-func (w *walk) readRoots(r *document.Report, root string, value any) []string {
+func (w *walker) readRoots(r *document.Report, root string, value any) []string {
 	config, isMap := value.(map[string]any)
 	if !isMap {
 		r.Errorf(r.Object, "must be a mapping with roots, a list of directories, and not %s", document.Describe(value))
@@ -144,25 +145,10 @@ func (w *walk) readRoots(r *document.Report, root string, value any) []string {
 }
 
 // checkUnread reports the paths of others in the hub, with grants of their own, that a ConfigFile keeps from being read.
-func (w *walk) checkUnread(by, root string, roots []string) {
-	for _, g := range w.grants {
-		if g != w.grants.Of(by) && grant.Below(strings.TrimPrefix(root, "."), g.Path) && !slices.ContainsFunc(roots, func(r string) bool { return r == "." || grant.Below(r, g.Path) }) {
-			w.problems = append(w.problems, w.grants.CheckRead(by, g.Path)...)
+func (w *walker) checkUnread(by, root string, roots []string) {
+	for _, g := range w.Grants {
+		if g != w.Grants.Of(by) && grant.Below(strings.TrimPrefix(root, "."), g.Path) && !slices.ContainsFunc(roots, func(r string) bool { return r == "." || grant.Below(r, g.Path) }) {
+			w.found.Problems = append(w.found.Problems, w.Grants.CheckRead(by, g.Path)...)
 		}
 	}
-}
-
-// overlayHint says what to do about an object that several kustomizations build, as those of a base with overlays
-// do; empty if at most one of them is built.
-func overlayHint(same []*item) string {
-	var built []string
-	for _, it := range same {
-		if it.built() && !slices.Contains(built, it.origin.Kustomization) {
-			built = append(built, it.origin.Kustomization)
-		}
-	}
-	if len(built) < 2 {
-		return ""
-	}
-	return ", or, if these are overlays of one base, place each where it belongs with an Overlay or a ClusterOverlay, or list under roots in " + ConfigFile + " the directories that are the hub"
 }

@@ -1,4 +1,8 @@
-package hub
+// Package walk finds the files of a hub.
+//
+// Below is the whole API: it lists the manifests and the directories with kustomizations, without reading them. What ignore files and the
+// settings of the hub exclude is listed as well, with what decides that.
+package walk
 
 import (
 	"errors"
@@ -18,22 +22,37 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A walk lists the files and kustomizations below the configured path.
-type walk struct {
-	tree   *tree.Tree
-	limits Limits
-	grants grant.Set
-	// lockFile is the path of the lock file, which is no manifest.
-	lockFile string
+// Files are what a hub consists of.
+type Files struct {
+	// Manifests are the files that may have objects, in order.
+	Manifests []string
+	// Kustomizations are the directories with a kustomization file, in order.
+	Kustomizations []string
+	// Excluded are directories and files that are not read, and why.
+	Excluded []Exclusion
+	Problems problem.List
+}
 
-	// manifests are the files that may have objects, in order.
-	manifests []string
-	// kustomizations are the directories with a kustomization file, in order.
-	kustomizations []string
-	problems       problem.List
+// An Exclusion is a directory or a file of the commit that is no part of the hub.
+type Exclusion struct {
+	Path string
+	// Why says what decides that; it continues a sentence about the path.
+	Why string
+}
 
-	// excluded are directories and files that are not read, and why.
-	excluded []Exclusion
+// Options say what a walk may find.
+type Options struct {
+	Limits limit.Limits
+	Grants grant.Set
+	// LockFile is the path of the lock file, which is no manifest.
+	LockFile string
+}
+
+// A walker walks through the directories of a hub.
+type walker struct {
+	tree *tree.Tree
+	Options
+	found Files
 
 	files int
 	names int // number of entries, including ignored ones
@@ -45,8 +64,8 @@ type walk struct {
 // pattern.
 const ignoreFileSize = 64 << 10
 
-func (w *walk) problem(severity problem.Severity, name, format string, args ...any) {
-	w.problems = append(w.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
+func (w *walker) problem(severity problem.Severity, name, format string, args ...any) {
+	w.found.Problems = append(w.found.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
 // longestPath is the longest path of a directory, as on Linux. Each of a commit's files may have one as long in memory.
@@ -56,7 +75,7 @@ const longestPath = 4096
 var errTooMany = errors.New("too many files")
 
 // from lists everything below root. The ignore files in the directories above root apply too.
-func (w *walk) from(root string) error {
+func (w *walker) from(root string) error {
 	mode, at, ok, err := w.tree.Lookup(root)
 	switch {
 	case err != nil:
@@ -83,7 +102,7 @@ func (w *walk) from(root string) error {
 	return err
 }
 
-func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error) {
+func (w *walker) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error) {
 	l, err := w.tree.List(dir)
 	if err != nil {
 		return nil, err
@@ -117,9 +136,9 @@ func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error)
 	return up, nil
 }
 
-func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
-	if depth > w.limits.Depth {
-		w.problem(problem.Error, dir, "directories are nested deeper than %d levels", w.limits.Depth)
+func (w *walker) dir(dir string, ignored *tree.Patterns, depth int) error {
+	if depth > w.Limits.Depth {
+		w.problem(problem.Error, dir, "directories are nested deeper than %d levels", w.Limits.Depth)
 		return nil
 	}
 	if len(dir) > longestPath {
@@ -138,7 +157,7 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is rendered only if a HelmChart or a ClusterHelmChart refers to it; add one, or list the directory in %s", tree.IgnoreFile)
 		return nil
 	}
-	if w.names += len(l); w.names > 10*w.limits.Files {
+	if w.names += len(l); w.names > 10*w.Limits.Files {
 		return w.tooMany(dir)
 	}
 	w.kustomization(dir, l, ignored)
@@ -152,11 +171,11 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		}
 		skip, by := ignored.Decide(name, matchesAsDir(e.Type()))
 		if by != "" {
-			w.problems = append(w.problems, w.grants.CheckRead(by, name)...)
+			w.found.Problems = append(w.found.Problems, w.Grants.CheckRead(by, name)...)
 		}
 		if skip {
 			if e.IsDir() || document.IsManifest(name) {
-				w.excluded = append(w.excluded, Exclusion{name, by + " lists it"})
+				w.found.Excluded = append(w.found.Excluded, Exclusion{name, by + " lists it"})
 			}
 			continue
 		}
@@ -175,7 +194,7 @@ var errEnded = errors.New("the commit is not needed any more")
 
 // compare counts the comparisons of a name with the patterns of ignore files. It returns an error if they are too many, or the walk
 // has to end.
-func (w *walk) compare(name string, ignored *tree.Patterns) error {
+func (w *walker) compare(name string, ignored *tree.Patterns) error {
 	select {
 	case <-w.tree.Done():
 		return errEnded
@@ -197,8 +216,8 @@ func isFile(l tree.Listing, dir, name string, ignored *tree.Patterns) bool {
 // matchesAsDir reports whether ignore patterns match an entry as a directory. A submodule is one.
 func matchesAsDir(mode fs.FileMode) bool { return mode.IsDir() || mode&fs.ModeIrregular != 0 }
 
-func (w *walk) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth int) error {
-	if w.files++; w.files > w.limits.Files {
+func (w *walker) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth int) error {
+	if w.files++; w.files > w.Limits.Files {
 		return w.tooMany(name)
 	}
 	switch {
@@ -208,8 +227,8 @@ func (w *walk) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth i
 		return w.dir(name, ignored, depth+1)
 	case !e.Type().IsRegular():
 		w.irregular(name, e.Type())
-	case document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()) && name != w.lockFile:
-		w.manifests = append(w.manifests, name)
+	case document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()) && name != w.LockFile:
+		w.found.Manifests = append(w.found.Manifests, name)
 	}
 	return nil
 }
@@ -217,12 +236,12 @@ func (w *walk) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth i
 // tooMany ends the walk if it exceeds the limit. Directories and links count as files do, and
 // ignored names count a little: even a small repository can have any number of them, since Git
 // stores equal directories once.
-func (w *walk) tooMany(name string) error {
-	w.problem(problem.Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, tree.IgnoreFile)
+func (w *walker) tooMany(name string) error {
+	w.problem(problem.Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.Limits.Files, tree.IgnoreFile)
 	return errTooMany
 }
 
-func (w *walk) kustomization(dir string, l tree.Listing, ignored *tree.Patterns) {
+func (w *walker) kustomization(dir string, l tree.Listing, ignored *tree.Patterns) {
 	var found []string
 	for _, name := range build.FileNames {
 		if isFile(l, dir, name, ignored) {
@@ -233,7 +252,7 @@ func (w *walk) kustomization(dir string, l tree.Listing, ignored *tree.Patterns)
 		w.problem(problem.Error, path.Join(dir, found[1]), "the directory has also %s; keep one of them", found[0])
 	}
 	if len(found) > 0 {
-		w.kustomizations = append(w.kustomizations, dir)
+		w.found.Kustomizations = append(w.found.Kustomizations, dir)
 	}
 }
 
@@ -241,7 +260,7 @@ func (w *walk) kustomization(dir string, l tree.Listing, ignored *tree.Patterns)
 // manifest or a directory of manifests is an error, since the objects would be missing. So is an
 // ignore file, since files would be read that are not meant for the fleet. That of the root cannot
 // be ignored itself.
-func (w *walk) irregular(name string, mode fs.FileMode) {
+func (w *walker) irregular(name string, mode fs.FileMode) {
 	severity := problem.Warning
 	if document.IsManifest(name) || path.Ext(name) == "" || path.Base(name) == tree.IgnoreFile {
 		severity = problem.Error

@@ -1,4 +1,4 @@
-package hub
+package walk
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
@@ -72,22 +73,24 @@ func TestWalk(t *testing.T) {
 			for name, text := range test.files {
 				files[name] = &fstest.MapFile{Data: []byte(text), Mode: modes[text]}
 			}
-			limits := Limits{Depth: 3}.WithDefaults()
-			w := &walk{limits: limits, tree: tree.New(files, limits.FileSize)}
+			limits := limit.Limits{Depth: 3}.WithDefaults()
+			w := &walker{Options: Options{Limits: limits}, tree: tree.New(files, limits.FileSize)}
 			if err := w.from(test.path); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(w.manifests, " "); got != test.manifests {
+			if got := strings.Join(w.found.Manifests, " "); got != test.manifests {
 				t.Errorf("manifests %q, want %q", got, test.manifests)
 			}
-			if got := strings.Join(w.kustomizations, " "); got != test.kustomizations {
+			if got := strings.Join(w.found.Kustomizations, " "); got != test.kustomizations {
 				t.Errorf("kustomizations %q, want %q", got, test.kustomizations)
 			}
 			var problems []string
-			for _, p := range w.problems {
+			for _, p := range w.found.Problems {
 				problems = append(problems, p.Marked())
 			}
-			checkLines(t, "problems", problems, test.problems)
+			if !slices.Equal(problems, test.problems) {
+				t.Errorf("problems:\n  %s\nwant:\n  %s", strings.Join(problems, "\n  "), strings.Join(test.problems, "\n  "))
+			}
 		})
 	}
 }
@@ -115,7 +118,7 @@ func TestIgnoreFilesMatchGit(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, d+f), []byte(namespace("a")), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, d+f), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -143,28 +146,37 @@ func TestIgnoreFilesMatchGit(t *testing.T) {
 				want = append(want, name)
 			}
 		}
-		limits := Limits{}.WithDefaults()
-		w := &walk{limits: limits, tree: tree.New(os.DirFS(dir), limits.FileSize)}
+		limits := limit.Limits{}.WithDefaults()
+		w := &walker{Options: Options{Limits: limits}, tree: tree.New(os.DirFS(dir), limits.FileSize)}
 		if err := w.from("."); err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(want)
-		slices.Sort(w.manifests)
-		if !slices.Equal(w.manifests, want) {
-			t.Fatalf("read %q, but git would have %q", w.manifests, want)
+		slices.Sort(w.found.Manifests)
+		if !slices.Equal(w.found.Manifests, want) {
+			t.Fatalf("read %q, but git would have %q", w.found.Manifests, want)
 		}
 	})
+}
+
+// endedFiles cannot be read any more.
+type endedFiles struct{ fstest.MapFS }
+
+func (endedFiles) Done() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 // Names are not compared with patterns without end, nor after the commit is not needed any more.
 func TestComparisonsEnd(t *testing.T) {
 	files := fstest.MapFS{tree.IgnoreFile: {Data: []byte("*.txt\n")}, "a.yaml": {}, "b.yaml": {}, "c.yaml": {}}
-	limits := Limits{}.WithDefaults()
-	w := &walk{limits: limits, tree: tree.New(files, limits.FileSize), compared: maxCompared - 12}
-	if err := w.from("."); err != nil || len(w.problems) != 1 || !strings.HasPrefix(w.problems[0].Marked(), "c.yaml: up to here comparing all names with the patterns of .gitfleetignore takes too long") {
-		t.Errorf("%v, %v", w.problems, err)
+	limits := limit.Limits{}.WithDefaults()
+	w := &walker{Options: Options{Limits: limits}, tree: tree.New(files, limits.FileSize), compared: maxCompared - 12}
+	if err := w.from("."); err != nil || len(w.found.Problems) != 1 || !strings.HasPrefix(w.found.Problems[0].Marked(), "c.yaml: up to here comparing all names with the patterns of .gitfleetignore takes too long") {
+		t.Errorf("%v, %v", w.found.Problems, err)
 	}
-	w = &walk{limits: limits, tree: tree.New(endedFiles{files}, limits.FileSize)}
+	w = &walker{Options: Options{Limits: limits}, tree: tree.New(endedFiles{files}, limits.FileSize)}
 	if err := w.from("."); !errors.Is(err, errEnded) {
 		t.Errorf("not needed any more: %v", err)
 	}
