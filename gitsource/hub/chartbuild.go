@@ -95,26 +95,12 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 			found.add(problems, builds[u][key].clusters)
 		}
 		u.reportChoices(a)
-		u.warnUnusedValues(a, o)
+		u.warnUnusedValues(a, o.clusters, o.valuesOf)
 		a.checkChartGrants(c, u, builds[u], scopes)
 		l.setChart(a, o, u, builds[u])
 	}
 	a.problems = append(a.problems, found.list()...)
 	return nil
-}
-
-// countCharts counts what the charts of a kustomization take to render, each rendering once.
-func (l *Loader) countCharts(a *assembly, t build.Target, p *parsed) {
-	for key, steps := range p.charts {
-		if _, counted := a.rendered[key]; !counted {
-			a.rendered[key] = steps
-			a.chartSteps += steps
-		}
-	}
-	if a.chartSteps > l.chartSteps || len(a.rendered) > a.limits.Builds {
-		a.full = true
-		a.problem(problem.Error, api.Origin{Path: t.File}, "", "up to here the kustomizations of the commit render more than %d charts, or take more than %d steps for that; split the repository, or render fewer charts", a.limits.Builds, l.chartSteps)
-	}
 }
 
 // failed reports that the files of a chart are not there, and returns what fails for that reason.
@@ -336,7 +322,7 @@ func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[stri
 
 // setChart sets the content of a chart.
 func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*overlayBuild) {
-	selectors, _ := hashOf(selectorsOf(u.it.chart))
+	selectors, _ := api.HashOf(selectorsOf(u.it.chart), nil)
 	built := &api.BuiltOverlay{At: u.it.at(u.field()), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors, ReservedNamespaces: u.it.chart.ReservedNamespaces}
 	h := sha256.New()
 	contents := []any{u.it.object.Hash}

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
-	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
@@ -24,9 +22,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/expression"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
-
-// chartKind is the kind of charts that have objects of their own namespace only.
-const chartKind = "HelmChart"
 
 // A chartUse is what a HelmChart or a ClusterHelmChart refers to.
 type chartUse struct {
@@ -46,34 +41,6 @@ type chartUse struct {
 	inputs  map[string]*chartInputs
 	// faults say why it is not known what clusters have, by their names.
 	faults map[string]*choiceFault
-}
-
-// A RemoteChart is a chart of a registry or a chart repository that an object or a kustomization asks for.
-type RemoteChart = build.RemoteChart
-
-// remoteUses returns the charts that come from registries and chart repositories, also those of kustomizations, without duplicates.
-func (o *overlays) remoteUses(g *build.Graph) []RemoteChart {
-	all := g.RemoteCharts()
-	for _, u := range o.charts {
-		if u.remote != nil {
-			all = append(all, *u.remote)
-		}
-	}
-	slices.SortFunc(all, func(a, b RemoteChart) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(all)
-}
-
-// Missing returns the remote bases and charts that a commit needs and has locked, and that were not in the cache when it was loaded,
-// from the results of Load.
-func Missing(s *Snapshot, err error) (bases []RemoteBase, charts []RemoteChart) {
-	if bad, is := errors.AsType[*LoadError](err); is {
-		bases, charts = bad.Bases, bad.Charts
-	} else if s != nil {
-		bases, charts = s.Bases, s.Charts
-	}
-	bases = slices.DeleteFunc(slices.Clone(bases), func(b RemoteBase) bool { return !b.Missing })
-	charts = slices.DeleteFunc(slices.Clone(charts), func(c RemoteChart) bool { return !c.Missing })
-	return bases, charts
 }
 
 // field is the one at whose line problems of the chart are reported.
@@ -155,25 +122,19 @@ func textMap(of map[string]string) map[string]any {
 	return out
 }
 
-// addChart finds what a chart refers to.
-func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
+// newChartUse finds what a chart refers to. The files of values that paths may mean are at most a few more than maxFiles.
+func newChartUse(t *tree.Tree, it *item, hub string, remotes build.Remotes, maxFiles int) (*chartUse, error) {
 	u := &chartUse{
 		it: it, paths: map[string]valuesPath{}, files: map[string]bool{},
 		choices: map[string]api.ChartChoice{}, inputs: map[string]*chartInputs{}, faults: map[string]*choiceFault{},
 	}
-	o.charts = append(o.charts, u)
 	if c := it.chart.Chart; c.Repository != "" {
 		asked := lockfile.Request{Repository: strings.TrimRight(c.Repository, "/"), Name: c.Name, Version: c.Version}
 		remote := RemoteChart{}
-		u.dir, remote, u.unavailable = o.remotes.Chart(t, asked)
+		u.dir, remote, u.unavailable = remotes.Chart(t, asked)
 		u.remote = &remote
 	} else {
-		u.dir = path.Join(o.hub, it.chart.Chart.Path)
-	}
-	if is, err := t.IsFile(path.Join(u.dir, chart.FileName)); err != nil {
-		return err
-	} else if is && u.remote == nil {
-		o.chartDirs[u.dir] = true
+		u.dir = path.Join(hub, it.chart.Chart.Path)
 	}
 	patterns := slices.Clone(it.chart.ValuesFiles)
 	for _, entry := range it.chart.ValuesByCluster {
@@ -186,21 +147,15 @@ func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
 		if err != nil {
 			continue // reported when the chart was decoded
 		}
-		names, err := expand(t, a, o.hub, p, fs.FileMode.IsRegular)
+		names, err := expand(t, maxFiles, hub, p, fs.FileMode.IsRegular)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, name := range names {
 			u.files[name] = true
-			if !a.objectFiles[name] {
-				o.valuesOf[name] = true
-			}
 		}
 	}
-	for _, c := range o.clusters {
-		u.choose(o.hub, c)
-	}
-	return nil
+	return u, nil
 }
 
 // choose decides what a cluster has.
@@ -283,6 +238,43 @@ func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, fie
 	return nil
 }
 
+// expand returns the entries of a type that a path may mean. If these are more than most, others are missing.
+func expand(t *tree.Tree, most int, hub string, p overlay.Path, is func(fs.FileMode) bool) ([]string, error) {
+	names := []string{hub}
+	patterns := p.Patterns()
+	for i, pattern := range patterns {
+		var next []string
+		for _, dir := range names {
+			if pattern == ".." {
+				if dir != "." {
+					next = append(next, path.Dir(dir))
+				}
+				continue
+			}
+			l, err := t.List(dir)
+			if err != nil {
+				return nil, err
+			}
+			if !strings.ContainsAny(pattern, `*?[\`) {
+				l = l.Only(pattern)
+			}
+			for _, e := range l {
+				wanted := e.IsDir()
+				if i == len(patterns)-1 {
+					wanted = is(e.Type())
+				}
+				if wanted && overlay.Match(pattern, e.Name()) {
+					next = append(next, path.Join(dir, e.Name()))
+				}
+			}
+		}
+		if names = next; len(names) > most {
+			break
+		}
+	}
+	return names, nil
+}
+
 // key identifies inputs within a chart.
 func (in *chartInputs) key() string {
 	key := fmt.Sprintf("Kubernetes %q", in.kubeVersion)
@@ -291,7 +283,7 @@ func (in *chartInputs) key() string {
 			key += fmt.Sprintf(", file %q", layer.file)
 			continue
 		}
-		hash, _ := hashOf(layer.values) // JSON from a decoded object
+		hash, _ := api.HashOf(layer.values, nil) // JSON from a decoded object
 		key += ", values " + hash
 	}
 	for _, version := range in.apiVersions {
@@ -300,17 +292,9 @@ func (in *chartInputs) key() string {
 	return key
 }
 
-// listed names clusters, at most three.
-func listed(clusters []string) string {
-	if len(clusters) <= 4 {
-		return strings.Join(clusters, ", ")
-	}
-	return fmt.Sprintf("%s and %d more clusters", strings.Join(clusters[:3], ", "), len(clusters)-3)
-}
-
 // warnUnusedValues warns of files of values that no cluster has, and of values for no cluster.
-func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
-	if len(o.clusters) == 0 {
+func (u *chartUse) warnUnusedValues(a *assembly, clusters []overlay.Cluster, valuesOf map[string]bool) {
+	if len(clusters) == 0 {
 		return
 	}
 	used := map[string]bool{}
@@ -320,12 +304,12 @@ func (u *chartUse) warnUnusedValues(a *assembly, o *overlays) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.files)) {
-		if !used[name] && o.valuesOf[name] {
+		if !used[name] && valuesOf[name] {
 			a.problem(problem.Warning, api.Origin{Path: name, Line: 1}, "", "no cluster uses these values of %s (%s: %s), so they have no effect; remove them, or correct the labels of clusters", u.it.id, u.it.at(u.field()), u.field())
 		}
 	}
 	for i, s := range u.selectors {
-		matching := slices.ContainsFunc(o.clusters, func(c overlay.Cluster) bool { ok, err := s.matches(c); return ok || err != nil })
+		matching := slices.ContainsFunc(clusters, func(c overlay.Cluster) bool { ok, err := s.matches(c); return ok || err != nil })
 		if !matching {
 			field := fmt.Sprintf("spec.valuesByCluster[%d]", i)
 			a.problem(problem.Warning, u.it.at(field), field, "matches no cluster of the commit, so it has no effect; remove it, or correct the selector or the labels of clusters")

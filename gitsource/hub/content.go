@@ -4,15 +4,18 @@ import (
 	"encoding/base64"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+	"github.com/gitfleet/gitfleet/gitsource/hub/serverfields"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
 // validateContent validates an object that a placement may select, and sets the rest of its
@@ -31,9 +34,9 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	} else if !r.Problems.HasErrors() {
 		schema.CheckBuiltin(r, r.Object, object)
 	}
-	warnOfControllers(r, object)
+	serverfields.WarnOfControllers(r, object)
 	recordReplicas(r, it, object)
-	hash, err := hashOf(object)
+	hash, err := api.HashOf(object, nil)
 	if err != nil {
 		r.Errorf(r.Object, "cannot be written as JSON: %v", err)
 		return nil
@@ -43,14 +46,11 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	}
 	if path := variableIn(object); path != nil && !it.isBuilder() {
 		slices.Reverse(path)
-		at := fieldAt(r.Object, object, path)
+		at := r.Object.Within(object, path)
 		it.object.Variable = &api.FieldPosition{Field: at.String(), Line: r.LineOf(at)}
 	}
 	return it
 }
-
-// hashOf returns the hash of a value that is not encrypted.
-func hashOf(v any) (string, error) { return api.HashOf(v, nil) }
 
 // contentRules validate kinds whose mistakes would otherwise be found on the members only, or
 // never.
@@ -109,25 +109,59 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	return group != "" && kind != ""
 }
 
-// share deduplicates equal parts of definitions in memory.
-func (p *parsed) share(schemas *schema.Sharing) {
-	for _, it := range p.items {
-		if it.scope != nil && it.object != nil {
-			schemas.Add(it.object.Content.Object)
+// variableIn returns the path of the first field of an object that contains a variable, in reverse order; nil if there is none. Objects
+// with the substitute annotation, also those in an envelope, are skipped.
+func variableIn(v any) (path []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if meta, _ := v["metadata"].(map[string]any); meta != nil {
+			if notes, _ := meta["annotations"].(map[string]any); notes[api.SubstituteAnnotation] != nil {
+				return nil
+			}
+		}
+		first := ""
+		for key, field := range v {
+			if path != nil && key > first {
+				continue
+			}
+			below := variableIn(field)
+			if hasVariable(key) {
+				below = []string{}
+			}
+			if below != nil {
+				path, first = append(below, key), key
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if below := variableIn(item); below != nil {
+				return append(below, strconv.Itoa(i))
+			}
+		}
+	case string:
+		if hasVariable(v) && !strings.Contains(v, api.SubstituteAnnotation) {
+			return []string{}
 		}
 	}
+	return path
 }
 
-// createdByController reports objects that a controller has created, which end up in Git if
-// somebody dumps them: they have owner references.
-func createdByController(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
-	if gvk.Group != "apps" || gvk.Kind != "ReplicaSet" && gvk.Kind != "ControllerRevision" {
+// hasVariable reports whether a text has variables that are not escaped.
+func hasVariable(text string) bool {
+	if !variable.In(text) {
 		return false
 	}
-	owners, _, _ := unstructured.NestedSlice(object, "metadata", "ownerReferences")
-	if len(owners) == 0 {
-		return false
+	_, found, err := variable.Split(text)
+	return len(found) > 0 || err != nil
+}
+
+// replicasField is where an object sets its replicas.
+const replicasField = "spec.replicas"
+
+// recordReplicas records the line on which an object sets replicas, for scaledObjects.
+func recordReplicas(r *document.Report, it *item, object map[string]any) {
+	if _, sets, _ := unstructured.NestedFieldNoCopy(object, "spec", "replicas"); sets {
+		p := r.Field("spec", "replicas")
+		it.lines = map[string]int{replicasField: r.LineOf(p)}
 	}
-	r.Warnf(r.Field("metadata", "ownerReferences"), "left out: this %s was made by a controller, which makes it again on each member; remove it", gvk.Kind)
-	return true
 }

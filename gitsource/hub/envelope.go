@@ -18,18 +18,6 @@ const (
 	namespaceEnvelope = "ResourceEnvelope"
 )
 
-// A wrapped object is one entry of an envelope.
-type wrapped struct {
-	id     api.ID
-	origin api.Origin
-	// field is its field in the envelope, such as data[app.yaml].
-	field string
-	// unread says that the entry could not be read, so that it may be any object.
-	unread bool
-	// known says that the kind is built in, so that the commit does not define it.
-	known bool
-}
-
 // checkEnvelope validates the entries of a ResourceEnvelope or ClusterResourceEnvelope. An
 // entry that is not a manifest refuses the commit, as the API server would refuse the envelope.
 // An entry that no cluster could accept is a Failure.

@@ -74,7 +74,7 @@ func checkObject(t *testing.T, o *api.Object) {
 	if err := copied.UnmarshalJSON(data); err != nil {
 		t.Fatal(err)
 	}
-	if hash, err := hashOf(copied.Object); err != nil || hash != o.Hash {
+	if hash, err := api.HashOf(copied.Object, nil); err != nil || hash != o.Hash {
 		t.Fatalf("hash %s, after a round trip %s, %v", o.Hash, hash, err)
 	}
 }

@@ -103,3 +103,27 @@ func isNamespaced(id api.ID, scopes map[api.GroupKind]bool) bool {
 	namespaced, known := api.Namespaced(id.GroupKind())
 	return known && namespaced || scopes[id.GroupKind()]
 }
+
+// readFor returns the file that has an overlay or a chart, or the kustomization that builds it, and all files that are read
+// for it.
+func (a *assembly) readFor(it *item) (file string, files []string) {
+	if it.built() {
+		return it.origin.Kustomization, a.sources[it.origin.Kustomization]
+	}
+	return it.origin.Path, []string{it.origin.Path}
+}
+
+// checkUnreadBy reports the paths of others of which an overlay decides that they are no part of the hub: that of its
+// directory, unless it is shared, so that nothing in it is, and those below it.
+func (a *assembly) checkUnreadBy(by, dir, kustomization string) {
+	owner, shared := a.grants.Of(kustomization), a.grants.Shared(kustomization)
+	if !shared {
+		a.problems = append(a.problems, a.grants.CheckRead(by, dir)...)
+		return
+	}
+	for _, g := range a.grants {
+		if g != owner && grant.Below(dir, g.Path) {
+			a.problems = append(a.problems, a.grants.CheckRead(by, g.Path)...)
+		}
+	}
+}

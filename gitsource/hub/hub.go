@@ -7,19 +7,14 @@
 package hub
 
 import (
-	"fmt"
-	"math"
-	"runtime/debug"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/walk"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -41,6 +36,9 @@ type Commit struct {
 
 // A RemoteBase is a repository that a kustomization refers to.
 type RemoteBase = build.RemoteBase
+
+// A RemoteChart is a chart of a registry or a chart repository that an object or a kustomization asks for.
+type RemoteChart = build.RemoteChart
 
 // An Exclusion is a directory or a file of the commit that is no part of the hub.
 type Exclusion = walk.Exclusion
@@ -113,6 +111,54 @@ func (s *Snapshot) Object(id api.ID) *api.Object {
 	return s.Objects[i]
 }
 
+// JobNamespaces are the namespaces in which gates run Jobs for a placement, sorted.
+func (s *Snapshot) JobNamespaces(key api.PlacementKey) (namespaces []string) {
+	for _, run := range s.Runs {
+		for _, gate := range run.Gates {
+			if run.Placement == key && gate.Job != nil {
+				namespaces = append(namespaces, gate.Job.Namespace)
+			}
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// A LoadError says that a commit is invalid. Other errors of Load mean that the commit could
+// not be read.
+type LoadError struct {
+	// Problems are all problems, including warnings, in order.
+	Problems problem.List
+	// Bases are the remote bases of the kustomizations that were read.
+	Bases []RemoteBase
+	// Charts are the charts of registries and chart repositories that objects ask for.
+	Charts []RemoteChart
+	// Internal says that loading the commit panicked.
+	Internal bool
+}
+
+// Error lists the problems, one per line, and marks warnings.
+func (e *LoadError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Marked()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Missing returns the remote bases and charts that a commit needs and has locked, and that were not in the cache when it was loaded,
+// from the results of Load.
+func Missing(s *Snapshot, err error) (bases []RemoteBase, charts []RemoteChart) {
+	if bad, is := errors.AsType[*LoadError](err); is {
+		bases, charts = bad.Bases, bad.Charts
+	} else if s != nil {
+		bases, charts = s.Bases, s.Charts
+	}
+	bases = slices.DeleteFunc(slices.Clone(bases), func(b RemoteBase) bool { return !b.Missing })
+	charts = slices.DeleteFunc(slices.Clone(charts), func(c RemoteChart) bool { return !c.Missing })
+	return bases, charts
+}
+
 // A Placement is a ClusterResourcePlacement or a ResourcePlacement with defaults.
 type Placement struct {
 	Key         api.PlacementKey
@@ -137,6 +183,13 @@ type Hashes struct{ Hash, SpecHash string }
 // A ClusterOverride is a declared ClusterResourceOverride.
 type ClusterOverride struct {
 	*api.ClusterResourceOverride
+	Origin api.Origin
+	Hashes
+}
+
+// An Override is a declared ResourceOverride.
+type Override struct {
+	*api.ResourceOverride
 	Origin api.Origin
 	Hashes
 }
@@ -221,60 +274,3 @@ type StagedRun struct {
 // A RunHistory has the commits in which a staged update run appeared and was started. A commit is zero if it is too old to be found, or if the file
 // that the run came from does not have a run of its name.
 type RunHistory struct{ Appeared, Started Commit }
-
-// RunsInFile describes the staged update runs that the content of a file has, by kind and name: for which placements they are and, as a second part
-// with the suffix Started, whether they may begin.
-func RunsInFile(path string, content []byte) map[string]string {
-	out := map[string]string{}
-	document.Read(path, content, Limits{}.WithDefaults(), math.MaxInt64, func(r *document.Report, value any) {
-		eachObject(r, value, "%s", func(_ *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
-			if gvk.Group != api.PlacementGroup || !strings.HasSuffix(gvk.Kind, "StagedUpdateRun") {
-				return
-			}
-			u := unstructured.Unstructured{Object: object}
-			state, _, _ := unstructured.NestedString(object, "spec", "state")
-			placement, _, _ := unstructured.NestedString(object, "spec", "placementName")
-			name, of := gvk.Kind+" "+u.GetName(), u.GetNamespace()+"/"+placement
-			out[name] += of + "\n"
-			out[name+Started] += fmt.Sprintln(of, state != "" && state != string(api.RunInitialize))
-		})
-	})
-	return out
-}
-
-// Started is the suffix of parts of RunsInFile.
-const Started = " started"
-
-// JobNamespaces are the namespaces in which gates run Jobs for a placement, sorted.
-func (s *Snapshot) JobNamespaces(key api.PlacementKey) (namespaces []string) {
-	for _, run := range s.Runs {
-		for _, gate := range run.Gates {
-			if run.Placement == key && gate.Job != nil {
-				namespaces = append(namespaces, gate.Job.Namespace)
-			}
-		}
-	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces)
-}
-
-// An Override is a declared ResourceOverride.
-type Override struct {
-	*api.ResourceOverride
-	Origin api.Origin
-	Hashes
-}
-
-// panicked returns the error for a commit whose loading panicked. It is refused, so that nobody who can push ends the daemon that
-// way. The cache is emptied, because the load may have left it incomplete. Problems are published, also to pull requests, so that
-// only a log gets the value of the panic if there is one.
-func (l *Loader) panicked(commit Commit, fault any) *LoadError {
-	l.cache, l.overlays = map[cacheKey]*parsed{}, map[*item]*knownOverlay{}
-	value, message := l.plain.scrub(fmt.Sprint(fault)), "internal error of gitfleet; see its log, and revert the commit meanwhile"
-	if l.opts.LogPanic != nil {
-		l.opts.LogPanic(commit, value, string(debug.Stack()))
-	} else {
-		message = fmt.Sprintf("internal error of gitfleet: %s; report that, and revert the commit meanwhile", value)
-	}
-	return &LoadError{Internal: true, Problems: problem.List{{Severity: problem.Error, Message: message}}}
-}

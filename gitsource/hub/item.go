@@ -57,6 +57,34 @@ type declaredScope struct {
 	namespaced bool
 }
 
+// A wrapped object is one entry of an envelope.
+type wrapped struct {
+	id     api.ID
+	origin api.Origin
+	// field is its field in the envelope, such as data[app.yaml].
+	field string
+	// unread says that the entry could not be read, so that it may be any object.
+	unread bool
+	// known says that the kind is built in, so that the commit does not define it.
+	known bool
+}
+
+// A stagedStrategy is a declared strategy, with the values of its annotations.
+type stagedStrategy struct {
+	*api.StagedUpdateStrategySpec
+	unmatched, onFailure string
+	// unreachablePerStage and unreachablePerRun are the values of api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation.
+	unreachablePerStage, unreachablePerRun string
+	// failedPerStage and failedPerRun are those of api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation.
+	failedPerStage, failedPerRun string
+
+	byReview []string
+	gates    map[string]*api.RolloutGateSpec
+}
+
+// chartKind is the kind of charts that have objects of their own namespace only.
+const chartKind = "HelmChart"
+
 // at returns the position of a field, if it was recorded.
 func (it *item) at(field string) api.Origin {
 	origin := it.origin
@@ -75,4 +103,14 @@ func (it *item) built() bool { return it.origin.Kustomization != "" }
 
 func (it *item) isConfiguration() bool {
 	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil || it.window != nil || it.gate != nil || it.eviction != nil || it.budget != nil || it.isStaged()
+}
+
+func (it *item) isStaged() bool { return it.staged != nil }
+
+// positionText formats a position, with the kustomization that includes it.
+func positionText(o api.Origin) string {
+	if o.Kustomization == "" || o.Kustomization == o.Path {
+		return o.String()
+	}
+	return o.String() + " (built by " + o.Kustomization + ")"
 }

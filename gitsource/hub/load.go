@@ -7,14 +7,13 @@ import (
 	"maps"
 	"path"
 	"runtime"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
@@ -24,7 +23,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/gitsource/hub/walk"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // Limits limit what a repository may contain, and what loading it may cost.
@@ -62,28 +60,6 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// A LoadError says that a commit is invalid. Other errors of Load mean that the commit could
-// not be read.
-type LoadError struct {
-	// Problems are all problems, including warnings, in order.
-	Problems problem.List
-	// Bases are the remote bases of the kustomizations that were read.
-	Bases []RemoteBase
-	// Charts are the charts of registries and chart repositories that objects ask for.
-	Charts []RemoteChart
-	// Internal says that loading the commit panicked.
-	Internal bool
-}
-
-// Error lists the problems, one per line, and marks warnings.
-func (e *LoadError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.Marked()
-	}
-	return strings.Join(lines, "\n")
-}
-
 // A Loader loads one commit after another and processes only what has changed. It caches what
 // the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
@@ -98,35 +74,6 @@ type Loader struct {
 	built    int             // number of kustomizations that were built because they were not cached
 
 	chartSteps int64 // limit of the steps of the renderings of a commit
-}
-
-// A cacheKey identifies a file by its path, which is the origin of its objects, and the hash of
-// its content; or a build by its kustomization file and all that it reads, and the namespace of
-// objects without one if it is for an overlay.
-type cacheKey struct {
-	path, hash string
-	build      bool
-	overlay    string
-}
-
-// A parsed has the items of one file or one build.
-type parsed struct {
-	document.File
-	items []*item
-	// invalid are the objects that have problems of their own, so that they are not among the items.
-	invalid []api.ID
-	uses    []listitem.Use
-	used    int // number of the last load that used it
-	// unreadable are the documents of which nothing says which objects they have. forClusters says that a build is for clusters, and
-	// fails as a whole if it has such a document.
-	unreadable  []api.Origin
-	forClusters bool
-	objects     bool             // a document says that it is an object, which may be invalid
-	steps       int64            // those of a rendering
-	charts      map[string]int64 // the steps of the charts of a kustomization, by what identifies a rendering
-	transient   bool             // a build that failed for a reason that may be gone at the next load
-	templates   []template       // objects with variables that are replaced for each cluster
-	names       []string         // those of the variables; nil until they are needed
 }
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
@@ -171,34 +118,18 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (s *Snapshot, err error) {
 	return snapshot, nil
 }
 
-// trimCache keeps what the last two loads used, so that alternating between two commits is cheap,
-// or what the last one used, if both exceed the memory limit of a commit.
-func (l *Loader) trimCache() {
-	l.loads++
-	maps.DeleteFunc(l.overlays, func(_ *item, known *knownOverlay) bool { return known.used < l.loads-2 })
-	keep := func(loads int) (size int64) {
-		for key, p := range l.cache {
-			if p.used < l.loads-loads {
-				delete(l.cache, key)
-			}
-			size += p.Size
-		}
-		return size
+// panicked returns the error for a commit whose loading panicked. It is refused, so that nobody who can push ends the daemon that
+// way. The cache is emptied, because the load may have left it incomplete. Problems are published, also to pull requests, so that
+// only a log gets the value of the panic if there is one.
+func (l *Loader) panicked(commit Commit, fault any) *LoadError {
+	l.cache, l.overlays = map[cacheKey]*parsed{}, map[*item]*knownOverlay{}
+	value, message := l.plain.scrub(fmt.Sprint(fault)), "internal error of gitfleet; see its log, and revert the commit meanwhile"
+	if l.opts.LogPanic != nil {
+		l.opts.LogPanic(commit, value, string(debug.Stack()))
+	} else {
+		message = fmt.Sprintf("internal error of gitfleet: %s; report that, and revert the commit meanwhile", value)
 	}
-	if keep(2) > l.opts.Limits.CommitSize {
-		keep(1)
-	}
-}
-
-// keep records that this load uses a result, and caches it unless it is incomplete.
-func (l *Loader) keep(key cacheKey, p *parsed) {
-	if p.used == 0 {
-		p.share(l.schemas)
-	}
-	p.used = l.loads
-	if !p.Cut && !p.transient {
-		l.cache[key] = p
-	}
+	return &LoadError{Internal: true, Problems: problem.List{{Severity: problem.Error, Message: message}}}
 }
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
@@ -278,7 +209,7 @@ func (l *Loader) readHub(commit Commit, t *tree.Tree, found *walk.Files, g *buil
 	}
 	a.problems = append(a.problems, g.Problems()...)
 	a.exclude(found.Excluded, o)
-	return a.finish(commit)
+	return a.finish(commit, l.opts.GateServers)
 }
 
 // assemble reads the files and kustomizations of the hub. What its overlays build is no part of it, and which overlays
@@ -289,7 +220,7 @@ func (l *Loader) assemble(t *tree.Tree, found *walk.Files, g *build.Graph, o *ov
 		for _, c := range slices.Backward(g.Charts()) { // the first of a directory
 			o.rendered[c.Dir] = c
 		}
-		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, gateServers: l.opts.GateServers, lockFile: o.remotes.LockFile, scrub: l.plain.scrub, problems: o.problems(found.Problems), sources: map[string][]string{}, invalid: invalidObjects{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
+		a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, lockFile: o.remotes.LockFile, scrub: l.plain.scrub, problems: o.problems(found.Problems), sources: map[string][]string{}, invalid: invalidObjects{}, objectFiles: map[string]bool{}, rendered: map[string]int64{}, size: g.Size}
 		if a.size > a.limits.CommitSize {
 			a.tooLarge(api.Origin{Path: g.Last})
 			return a, nil
@@ -410,91 +341,4 @@ func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *asse
 		files = append(files, f)
 	}
 	return files, nil
-}
-
-// parseFile parses a file and validates each object in it.
-func parseFile(name string, data []byte, limits Limits, maxSize int64) *parsed {
-	out := &parsed{}
-	out.File = document.Read(name, data, limits, maxSize, out.addItems)
-	return out
-}
-
-// build builds the kustomizations that have no problems.
-func (l *Loader) build(g *build.Graph, a *assembly) error {
-	if n := l.opts.Limits.Builds; len(g.Roots) > n && !a.full {
-		a.full = true
-		a.problem(problem.Error, api.Origin{Path: g.Target(g.Roots[n]).File}, "", "the commit has more than %d kustomizations to build; split the repository, or raise limits.builds", n)
-	}
-	for _, dir := range g.Roots {
-		if a.full {
-			return nil
-		}
-		t := g.Target(dir)
-		if a.grants.Shared(t.File) {
-			t.Drop("it is a shared base, which is deployed only by kustomizations that refer to it")
-			continue
-		}
-		p, err := l.buildTarget(t, a, "")
-		if err != nil || a.full {
-			return err
-		}
-		if !t.Valid() || p.Problems.HasErrors() {
-			base, err := t.IsOnlyBase()
-			if err != nil {
-				return err
-			}
-			if base {
-				t.Drop("by itself it cannot be built, since its objects have no namespace")
-				a.addUnused(p)
-				continue
-			}
-			t.Hint()
-		}
-		if a.add(p); t.Valid() {
-			a.sources[t.File] = t.Sources()
-		}
-	}
-	a.unused = g.Unused()
-	return nil
-}
-
-// buildTarget builds a kustomization, unless the result is cached. The result is empty if the
-// kustomization has problems. For an overlay, namespace is that of objects without one, after a slash, and a dollar sign follows if
-// variables are replaced in what is built.
-func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*parsed, error) {
-	if !t.Valid() {
-		return &parsed{}, nil
-	}
-	fingerprint, err := t.Fingerprint()
-	if err != nil {
-		return nil, err
-	}
-	key := cacheKey{t.File, fingerprint, true, overlay}
-	p := l.cache[key]
-	if p == nil {
-		l.built++
-		p = &parsed{}
-		visit := p.addItems
-		if namespace, is := strings.CutPrefix(overlay, "/"); is {
-			p.forClusters, visit = true, p.addItemsIn(namespace)
-			if namespace, is := strings.CutSuffix(namespace, "$"); is {
-				visit = p.addTemplatesIn(namespace)
-			}
-		}
-		var built build.Built
-		built, p.transient, err = t.Build(a.rest(), visit)
-		if errors.Is(err, build.ErrBusy) && a.timedOut {
-			a.full = true // the build that timed out, for which the commit is refused, still runs
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		p.File, p.uses, p.charts = built.File, built.Uses, built.Charts
-		l.plain.markSecrets(p, t.File, t.Sources()...)
-	}
-	a.timedOut = a.timedOut || p.transient
-	l.keep(key, p)
-	l.countCharts(a, t, p)
-	return p, nil
 }

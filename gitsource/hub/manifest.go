@@ -3,15 +3,55 @@ package hub
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+	"github.com/gitfleet/gitfleet/gitsource/hub/serverfields"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
+
+// A parsed has the items of one file or one build.
+type parsed struct {
+	document.File
+	items []*item
+	// invalid are the objects that have problems of their own, so that they are not among the items.
+	invalid []api.ID
+	uses    []listitem.Use
+	used    int // number of the last load that used it
+	// unreadable are the documents of which nothing says which objects they have. forClusters says that a build is for clusters, and
+	// fails as a whole if it has such a document.
+	unreadable  []api.Origin
+	forClusters bool
+	objects     bool             // a document says that it is an object, which may be invalid
+	steps       int64            // those of a rendering
+	charts      map[string]int64 // the steps of the charts of a kustomization, by what identifies a rendering
+	transient   bool             // a build that failed for a reason that may be gone at the next load
+	templates   []template       // objects with variables that are replaced for each cluster
+	names       []string         // those of the variables; nil until they are needed
+}
+
+// A template is an object of a build in which variables are replaced for each cluster.
+type template struct {
+	origin  api.Origin
+	release string
+	object  map[string]any
+	// texts are the keys of the fields that stay texts.
+	texts map[string]bool
+	// encrypted reports whether the object has values that are encrypted in the repository.
+	encrypted bool
+}
+
+// parseFile parses a file and validates each object in it.
+func parseFile(name string, data []byte, limits limit.Limits, maxSize int64) *parsed {
+	out := &parsed{}
+	out.File = document.Read(name, data, limits, maxSize, out.addItems)
+	return out
+}
 
 // addItems adds the items of one document: one, or those of a list.
 func (p *parsed) addItems(r *document.Report, value any) {
@@ -21,7 +61,7 @@ func (p *parsed) addItems(r *document.Report, value any) {
 		r.AddUndecrypted(r.Object, "%s", api.UnreadableMessage(object))
 		return
 	}
-	eachObject(r, value, "not a Kubernetes object but %s; "+ignoreHint, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+	eachObject(r, value, "not a Kubernetes object but %s; "+ignoreHint, func(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) {
 		p.objects = true
 		if it := objectItem(r, gvk, object); it != nil {
 			p.items = append(p.items, it)
@@ -36,7 +76,7 @@ func (p *parsed) addItems(r *document.Report, value any) {
 
 // eachObject calls visit with the object of a document, or with each object of a list. notObject
 // is the message for other values, and is formatted with their description.
-func eachObject(r *document.Report, value any, notObject string, visit func(*document.Report, schema.GroupVersionKind, map[string]any)) {
+func eachObject(r *document.Report, value any, notObject string, visit func(*document.Report, runtimeschema.GroupVersionKind, map[string]any)) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		r.Errorf(r.Object, notObject, document.Describe(value))
@@ -66,55 +106,7 @@ func eachObject(r *document.Report, value any, notObject string, visit func(*doc
 	}
 }
 
-const ignoreHint = "if the file is not meant for the fleet, list it in " + tree.IgnoreFile
-
-func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind, bool) {
-	if object["apiVersion"] == nil && object["kind"] == nil {
-		r.Errorf(r.Object, "not a Kubernetes object, since it has no apiVersion and no kind; %s", ignoreHint)
-		return schema.GroupVersionKind{}, false
-	}
-	version, ok := mustString(r, object, "apiVersion")
-	kind, ok2 := mustString(r, object, "kind")
-	if !ok || !ok2 {
-		return schema.GroupVersionKind{}, false
-	}
-	gv, ok := groupVersion(version)
-	switch {
-	case !ok:
-		r.Errorf(r.Field("apiVersion"), "%q is not a group and version; write one such as v1 or apps/v1", version)
-	case !isKind(kind):
-		r.Errorf(r.Field("kind"), "%q is not a kind; write one such as ConfigMap", kind)
-		ok = false
-	}
-	return gv.WithKind(kind), ok
-}
-
-// groupVersion parses an apiVersion, and refuses those that no API server could serve.
-func groupVersion(version string) (schema.GroupVersion, bool) {
-	gv, err := schema.ParseGroupVersion(version)
-	return gv, err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 && (gv.Group == "" || len(content.IsDNS1123Subdomain(gv.Group)) == 0)
-}
-
-// isKind reports whether an API server could serve a kind with this name: one in CamelCase.
-func isKind(kind string) bool { return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 }
-
-// mustString reads a required top-level field.
-func mustString(r *document.Report, object map[string]any, key string) (string, bool) {
-	switch v := object[key].(type) {
-	case nil:
-	case string:
-		if v != "" {
-			return v, true
-		}
-	default:
-		r.Errorf(r.Field(key), "must be a string, not %s", document.Describe(v))
-		return "", false
-	}
-	r.Errorf(r.Field(key), "missing: a Kubernetes object has apiVersion, kind and metadata.name; %s", ignoreHint)
-	return "", false
-}
-
-func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) *item {
+func objectItem(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) *item {
 	if gvk.Group == "kustomize.config.k8s.io" {
 		r.Errorf(r.Field("kind"), "a %s is read only from a file named %s; rename the file", gvk.Kind, build.FileNames[0])
 		return nil
@@ -128,10 +120,10 @@ func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[stri
 		return nil
 	}
 	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.Origin, top: r.Object}
-	if !checkBuiltinScope(r, it, object) || createdByController(r, gvk, object) {
+	if !checkBuiltinScope(r, it, object) || serverfields.CreatedByController(r, gvk, object) {
 		return nil
 	}
-	strip(r, object)
+	serverfields.Strip(r, object)
 	if _, own := api.ManifestKinds[gvk.GroupKind()]; own && !decodeOwnKind(r, it, gvk, object) {
 		return nil
 	}
@@ -139,4 +131,13 @@ func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[stri
 		return it
 	}
 	return validateContent(r, it, object)
+}
+
+// share deduplicates equal parts of definitions in memory.
+func (p *parsed) share(schemas *schema.Sharing) {
+	for _, it := range p.items {
+		if it.scope != nil && it.object != nil {
+			schemas.Add(it.object.Content.Object)
+		}
+	}
 }

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -24,11 +25,11 @@ type ObservedCluster struct {
 // a commit, except that conditions need only a type and a status. The error is a *LoadError
 // with file, line and field.
 func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
-	limits := Limits{}.WithDefaults()
+	limits := limit.Limits{}.WithDefaults()
 	limits.Documents = limits.Objects
 	var clusters []ObservedCluster
 	problems := document.Read(name, data, limits, math.MaxInt64, func(r *document.Report, value any) {
-		eachObject(r, value, "not a MemberCluster but %s", func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+		eachObject(r, value, "not a MemberCluster but %s", func(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) {
 			if cluster, ok := observedCluster(r, gvk, object); ok {
 				clusters = append(clusters, cluster)
 			}
@@ -50,7 +51,7 @@ func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	return clusters, nil
 }
 
-func observedCluster(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) (ObservedCluster, bool) {
+func observedCluster(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) (ObservedCluster, bool) {
 	if gvk.Group != api.ClusterGroup || gvk.Kind != "MemberCluster" {
 		r.Errorf(r.Field("kind"), "%s is no MemberCluster of %s; this file holds nothing else", gvk.Kind, api.ClusterGroup)
 		return ObservedCluster{}, false

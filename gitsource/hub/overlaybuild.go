@@ -2,66 +2,19 @@ package hub
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
-	"io"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
-	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// A knownOverlay is an overlay with its builds, and used the number of the last load that used it.
-type knownOverlay struct {
-	fingerprint string
-	item        *item
-	used        int
-}
-
-// A buildKey is what a build for an overlay depends on, beside the commit.
-type buildKey struct {
-	dir, namespace string
-	// namespaced says that only objects of the namespace are allowed.
-	namespaced bool
-	// kind is that of the overlay or chart, without Cluster.
-	kind string
-	// reserved are the reserved namespaces that are allowed, joined by commas.
-	reserved string
-	// variablesOf is the overlay if variables are replaced in what is built, and values identifies theirs.
-	variablesOf, values string
-}
-
-// text is the key of the build in the content of an overlay.
-func (k buildKey) text() string {
-	if k.values == "" {
-		return k.dir
-	}
-	return k.dir + "?" + k.values
-}
-
-// An overlayBuild is the result of building one directory.
-type overlayBuild struct {
-	*api.OverlayBuild
-	parsed *parsed
-	// sources are the files of the build, and fingerprint identifies their content.
-	sources     []string
-	fingerprint string
-	// clusters are those that a rendering of a chart is for.
-	clusters []string
-	// by is the overlay or chart; the first one, if several have the same build.
-	by *item
-}
 
 // buildOverlays builds what the overlays have for the clusters, each directory once, and sets the content of the
 // overlays. What cannot be built fails for the clusters that get it, and does not refuse the commit.
@@ -144,19 +97,6 @@ func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuil
 	}
 }
 
-func (u *overlayUse) key(dir string) buildKey {
-	spec := u.it.overlay
-	key := buildKey{dir: dir, namespace: spec.Namespace, namespaced: u.it.id.Namespace != "", kind: "Overlay", reserved: strings.Join(spec.ReservedNamespaces, ",")}
-	if spec.PostBuild != nil {
-		key.variablesOf = u.it.id.String()
-	}
-	return key
-}
-
-func (k buildKey) compare(o buildKey) int {
-	return strings.Compare(fmt.Sprint(k), fmt.Sprint(o))
-}
-
 // buildOverlay builds one directory.
 func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overlayBuild, error) {
 	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: t.File, Err: t.Fault()}, sources: t.Sources(), parsed: &parsed{}}
@@ -183,174 +123,6 @@ func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overl
 	return b, nil
 }
 
-// addBuilt adds the size and the scopes of what was built or rendered. It reports whether the commit is still small enough.
-func (a *assembly) addBuilt(p *parsed) bool {
-	if a.size += p.Size; a.size > a.limits.CommitSize {
-		a.tooLarge(p.End)
-		return false
-	}
-	for _, it := range p.items {
-		if it.scope != nil {
-			if a.scopes == nil {
-				a.scopes = map[api.GroupKind]bool{}
-			}
-			a.scopes[it.scope.kind] = it.scope.namespaced
-		}
-	}
-	return true
-}
-
-// addItemsIn adds the items of a build, and sets the namespace of objects that need one and have none.
-func (p *parsed) addItemsIn(namespace string) func(*document.Report, any) {
-	return func(r *document.Report, value any) {
-		object, _ := value.(map[string]any)
-		metadata, _ := object["metadata"].(map[string]any)
-		version, _ := object["apiVersion"].(string)
-		kind, _ := object["kind"].(string)
-		namespaced, _ := api.Namespaced(runtimeschema.FromAPIVersionAndKind(version, kind).GroupKind())
-		if own, _ := metadata["namespace"].(string); own == "" && namespaced && metadata != nil && namespace != "" {
-			metadata["namespace"] = namespace
-		}
-		p.addItems(r, value)
-	}
-}
-
-// clusterProblems are problems of builds. One that several clusters have is reported once.
-type clusterProblems struct {
-	order    problem.List
-	clusters map[problem.Problem][]string
-}
-
-// add adds the problems of a build. Without clusters it is the same for all.
-func (c *clusterProblems) add(problems problem.List, clusters []string) {
-	if c.clusters == nil {
-		c.clusters = map[problem.Problem][]string{}
-	}
-	for _, p := range problems {
-		if _, known := c.clusters[p]; !known {
-			c.order = append(c.order, p)
-		}
-		c.clusters[p] = append(c.clusters[p], clusters...)
-	}
-}
-
-// list returns the problems. Those that fail name their clusters.
-func (c *clusterProblems) list() problem.List {
-	out := slices.Clone(c.order)
-	for i, p := range c.order {
-		if clusters := slices.Compact(slices.Sorted(slices.Values(c.clusters[p]))); len(clusters) > 0 && p.Severity == problem.Failure {
-			out[i].Message += ", for " + listed(clusters)
-		}
-	}
-	return out
-}
-
-// checkBuild checks the objects of a build as those of the hub are checked, sets its content, and returns the problems. used says that it
-// is for a cluster.
-func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool, definitions map[api.GroupKind]*item, used bool) (problem.List, error) {
-	own := &assembly{limits: a.limits, problems: slices.Clone(b.parsed.Problems)}
-	for _, it := range b.parsed.items {
-		if own.checkBuilt(it, key, a) {
-			own.items = append(own.items, it.inNamespace(key, scopes))
-		}
-	}
-	own.checkScopes(scopes)
-	all := maps.Clone(definitions)
-	maps.Copy(all, own.definitions())
-	if err := own.checkCustom(t, all); err != nil {
-		return nil, err
-	}
-	own.scaledObjects()
-	for _, it := range own.items {
-		own.checkBuiltNamespace(it, key, b.by)
-	}
-	if errors := own.problems.Errors(); b.Err == "" && len(errors) > 0 {
-		b.Err = a.scrub(errors.Sort().Summary())
-	}
-	b.fill(own.items)
-	for _, o := range b.Objects {
-		if key.values == "" || o.Substituted { // the builds of a directory for other clusters share the others
-			a.built++
-		}
-	}
-	if !used {
-		return own.problems.Warnings(), nil
-	}
-	return own.problems.Failures(), nil
-}
-
-// fill sets the objects and the hash of a build.
-func (b *overlayBuild) fill(items []*item) {
-	h := sha256.New()
-	if b.Err == "" {
-		for _, it := range items {
-			b.Objects = append(b.Objects, it.object)
-		}
-		slices.SortStableFunc(b.Objects, func(x, y *api.Object) int { return x.ID.Compare(y.ID) })
-	}
-	for _, o := range b.Objects {
-		io.WriteString(h, o.ID.String()+"\x00"+o.Hash+"\x00")
-	}
-	io.WriteString(h, b.Err)
-	b.Hash = hex.EncodeToString(h.Sum(nil))
-}
-
-// inNamespace returns the item in the namespace of its overlay, if its kind needs one: as the commit defines it, or else as it usually
-// is. All objects of an Overlay are in its namespace.
-func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
-	if !it.custom || it.id.Namespace != "" || key.namespace == "" {
-		return it
-	}
-	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced && !api.UsuallyNamespaced(it.id.GroupKind()) {
-		return it
-	}
-	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {
-		it.namespaced = &item{id: it.id, origin: it.origin, custom: true, object: it.object.InNamespace(key.namespace)}
-		it.namespaced.id.Namespace = key.namespace
-	}
-	return it.namespaced
-}
-
-// checkBuilt reports what no overlay may have: what configures the fleet, which refuses the commit since it may have been part
-// of the hub, and other envelopes.
-func (a *assembly) checkBuilt(it *item, key buildKey, hub *assembly) bool {
-	_, ours := api.ManifestKinds[it.id.GroupKind()]
-	switch {
-	case it.isConfiguration() || it.isBuilder():
-		hub.problem(problem.Error, it.origin, "", "%s is in %s, which is built for clusters, so that it would be no part of the hub; move it to another directory", it.id, key.dir)
-	case ours:
-		a.problem(problem.Error, it.origin, "", "%s is an envelope, which cannot be in an overlay or a chart; write its objects there themselves", it.id)
-	}
-	return !ours && it.object != nil
-}
-
-// withArticle are the kinds that have objects of their own namespace only.
-var withArticle = map[string]string{"Overlay": "an Overlay", chartKind: "a " + chartKind}
-
-// checkBuiltNamespace reports an object in a namespace in which its overlay or chart may have none.
-func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
-	id := it.id
-	isNamespace := id.GroupKind() == api.GroupKind{Kind: "Namespace"}
-	name := id.Namespace
-	if isNamespace {
-		name = id.Name
-	}
-	switch {
-	case key.namespaced && id.Namespace == "":
-		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and %s has objects of its own namespace only; use a Cluster%s", id, withArticle[key.kind], key.kind)
-	case key.namespaced && id.Namespace != key.namespace:
-		a.problem(problem.Error, it.origin, "metadata.namespace", "%s is in another namespace than %s, that of the %s; use a Cluster%s, or remove the namespace", id, key.namespace, key.kind, key.kind)
-	case !api.ReservedNamespace(name) || key.namespaced && name != api.Namespace:
-	case name == api.Namespace:
-		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is gitfleet's own; remove it, or write another namespace", id, name)
-	case isNamespace:
-		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since it is reserved; remove it, or have the chart leave it out", id)
-	case !slices.Contains(strings.Split(key.reserved, ","), name):
-		field := "spec.reservedNamespaces"
-		a.problem(problem.Error, it.origin, "", "%s cannot be placed, since namespace %s is reserved; to place objects in it, add %s to %s of %s (%s), or write another namespace", id, name, name, field, by.id, by.at(field))
-	}
-}
-
 // checkOverlayGrants reports what an overlay builds that is not granted to the files that it is in and that it builds.
 func (a *assembly) checkOverlayGrants(g *build.Graph, u *overlayUse, builds map[buildKey]*overlayBuild, scopes map[api.GroupKind]bool) {
 	if a.grants == nil {
@@ -371,39 +143,6 @@ func (a *assembly) checkOverlayGrants(g *build.Graph, u *overlayUse, builds map[
 			if b := builds[key]; b != nil {
 				a.checkProducts(files, b, key, scopes)
 			}
-		}
-	}
-}
-
-// readFor returns the file that has an overlay or a chart, or the kustomization that builds it, and all files that are read
-// for it.
-func (a *assembly) readFor(it *item) (file string, files []string) {
-	if it.built() {
-		return it.origin.Kustomization, a.sources[it.origin.Kustomization]
-	}
-	return it.origin.Path, []string{it.origin.Path}
-}
-
-// checkProducts reports objects of a build that are not granted to some files and to those that it is built from.
-func (a *assembly) checkProducts(files []string, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool) {
-	var products []grant.Product
-	for _, it := range b.parsed.items {
-		products = append(products, it.inNamespace(key, scopes).products(scopes)...)
-	}
-	a.problems = append(a.problems, a.grants.Check(slices.Concat(files, b.sources), products)...)
-}
-
-// checkUnreadBy reports the paths of others of which an overlay decides that they are no part of the hub: that of its
-// directory, unless it is shared, so that nothing in it is, and those below it.
-func (a *assembly) checkUnreadBy(by, dir, kustomization string) {
-	owner, shared := a.grants.Of(kustomization), a.grants.Shared(kustomization)
-	if !shared {
-		a.problems = append(a.problems, a.grants.CheckRead(by, dir)...)
-		return
-	}
-	for _, g := range a.grants {
-		if g != owner && grant.Below(dir, g.Path) {
-			a.problems = append(a.problems, a.grants.CheckRead(by, g.Path)...)
 		}
 	}
 }
@@ -439,22 +178,6 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 		fmt.Fprintf(h, "%q %q %q\n", dir, b.fingerprint, b.Hash)
 	}
 	l.setContent(a, u.it, built, h, contents)
-}
-
-// setContent sets what an overlay or a chart has for clusters, which fingerprint identifies; contents are hashed for the
-// object. The item of one that has not changed since the last loads is the same.
-func (l *Loader) setContent(a *assembly, it *item, built *api.BuiltOverlay, fingerprint hash.Hash, contents []any) {
-	known, sum := l.overlays[it], hex.EncodeToString(fingerprint.Sum(nil))
-	if known == nil || known.fingerprint != sum {
-		with, object := *it, *it.object
-		object.Hash, _ = hashOf(contents)
-		object.Overlay = built
-		with.object = &object
-		known = &knownOverlay{fingerprint: sum, item: &with}
-		l.overlays[it] = known
-	}
-	known.used = l.loads
-	a.items[slices.Index(a.items, it)] = known.item
 }
 
 // warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster and no base of others. An overlay of which no

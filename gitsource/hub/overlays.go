@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/chart"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 )
 
@@ -180,6 +180,33 @@ func (o *overlays) find(t *tree.Tree, a *assembly) (grown bool, err error) {
 	return o.size() > known, nil
 }
 
+// addChart adds what a chart refers to.
+func (o *overlays) addChart(t *tree.Tree, a *assembly, it *item) error {
+	u, err := newChartUse(t, it, o.hub, o.remotes, a.limits.Builds)
+	if err != nil {
+		return err
+	}
+	o.charts = append(o.charts, u)
+	if u.remote == nil {
+		is, err := t.IsFile(path.Join(u.dir, chart.FileName))
+		if err != nil {
+			return err
+		}
+		if is {
+			o.chartDirs[u.dir] = true
+		}
+	}
+	for name := range u.files {
+		if !a.objectFiles[name] {
+			o.valuesOf[name] = true
+		}
+	}
+	for _, c := range o.clusters {
+		u.choose(o.hub, c)
+	}
+	return nil
+}
+
 // overlayClusters are the clusters of the commit, by name.
 func (a *assembly) overlayClusters() []overlay.Cluster {
 	var all []overlay.Cluster
@@ -192,23 +219,13 @@ func (a *assembly) overlayClusters() []overlay.Cluster {
 	return all
 }
 
-func declaredProperties(c *Cluster) map[string]string {
-	all := map[string]string{}
-	for name, value := range c.Annotations {
-		if property, is := strings.CutPrefix(name, api.PropertyAnnotationPrefix); is {
-			all[property] = value
-		}
-	}
-	return all
-}
-
 // search finds the directories that a path may mean.
 func (u *overlayUse) search(t *tree.Tree, hub, text string, a *assembly) error {
 	p, err := overlay.ParseWild(text)
 	if err != nil {
 		return nil // reported when the overlay was decoded
 	}
-	dirs, err := expand(t, a, hub, p, fs.FileMode.IsDir)
+	dirs, err := expand(t, a.limits.Builds, hub, p, fs.FileMode.IsDir)
 	if err != nil {
 		return err
 	}
@@ -280,43 +297,6 @@ func (u *overlayUse) choose(t *tree.Tree, o *overlays, depth int) (err error) {
 	return nil
 }
 
-// expand returns the entries of a type that a path may mean. If these are more than a commit may build, others are missing.
-func expand(t *tree.Tree, a *assembly, hub string, p overlay.Path, is func(fs.FileMode) bool) ([]string, error) {
-	names := []string{hub}
-	patterns := p.Patterns()
-	for i, pattern := range patterns {
-		var next []string
-		for _, dir := range names {
-			if pattern == ".." {
-				if dir != "." {
-					next = append(next, path.Dir(dir))
-				}
-				continue
-			}
-			l, err := t.List(dir)
-			if err != nil {
-				return nil, err
-			}
-			if !strings.ContainsAny(pattern, `*?[\`) {
-				l = l.Only(pattern)
-			}
-			for _, e := range l {
-				wanted := e.IsDir()
-				if i == len(patterns)-1 {
-					wanted = is(e.Type())
-				}
-				if wanted && overlay.Match(pattern, e.Name()) {
-					next = append(next, path.Join(dir, e.Name()))
-				}
-			}
-		}
-		if names = next; len(names) > a.limits.Builds {
-			break
-		}
-	}
-	return names, nil
-}
-
 // checkMisplaced reports what configures the fleet and is in a directory that an overlay builds: it would not be
 // read any more.
 func (o *overlays) checkMisplaced(a *assembly) {
@@ -358,4 +338,16 @@ func (o *overlays) recordBuilders() {
 			record(name, u.it)
 		}
 	}
+}
+
+// remoteUses returns the charts that come from registries and chart repositories, also those of kustomizations, without duplicates.
+func (o *overlays) remoteUses(g *build.Graph) []RemoteChart {
+	all := g.RemoteCharts()
+	for _, u := range o.charts {
+		if u.remote != nil {
+			all = append(all, *u.remote)
+		}
+	}
+	slices.SortFunc(all, func(a, b RemoteChart) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
 }

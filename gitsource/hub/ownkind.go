@@ -101,8 +101,8 @@ func compareJobTemplate(r *document.Report, object map[string]any) {
 
 // newHashes returns the hashes of a decoded object.
 func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
-	whole, _ := hashOf([]any{meta.Labels, meta.Annotations, spec})
-	of, _ := hashOf(spec)
+	whole, _ := api.HashOf([]any{meta.Labels, meta.Annotations, spec}, nil)
+	of, _ := api.HashOf(spec, nil)
 	return Hashes{whole, of}
 }
 
@@ -156,7 +156,7 @@ func newStagedRun(r *document.Report, it *item, version string, meta *metav1.Obj
 func newPlacement(r *document.Report, it *item, meta metav1.ObjectMeta, spec *api.PlacementSpec) *Placement {
 	validation.DefaultPlacement(spec)
 	validation.CheckPlacement(r, it.id, meta.Annotations, spec)
-	hash, _ := hashOf(spec) // a decoded spec can always be encoded
+	hash, _ := api.HashOf(spec, nil) // a decoded spec can always be encoded
 	return &Placement{
 		Key:    api.PlacementKey{Namespace: it.id.Namespace, Name: it.id.Name},
 		Labels: meta.Labels, Annotations: meta.Annotations, Spec: *spec, Origin: it.origin, SpecHash: hash,

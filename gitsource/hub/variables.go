@@ -5,15 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
-	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
 	"github.com/gitfleet/gitfleet/placement/variable"
@@ -41,54 +37,18 @@ func (a *assembly) variables() *api.Variables {
 			}
 		}
 	}
-	out.Hash, _ = hashOf([]any{out.Properties, specs}) // decoded values can always be encoded
+	out.Hash, _ = api.HashOf([]any{out.Properties, specs}, nil) // decoded values can always be encoded
 	return out
 }
 
-// variableIn returns the path of the first field of an object that contains a variable, in reverse order; nil if there is none. Objects
-// with the substitute annotation, also those in an envelope, are skipped.
-func variableIn(v any) (path []string) {
-	switch v := v.(type) {
-	case map[string]any:
-		if meta, _ := v["metadata"].(map[string]any); meta != nil {
-			if notes, _ := meta["annotations"].(map[string]any); notes[api.SubstituteAnnotation] != nil {
-				return nil
-			}
-		}
-		first := ""
-		for key, field := range v {
-			if path != nil && key > first {
-				continue
-			}
-			below := variableIn(field)
-			if hasVariable(key) {
-				below = []string{}
-			}
-			if below != nil {
-				path, first = append(below, key), key
-			}
-		}
-	case []any:
-		for i, item := range v {
-			if below := variableIn(item); below != nil {
-				return append(below, strconv.Itoa(i))
-			}
-		}
-	case string:
-		if hasVariable(v) && !strings.Contains(v, api.SubstituteAnnotation) {
-			return []string{}
+func declaredProperties(c *Cluster) map[string]string {
+	all := map[string]string{}
+	for name, value := range c.Annotations {
+		if property, is := strings.CutPrefix(name, api.PropertyAnnotationPrefix); is {
+			all[property] = value
 		}
 	}
-	return path
-}
-
-// hasVariable reports whether a text has variables that are not escaped.
-func hasVariable(text string) bool {
-	if !variable.In(text) {
-		return false
-	}
-	_, found, err := variable.Split(text)
-	return len(found) > 0 || err != nil
+	return all
 }
 
 // maxGrowth limits the values of the variables in all objects of a commit together, for one cluster. A value of shortValue is one
@@ -157,46 +117,6 @@ func (s *Snapshot) growsTooMuch() bool {
 	return sum > maxGrowth
 }
 
-// A template is an object of a build in which variables are replaced for each cluster.
-type template struct {
-	origin  api.Origin
-	release string
-	object  map[string]any
-	// texts are the keys of the fields that stay texts.
-	texts map[string]bool
-	// encrypted reports whether the object has values that are encrypted in the repository.
-	encrypted bool
-}
-
-// addTemplatesIn adds the objects of a build that have variables as templates, and the others as items.
-func (p *parsed) addTemplatesIn(namespace string) func(*document.Report, any) {
-	add := p.addItemsIn(namespace)
-	return func(r *document.Report, value any) {
-		if object, is := value.(map[string]any); is && postbuild.Applies(object) {
-			t := template{origin: r.Origin, release: r.Release, object: object, texts: map[string]bool{}}
-			for _, path := range schema.TextFields(object) {
-				t.texts[postbuild.Key(path)] = true
-			}
-			p.templates = append(p.templates, t)
-			return
-		}
-		add(r, value)
-	}
-}
-
-// variables returns the names of the variables in the templates, sorted.
-func (p *parsed) variables() []string {
-	if p.names == nil {
-		p.names = []string{}
-		for _, t := range p.templates {
-			p.names = append(p.names, postbuild.Names(t.object)...)
-		}
-		slices.Sort(p.names)
-		p.names = slices.Compact(p.names)
-	}
-	return p.names
-}
-
 // A postBuild has the values of the variables that an overlay replaces.
 type postBuild struct {
 	spec *api.PostBuild
@@ -242,7 +162,7 @@ func newPostBuild(a *assembly, it *item) *postBuild {
 		if vars == nil {
 			field := fmt.Sprintf("spec.postBuild.substituteFrom[%d]", i)
 			if !a.invalid[api.ID{Group: api.OverlayGroup, Kind: "ClusterVars", Name: from.Name}] {
-				a.problem(problem.Error, it.at(field), field, "the commit has no ClusterVars %s; %s", from.Name, suggest(from.Name, maps.Keys(byName), "add it, or correct the name"))
+				a.problem(problem.Error, it.at(field), field, "the commit has no ClusterVars %s; %s", from.Name, api.Suggest(from.Name, slices.Sorted(maps.Keys(byName)), "add it, or correct the name"))
 			}
 			continue
 		}
@@ -292,85 +212,6 @@ func (v clusterValues) only(names []string) (out clusterValues, key string) {
 	return out, hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// buildPerCluster replaces the variables in a build of an overlay, once for all clusters that have the same values, and adds the results to
-// builds. It reports whether there are any variables.
-func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *overlayBuild, key buildKey, clusters []overlay.Cluster, builds map[buildKey]*overlayBuild) bool {
-	if len(b.parsed.templates) == 0 {
-		return false
-	}
-	keys := map[string]string{}
-	u.perCluster[key.dir] = keys
-	for _, c := range clusters {
-		if _, chosen := slices.BinarySearch(u.chosen[key.dir], c.Name); !chosen {
-			continue
-		}
-		values, sum := u.post.of(c).only(b.parsed.variables())
-		keys[c.Name], key.values = sum, sum
-		if known := builds[key]; known != nil {
-			known.clusters = append(known.clusters, c.Name)
-			continue
-		}
-		p := l.replaceVariables(a, u, b, key, values)
-		if !a.addBuilt(p) {
-			return true
-		}
-		builds[key] = &overlayBuild{
-			OverlayBuild: &api.OverlayBuild{File: b.File}, parsed: p, sources: b.sources, fingerprint: b.fingerprint + sum, clusters: []string{c.Name}, by: u.it,
-		}
-	}
-	return true
-}
-
-// replaceVariables returns what was built with the values of variables, unless it is cached.
-func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *overlayBuild, key buildKey, values clusterValues) *parsed {
-	at := cacheKey{b.File, b.fingerprint, true, "/" + key.namespace + "$" + u.it.id.String() + "$" + key.values}
-	if p := l.cache[at]; p != nil {
-		l.keep(at, p)
-		return p
-	}
-	p := &parsed{forClusters: true}
-	p.End, p.steps, p.charts = b.parsed.End, b.parsed.steps, b.parsed.charts
-	add := p.addItemsIn(key.namespace)
-	for _, t := range b.parsed.templates {
-		r := &document.Report{Origin: t.origin, Release: t.release, Limits: a.limits}
-		if t.encrypted { // neither a value nor the path to one may get into a message or past a mask
-			r.Errorf(nil, "variables are not replaced in an object with encrypted values; annotate it with %s: disabled, or move what has variables to an object without such values", postbuild.Annotation)
-		} else if object, errs := postbuild.Replace(t.object, values.values, t.texts); errs == nil {
-			p.Size += document.SizeOf(object)
-			add(r, object)
-		} else {
-			for _, e := range errs {
-				r.Errorf(fieldOf(t.object, e.Field), "%s", values.message(e.Err, u.it.id))
-			}
-		}
-		p.Problems = append(p.Problems, r.Problems...)
-	}
-	l.plain.markSecrets(p, b.File, b.sources...)
-	for _, it := range p.items {
-		if it.object != nil {
-			it.object.Substituted = true
-		}
-	}
-	l.keep(at, p) // before the items without variables are added: the schemas of those are shared already, and in use by snapshots
-	p.items = append(p.items, b.parsed.items...)
-	p.Problems = append(p.Problems, b.parsed.Problems...)
-	return p
-}
-
-// fieldOf returns the path of a field of an object by its keys, those of lists as digits.
-func fieldOf(object any, keys []string) (p *document.FieldPath) {
-	for _, key := range keys {
-		switch v := object.(type) {
-		case map[string]any:
-			p, object = p.Child(key), v[key]
-		case []any:
-			i, _ := strconv.Atoi(key) // as postbuild.Replace has written it
-			p, object = p.At(i), v[i]
-		}
-	}
-	return p
-}
-
 // message returns what is wrong with a variable, and how to correct it.
 func (v clusterValues) message(err error, of api.ID) string {
 	undefined, is := errors.AsType[*postbuild.Undefined](err)
@@ -385,46 +226,4 @@ func (v clusterValues) message(err error, of api.ID) string {
 		name, literal = "NAME", ", or $${ for the text ${"
 	}
 	return fmt.Sprintf("%v; set it in spec.postBuild of %s or in a ClusterVars that it names, or write a default such as ${%s:=TEXT}%s", err, of, name, literal)
-}
-
-// keyFor returns the key of the build of a directory for a cluster.
-func (u *overlayUse) keyFor(dir, cluster string) buildKey {
-	key := u.key(dir)
-	key.values = u.perCluster[dir][cluster]
-	return key
-}
-
-// keys returns the keys of all builds of a directory.
-func (u *overlayUse) keys(dir string) []buildKey {
-	values, varies := u.perCluster[dir]
-	if !varies {
-		return []buildKey{u.key(dir)}
-	}
-	var all []buildKey
-	for _, sum := range slices.Compact(slices.Sorted(maps.Values(values))) {
-		key := u.key(dir)
-		key.values = sum
-		all = append(all, key)
-	}
-	return all
-}
-
-// setPerCluster sets the builds of a directory with variables, and returns the contents.
-func setPerCluster(built *api.BuiltOverlay, u *overlayUse, dir string, values map[string]string, builds map[buildKey]*overlayBuild, fingerprint io.Writer) (contents []any) {
-	if built.PerCluster == nil {
-		built.PerCluster = map[string]map[string]string{}
-	}
-	built.PerCluster[dir] = map[string]string{}
-	for _, c := range slices.Sorted(maps.Keys(values)) {
-		key := u.keyFor(dir, c).text()
-		built.PerCluster[dir][c] = key
-		fmt.Fprintf(fingerprint, "%q %q\n", c, key)
-	}
-	for _, key := range u.keys(dir) {
-		b := builds[key]
-		built.Builds[key.text()] = b.OverlayBuild
-		contents = append(contents, []any{key.text(), b.Hash})
-		fmt.Fprintf(fingerprint, "%q %q %q\n", key.text(), b.fingerprint, b.Hash)
-	}
-	return contents
 }

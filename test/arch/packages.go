@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"gitsource/forge":          {"gitsource/mask", "gitsource/retryafter"},
 	"gitsource/forge/markdown": {},
 	"gitsource/forge/owners":   {},
-	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "gitsource/hub/walk", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable", "placement/variable/postbuild", "placement/window"},
+	"gitsource/hub":            {"gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/serverfields", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "gitsource/hub/walk", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/variable", "placement/variable/postbuild", "placement/window"},
 	"gitsource/hub/build":      {"gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation", "placement/api", "placement/listitem"},
 	"gitsource/hub/chart":      {"gitsource/hub/document", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/sops", "gitsource/hub/tree", "placement/api"},
 	"gitsource/hub/document":   {"gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},
@@ -66,6 +66,8 @@ var mayImport = map[string][]string{
 	"gitsource/hub/tree":       {"gitsource/hub/limit"},
 	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression", "placement/overlay", "placement/variable", "placement/variable/postbuild", "placement/window"},
 	"gitsource/hub/walk":       {"gitsource/hub/build", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/tree", "placement/api"},
+
+	"gitsource/hub/serverfields": {"gitsource/hub/document", "placement/api", "placement/controllers"},
 
 	"reconciler/approval":            {"gitsource/forge", "gitsource/forge/markdown", "placement/api", "reconciler/poll", "reconciler/status", "reconciler/status/updaterun"},
 	"reconciler/poll":                {"gitsource/forge", "gitsource/remote", "gitsource/retryafter"},

@@ -32,7 +32,7 @@ var forbidden = []struct {
 	{
 		[]string{
 			"gitsource/hub", "gitsource/hub/build", "gitsource/hub/chart", "gitsource/hub/document", "gitsource/hub/grant", "gitsource/hub/limit",
-			"gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "gitsource/hub/walk",
+			"gitsource/hub/lockfile", "gitsource/hub/problem", "gitsource/hub/schema", "gitsource/hub/serverfields", "gitsource/hub/sops", "gitsource/hub/tree", "gitsource/hub/validation", "gitsource/hub/walk",
 		},
 		[]string{"context", "log", "math/rand", "crypto/rand", "net", "os", "syscall"},
 		"it reads nothing but the files of a commit",

@@ -38,6 +38,20 @@ func (p *FieldPath) Keys(below *FieldPath) []string {
 	return keys
 }
 
+// Within returns the path of a field of an object at p, by its Keys below p.
+func (p *FieldPath) Within(object any, keys []string) *FieldPath {
+	for _, key := range keys {
+		switch v := object.(type) {
+		case map[string]any:
+			p, object = p.Child(key), v[key]
+		case []any:
+			i, _ := strconv.Atoi(key)
+			p, object = p.At(i), v[i]
+		}
+	}
+	return p
+}
+
 // IsField reports whether the last step is this key.
 func (p *FieldPath) IsField(key string) bool { return p != nil && p.key == key }
 
