@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -192,7 +193,7 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 	}
 	in.Observed, in.Memo = map[string]placement.Cluster{}, plan.NewMemo()
 	for _, c := range o.Snapshot.Clusters {
-		known := plan.Cluster(c, nil)
+		known := fleet.Cluster(c, nil)
 		known.Namespaces = []string{}
 		for _, namespace := range slices.Sorted(maps.Keys(asked)) {
 			if placed[namespace] == nil || placed[namespace][c.Name] {

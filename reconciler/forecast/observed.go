@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
 
 // observed returns a member cluster in the form that the scheduler uses, with the properties and namespaces in its
@@ -22,7 +22,7 @@ func observed(m *api.MemberCluster) placement.Cluster {
 	c, seen := &hub.Cluster{MemberCluster: m}, &ledger.Cluster{}
 	collected := meta.FindStatusCondition(m.Status.Conditions, api.ClusterPropertyCollectionSucceeded)
 	if collected != nil && collected.Reason == api.ClusterPropertiesStale {
-		return plan.Cluster(c, nil)
+		return fleet.Cluster(c, nil)
 	}
 	seen.Properties = map[string]string{}
 	usage := m.Status.ResourceUsage
@@ -38,7 +38,7 @@ func observed(m *api.MemberCluster) placement.Cluster {
 	if listed && m.Status.Namespaces != nil {
 		seen.Namespaces = slices.AppendSeq([]string{}, maps.Keys(m.Status.Namespaces))
 	}
-	out := plan.Cluster(c, seen)
+	out := fleet.Cluster(c, seen)
 	out.NamespacesUnknown = listed && m.Status.Namespaces == nil
 	return out
 }
@@ -54,7 +54,7 @@ func ineligible(m *api.MemberCluster, now time.Time) string {
 		return offline + "member agent not online yet"
 	}
 	agent := m.Status.AgentStatus[i]
-	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > plan.UnreachableGrace {
+	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > fleet.UnreachableGrace {
 		return fmt.Sprintf(offline+"no recent heartbeat signals (last received %.2f minutes ago)", silent.Minutes())
 	}
 	if !meta.IsStatusConditionTrue(agent.Conditions, api.Joined) {
@@ -64,7 +64,7 @@ func ineligible(m *api.MemberCluster, now time.Time) string {
 	if healthy == nil {
 		return offline + "health condition from member agent is not available"
 	}
-	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > plan.UnreachableGrace {
+	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > fleet.UnreachableGrace {
 		return fmt.Sprintf(offline+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", ill.Minutes())
 	}
 	return ""

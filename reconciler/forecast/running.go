@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -270,9 +271,9 @@ func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 		if !known {
 			continue
 		}
-		now, before := plan.Cluster(c, nil), map[string]resource.Quantity{}
+		now, before := fleet.Cluster(c, nil), map[string]resource.Quantity{}
 		if declared := r.declared[c.Name]; declared != nil {
-			before = plan.Cluster(declared, nil).Properties
+			before = fleet.Cluster(declared, nil).Properties
 		}
 		for name, value := range seen.Properties {
 			_, declared := before[name]

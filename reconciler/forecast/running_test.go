@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
@@ -152,7 +153,7 @@ func TestClustersOfARunningFleet(t *testing.T) {
 	}
 	property := func(name string) string { return api.PropertyAnnotationPrefix + name }
 	before := declare("a", map[string]string{property("price"): "3", property("tier"): "1"})
-	seen := plan.Cluster(before, &ledger.Cluster{ClusterSeen: protocol.ClusterSeen{Properties: map[string]string{"nodes": "5"}, Namespaces: []string{"web"}}})
+	seen := fleet.Cluster(before, &ledger.Cluster{ClusterSeen: protocol.ClusterSeen{Properties: map[string]string{"nodes": "5"}, Namespaces: []string{"web"}}})
 	seen.Ineligible, seen.Labels = "no recent heartbeat", map[string]string{"region": "us"}
 	r := &Running{declared: map[string]*hub.Cluster{"a": before}, observed: map[string]placement.Cluster{"a": seen}}
 	got := r.clusters(&hub.Snapshot{Clusters: []*hub.Cluster{declare("a", map[string]string{property("tier"): "2"}), declare("new", nil)}})

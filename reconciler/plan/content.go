@@ -48,7 +48,7 @@ func (pl *placementPlanner) loadContent(c *OnCluster, r placement.Revision) (con
 // commit, with the current labels and with those recorded in the revision, until the hash matches. The content is nil
 // if the revision is known and cannot be rendered.
 func (pl *placementPlanner) findContent(name string, r placement.Revision) (from *prepared, content *work.Rendered, known bool) {
-	cluster, _ := pl.planner.memo.fleet.cluster(name)
+	cluster, _ := pl.planner.memo.members.Cluster(name)
 	for p := range pl.knownContents(r.Commit) {
 		if content, known := p.renderedWithHash(cluster, r); known {
 			pl.planner.memo.keepContent(pl.current.placement.Key, p)

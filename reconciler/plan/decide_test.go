@@ -89,7 +89,7 @@ func TestNamespacesOfClusters(t *testing.T) {
 	pl := newPlanner(Input{InForce: head, Ledger: ledger.New(), Memo: NewMemo(), Now: noon})
 	of := func(key api.PlacementKey) resultKey { return pl.keyOf(key, nil, nil) }
 	was := map[api.PlacementKey]resultKey{crp: of(crp), rp: of(rp)}
-	pl.memo.fleet.namespacesVersion++
+	pl.memo.members.NamespacesVersion++
 	if of(crp) != was[crp] {
 		t.Error("a ClusterResourcePlacement is planned again")
 	}
@@ -123,7 +123,7 @@ func TestPropertiesInPolicies(t *testing.T) {
 	} {
 		head := &hub.Snapshot{Placements: []*hub.Placement{{Key: api.PlacementKey{Name: "web"}, Spec: api.PlacementSpec{Policy: test.policy}}}}
 		pl := newPlanner(Input{InForce: head, Ledger: ledger.New(), Memo: NewMemo(), Now: noon})
-		pl.memo.fleet.propertiesVersion = 7
+		pl.memo.members.PropertiesVersion = 7
 		if got := pl.keyOf(api.PlacementKey{Name: "web"}, nil, nil).propertiesVersion == 7; got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}

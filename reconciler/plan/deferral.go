@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/window"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
 
 // deferralsOf returns what keeps a content of a placement, with its number, from each of its clusters: a freeze of the placement or of
@@ -16,11 +17,11 @@ import (
 // rollback, and a cluster that joins gets what the others have.
 func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string, index int) func(*OnCluster) rollout.Deferral {
 	none := func(*OnCluster) rollout.Deferral { return rollout.Deferral{} }
-	if len(pl.planner.memo.suspensions.freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
+	if len(pl.planner.memo.suspensions.Freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
 		return none
 	}
 	for _, s := range []ledger.Subject{{Placement: p.Key, Effect: ledger.Freezes}, {Effect: ledger.Freezes}} {
-		if f, frozen := pl.planner.memo.suspensions.freezes[s]; frozen && !(f.Overrun && p.begun(index, anyCluster)) {
+		if f, frozen := pl.planner.memo.suspensions.Freezes[s]; frozen && !(f.Overrun && p.begun(index, anyCluster)) {
 			deferral := rollout.Deferral{Why: "new content waits: " + s.String() + " is " + f.String(), Until: f.Until}
 			return func(*OnCluster) rollout.Deferral { return deferral }
 		}
@@ -35,7 +36,7 @@ func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string,
 func windowDeferral(pl *placementPlanner, p *Placement, c *OnCluster, index int) rollout.Deferral {
 	isOn := func(w *window.Window) func(string) bool {
 		return func(name string) bool {
-			cluster, _ := pl.planner.memo.fleet.cluster(name)
+			cluster, _ := pl.planner.memo.members.Cluster(name)
 			return w.IsOn(cluster.Labels)
 		}
 	}
@@ -64,7 +65,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 		}
 		deferred := deferral.Why != "" && p.Lag(c).Commits > 0
 		if deferral.Until.After(pl.planner.Now) && p.Lag(c).Commits > 0 { // the wait counts as lag, or not any more, from then on
-			p.Rollout.Wake = earliest(p.Rollout.Wake, deferral.Until)
+			p.Rollout.Wake = fleet.Earliest(p.Rollout.Wake, deferral.Until)
 		}
 		if b := c.Binding; b.Deferred && !deferred {
 			b.Change(func(in *placement.Circumstances) { in.FreeAt = pl.planner.Now })
@@ -82,7 +83,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 			if c.Overdue = !due.After(pl.planner.Now); c.Overdue {
 				overdue = append(overdue, c.Binding.Cluster)
 			} else {
-				p.Rollout.Wake = earliest(p.Rollout.Wake, due)
+				p.Rollout.Wake = fleet.Earliest(p.Rollout.Wake, due)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
 
 // A Memo caches results between calls of Resolve. It affects only how long a call takes, with one exception: content
@@ -37,7 +38,7 @@ type Memo struct {
 	// planned is what the last call was made with.
 	planned common
 
-	fleet fleet
+	members fleet.Members
 	// spareClusters are not used by any plan. Their memory is that of the next ones.
 	spareClusters []*OnCluster
 	// bindings and before are buffers that each placement uses while it is planned: for the bindings of its clusters, and for
@@ -51,7 +52,7 @@ type Memo struct {
 	decisions   [][]placement.Decision
 	latest      *placement.Revision
 	paused      map[string]string
-	suspensions suspensions
+	suspensions fleet.Suspensions
 	// check is called as Check says; nil checks nothing.
 	check func(key api.PlacementKey, difference string)
 }

@@ -103,8 +103,8 @@ func TestStillValid(t *testing.T) {
 		"the commit is lost":          {r: result{missing: map[string]commitState{"v1": commitLoading}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}},
 		"a commit was lost":           {r: result{missing: map[string]commitState{"v1": commitLost}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}, want: true},
 		"the lost commit is loaded":   {r: result{missing: map[string]commitState{"v1": commitLost}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
-		"its cluster has changed":     {change: func(pl *planner) { pl.memo.fleet.changed = []string{"east"} }},
-		"another cluster has changed": {change: func(pl *planner) { pl.memo.fleet.changed = []string{"west"} }, want: true},
+		"its cluster has changed":     {change: func(pl *planner) { pl.memo.members.Changed = []string{"east"} }},
+		"another cluster has changed": {change: func(pl *planner) { pl.memo.members.Changed = []string{"west"} }, want: true},
 		"its cluster is paused":       {change: func(pl *planner) { pl.pauseChanged = []string{"east"} }},
 		"planning it panicked":        {r: result{placement: &Placement{InternalError: "internal error"}}},
 	} {

@@ -84,7 +84,7 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	evict(pl, p, before, record)
 	bound := keepRebuilt(p.Spec.Spec.Policy, notRemoving(before))
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: withoutEvicting(p, pl.planner.memo.fleet.list, before), Bindings: bound, Others: pl.planner.clustersOfOthers(p.Spec),
+		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: withoutEvicting(p, pl.planner.memo.members.List, before), Bindings: bound, Others: pl.planner.clustersOfOthers(p.Spec),
 	}
 	p.Schedule = pl.schedule(p)
 	p.warn("spec.policy", p.Schedule.Notes...)
@@ -113,7 +113,7 @@ func changedRevisions(all []rollout.Assignment) []rollout.Assignment {
 
 // listAbsent lists the clusters that the policy asks for and that cannot be chosen.
 func (pl *placementPlanner) listAbsent(p *Placement) {
-	p.NoMembers = len(pl.planner.memo.fleet.list) == 0
+	p.NoMembers = len(pl.planner.memo.members.List) == 0
 	for _, a := range p.Schedule.Absent {
 		usability := fulfilment.Unanswered
 		if pl.planner.Ledger.Refusal(a.Cluster) != "" || pl.planner.Ledger.Cluster(a.Cluster).Denied() != "" {
@@ -221,7 +221,7 @@ func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []p
 	}
 	pl.planner.memo.before = record.AppendBindings(pl.planner.memo.before[:0])
 	return slices.DeleteFunc(pl.planner.memo.before, func(b placement.Binding) bool {
-		_, declared := pl.planner.memo.fleet.cluster(b.Cluster)
+		_, declared := pl.planner.memo.members.Cluster(b.Cluster)
 		if !declared {
 			p.Unbind = append(p.Unbind, b.Cluster)
 		}
@@ -318,10 +318,10 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
-	suspended := pl.planner.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
+	suspended := pl.planner.memo.suspensions.Of(pl.current.placement.Key, b.Cluster)
 	in := Circumstances{
-		Refusal: pl.planner.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since,
-		suspendedObjects: pl.planner.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.planner.memo.fleet.driftRule(b.Cluster),
+		Refusal: pl.planner.Ledger.Refusal(b.Cluster), Suspended: suspended.Why, suspendedSince: suspended.Since,
+		suspendedObjects: pl.planner.memo.suspensions.ObjectsOn(b.Cluster), driftRule: pl.planner.memo.members.DriftRule(b.Cluster),
 	}
 	c := pl.planner.memo.newCluster(OnCluster{Binding: pl.planner.memo.newBinding(b), Content: noContent})
 	if record != nil {
@@ -348,7 +348,7 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 		c.Binding.BoundAt = pl.planner.Now
 	}
 	pl.planner.cancelRemoval(c)
-	cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
+	cluster, _ := pl.planner.memo.members.Cluster(b.Cluster)
 	c.Content, c.Err = pl.current.prepared.renderer.For(cluster)
 	latest := b.Assigned
 	if latest.Hash != c.Content.Hash { // otherwise the commit stays the one that first had the content

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
 
 // A result is the plan of one placement, before conflicts with other placements are resolved, together with the inputs
@@ -58,7 +59,9 @@ func newPlanner(in Input) *planner {
 	if pl.results == nil {
 		pl.results = map[api.PlacementKey]*result{}
 	}
-	pl.wake = earliest(pl.memo.fleet.update(in), pl.memo.suspensions.update(in))
+	pl.wake = fleet.Earliest(
+		pl.memo.members.Update(fleet.Input{Declared: in.InForce.Clusters, Ledger: in.Ledger, Observed: in.Observed, Now: in.Now}),
+		pl.memo.suspensions.Update(in.Ledger, in.Now))
 	pl.memo.setInForce(in.InForce)
 	pl.unchanged = pl.memo.common() == pl.memo.planned
 	return pl
@@ -71,7 +74,7 @@ type common struct {
 }
 
 func (m *Memo) common() common {
-	return common{m.inForce, m.fleet.version, m.fleet.propertiesVersion, m.fleet.namespacesVersion, m.suspensions.version}
+	return common{m.inForce, m.members.Version, m.members.PropertiesVersion, m.members.NamespacesVersion, m.suspensions.Version}
 }
 
 // updateResults makes the results of this call those that the next call compares with, and returns the changed ones. If a result that
@@ -99,12 +102,12 @@ func (pl *planner) updateResults() (changed map[api.PlacementKey]bool, moved boo
 func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
-		Members: pl.InForce.Clusters, Clusters: m.fleet.list, Left: m.suspensions.notSuspended(m.fleet.leftClusters(pl.Ledger)),
+		Members: pl.InForce.Clusters, Clusters: m.members.List, Left: m.suspensions.NotSuspended(m.members.Left(pl.Ledger)),
 		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: pl.unusedOverrideWarnings(),
 		Renames: pl.renamed,
 	}
 	for _, r := range pl.results {
-		p.Wake = earliest(p.Wake, r.wake)
+		p.Wake = fleet.Earliest(p.Wake, r.wake)
 		for commit := range r.missing {
 			p.Commits[commit] = true
 		}
@@ -182,7 +185,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement, old *re
 		return old.resultKey
 	}
 	in := resultKey{
-		spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version,
+		spec: pl.memo.spec(key), fleetVersion: pl.memo.members.Version, suspensionsVersion: pl.memo.suspensions.Version,
 		deleteAllowed: Allows(pl.InForce.Commit.Message, key), unclearRename: pl.unclear[key],
 	}
 	if record != nil {
@@ -196,10 +199,10 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement, old *re
 		return in
 	}
 	if len(placement.ReferencedProperties(in.spec.Spec.Policy)) > 0 {
-		in.propertiesVersion = pl.memo.fleet.propertiesVersion
+		in.propertiesVersion = pl.memo.members.PropertiesVersion
 	}
 	if key.Namespace != "" {
-		in.namespacesVersion = pl.memo.fleet.namespacesVersion
+		in.namespacesVersion = pl.memo.members.NamespacesVersion
 	}
 	in.windows = pl.windowsOf(in.spec.Labels)
 	in.prepared = pl.memo.prepare(pl.InForce, key)
@@ -227,7 +230,7 @@ func (pl *planner) stillValid(r *result) bool {
 			return false
 		}
 	}
-	return !r.onAnyOf(pl.memo.fleet.changed) && !r.onAnyOf(pl.pauseChanged)
+	return !r.onAnyOf(pl.memo.members.Changed) && !r.onAnyOf(pl.pauseChanged)
 }
 
 func (r *result) onAnyOf(clusters []string) bool {

@@ -43,7 +43,7 @@ func (pl *placementPlanner) assignProven(p *Placement, targets []rollout.Target)
 		if proven == nil {
 			return false
 		}
-		cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
+		cluster, _ := pl.planner.memo.members.Cluster(b.Cluster)
 		content, err := proven.renderer.For(cluster)
 		if err != nil || content.Hash == "" {
 			continue

@@ -149,7 +149,7 @@ func TestRemovePlacement(t *testing.T) {
 			func(pl *placementPlanner, _ *ledger.Ledger) { pl.planner.paused = map[string]string{"east": "v1"} }, placement.Binding{Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v1"}}, false},
 		"suspended": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, l *ledger.Ledger) {
 			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
-			pl.planner.memo.suspensions.update(pl.planner.Input)
+			pl.planner.memo.suspensions.Update(pl.planner.Ledger, pl.planner.Now)
 		}, placement.Binding{Assigned: revisionOne, Unscheduled: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}}, true},
 		"allowed": {ledger.Placement{}, placement.Binding{Assigned: revisionOne}, func(pl *placementPlanner, _ *ledger.Ledger) { pl.current.deleteAllowed = true },
 			placement.Binding{Assigned: revisionOne, Unscheduled: true, Removing: true, Circumstances: &placement.Circumstances{RemovedBy: "v2"}, AllowDelete: true}, true},

@@ -57,7 +57,7 @@ func (pl *planner) rename() {
 	}
 	if len(pl.renamed) > 0 {
 		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
-		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
+		pl.memo.suspensions.Update(pl.Ledger, pl.Now) // suspensions are renamed as well
 	}
 }
 
@@ -284,7 +284,7 @@ func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
 // the content is known even if the commit that first had it is lost.
 func (pl *planner) rendersInForce(key api.PlacementKey, name, hash string) bool {
 	now := pl.memo.prepare(pl.InForce, key)
-	cluster, declared := pl.memo.fleet.cluster(name)
+	cluster, declared := pl.memo.members.Cluster(name)
 	if now == nil || now.renderer == nil || !declared {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -83,7 +84,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		}
 	}
 	if p.RunPending != "" { // on something that may have changed without this placement
-		p.Rollout.Wake = earliest(p.Rollout.Wake, pl.planner.Now.Add(pendingRunDelay))
+		p.Rollout.Wake = fleet.Earliest(p.Rollout.Wake, pl.planner.Now.Add(pendingRunDelay))
 	}
 	pl.current.wake = p.Rollout.Wake
 }
@@ -131,7 +132,7 @@ func (pl *planner) missingPermissions(c *OnCluster) string {
 func (pl *placementPlanner) stops(p *Placement) []rollout.EarlierStop {
 	var out []rollout.EarlierStop
 	for _, s := range p.Record.Stops {
-		cluster, declared := pl.planner.memo.fleet.cluster(s.Cluster)
+		cluster, declared := pl.planner.memo.members.Cluster(s.Cluster)
 		if !declared {
 			cluster = work.WithLabels(placement.Cluster{Name: s.Cluster}, s.Failed)
 		}
@@ -185,7 +186,7 @@ func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Ta
 		Seen: pl.rolloutStatus(p, c), BlockedSince: c.Unusual().suspendedSince,
 	}
 	if seen != nil && !seen.Healthy {
-		b.BlockedSince = earliest(b.BlockedSince, seen.Since)
+		b.BlockedSince = fleet.Earliest(b.BlockedSince, seen.Since)
 	}
 	switch {
 	case c.Unusual().Refusal != "":

@@ -74,3 +74,25 @@ func TestSourcesOf(t *testing.T) {
 		t.Errorf("a placement that does not exist has %+v", c)
 	}
 }
+
+// An override is bound to the placement of the scope that it names, cluster-scoped by default.
+func TestBoundTo(t *testing.T) {
+	crp, rp := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "shop", Name: "web"}
+	for name, test := range map[string]struct {
+		ref     *api.PlacementRef
+		crp, rp bool
+	}{
+		"no reference":     {nil, false, false},
+		"cluster-scoped":   {&api.PlacementRef{Name: "web", Scope: api.ClusterScoped}, true, false},
+		"no scope":         {&api.PlacementRef{Name: "web"}, true, false},
+		"namespace-scoped": {&api.PlacementRef{Name: "web", Scope: api.NamespaceScoped}, false, true},
+		"another name":     {&api.PlacementRef{Name: "api", Scope: api.NamespaceScoped}, false, false},
+	} {
+		if got := boundTo(test.ref, "shop", crp); got != test.crp {
+			t.Errorf("%s: to %s: %t", name, crp, got)
+		}
+		if got := boundTo(test.ref, "shop", rp); got != test.rp {
+			t.Errorf("%s: to %s: %t", name, rp, got)
+		}
+	}
+}

@@ -277,7 +277,7 @@ func (pl runPlanner) newRun(p *Placement, d, newest *hub.StagedRun) placement.Ru
 		if !selected(c) {
 			continue
 		}
-		cluster, _ := pl.planner.memo.fleet.cluster(c.Binding.Cluster)
+		cluster, _ := pl.planner.memo.members.Cluster(c.Binding.Cluster)
 		in := matchingStages(&r, cluster)
 		switch {
 		case len(in) > 1:
@@ -322,7 +322,7 @@ func (pl runPlanner) sortStage(s *placement.RunStage) string {
 	}
 	order := map[string]int{}
 	for _, name := range s.Clusters {
-		cluster, _ := pl.planner.memo.fleet.cluster(name)
+		cluster, _ := pl.planner.memo.members.Cluster(name)
 		value := cluster.Labels[s.SortingLabelKey]
 		n, err := strconv.Atoi(value)
 		if err != nil {
@@ -351,7 +351,7 @@ func (pl runPlanner) joinRun(p *Placement, r *placement.Run) {
 		if !selected(c) || r.Has(c.Binding.Cluster) {
 			continue
 		}
-		cluster, _ := pl.planner.memo.fleet.cluster(c.Binding.Cluster)
+		cluster, _ := pl.planner.memo.members.Cluster(c.Binding.Cluster)
 		if in := matchingStages(r, cluster); len(in) > 0 {
 			r.Join(&r.Stages[in[0]], cluster.Name, pl.planner.Now)
 		} else if r.Unmatched == api.UnmatchedLast {
@@ -378,7 +378,7 @@ func (pl runPlanner) assignRun(p *Placement, run *rollout.StagedRun, targets []r
 		}
 		c := p.On(b.Cluster)
 		b.Latest, b.Deferral = placement.Revision{}, deferrals(c)
-		cluster, _ := pl.planner.memo.fleet.cluster(b.Cluster)
+		cluster, _ := pl.planner.memo.members.Cluster(b.Cluster)
 		rendered, err := content.renderer.For(cluster)
 		if err != nil || rendered.Hash == "" {
 			c.Waits = "run " + run.Name + ": its content cannot be rendered for the cluster"

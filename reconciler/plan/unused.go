@@ -20,7 +20,7 @@ func (pl *placementPlanner) warnIdleOverrides(p *Placement) {
 func (pl *planner) heldClusters(p *Placement) iter.Seq[placement.Cluster] {
 	return func(yield func(placement.Cluster) bool) {
 		for _, b := range p.Schedule.Bindings {
-			if c, declared := pl.memo.fleet.cluster(b.Cluster); declared && !b.Unscheduled && !yield(c) {
+			if c, declared := pl.memo.members.Cluster(b.Cluster); declared && !b.Unscheduled && !yield(c) {
 				return
 			}
 		}

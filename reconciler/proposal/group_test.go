@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -177,7 +178,7 @@ func TestTheBranchOfAGroupHasAllChanges(t *testing.T) {
 	renderer := work.NewRenderer(key, after.Objects, nil, overrides, nil)
 	for i, want := range []string{"a b c", "a d plain", "e d plain"} {
 		cluster := after.Clusters[i]
-		rendered, err := renderer.For(plan.Cluster(cluster, nil))
+		rendered, err := renderer.For(fleet.Cluster(cluster, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/proposal/yamledit"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -29,7 +30,7 @@ type rendering struct {
 func render(s *hub.Snapshot) *rendering {
 	r := &rendering{snapshot: s, clusters: map[string]placement.Cluster{}, index: placement.NewIndex(s.Objects), renderers: map[api.PlacementKey]*work.Renderer{}}
 	for _, c := range s.Clusters {
-		r.clusters[c.Name] = plan.Cluster(c, nil)
+		r.clusters[c.Name] = fleet.Cluster(c, nil)
 	}
 	return r
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
@@ -113,9 +113,9 @@ func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
 	switch typ := api.ClusterPropertyCollectionSucceeded; {
 	case seen.Properties == nil:
-	case plan.Stale(seen, now):
+	case fleet.Stale(seen, now):
 		text := "the properties of the cluster were last read at " + seen.Observed.UTC().Format(time.RFC3339) + ": that is too long ago, and scheduling takes them for unknown"
-		out = append(out, condition(typ, metav1.ConditionFalse, api.ClusterPropertiesStale, text, plan.StaleFrom(seen)))
+		out = append(out, condition(typ, metav1.ConditionFalse, api.ClusterPropertiesStale, text, fleet.StaleFrom(seen)))
 	case seen.Unread != "":
 		text := "some properties of the cluster could not be read, and scheduling takes them for unknown: " + seen.Unread
 		out = append(out, condition(typ, metav1.ConditionFalse, api.ClusterPropertiesIncomplete, text, seen.Joined))

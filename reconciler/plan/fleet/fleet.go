@@ -1,4 +1,6 @@
-package plan
+// Package fleet has the member clusters and the suspensions in the form that plans use, and says what has changed of them
+// since the last plan.
+package fleet
 
 import (
 	"cmp"
@@ -15,20 +17,30 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A fleet is the list of clusters in the form that the scheduler uses. It is updated incrementally, since one probe
+// Members are the member clusters in the form that the scheduler uses. They are updated incrementally, since one probe
 // changes one cluster, and usually nothing that a placement depends on.
-type fleet struct {
-	list    []placement.Cluster // by name, as declared
-	sources []clusterSource     // in the same order
+type Members struct {
+	// List has the clusters by name, as declared.
+	List    []placement.Cluster
+	sources []clusterSource // in the same order
 	index   map[string]int
-	// version counts the changes that affect every placement. propertiesVersion counts changes of properties, which
-	// affect only placements whose policies use them, and namespacesVersion those of namespaces, which affect only ResourcePlacements.
-	version, propertiesVersion, namespacesVersion uint64
-	// changed are the clusters whose condition has changed in this call.
-	changed []string
+	// Version counts the changes that affect every placement. PropertiesVersion counts changes of properties, which
+	// affect only placements whose policies use them, and NamespacesVersion those of namespaces, which affect only ResourcePlacements.
+	Version, PropertiesVersion, NamespacesVersion uint64
+	// Changed are the clusters whose condition was changed by the last update.
+	Changed []string
 }
 
-// A clusterSource has the inputs from which a cluster of the fleet was computed, to detect changes.
+// An Input is what the member clusters depend on.
+type Input struct {
+	Declared []*hub.Cluster
+	Ledger   *ledger.Ledger
+	// Observed overrides what the ledger knows about clusters, by name. It may be nil.
+	Observed map[string]placement.Cluster
+	Now      time.Time
+}
+
+// A clusterSource has the inputs from which a cluster was computed, to detect changes.
 type clusterSource struct {
 	declared    *hub.Cluster
 	seenVersion uint64 // version of the observation
@@ -46,46 +58,46 @@ type clusterCondition struct {
 	driftRule string // the api.DriftAnnotation of the cluster
 }
 
-// update updates the fleet, and returns when it could change without new input.
-func (f *fleet) update(in Input) time.Time {
-	same := slices.EqualFunc(in.InForce.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
+// Update brings the members up to date, and returns when they could change without new input.
+func (m *Members) Update(in Input) time.Time {
+	same := slices.EqualFunc(in.Declared, m.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
 	if !same {
-		n := len(in.InForce.Clusters)
-		*f = fleet{list: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), version: f.version + 1, propertiesVersion: f.propertiesVersion, namespacesVersion: f.namespacesVersion}
-		for i, c := range in.InForce.Clusters {
-			f.index[c.Name] = i
+		n := len(in.Declared)
+		*m = Members{List: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), Version: m.Version + 1, PropertiesVersion: m.PropertiesVersion, NamespacesVersion: m.NamespacesVersion}
+		for i, c := range in.Declared {
+			m.index[c.Name] = i
 		}
 	}
-	f.changed = f.changed[:0]
+	m.Changed = m.Changed[:0]
 	shared := same // with earlier plans, until a cluster changes
 	var wake time.Time
-	for i, c := range in.InForce.Clusters {
-		seen, was := in.Ledger.Cluster(c.Name), f.sources[i]
+	for i, c := range in.Declared {
+		seen, was := in.Ledger.Cluster(c.Name), m.sources[i]
 		source, at := sourceOf(in, c, seen)
-		f.sources[i], wake = source, earliest(wake, at)
+		m.sources[i], wake = source, Earliest(wake, at)
 		if was.condition != source.condition {
-			f.changed = append(f.changed, c.Name)
+			m.Changed = append(m.Changed, c.Name)
 		}
 		if was == source && in.Observed == nil {
 			continue
 		}
 		now := clusterOf(in, c, seen, source)
-		differs := diffClusters(&f.list[i], &now)
+		differs := diffClusters(&m.List[i], &now)
 		if differs == (clusterDifference{}) {
 			continue
 		}
 		if shared {
-			f.list, shared = slices.Clone(f.list), false
+			m.List, shared = slices.Clone(m.List), false
 		}
-		f.list[i] = now
+		m.List[i] = now
 		if differs.other {
-			f.version++
+			m.Version++
 		}
 		if differs.properties {
-			f.propertiesVersion++
+			m.PropertiesVersion++
 		}
 		if differs.namespaces {
-			f.namespacesVersion++
+			m.NamespacesVersion++
 		}
 	}
 	return wake
@@ -129,37 +141,37 @@ func diffClusters(a, b *placement.Cluster) clusterDifference {
 	}
 }
 
-// cluster returns a cluster of the fleet; declared is false if it is not a member.
-func (f *fleet) cluster(name string) (c placement.Cluster, declared bool) {
-	i, declared := f.index[name]
+// Cluster returns a cluster; declared is false if it is not a member.
+func (m *Members) Cluster(name string) (c placement.Cluster, declared bool) {
+	i, declared := m.index[name]
 	if !declared {
 		return placement.Cluster{}, false
 	}
-	return f.list[i], true
+	return m.List[i], true
 }
 
-// driftRule returns the api.DriftAnnotation of a cluster; empty if it has none or is no member.
-func (f *fleet) driftRule(cluster string) string {
-	i, declared := f.index[cluster]
+// DriftRule returns the api.DriftAnnotation of a cluster; empty if it has none or is no member.
+func (m *Members) DriftRule(cluster string) string {
+	i, declared := m.index[cluster]
 	if !declared {
 		return ""
 	}
-	return f.sources[i].condition.driftRule
+	return m.sources[i].condition.driftRule
 }
 
-// earliest returns the earlier of two times; the zero time means none.
-func earliest(a, b time.Time) time.Time {
+// Earliest returns the earlier of two times; the zero time means none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// leftClusters lists the clusters in the ledger that are no longer declared.
-func (f *fleet) leftClusters(l *ledger.Ledger) []string {
+// Left lists the clusters in the ledger that are no longer declared.
+func (m *Members) Left(l *ledger.Ledger) []string {
 	var left []string
 	for name := range l.ClusterNames() {
-		if _, declared := f.index[name]; !declared {
+		if _, declared := m.index[name]; !declared {
 			left = append(left, name)
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package fleet
 
 import (
 	"reflect"
@@ -16,6 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A cluster is eligible for new placements once it has answered, until it has been unreachable for
 // longer than the grace period. The reason does not change as time passes.
@@ -90,39 +92,26 @@ func TestStaleProperties(t *testing.T) {
 	}
 }
 
-// An override is bound to the placement of the scope that it names, cluster-scoped by default.
-func TestBoundTo(t *testing.T) {
-	crp, rp := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "shop", Name: "web"}
-	for name, test := range map[string]struct {
-		ref     *api.PlacementRef
-		crp, rp bool
-	}{
-		"no reference":     {nil, false, false},
-		"cluster-scoped":   {&api.PlacementRef{Name: "web", Scope: api.ClusterScoped}, true, false},
-		"no scope":         {&api.PlacementRef{Name: "web"}, true, false},
-		"namespace-scoped": {&api.PlacementRef{Name: "web", Scope: api.NamespaceScoped}, false, true},
-		"another name":     {&api.PlacementRef{Name: "api", Scope: api.NamespaceScoped}, false, false},
-	} {
-		if got := boundTo(test.ref, "shop", crp); got != test.crp {
-			t.Errorf("%s: to %s: %t", name, crp, got)
-		}
-		if got := boundTo(test.ref, "shop", rp); got != test.rp {
-			t.Errorf("%s: to %s: %t", name, rp, got)
-		}
-	}
-}
-
 // A change of a cluster affects all placements, those whose policies use properties, ResourcePlacements, or only those that hold
 // the cluster.
-func TestFleetUpdate(t *testing.T) {
+func TestMembersUpdate(t *testing.T) {
 	seen := func(name string, change func(*protocol.ClusterSeen)) protocol.ClusterSeen {
 		o := protocol.ClusterSeen{Cluster: name, At: noon.Add(time.Minute), Healthy: true, Properties: map[string]string{"size": "1"}, Namespaces: []string{"web"}}
 		change(&o)
 		return o
 	}
-	const base = "clusters east west\nnamespace web\nplace web\n"
+	member := func(name string, change ...func(*api.MemberCluster)) *hub.Cluster {
+		c := &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, change := range change {
+			change(c)
+		}
+		return &hub.Cluster{MemberCluster: c}
+	}
+	eu := func(c *api.MemberCluster) { c.Labels = map[string]string{"region": "eu"} }
+	tainted := func(c *api.MemberCluster) { c.Spec.Taints = []api.Taint{{Key: "name", Value: "east"}} }
+	base := []*hub.Cluster{member("east"), member("west")}
 	for name, test := range map[string]struct {
-		text     string
+		declared []*hub.Cluster
 		seen     func(*protocol.ClusterSeen) // of east; nil for no probe
 		after    time.Duration
 		versions string // those that change
@@ -136,11 +125,11 @@ func TestFleetUpdate(t *testing.T) {
 		"a namespace":          {base, func(o *protocol.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, "namespaces", ""},
 		"an outage":            {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, "", "east"},
 		"a long outage":        {base, func(o *protocol.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, "other properties namespaces", "east"},
-		"a label":              {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, "other", ""},
-		"a taint":              {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, "other", ""},
-		"an unrelated commit":  {base + "namespace other\n", nil, time.Minute, "", ""},
-		"a new cluster":        {strings.Replace(base, "west", "north west", 1), nil, time.Minute, "other properties namespaces", "east west"},
-		"a removed cluster":    {strings.Replace(base, " west", "", 1), nil, time.Minute, "other properties namespaces", "east"},
+		"a label":              {[]*hub.Cluster{member("east", eu), base[1]}, nil, time.Minute, "other", ""},
+		"a taint":              {[]*hub.Cluster{member("east", tainted), base[1]}, nil, time.Minute, "other", ""},
+		"another commit":       {[]*hub.Cluster{member("east"), member("west")}, nil, time.Minute, "", ""},
+		"a new cluster":        {[]*hub.Cluster{base[0], member("north"), base[1]}, nil, time.Minute, "other properties namespaces", "east west"},
+		"a removed cluster":    {base[:1], nil, time.Minute, "other properties namespaces", "east"},
 		"stale properties":     {base, nil, time.Hour, "properties namespaces", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,18 +139,18 @@ func TestFleetUpdate(t *testing.T) {
 				o.At = noon
 				l.Fold(o)
 			}
-			var f fleet
-			f.update(Input{InForce: snapshot(t, base), Ledger: l, Now: noon})
-			was := f
+			var m Members
+			m.Update(Input{Declared: base, Ledger: l, Now: noon})
+			was := m
 			if test.seen != nil {
 				l.Fold(seen("east", test.seen))
 			}
-			f.update(Input{InForce: snapshot(t, test.text), Ledger: l, Now: noon.Add(test.after)})
+			m.Update(Input{Declared: test.declared, Ledger: l, Now: noon.Add(test.after)})
 			var versions []string
 			for _, v := range []struct {
 				of       string
 				was, now uint64
-			}{{"other", was.version, f.version}, {"properties", was.propertiesVersion, f.propertiesVersion}, {"namespaces", was.namespacesVersion, f.namespacesVersion}} {
+			}{{"other", was.Version, m.Version}, {"properties", was.PropertiesVersion, m.PropertiesVersion}, {"namespaces", was.NamespacesVersion, m.NamespacesVersion}} {
 				if v.was != v.now {
 					versions = append(versions, v.of)
 				}
@@ -169,14 +158,14 @@ func TestFleetUpdate(t *testing.T) {
 			if got := strings.Join(versions, " "); got != test.versions {
 				t.Errorf("the versions %q change, want %q", got, test.versions)
 			}
-			if got := strings.Join(f.changed, " "); got != test.changed {
+			if got := strings.Join(m.Changed, " "); got != test.changed {
 				t.Errorf("the clusters %q have changed, want %q", got, test.changed)
 			}
-			if same := ledger.Identical(f.list, was.list); same != (test.versions == "") {
+			if same := ledger.Identical(m.List, was.List); same != (test.versions == "") {
 				t.Errorf("the list is the same: %t", same)
 			}
-			if len(was.list) != 2 || was.list[0].Properties["size"] != resource.MustParse("1") {
-				t.Errorf("the earlier list has become %v", was.list)
+			if len(was.List) != 2 || was.List[0].Properties["size"] != resource.MustParse("1") {
+				t.Errorf("the earlier list has become %v", was.List)
 			}
 		})
 	}
