@@ -103,11 +103,6 @@ func (pl *planner) windowsOf(labels map[string]string) string {
 	return strings.Join(all, " ")
 }
 
-// wasProven reports whether a content was available on every cluster before.
-func (p *Placement) wasProven(fingerprint string) bool {
-	return fingerprint == p.Record.Proven.Hash || slices.Contains(p.Record.ProvenBefore, fingerprint)
-}
-
 // begun reports whether the rollout of the content with a number has reached one of the clusters.
 func (p *Placement) begun(index int, isOne func(cluster string) bool) bool {
 	return slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool {

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 )
@@ -99,12 +98,6 @@ func (pl *planner) identified(cluster string) bool {
 	return c != nil && !c.Joined.IsZero()
 }
 
-// registered reports whether a cluster is a member of the fleet. If the placement was not scheduled, it is true for all
-// clusters.
-func (p *Placement) registered(cluster string) bool {
-	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
-}
-
 func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
 	switch {
 	case w.AllowDelete || w.Keep:
@@ -186,11 +179,6 @@ func unreadableHolds(manifests []*work.Manifest) []work.Hold {
 	return out
 }
 
-// hasCluster reports whether the placement has a cluster on which it stays.
-func (p *Placement) hasCluster() bool {
-	return slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing })
-}
-
 // emptiedReason says why the content of a placement has become empty.
 func emptiedReason(p *Placement) string {
 	if len(p.Selection.Unmatched) == 0 {
@@ -223,17 +211,6 @@ func contentHolds(p *Placement, now *prepared) []work.Hold {
 	return append(out, guardedKinds...)
 }
 
-func (p *prepared) namespaces() []string {
-	var names []string
-	for _, m := range p.renderer.Manifests() {
-		if m.ID.GroupKind() == namespaceKind {
-			names = append(names, m.ID.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // selectorText returns a selector's field path and what it selects.
 func selectorText(p *Placement, i int) string {
 	term := p.Spec.Spec.ResourceSelectors[i]
@@ -261,4 +238,15 @@ func (pl *placementPlanner) updateAllowedContent(p *Placement) {
 // mayDelete reports whether a commit allows the deletions on the way to the newest content.
 func (pl *placementPlanner) mayDelete(p *Placement, latest bool) bool {
 	return pl.current.deleteAllowed || latest && p.Record.AllowedContent != ""
+}
+
+func (p *prepared) namespaces() []string {
+	var names []string
+	for _, m := range p.renderer.Manifests() {
+		if m.ID.GroupKind() == namespaceKind {
+			names = append(names, m.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -57,6 +58,34 @@ type Memo struct {
 	check func(key api.PlacementKey, difference string)
 }
 
+// NewMemo returns an empty memo.
+func NewMemo() *Memo {
+	return &Memo{texts: ledger.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
+}
+
+// Check calls a function for each placement of which only some clusters are planned again, with what is different if all of them
+// are; empty if nothing is.
+func (m *Memo) Check(differs func(key api.PlacementKey, difference string)) { m.check = differs }
+
+// A result is the plan of one placement, before conflicts with other placements are resolved, together with the inputs
+// that it depends on. It is reused as long as they are the same.
+type result struct {
+	resultKey
+	placement *Placement
+	// commit is the commit in force with which it was planned.
+	commit string
+	// contentsInUse are the contents that clusters are assigned or held until now.
+	contentsInUse []*prepared
+	// missing are the commits that clusters are assigned to and whose content is not known.
+	missing map[string]commitState
+	// wake is when the result could change without new input; zero means never.
+	wake time.Time
+}
+
+func (r *result) onAnyOf(clusters []string) bool {
+	return slices.ContainsFunc(clusters, func(cluster string) bool { return r.placement.On(cluster) != nil })
+}
+
 // A resultKey is what a result depends on; fields that do not matter to it are zero.
 type resultKey struct {
 	spec               *hub.Placement
@@ -84,45 +113,84 @@ func (k resultKey) scheduling() resultKey {
 	return resultKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, namespacesVersion: k.namespacesVersion, others: k.others}
 }
 
-// A commitCache has what was computed from one commit.
-type commitCache struct {
-	*hub.Snapshot
-	specs      map[api.PlacementKey]*hub.Placement
-	index      *placement.Index
-	cros       []*api.ClusterResourceOverride
-	ros        []*api.ResourceOverride
-	placements map[api.PlacementKey]*prepared
-	runs       map[api.PlacementKey][]*hub.StagedRun
-	// runTexts are the runs as texts, which are equal if the runs are.
-	runTexts map[api.PlacementKey]string
-	// evictions and budgets are those of a placement, and evictionTexts both as texts.
-	evictions     map[api.PlacementKey][]*hub.Eviction
-	budgets       map[api.PlacementKey]*hub.Budget
-	evictionTexts map[api.PlacementKey]string
-	// unused are the warnings about overrides that select nothing; nil until they are needed.
-	unused *problem.List
+// common is what the keys of all results depend on.
+type common struct {
+	inForce                                    *commitCache
+	fleet, properties, namespaces, suspensions uint64 // versions
 }
 
-// prepared has the objects that a placement selects at one commit, ready to be rendered.
-type prepared struct {
-	key         api.PlacementKey
-	selection   placement.Selection
-	renderer    *work.Renderer // nil if the selection is invalid
-	fingerprint string         // fingerprint of the content with overrides; empty until it is needed
-	cros        []*api.ClusterResourceOverride
-	ros         []*api.ResourceOverride
-	variables   *api.Variables
-	substitutes bool // whether the placement asks for variables to be replaced
+func (m *Memo) common() common {
+	return common{m.inForce, m.members.Version, m.members.PropertiesVersion, m.members.NamespacesVersion, m.suspensions.Version}
 }
 
-// NewMemo returns an empty memo.
-func NewMemo() *Memo {
-	return &Memo{texts: ledger.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
+// An order has the keys of all placements, as they are planned and sorted. It is the same until a placement is added or
+// removed.
+type order struct {
+	inForce           *hub.Snapshot
+	ledger            *ledger.Ledger
+	placementsVersion uint64 // of the list of placements in the ledger
+	planned, sorted   []api.PlacementKey
 }
 
-// Check calls a function for each placement of which only some clusters are planned again, with what is different if all of them
-// are; empty if nothing is.
-func (m *Memo) Check(differs func(key api.PlacementKey, difference string)) { m.check = differs }
+// An overlap has the objects that belong to more than one placement on any cluster: in the latest content, in an older
+// content that a cluster is assigned to, or in the claims so far.
+type overlap struct {
+	shared map[api.ID]bool
+	// claimants are the placements that have any of these objects, and those that claimed one until now, by key.
+	claimants []api.PlacementKey
+}
+
+// A commitState says whether a commit can be read.
+type commitState string
+
+const (
+	commitLoaded  commitState = "loaded"
+	commitLoading commitState = "loading"
+	commitLost    commitState = "lost"
+)
+
+// newCluster returns a cluster in memory that is not used, if there is any.
+func (m *Memo) newCluster(c OnCluster) *OnCluster {
+	if n := len(m.spareClusters); n > 0 {
+		last := m.spareClusters[n-1]
+		m.spareClusters = m.spareClusters[:n-1]
+		*last = c
+		return last
+	}
+	fresh := c // the parameter is not moved to the heap
+	return &fresh
+}
+
+// newBinding returns a copy of a binding that may be changed until the placement is planned. Then keepBinding is called.
+func (m *Memo) newBinding(b placement.Binding) *placement.Binding {
+	m.bindings = append(m.bindings, b)
+	return &m.bindings[len(m.bindings)-1]
+}
+
+// maxSharedDecisions limits how many lists of decisions another one is compared with.
+const maxSharedDecisions = 4
+
+// sharedDecisions returns the equal decisions of another placement if there are any, since many placements select the same clusters.
+// Otherwise the decisions share the texts of their reasons with others.
+func (m *Memo) sharedDecisions(all []placement.Decision) []placement.Decision {
+	for _, earlier := range m.decisions {
+		if slices.EqualFunc(earlier, all, sameDecision) {
+			return earlier
+		}
+	}
+	for i := range all {
+		m.texts.Share(&all[i].Reason)
+	}
+	m.decisions = append(m.decisions, all)
+	m.decisions = m.decisions[max(0, len(m.decisions)-maxSharedDecisions):]
+	return all
+}
+
+func sameDecision(a, b placement.Decision) bool {
+	score := a.Score.Equal(b.Score)
+	a.Score, b.Score = nil, nil
+	return score && a == b
+}
 
 func (m *Memo) setInForce(s *hub.Snapshot) {
 	if m.inForce == nil || m.inForce.Snapshot != s {
@@ -197,17 +265,23 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	return current
 }
 
-// equal reports whether two valid selections render the same content. Then the older one is reused, with everything its
-// renderer has cached.
-func (p *prepared) equal(o *prepared) bool {
-	return p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) && slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros) &&
-		p.substitutes == o.substitutes && p.renderer.SameVariables(o.variables) &&
-		slices.Equal(p.selection.Warnings, o.selection.Warnings) && slices.Equal(p.selection.Unmatched, o.selection.Unmatched)
-}
-
-// Substitutes reports whether a placement asks for the variables in all its objects to be replaced.
-func Substitutes(p *hub.Placement) bool {
-	return p.Annotations[api.SubstituteAnnotation] == api.SubstituteEnabled
+// A commitCache has what was computed from one commit.
+type commitCache struct {
+	*hub.Snapshot
+	specs      map[api.PlacementKey]*hub.Placement
+	index      *placement.Index
+	cros       []*api.ClusterResourceOverride
+	ros        []*api.ResourceOverride
+	placements map[api.PlacementKey]*prepared
+	runs       map[api.PlacementKey][]*hub.StagedRun
+	// runTexts are the runs as texts, which are equal if the runs are.
+	runTexts map[api.PlacementKey]string
+	// evictions and budgets are those of a placement, and evictionTexts both as texts.
+	evictions     map[api.PlacementKey][]*hub.Eviction
+	budgets       map[api.PlacementKey]*hub.Budget
+	evictionTexts map[api.PlacementKey]string
+	// unused are the warnings about overrides that select nothing; nil until they are needed.
+	unused *problem.List
 }
 
 func newCommitCache(s *hub.Snapshot) *commitCache {
@@ -280,4 +354,52 @@ func Scope(s *hub.Snapshot) func(api.GroupKind) (namespaced, known bool) {
 		namespaced, known := s.Namespaced[gk]
 		return namespaced, known
 	}
+}
+
+// prepared has the objects that a placement selects at one commit, ready to be rendered.
+type prepared struct {
+	key         api.PlacementKey
+	selection   placement.Selection
+	renderer    *work.Renderer // nil if the selection is invalid
+	fingerprint string         // fingerprint of the content with overrides; empty until it is needed
+	cros        []*api.ClusterResourceOverride
+	ros         []*api.ResourceOverride
+	variables   *api.Variables
+	substitutes bool // whether the placement asks for variables to be replaced
+}
+
+// equal reports whether two valid selections render the same content. Then the older one is reused, with everything its
+// renderer has cached.
+func (p *prepared) equal(o *prepared) bool {
+	return p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) && slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros) &&
+		p.substitutes == o.substitutes && p.renderer.SameVariables(o.variables) &&
+		slices.Equal(p.selection.Warnings, o.selection.Warnings) && slices.Equal(p.selection.Unmatched, o.selection.Unmatched)
+}
+
+func (p *prepared) fingerprintOf() string {
+	if p.fingerprint == "" {
+		p.fingerprint = p.renderer.Fingerprint()
+	}
+	return p.fingerprint
+}
+
+// renderedWithHash renders the content for a cluster with its current labels or those of a revision, and returns it if
+// it has the hash of the revision.
+func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (content *work.Rendered, known bool) {
+	rendered, err := p.renderer.For(c)
+	if rendered.Hash != r.Hash && p.renderer.Labels(c) != r.Labels {
+		rendered, err = p.renderer.For(work.WithLabels(c, r))
+	}
+	switch {
+	case rendered.Hash != r.Hash:
+		return nil, false
+	case err != nil:
+		return nil, true
+	}
+	return rendered, true
+}
+
+// Substitutes reports whether a placement asks for the variables in all its objects to be replaced.
+func Substitutes(p *hub.Placement) bool {
+	return p.Annotations[api.SubstituteAnnotation] == api.SubstituteEnabled
 }

@@ -1,22 +1,16 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
-
-// A resolver decides which placement owns the objects that several select.
-type resolver struct {
-	planner *planner
-	// shared are the objects to decide on, and sharedIn those of each content, by its first manifest.
-	shared   map[api.ID]bool
-	sharedIn map[**work.Manifest]map[api.ID]*work.Manifest
-	// conflicts are those that were found, on all clusters.
-	conflicts map[conflict]*conflictExtent
-}
 
 // resolveConflicts decides which placement owns the objects that several select, and returns the placements that claim
 // any, with the outcome.
@@ -114,4 +108,66 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 		w.Keep = dropped || paused || w.Keep && cl.on.Binding.HasRevision()
 	}
 	return &w
+}
+
+func (r *resolver) conflictWarnings(p *Placement) problem.List {
+	var out problem.List
+	add := func(other api.PlacementKey, format string, e *conflictExtent) {
+		text := other.String()
+		if spec := r.planner.memo.spec(other); spec != nil {
+			text += " (" + spec.Origin.String() + ")"
+		}
+		out = append(out, problem.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: problem.Warning, Message: fmt.Sprintf(format, text, e)})
+	}
+	order := func(a, b conflict) int {
+		return cmp.Or(a.owner.Compare(b.owner), a.without.Compare(b.without))
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(r.conflicts), order) {
+		switch p.Key {
+		case c.owner:
+			add(c.without, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", r.conflicts[c])
+		case c.without:
+			add(c.owner, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", r.conflicts[c])
+		}
+	}
+	return out
+}
+
+func findOverlap(results map[api.PlacementKey]*result) overlap {
+	o := overlap{shared: map[api.ID]bool{}}
+	owners, claimants := map[api.ID]api.PlacementKey{}, map[api.PlacementKey]bool{}
+	for key, r := range results {
+		for _, content := range r.contentsInUse {
+			for _, m := range content.renderer.Manifests() {
+				if owner, taken := owners[m.ID]; taken && owner != key {
+					o.shared[m.ID], claimants[owner], claimants[key] = true, true, true
+				}
+				owners[m.ID] = key
+			}
+		}
+	}
+	for key, r := range results {
+		claimed := func(id api.ID) {
+			o.shared[id], claimants[key], claimants[owners[id]] = true, true, true // without an owner, it is the zero key
+		}
+		for _, c := range r.placement.Clusters {
+			for _, y := range c.Unusual().Deviation.Yields {
+				claimed(y.ID)
+				claimants[y.To] = true
+			}
+			for _, id := range c.Unusual().Deviation.Early {
+				claimed(id)
+			}
+		}
+	}
+	maps.DeleteFunc(claimants, func(key api.PlacementKey, _ bool) bool { return results[key] == nil })
+	o.claimants = slices.SortedFunc(maps.Keys(claimants), api.PlacementKey.Compare)
+	return o
+}
+
+// sameObjects reports whether two results for a placement have the same contents and claims, so that the overlap of all
+// placements is the same. o may be nil.
+func (r *result) sameObjects(o *result) bool {
+	return o != nil && slices.Equal(r.contentsInUse, o.contentsInUse) &&
+		slices.EqualFunc(r.placement.Clusters, o.placement.Clusters, func(a, b *OnCluster) bool { return a == b || a.Unusual().Deviation.Equal(b.Unusual().Deviation) })
 }

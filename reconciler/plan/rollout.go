@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // advanceRollout advances the rollout and records the result in the bindings.
@@ -103,21 +101,6 @@ func rolloutInput(pl *placementPlanner, p *Placement) rollout.Input {
 	return in
 }
 
-// recordRemoval records which commit removes the placement from a cluster.
-func (pl *planner) recordRemoval(b *placement.Binding) {
-	b.Change(func(in *placement.Circumstances) { in.RemovedBy = pl.InForce.Commit.Hash })
-}
-
-// recordAssignment records in the binding what an assignment says of the content that the cluster keeps, or gets. index is the
-// number of the newest content.
-func (c *OnCluster) recordAssignment(a rollout.Assignment, index int) {
-	b := c.Binding
-	if !a.Changed && a.Hash == c.Latest().Hash && index > int(max(b.Index, b.SameAs)) {
-		b.SameAs = int32(index)
-	}
-	b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
-}
-
 // missingPermissions returns the missing permissions of a cluster that cannot be used because of them; empty if it can
 // be used, or cannot for another reason.
 func (pl *planner) missingPermissions(c *OnCluster) string {
@@ -153,29 +136,6 @@ func (pl *planner) notRepairedReason(c *OnCluster) string {
 		why = "cannot be loaded, which is retried (" + err.Error() + ")"
 	}
 	return "; until then it is left as it is, and drift there is not reverted: commit " + commit + ", which its content comes from, " + why
-}
-
-// setFailure records that the assigned content has failed. After a timeout the message names what the cluster was
-// waiting for.
-func (c *OnCluster) setFailure(f rollout.Failure) {
-	why := f.Reason
-	if c.TimedOut = f.TimedOut; f.TimedOut {
-		why += c.awaited()
-	}
-	c.change(func(in *Circumstances) { in.Failure = why })
-}
-
-// awaited names the first object that is not applied or not available, after a colon; empty if none is.
-func (c *OnCluster) awaited() string {
-	for _, o := range c.Seen().WithoutSuspended().Exceptions {
-		switch {
-		case !o.Applied.OK:
-			return ": " + o.ID.String() + ": " + o.Applied.Cause
-		case !o.Available.OK:
-			return ": " + o.ID.String() + ": " + o.Available.Cause
-		}
-	}
-	return ""
 }
 
 func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Target {
@@ -245,15 +205,6 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	return out
 }
 
-// isSuspended reports whether all objects that a report leaves out as suspended still are. Otherwise the member has to
-// report again: what is not known of them is not available.
-func (c *OnCluster) isSuspended(w *protocol.WorkState) bool {
-	return c.Unusual().Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o protocol.ObjectState) bool {
-		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
-		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.Unusual().suspendedObjects, now)
-	})
-}
-
 // reachableSince returns since when a cluster is reachable. reported is false if its member has not reported since then, or
 // since gitfleet was started.
 func reachableSince(l *ledger.Ledger, c *OnCluster) (since time.Time, reported bool) {
@@ -298,27 +249,4 @@ func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 		return seen.Since
 	}
 	return since
-}
-
-// failure describes the first object that failed, with the reason; empty if none did.
-func (c *OnCluster) failure(w *protocol.WorkState) string {
-	if o := w.Failed(); o != nil {
-		return o.ID.String() + ": " + cmp.Or(o.Failure, o.Applied.Cause)
-	}
-	if c.UpToDate() && len(c.Content.Refused) > 0 {
-		return c.Content.Refused[0].ID.String() + ": " + c.Content.Refused[0].Cause
-	}
-	for _, y := range c.Unusual().Deviation.Yields {
-		if !y.Passing {
-			return y.ID.String() + ": the placement " + y.To.String() + " has it on this cluster"
-		}
-	}
-	return ""
-}
-
-func (c *OnCluster) renderError() string {
-	if c.Err != nil {
-		return c.Err.Error()
-	}
-	return "the assigned content can no longer be rendered"
 }

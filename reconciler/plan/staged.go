@@ -4,23 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
-
-// A runPlanner plans the staged update runs of a placement.
-type runPlanner struct{ *placementPlanner }
 
 // stagedRun updates the records of the staged update runs of a placement, and returns the one that decides which
 // content the clusters get: the last that was started. It is nil if there is none.
@@ -238,112 +231,6 @@ func (p *Placement) warnRun(d *hub.StagedRun, message string) {
 	p.Warnings = append(p.Warnings, problem.Problem{Origin: d.Origin, Severity: problem.Warning, Message: "run " + d.Name + " " + message})
 }
 
-// notReady is why no run can be initialised yet; empty if one can. A cluster that has not answered yet belongs to the
-// run: without it, an early stage could be skipped as one without clusters.
-func (pl runPlanner) notReady(p *Placement) string {
-	var absent []string
-	for _, a := range p.Absent {
-		absent = append(absent, a.Cluster)
-	}
-	namespace := pl.awaitNamespace(p)
-	switch {
-	case len(absent) > 0:
-		return "it waits for clusters that the policy would choose and that cannot be used: " + strings.Join(absent, ", ")
-	case len(namespace) > 0:
-		return "it waits for the namespace " + p.Key.Namespace + ", which is about to be created on " + strings.Join(namespace, ", ")
-	case !p.Schedule.Fulfilled || !slices.ContainsFunc(p.Clusters, selected):
-		return "the policy is not fully scheduled yet"
-	}
-	return ""
-}
-
-func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
-
-// newRun initialises a run with the clusters that are selected now, and the content of the commit in force unless it asks for another.
-// newest is the run in force after the ledger was lost; nil if it was not.
-func (pl runPlanner) newRun(p *Placement, d, newest *hub.StagedRun) placement.Run {
-	r := placement.Run{Name: d.Name, Automatic: d.Automatic, Strategy: d.Strategy, Initialized: pl.planner.Now, Unmatched: cmp.Or(d.Unmatched, api.UnmatchedFail), OnFailure: d.OnFailure, UnreachablePerStage: d.UnreachablePerStage, UnreachablePerRun: d.UnreachablePerRun, FailedPerStage: d.FailedPerStage, FailedPerRun: d.FailedPerRun, Index: p.Record.Index}
-	if done := pl.setAppeared(p, d, newest, &r); done {
-		return r
-	}
-	if r.Failed = setContent(p, d, &r); r.Failed != "" {
-		return r
-	}
-	for _, s := range d.Stages {
-		r.Stages = append(r.Stages, placement.NewRunStage(s, d.Gates))
-	}
-	var unmatched []string
-	for _, c := range p.Clusters {
-		if !selected(c) {
-			continue
-		}
-		cluster, _ := pl.planner.memo.members.Cluster(c.Binding.Cluster)
-		in := matchingStages(&r, cluster)
-		switch {
-		case len(in) > 1:
-			r.Failed = fmt.Sprintf("cluster `%s` appears in more than one stages", cluster.Name)
-			return r
-		case len(in) == 0:
-			unmatched = append(unmatched, cluster.Name)
-		default:
-			r.Stages[in[0]].Clusters = append(r.Stages[in[0]].Clusters, cluster.Name)
-		}
-	}
-	for i := range r.Stages {
-		if r.Failed = pl.sortStage(&r.Stages[i]); r.Failed != "" {
-			return r
-		}
-	}
-	switch {
-	case len(unmatched) == 0 || r.IgnoresUnmatched():
-	case r.Unmatched == api.UnmatchedLast:
-		addUnmatched(&r, unmatched...)
-	default:
-		r.Failed = fmt.Sprintf("some clusters are not placed in any stage, total %d, showing up to 10: %s", len(unmatched), strings.Join(unmatched[:min(10, len(unmatched))], ", "))
-	}
-	return r
-}
-
-// matchingStages are the indexes of the stages whose selector matches a cluster.
-func matchingStages(r *placement.Run, c placement.Cluster) (in []int) {
-	for i := range r.Stages {
-		selector, err := metav1.LabelSelectorAsSelector(r.Stages[i].LabelSelector) // nil selects nothing
-		if err == nil && r.Stages[i].LabelSelector != nil && selector.Matches(labels.Set(c.Labels)) {
-			in = append(in, i)
-		}
-	}
-	return in
-}
-
-// sortStage sorts the clusters of a stage, which are sorted by name, by its sorting label. It returns why it cannot.
-func (pl runPlanner) sortStage(s *placement.RunStage) string {
-	if s.SortingLabelKey == "" {
-		return ""
-	}
-	order := map[string]int{}
-	for _, name := range s.Clusters {
-		cluster, _ := pl.planner.memo.members.Cluster(name)
-		value := cluster.Labels[s.SortingLabelKey]
-		n, err := strconv.Atoi(value)
-		if err != nil {
-			return fmt.Sprintf("the sorting label `%s:%s` on cluster `%s` is not valid: %v", s.SortingLabelKey, value, name, err)
-		}
-		order[name] = n
-	}
-	slices.SortStableFunc(s.Clusters, func(a, b string) int { return cmp.Compare(order[a], order[b]) })
-	return ""
-}
-
-// addUnmatched adds clusters to the last stage, of those in no other, and the stage itself if it is missing.
-func addUnmatched(r *placement.Run, clusters ...string) {
-	if n := len(r.Stages); n == 0 || r.Stages[n-1].Name != api.UnmatchedStage {
-		one := intstr.FromInt32(1)
-		r.Stages = append(r.Stages, placement.RunStage{StageConfig: api.StageConfig{Name: api.UnmatchedStage, MaxConcurrency: &one}})
-	}
-	last := &r.Stages[len(r.Stages)-1]
-	last.Clusters = append(last.Clusters, clusters...)
-}
-
 // joinRun adds the clusters that were selected since the run was initialised to the stage that matches them. A cluster
 // keeps its stage also if its labels change.
 func (pl runPlanner) joinRun(p *Placement, r *placement.Run) {
@@ -493,4 +380,20 @@ func (pl runPlanner) rollBack(p *Placement, i int) {
 	}
 	r.SupersededBy, r.SupersededAt = p.Record.Runs[to].Name, pl.planner.Now
 	p.Rollout.Wake = pl.planner.Now.Add(time.Second)
+}
+
+// failedContent returns the newest content of a placement if it has failed; nil if it has not, or if no run has finished.
+func failedContent(r *ledger.Placement, fingerprint string) *FailedContent {
+	i := slices.IndexFunc(r.Runs, func(run placement.Run) bool { return run.RolledBack != "" && run.Content.Hash == fingerprint })
+	to := lastFinished(r.Runs)
+	if i < 0 || to < 0 {
+		return nil
+	}
+	out := &FailedContent{Run: &r.Runs[i], Back: &r.Runs[to], Commit: r.Runs[i].Content.Commit}
+	for _, revised := range r.Revisions {
+		if revised.Content.Hash == fingerprint {
+			out.Commit = revised.Content.Commit
+		}
+	}
+	return out
 }

@@ -133,6 +133,33 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 	return *s.Strategy.ApplyStrategy
 }
 
+// heldBySuccessor reports whether the new key of a renamed placement is assigned the same revision on a cluster, and
+// the content of that revision is not known. Then the cluster keeps its objects under the earlier key as well.
+func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
+	if c.PreviousContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
+		return false
+	}
+	into := pl.Ledger.Placement(p.Record.Into)
+	if into == nil {
+		return false
+	}
+	e := into.Entry(c.Binding.Cluster)
+	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing &&
+		!pl.rendersInForce(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
+}
+
+// rendersInForce reports whether the commit in force renders content with this hash for a cluster of a placement. Then
+// the content is known even if the commit that first had it is lost.
+func (pl *planner) rendersInForce(key api.PlacementKey, name, hash string) bool {
+	now := pl.memo.prepare(pl.InForce, key)
+	cluster, declared := pl.memo.members.Cluster(name)
+	if now == nil || now.renderer == nil || !declared {
+		return false
+	}
+	content, err := now.renderer.For(cluster)
+	return err == nil && content.Hash == hash
+}
+
 // worksOf returns the works of each cluster in a plan. The lists of clusters on which nothing differs from an earlier
 // plan are those of that plan.
 func worksOf(p, earlier *Plan) map[string][]*work.Work {
@@ -178,10 +205,4 @@ func addChangedWorks(changed map[string]bool, p, other *Placement) {
 			changed[c.Binding.Cluster] = true
 		}
 	}
-}
-
-// sameWork reports whether two works are equal and have the same manifests in memory: those of another commit may have
-// moved to another file, which is not part of their equality.
-func sameWork(a, b *work.Work) bool {
-	return a == b || a != nil && b != nil && slices.Equal(a.Manifests, b.Manifests) && slices.Equal(a.Awaited, b.Awaited) && a.Equal(b)
 }

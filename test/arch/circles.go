@@ -27,7 +27,6 @@ var mayBeInCircles = map[string]int{
 	"reconciler/member/inventory":  9,
 	"reconciler/member/probe":      3,
 	"reconciler/member/watch":      3,
-	"reconciler/plan":              24,
 	"reconciler/status":            20,
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -37,12 +38,6 @@ func (pl *placementPlanner) finishRollout(p *Placement) {
 	}
 }
 
-// settled reports whether every cluster has its newest content, and all of it is available. What a paused cluster would
-// get is not known to the rollout, and is not what it has.
-func (pl *planner) settled(p *Placement) bool {
-	return p.Rollout.Settled && !slices.ContainsFunc(p.Clusters, pl.isPaused)
-}
-
 // missing returns what is not fulfilled of the policy, without the clusters that the placement holds.
 func (p *Placement) missing() fulfilment.Tally {
 	f := fulfilment.Placement{Unscheduled: !p.Schedule.Fulfilled, Short: p.Schedule.Wanted - p.Schedule.Found, NoMembers: p.NoMembers}
@@ -50,6 +45,54 @@ func (p *Placement) missing() fulfilment.Tally {
 		f.Absent = append(f.Absent, a.Usability)
 	}
 	return f.Of()
+}
+
+// recordProven records that the newest content is available on every cluster, with the first commit that had it. Empty
+// content and content with held deletions do not count, since nobody wants to roll back to them.
+func (pl *placementPlanner) recordProven(p *Placement) {
+	if !p.Rollout.Settled || p.Assigned == 0 || p.Spec.Spec.Strategy.ReportsDiff() || len(pl.current.prepared.renderer.Manifests()) == 0 {
+		return
+	}
+	hash, before := pl.current.prepared.fingerprintOf(), p.Record.Proven.Hash
+	if hash == before || !pl.planner.settled(p) || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
+		return
+	}
+	if before != "" {
+		earlier := slices.DeleteFunc(slices.Clone(p.Record.ProvenBefore), func(h string) bool { return h == before || h == hash })
+		p.Record.ProvenBefore = append(earlier[max(0, len(earlier)+1-maxRevisions):], before)
+	}
+	p.Record.Proven = placement.Revision{Commit: pl.planner.InForce.Commit.Hash, Hash: hash}
+}
+
+// assignProven assigns the proven content, which was the last to be available on every cluster, to clusters that join a
+// stopped rollout. It reports whether any cluster can get it. If its commit has to be loaded, such clusters wait.
+func (pl *placementPlanner) assignProven(p *Placement, targets []rollout.Target) bool {
+	assigned := false
+	for i := range targets {
+		b := &targets[i]
+		if b.HasRevision() || b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
+			continue
+		}
+		proven := pl.contentOf(p, p.Record.Proven)
+		if proven == nil {
+			return false
+		}
+		cluster, _ := pl.planner.memo.members.Cluster(b.Cluster)
+		content, err := proven.renderer.For(cluster)
+		if err != nil || content.Hash == "" {
+			continue
+		}
+		b.Proven = placement.Revision{Commit: p.Record.Proven.Commit, Hash: content.Hash, Labels: proven.renderer.Labels(cluster)}
+		p.On(b.Cluster).change(func(s *Circumstances) { s.provenContent = content })
+		pl.markInUse(proven)
+		assigned = true
+	}
+	return assigned
+}
+
+// wasProven reports whether a content was available on every cluster before.
+func (p *Placement) wasProven(fingerprint string) bool {
+	return fingerprint == p.Record.Proven.Hash || slices.Contains(p.Record.ProvenBefore, fingerprint)
 }
 
 // A Lag says how far a cluster is behind the commit in force. It is zero if the cluster has applied the content of that
@@ -79,9 +122,4 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 		out.Since = free
 	}
 	return out
-}
-
-// holdsLatest reports whether all of the latest content was applied once, even if somebody has changed objects since.
-func (c *OnCluster) holdsLatest() bool {
-	return c.UpToDate() && c.Entry != nil && c.Entry.Binding.Assigned == c.Binding.Assigned && !c.Entry.AppliedAt().IsZero()
 }
