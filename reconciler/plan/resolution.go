@@ -10,24 +10,33 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan/ownership"
 )
+
+// A resolver decides which placement owns the objects that several select.
+type resolver struct {
+	planner *planner
+	// conflicts are those that were found, on all clusters.
+	conflicts map[conflict]*conflictExtent
+}
 
 // resolveConflicts decides which placement owns the objects that several select, and returns the placements that claim
 // any, with the outcome.
 func (pl *planner) resolveConflicts() map[api.PlacementKey]*Placement {
-	r := &resolver{planner: pl, shared: pl.memo.overlap.shared, sharedIn: map[**work.Manifest]map[api.ID]*work.Manifest{}, conflicts: map[conflict]*conflictExtent{}}
-	on, of := map[string][]*claim{}, map[api.PlacementKey][]*claim{}
+	shared := sharedObjects{ids: pl.memo.overlap.shared, in: map[**work.Manifest]map[api.ID]*work.Manifest{}}
+	on, of := map[string][]*ownership.Claim{}, map[api.PlacementKey][]*claim{}
 	for _, key := range pl.memo.overlap.claimants {
 		for _, c := range pl.results[key].placement.Clusters {
-			cl := r.claim(pl.results[key].placement, pl.results[key].prepared, c)
-			on[c.Binding.Cluster], of[key] = append(on[c.Binding.Cluster], cl), append(of[key], cl)
+			cl := shared.claim(pl.results[key].placement, pl.results[key].prepared, c, pl.Now)
+			on[c.Binding.Cluster], of[key] = append(on[c.Binding.Cluster], &cl.Claim), append(of[key], cl)
 		}
 	}
+	r := &resolver{planner: pl, conflicts: map[conflict]*conflictExtent{}}
 	for cluster, claims := range on {
-		if r.planner.paused[cluster] != "" {
-			r.keepOwners(claims)
+		if pl.paused[cluster] != "" {
+			r.recordConflicts(cluster, ownership.Keep(claims))
 		} else {
-			r.assignOwners(claims)
+			r.recordConflicts(cluster, ownership.Assign(claims))
 		}
 	}
 	resolved := map[api.PlacementKey]*Placement{}
@@ -35,6 +44,17 @@ func (pl *planner) resolveConflicts() map[api.PlacementKey]*Placement {
 		resolved[key] = r.resolved(pl.results[key].placement, of[key])
 	}
 	return resolved
+}
+
+// recordConflicts records the conflicts on a cluster.
+func (r *resolver) recordConflicts(cluster string, all []ownership.Conflict) {
+	for _, found := range all {
+		c := conflict{found.Owner, found.Without}
+		if r.conflicts[c] == nil {
+			r.conflicts[c] = &conflictExtent{map[api.ID]bool{}, map[string]bool{}}
+		}
+		r.conflicts[c].ids[found.ID], r.conflicts[c].clusters[cluster] = true, true
+	}
 }
 
 // resolved returns a copy of a placement with the outcome of its claims, one for each cluster.
@@ -47,7 +67,7 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 	for i, cl := range claims {
 		now := r.resolvedCluster(cl)
 		out.Clusters[i] = now
-		if now.Unusual().Deviation.Equal(cl.on.Unusual().Deviation) {
+		if now.Unusual().Deviation.Equal(cl.Before) {
 			continue
 		}
 		out.Deviating = append(out.Deviating, now)
@@ -60,15 +80,15 @@ func (r *resolver) resolved(p *Placement, claims []*claim) *Placement {
 
 // resolvedCluster returns the claim's cluster with the outcome of the claim.
 func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
-	if cl.outcome.Empty() && cl.on.Unusual().Deviation.Empty() && len(cl.yielded) == 0 {
+	if cl.Outcome.Empty() && cl.Before.Empty() && len(cl.Yielded) == 0 {
 		return cl.on
 	}
 	out := *cl.on
-	out.change(func(in *Circumstances) { in.Deviation, in.Yielded = cl.outcome, cl.yielded })
-	if !cl.outcome.Empty() {
+	out.change(func(in *Circumstances) { in.Deviation, in.Yielded = cl.Outcome, r.yielded(cl) })
+	if !cl.Outcome.Empty() {
 		out.work = cl.finalWork(r.planner.paused[out.Binding.Cluster] != "")
 	}
-	if !sameContent(cl.outcome, cl.on.Unusual().Deviation) && !cl.reassigned() {
+	if !sameContent(cl.Outcome, cl.Before) && !cl.Reassigned {
 		// The work changes, so that reports about the old work do not count.
 		b := *out.Binding
 		b.AssignedAt = r.planner.Now
@@ -77,37 +97,50 @@ func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
 	return &out
 }
 
+// yielded returns the objects of a claim that are left to other placements, for the report.
+func (r *resolver) yielded(cl *claim) (out []Yielded) {
+	for _, y := range cl.Yielded {
+		yielded := Yielded{Manifest: y.Object, To: y.To, Passing: y.Passing}
+		if spec := r.planner.memo.spec(y.To); spec != nil {
+			yielded.Origin = spec.Origin
+		}
+		out = append(out, yielded)
+	}
+	return out
+}
+
 // sameContent reports whether both claims leave out and add the same objects.
 func sameContent(a, b ledger.Deviation) bool {
 	return slices.Equal(a.Early, b.Early) && slices.EqualFunc(a.Yields, b.Yields, func(x, y ledger.Yield) bool { return x.ID == y.ID })
 }
 
-// finalWork returns the work of the cluster with objects left out and added.
-func (cl *claim) finalWork(paused bool) *work.Work {
-	p := cl.claimant
-	// As long as no revision is assigned, all of its objects were assigned early.
-	w := newWork(p, cl.on)
-	w.Keep = paused
-	if cl.on.work != nil {
-		w = *cl.on.work
+// A conflict exists between two placements of the commit in force that select the same objects: one owns them, and the other
+// one does not get them.
+type conflict struct{ owner, without api.PlacementKey }
+
+// A conflictExtent lists the objects that are in conflict, and the clusters on which they are.
+type conflictExtent struct {
+	ids      map[api.ID]bool
+	clusters map[string]bool
+}
+
+// String returns, for example, "Namespace web and 2 more objects on east and 1 more cluster".
+func (e *conflictExtent) String() string {
+	// Cluster-scoped objects come first, since a Namespace is the most informative.
+	ids := slices.SortedFunc(maps.Keys(e.ids), func(a, b api.ID) int {
+		return cmp.Or(cmp.Compare(min(len(a.Namespace), 1), min(len(b.Namespace), 1)), a.Compare(b))
+	})
+	return ids[0].String() + more(len(ids), "object") + " on " + slices.Min(slices.Collect(maps.Keys(e.clusters))) + more(len(e.clusters), "cluster")
+}
+
+func more(n int, what string) string {
+	switch n {
+	case 1:
+		return ""
+	case 2:
+		return " and 1 more " + what
 	}
-	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return yields(cl.outcome, m.ID) })
-	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown && cl.maybeHeld == nil {
-		w.Awaited = cl.on.Content.Manifests // objects left to another placement are not given up
-	}
-	if len(cl.outcome.Early) > 0 {
-		dropped := false
-		for _, id := range cl.outcome.Early {
-			if m := cl.early[id]; m != nil {
-				w.Manifests = append(w.Manifests, m)
-			} else {
-				dropped = true
-			}
-		}
-		w.Manifests = work.Sorted(w.Manifests)
-		w.Keep = dropped || paused || w.Keep && cl.on.Binding.HasRevision()
-	}
-	return &w
+	return fmt.Sprintf(" and %d more %ss", n-1, what)
 }
 
 func (r *resolver) conflictWarnings(p *Placement) problem.List {
