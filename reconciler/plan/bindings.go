@@ -36,6 +36,7 @@ func notRemoving(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), removing)
 }
 
+// planClusters plans the clusters that the scheduler has chosen, and those from which the placement is still being removed.
 func (pl *placementPlanner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	p.Clusters = make([]*OnCluster, 0, len(p.Schedule.Bindings))
 	for _, b := range p.Schedule.Bindings {
@@ -75,6 +76,8 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 	return c
 }
 
+// planCluster plans a cluster that the scheduler has returned. If it is selected, its newest content is that of the commit in
+// force, which the rollout may assign.
 func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	c := pl.recordedCluster(b, record)
 	if b.Unscheduled {

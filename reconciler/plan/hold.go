@@ -98,6 +98,7 @@ func (pl *planner) identified(cluster string) bool {
 	return c != nil && !c.Joined.IsZero()
 }
 
+// holdsFor returns the holds on deletions by a work.
 func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
 	switch {
 	case w.AllowDelete || w.Keep:
@@ -211,6 +212,18 @@ func contentHolds(p *Placement, now *prepared) []work.Hold {
 	return append(out, guardedKinds...)
 }
 
+// namespaces lists the names of the namespaces in the content, sorted.
+func (p *prepared) namespaces() []string {
+	var names []string
+	for _, m := range p.renderer.Manifests() {
+		if m.ID.GroupKind() == namespaceKind {
+			names = append(names, m.ID.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // selectorText returns a selector's field path and what it selects.
 func selectorText(p *Placement, i int) string {
 	term := p.Spec.Spec.ResourceSelectors[i]
@@ -238,15 +251,4 @@ func (pl *placementPlanner) updateAllowedContent(p *Placement) {
 // mayDelete reports whether a commit allows the deletions on the way to the newest content.
 func (pl *placementPlanner) mayDelete(p *Placement, latest bool) bool {
 	return pl.current.deleteAllowed || latest && p.Record.AllowedContent != ""
-}
-
-func (p *prepared) namespaces() []string {
-	var names []string
-	for _, m := range p.renderer.Manifests() {
-		if m.ID.GroupKind() == namespaceKind {
-			names = append(names, m.ID.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -143,6 +143,7 @@ func more(n int, what string) string {
 	return fmt.Sprintf(" and %d more %ss", n-1, what)
 }
 
+// conflictWarnings warns of the conflicts of a placement, with the position of the other placement.
 func (r *resolver) conflictWarnings(p *Placement) problem.List {
 	var out problem.List
 	add := func(other api.PlacementKey, format string, e *conflictExtent) {
