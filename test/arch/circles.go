@@ -26,7 +26,6 @@ var mayBeInCircles = map[string]int{
 	"reconciler/member/connection": 12,
 	"reconciler/member/inventory":  9,
 	"reconciler/member/probe":      3,
-	"reconciler/member/watch":      3,
 	"reconciler/status":            20,
 }
 

@@ -73,11 +73,11 @@ func (c *Changes) Exceeded() error {
 }
 
 // record adds a change, unless the watch is retired.
-func (c *Changes) record(by *Kind, saw func(*Collected)) {
+func (c *Changes) record(by *Kind, change func(*Collected)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !by.retired && c.exceeded == nil {
-		saw(&c.collected)
+		change(&c.collected)
 		err := c.count()
 		switch {
 		case len(c.collected.Seen)+len(c.collected.Gone) > connection.MaxKeptItems:
