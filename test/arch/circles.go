@@ -25,7 +25,6 @@ var mayBeInCircles = map[string]int{
 	"reconciler/member":            24,
 	"reconciler/member/connection": 12,
 	"reconciler/member/inventory":  9,
-	"reconciler/member/probe":      3,
 	"reconciler/status":            20,
 }
 

@@ -152,6 +152,11 @@ func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, 
 	return sums, nodes, nil
 }
 
+// observeInterval returns the time between two observations of the cluster.
+func (pr *Prober) observeInterval() time.Duration {
+	return max(pr.cfg.Observe, observeEach*pr.cfg.Pace.interval())
+}
+
 // A demand is the sum of the requests of running pods when they were last read. Since reading
 // the pods is the expensive part of an observation, it is done less often. Only probes use it.
 type demand struct {
