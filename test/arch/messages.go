@@ -18,18 +18,18 @@ var messageNames = regexp.MustCompile(`(?i)^(message|msg|reason|why|cause|failur
 
 // mayReadMessages are the packages and files that may look into messages, with the reason.
 var mayReadMessages = map[string]string{
-	"cmd/gitfleet/check/finding.go":           "it escapes messages for GitHub",
-	"cmd/gitfleet/check/inspect.go":           "warnings name overrides in their texts only, and decisions their objection",
-	"cmd/gitfleet/overview/text.go":           "a sentence with a reason depends on how the reason begins",
-	"cmd/gitfleet/view/proposals.go":          "what the text of a change begins with is the same for all",
-	"placement/api/names.go":                  "messages of commits have trailers",
-	"reconciler/member/pods/reader.go":        "the reasons of events of the kubelet are words such as FailedMount",
-	"reconciler/member/report.go":             "a number in a text of gitfleet is never masked",
-	"reconciler/review/rollout.go":            "it takes the first line",
-	"reconciler/status":                       "it makes the messages",
-	"reconciler/member/immutable":             "API servers say only in messages why they refuse an object",
-	"reconciler/member/compare.go":            "as above",
-	"reconciler/member/connection/request.go": "as above",
+	"cmd/gitfleet/check/finding.go":          "it escapes messages for GitHub",
+	"cmd/gitfleet/check/inspect.go":          "warnings name overrides in their texts only, and decisions their objection",
+	"cmd/gitfleet/overview/text.go":          "a sentence with a reason depends on how the reason begins",
+	"cmd/gitfleet/view/proposals.go":         "what the text of a change begins with is the same for all",
+	"placement/api/names.go":                 "messages of commits have trailers",
+	"reconciler/member/pods/reader.go":       "the reasons of events of the kubelet are words such as FailedMount",
+	"reconciler/member/report.go":            "a number in a text of gitfleet is never masked",
+	"reconciler/review/rollout.go":           "it takes the first line",
+	"reconciler/status":                      "it makes the messages",
+	"reconciler/member/immutable":            "API servers say only in messages why they refuse an object",
+	"reconciler/member/compare.go":           "as above",
+	"reconciler/member/connection/answer.go": "as above",
 }
 
 // messages reports where product code looks into a message.

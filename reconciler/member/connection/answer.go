@@ -4,13 +4,44 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
+
+// Answer returns the body of a result. Its error is the decoded error of the server; Raw alone
+// does not decode it.
+func Answer(r rest.Result) ([]byte, error) {
+	if err := r.Error(); err != nil {
+		return nil, inOrder(err)
+	}
+	return r.Raw()
+}
+
+// inOrder sorts what an API server lists in a message, one problem a line and in no order, so that the
+// same problems give the same message.
+func inOrder(err error) error {
+	const listed = "errors:\n"
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return err
+	}
+	before, list, found := strings.Cut(status.ErrStatus.Message, listed)
+	if !found {
+		return err
+	}
+	lines := strings.Split(list, "\n")
+	slices.Sort(lines)
+	status.ErrStatus.Message = before + listed + strings.Join(lines, "\n")
+	return err
+}
 
 // ErrNotObject is returned for a response that is not a Kubernetes object, such as a login page
 // of a proxy. The response is not quoted, since it may contain the credentials of the request.
@@ -95,6 +126,9 @@ func managedFieldsIn(raw []byte) (from, to int) {
 	}
 	return 0, 0
 }
+
+// AcceptMetadata requests only the metadata of the result, which is cheaper for both sides.
+const AcceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 // decodeMetadata is decodeObject for a response of which only the metadata is used.
 func decodeMetadata(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMetadata, error) {

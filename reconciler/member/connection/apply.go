@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -21,23 +26,32 @@ import (
 // builder, which takes less than half of the time besides net/http (BenchmarkApplyWhole). A request that
 // fails is passed to client-go, which retries it or decodes its Status.
 
-// An applyHeader has the request headers of server-side applies, for responses with the whole object and with metadata only. All
-// requests share them, so that they must not be changed.
-type applyHeader struct {
-	whole, metadata http.Header
-	// plugin says that a credential plugin adds its token to the headers of each request, which is then a copy.
-	plugin bool
+// Patch applies one object and returns the metadata of the result.
+func (c *Conn) Patch(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *metav1.PartialObjectMetadata, err error) {
+	_, err = c.apply(ctx, r, id, body, force, false, func(raw []byte) error {
+		o, err = decodeStored(raw, r, id)
+		return err
+	})
+	return o, err
 }
 
-func newApplyHeader(cfg *rest.Config) applyHeader {
-	with := func(accept string) http.Header {
-		h := http.Header{"Content-Type": {string(types.ApplyPatchType)}, "Accept": {accept}, "User-Agent": {cfg.UserAgent}}
-		if cfg.BearerToken != "" && cfg.BearerTokenFile == "" {
-			h.Set("Authorization", "Bearer "+cfg.BearerToken) // so that no transport copies the headers to add it
-		}
-		return h
+// ApplyWhole applies one object and returns the result, and whether the object was created.
+func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *Applied, created bool, err error) {
+	created, err = c.apply(ctx, r, id, body, force, true, func(raw []byte) error {
+		o, err = decodeApplied(raw, r, id)
+		return err
+	})
+	return o, created, err
+}
+
+// ApplyAs applies an object, or a part of it, under another field manager than ours, and returns
+// the result. It overrides no other manager: if one has another value, the error is Conflict.
+func (c *Conn) ApplyAs(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (*unstructured.Unstructured, error) {
+	raw, _, err := c.write(ctx, c.REST().Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", manager).Body(escaped(body)))
+	if err != nil {
+		return nil, err
 	}
-	return applyHeader{with("application/json"), with(AcceptMetadata), cfg.ExecProvider != nil}
+	return decodeObject(raw, r, id)
 }
 
 // applyQuery has the encoded query parameters of a server-side apply, by the value of force.
@@ -91,6 +105,33 @@ func (c *Conn) apply(ctx context.Context, r Resource, id api.ID, body []byte, fo
 		return false, err
 	}
 	return res.StatusCode == http.StatusCreated, decode(buffer.Bytes())
+}
+
+// escaped returns JSON with escapes in place of the characters that YAML does not have, or reads as line breaks: an API server reads
+// what is applied as YAML. It refuses the others ("control characters are not allowed"), and a line break in a text becomes a space.
+func escaped(body []byte) []byte {
+	forbidden := func(r rune) bool {
+		return r >= 0x7F && r <= 0x9F || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
+	}
+	if !slices.ContainsFunc(body, func(b byte) bool { return b >= 0x7F }) {
+		return body // as most are
+	}
+	out := make([]byte, 0, len(body)+64)
+	for rest := body; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if forbidden(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = append(out, rest[:size]...)
+		}
+		rest = rest[size:]
+	}
+	return out
+}
+
+func applyRequest(patch *rest.Request, r Resource, id api.ID, body []byte, force bool) *rest.Request {
+	return patch.AbsPath(r.Path(id)...).Param("fieldManager", api.FieldManager).
+		Param("force", strconv.FormatBool(force)).Param("fieldValidation", readOnce).Body(escaped(body))
 }
 
 // answered returns a client for a request that another one has sent already, with a response or an error.

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 )
 
 const (
@@ -20,36 +18,9 @@ const (
 	LargestObject = 16 << 20
 	// largestPage is the maximum size of one page of a list.
 	largestPage = 32 << 20
-	// objectValues and pageValues are the maximum numbers of JSON values in an object and in a page: as
-	// Go values, small ones are a hundred times larger than their text. pageItems is the maximum number
-	// of objects in a page, which are larger still.
-	objectValues = 400_000
-	pageValues   = 1_000_000
-	pageItems    = 20_000
-	// maxInFlight is the maximum number of requests to a member that wait for a response, except
-	// watches.
-	maxInFlight = 100
-	// mediumAnswer and largeAnswer are the costs from which an answer counts as medium and large, in bytes: twice
-	// its text, since buffers grow, and valueBytes for each of its values. mediumEvent is that of an event,
-	// since many watches may wait for the rest of theirs.
+	// mediumAnswer is the cost from which an answer is no longer small, in bytes.
 	mediumAnswer = 4 << 20
-	mediumEvent  = 512 << 10
-	largeAnswer  = memory.MediumBytes
-	valueBytes   = 128
-	// maxMedium is the maximum number of answers of a member that are no longer small, and are read and
-	// decoded at the same time.
-	maxMedium = 2
 )
-
-// A quota is what the requests to one member share, and its share of the memory for all members.
-type quota struct {
-	inFlight, medium chan struct{}
-	memory           *memory.Share
-}
-
-func newQuota(share *memory.Share) *quota {
-	return &quota{make(chan struct{}, maxInFlight), make(chan struct{}, maxMedium), share}
-}
 
 // bounded is a transport that limits the size of responses, and what they decode to: a response that
 // never ends must not fill the memory that all clusters share. Watches are not limited, but each of
@@ -162,8 +133,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.read += int64(n); b.read > b.bytes {
 		return 0, &exceededError{fmt.Sprintf("%d MiB", b.bytes>>20), true}
 	}
-	if than := b.values.count(p[:n]); than != "" {
-		return 0, &exceededError{than, true}
+	if limit := b.values.count(p[:n]); limit != "" {
+		return 0, &exceededError{limit, true}
 	}
 	if err := b.slot.grow(b.ctx, 2*b.read+valueBytes*int64(b.values.values), mediumAnswer); err != nil {
 		return 0, err

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,34 +51,8 @@ const (
 	MaxName = 1_000
 )
 
-// An exceededError says which limit a member has exceeded.
-type exceededError struct {
-	than string
-	// answer says that one answer has exceeded it, of which the rest is not read.
-	answer bool
-}
-
-func (e *exceededError) Error() string { return "the API server answered with more than " + e.than }
-
-// Exceeded returns the error of a member that has exceeded a limit, of which what is the unit.
-func Exceeded(limit int, what string) error {
-	return &exceededError{than: fmt.Sprintf("%d %s", limit, what)}
-}
-
-// IsExceeded reports whether an error says that a member has exceeded its budget.
-func IsExceeded(err error) bool {
-	_, ok := errors.AsType[*exceededError](err)
-	return ok
-}
-
-// isTooLarge reports whether one answer was too large, also for the speed at which it arrived.
-func isTooLarge(err error) bool {
-	e, ok := errors.AsType[*exceededError](err)
-	return ok && e.answer || errors.Is(err, errRevoked)
-}
-
 // errShared is the error of the member of which most is kept, once too much is kept of all members.
-var errShared = &exceededError{than: "its part of the memory that all clusters share"}
+var errShared = &exceededError{limit: "its part of the memory that all clusters share"}
 
 // Keep counts what is kept of a member, in bytes; see memory.Share. An error is one of IsExceeded.
 func Keep(share *memory.Share, bytes int) error {

@@ -8,20 +8,14 @@ package connection
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -91,6 +85,13 @@ func (c *Conn) Timeout() time.Duration { return c.cfg.Timeout }
 // Memory returns the share of the cluster of the memory for all clusters; nil if there is no common limit.
 func (c *Conn) Memory() *memory.Share { return c.cfg.Memory }
 
+// Expiries returns what has a known end: the client certificate, the token, and the certificates of the CA that verify the
+// server.
+func (c *Conn) Expiries() []Expiry {
+	cfg := c.clients().cfg
+	return expiriesOf(cfg.CertData, cfg.BearerToken, cfg.CAData)
+}
+
 // Close closes the connections that are idle.
 func (c *Conn) Close() { c.clients().Close() }
 
@@ -147,85 +148,3 @@ func (c *Conn) CutOff() bool { return c.silent.Load() >= 3 }
 
 // Restored records that the server answers again.
 func (c *Conn) Restored() { c.silent.Store(0) }
-
-// Clients are the clients of a cluster for one set of credentials. They use two connections.
-type Clients struct {
-	rest *rest.RESTClient // for small requests and watches
-	bulk *rest.RESTClient // for large requests and responses
-
-	// base is the URL of the API server. applyHeader has the request headers of server-side applies.
-	base        *url.URL
-	applyHeader applyHeader
-
-	cfg       *rest.Config
-	quota     *quota
-	closeIdle func()
-	// credentials is the fingerprint of the credentials.
-	credentials fingerprint
-	validity    validity
-}
-
-// dial creates the clients for a configuration into which the files that it names were read. It
-// sends no request.
-func (c Config) dial(cfg *rest.Config) (*Clients, error) {
-	cfg = rest.CopyConfig(cfg)
-	credentials := fingerprintOf(cfg)
-	cfg.UserAgent = "gitfleet"
-	cfg.QPS = -1 // the server limits the rate with 429 and Retry-After
-	cfg.Timeout = 0
-	cfg.WarningHandler = rest.NoWarnings{} // warnings would be logged in the server's words
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &meter{next, c.Metrics, c.Cluster} })
-	if c.Wrap != nil {
-		cfg.Wrap(c.Wrap)
-	}
-	all, err := newClients(cfg, c.Memory)
-	if err != nil {
-		return nil, fmt.Errorf("use the credentials: %w", err)
-	}
-	all.credentials, all.validity = credentials, validityOf(cfg)
-	return all, nil
-}
-
-func newClients(cfg *rest.Config, share *memory.Share) (*Clients, error) {
-	shared := newQuota(share)
-	client, bulk, closeIdle, err := newHTTPClients(cfg, shared)
-	if err != nil {
-		return nil, err
-	}
-	c := &Clients{cfg: rest.CopyConfig(cfg), quota: shared, closeIdle: closeIdle, applyHeader: newApplyHeader(cfg)}
-	c.cfg.ExecProvider = nil // only the transports need it, and copies of a configuration write to it
-	if c.rest, err = c.over(client); err != nil {
-		return nil, err
-	}
-	if c.bulk, err = c.over(bulk); err != nil {
-		return nil, err
-	}
-	c.base = c.rest.Get().AbsPath().URL()
-	return c, nil
-}
-
-// over returns a client that sends its requests by another one.
-func (c *Clients) over(client *http.Client) (*rest.RESTClient, error) {
-	raw := rest.CopyConfig(c.cfg)
-	raw.GroupVersion, raw.NegotiatedSerializer = &schema.GroupVersion{}, statusCodec
-	return rest.RESTClientForConfigAndClient(raw, client)
-}
-
-// patch returns a server-side apply that client-go sends by an HTTP client.
-func (c *Clients) patch(by *http.Client) *rest.Request {
-	return rest.NewRequestWithClient(c.base, "", statusContent, by).WarningHandler(rest.NoWarnings{}).Verb(http.MethodPatch).
-		SetHeader("Content-Type", string(types.ApplyPatchType))
-}
-
-// Close closes the connections that are idle.
-func (c *Clients) Close() { c.closeIdle() }
-
-// statusCodec decodes the errors of an API server; everything else is decoded here.
-var statusCodec = func() runtime.NegotiatedSerializer {
-	s := runtime.NewScheme()
-	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
-	return serializer.NewCodecFactory(s).WithoutConversion()
-}()
-
-// statusContent is the content of requests that statusCodec decodes.
-var statusContent = rest.ClientContentConfig{Negotiator: runtime.NewClientNegotiator(statusCodec, schema.GroupVersion{})}

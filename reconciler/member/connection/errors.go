@@ -73,6 +73,26 @@ func IsUnreachable(err error) bool {
 	return errors.As(err, &unreachable)
 }
 
+// An exceededError says which limit a member has exceeded.
+type exceededError struct {
+	limit string
+	// answer says that one answer has exceeded it, of which the rest is not read.
+	answer bool
+}
+
+func (e *exceededError) Error() string { return "the API server answered with more than " + e.limit }
+
+// Exceeded returns the error of a member that has exceeded a limit, of which what is the unit.
+func Exceeded(limit int, what string) error {
+	return &exceededError{limit: fmt.Sprintf("%d %s", limit, what)}
+}
+
+// IsExceeded reports whether an error says that a member has exceeded its budget.
+func IsExceeded(err error) bool {
+	_, ok := errors.AsType[*exceededError](err)
+	return ok
+}
+
 // Answered reports whether an error is a response of the server.
 func Answered(err error) bool {
 	var status apierrors.APIStatus

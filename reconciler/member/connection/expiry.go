@@ -30,13 +30,6 @@ type Expiry struct {
 	Until, Due time.Time
 }
 
-// Expiries returns what has a known end: the client certificate, the token, and the certificates of the CA that verify the
-// server.
-func (c *Conn) Expiries() []Expiry {
-	cfg := c.clients().cfg
-	return expiriesOf(cfg.CertData, cfg.BearerToken, cfg.CAData)
-}
-
 func expiriesOf(certificate []byte, token string, ca []byte) []Expiry {
 	var all []Expiry
 	for _, found := range []struct {

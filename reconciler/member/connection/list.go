@@ -3,6 +3,7 @@ package connection
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,4 +94,10 @@ func fittingPage[L any](opts *metav1.ListOptions, list func(metav1.ListOptions) 
 		}
 		opts.Limit = max(1, opts.Limit/8)
 	}
+}
+
+// isTooLarge reports whether one answer was too large, also for the speed at which it arrived.
+func isTooLarge(err error) bool {
+	e, ok := errors.AsType[*exceededError](err)
+	return ok && e.answer || errors.Is(err, errRevoked)
 }

@@ -16,7 +16,7 @@ type readOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !reads(req) {
+	if !isRead(req) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
@@ -25,13 +25,13 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// doors are subresources that give access to a workload, even with GET, or, whether they store
-// something or not, credentials or an eviction.
-var doors = []string{"exec", "attach", "portforward", "proxy", "token", "eviction", "binding"}
+// accessSubresources give access to a workload, even with GET, or, whether they store something or not, credentials or an eviction.
+var accessSubresources = []string{"exec", "attach", "portforward", "proxy", "token", "eviction", "binding"}
 
-func reads(req *http.Request) bool {
+// isRead reports whether a request stores nothing and gives no access to a workload.
+func isRead(req *http.Request) bool {
 	switch {
-	case req.Header.Get("Upgrade") != "" || leadsInside(strings.Split(req.URL.Path, "/")):
+	case req.Header.Get("Upgrade") != "" || hasAccessSubresource(strings.Split(req.URL.Path, "/")):
 		return false
 	case req.Method == http.MethodPost && req.URL.Path == "/"+AccessReviews:
 		return true // a review stores nothing
@@ -41,11 +41,10 @@ func reads(req *http.Request) bool {
 	return req.Method == http.MethodGet || req.Method == http.MethodHead
 }
 
-// leadsInside reports whether a path ends in such a subresource, and not in an object of that
-// name: it follows pods/NAME, services/NAME, nodes/NAME or serviceaccounts/NAME.
-func leadsInside(path []string) bool {
+// hasAccessSubresource reports whether a path has such a subresource, and not an object of that name: it follows pods/NAME, services/NAME, nodes/NAME or serviceaccounts/NAME.
+func hasAccessSubresource(path []string) bool {
 	for i := 2; i < len(path); i++ {
-		if slices.Contains(doors, path[i]) && slices.Contains([]string{"pods", "services", "nodes", "serviceaccounts"}, path[i-2]) {
+		if slices.Contains(accessSubresources, path[i]) && slices.Contains([]string{"pods", "services", "nodes", "serviceaccounts"}, path[i-2]) {
 			return true
 		}
 	}

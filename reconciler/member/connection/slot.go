@@ -8,6 +8,29 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 )
 
+const (
+	// maxInFlight is the maximum number of requests to a member that wait for a response, except
+	// watches.
+	maxInFlight = 100
+	// maxMedium is the maximum number of answers of a member that are no longer small, and are read and
+	// decoded at the same time.
+	maxMedium = 2
+	// largeAnswer is the cost from which an answer counts as large, in bytes. The cost is twice the text, since buffers grow,
+	// and valueBytes for each of its values.
+	largeAnswer = memory.MediumBytes
+	valueBytes  = 128
+)
+
+// A quota is what the requests to one member share, and its share of the memory for all members.
+type quota struct {
+	inFlight, medium chan struct{}
+	memory           *memory.Share
+}
+
+func newQuota(share *memory.Share) *quota {
+	return &quota{make(chan struct{}, maxInFlight), make(chan struct{}, maxMedium), share}
+}
+
 // An answerSlot lets an answer that is no longer small be read and decoded. One goroutine uses it.
 type answerSlot struct {
 	of *quota
@@ -86,30 +109,3 @@ func (s *answerSlot) release() {
 	<-s.of.medium
 	s.leases, s.revoked = nil, nil
 }
-
-// An EventSlot lets large events of one watch be read and decoded, one at a time. One goroutine uses it.
-type EventSlot struct {
-	ctx  context.Context
-	slot answerSlot
-}
-
-// EventSlot returns the slot of a watch. end ends the watch, and any goroutine may call it.
-func (c *Conn) EventSlot(ctx context.Context, end func()) *EventSlot {
-	return &EventSlot{ctx, answerSlot{of: c.clients().quota, end: end}}
-}
-
-// Grow waits, if need be, before the rest of an event is read, of which some bytes were read.
-func (e *EventSlot) Grow(bytes int) error { return e.slot.grow(e.ctx, 2*int64(bytes), mediumEvent) }
-
-// Check waits, if need be, before an event is decoded. It returns an error if the event would decode to too
-// much.
-func (e *EventSlot) Check(line []byte) error {
-	values := valueCounter{most: objectValues}
-	if than := values.count(line); than != "" {
-		return &exceededError{than, true}
-	}
-	return e.slot.grow(e.ctx, 2*int64(len(line))+valueBytes*int64(values.values), mediumEvent)
-}
-
-// Release gives back what the slot holds: an event was decoded, or the watch ends.
-func (e *EventSlot) Release() { e.slot.release() }

@@ -2,6 +2,14 @@ package connection
 
 import "fmt"
 
+// objectValues and pageValues are the maximum numbers of JSON values in an object and in a page: as Go values, small ones are a
+// hundred times larger than their text. pageItems is the maximum number of objects in a page, which are larger still.
+const (
+	objectValues = 400_000
+	pageValues   = 1_000_000
+	pageItems    = 20_000
+)
+
 // A valueCounter counts the values of a JSON text that is read in pieces, and the objects of its list.
 type valueCounter struct {
 	most          int // the maximum number of values
@@ -10,8 +18,8 @@ type valueCounter struct {
 	text, escaped bool // the last piece ended in a string, or after a backslash
 }
 
-// count continues with a piece, and returns which limit the text exceeds; empty if none.
-func (c *valueCounter) count(piece []byte) (than string) {
+// count continues with a piece, and returns the limit that the text exceeds; empty if none.
+func (c *valueCounter) count(piece []byte) (limit string) {
 	for _, b := range piece {
 		if c.text {
 			switch {

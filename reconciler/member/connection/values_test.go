@@ -37,8 +37,8 @@ func TestValuesAreCounted(t *testing.T) {
 			c := valueCounter{most: 10}
 			for rest := test.text; rest != ""; {
 				n := min(size, len(rest))
-				if than := c.count([]byte(rest[:n])); than != "" {
-					t.Fatalf("%s: more than %s", name, than)
+				if limit := c.count([]byte(rest[:n])); limit != "" {
+					t.Fatalf("%s: more than %s", name, limit)
 				}
 				rest = rest[n:]
 			}
