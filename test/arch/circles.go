@@ -20,11 +20,10 @@ import (
 // mayBeInCircles has the packages that were not laid out like this from the beginning, with the number of their files in circles.
 // The numbers may only get smaller, and no package may be added.
 var mayBeInCircles = map[string]int{
-	"reconciler":                  17,
-	"reconciler/ledger":           15,
-	"reconciler/member":           24,
-	"reconciler/member/inventory": 9,
-	"reconciler/status":           20,
+	"reconciler":        17,
+	"reconciler/ledger": 15,
+	"reconciler/member": 24,
+	"reconciler/status": 20,
 }
 
 // circles reports the packages with too many files that use each other in a circle, with the shortest of these circles.

@@ -2,11 +2,8 @@ package inventory
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,17 +28,6 @@ const announcementPart = "announcement"
 // announcementID returns the ID of the announcement of a fleet name.
 func announcementID(fleet string) api.ID {
 	return fleetConfigMap("announcement-", fleet)
-}
-
-// An announced is what an announcement has of a placement: items of an inventory, which has them in memory already.
-type announced struct {
-	inv    *Inventory
-	serial uint64
-}
-
-// encoded returns the entry of the placement with some items.
-func (a announced) encoded(items []Item) encoded {
-	return encoded{Placement: a.inv.Placement(), Revision: a.inv.Revision(), Abandon: a.inv.Abandon, Items: items, Serial: a.serial}
 }
 
 // Announce writes an announcement of items that were added to inventories. It reports false if there is an
@@ -88,19 +74,6 @@ func writeTogether(ctx context.Context, st *Store, id api.ID, part string, raw [
 		}
 		return err
 	})
-}
-
-// listIn decodes a ConfigMap of several placements.
-func listIn(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error) {
-	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return nil, err
-	}
-	if want := o.GetAnnotations()[digestKey]; digestOf(raw).String() != want {
-		return nil, fmt.Errorf("its digest is not %s", want)
-	}
-	return left.unpackList(raw)
 }
 
 // addAnnounced adds to inventories the items of the announcement on the cluster, if there is one, as far as it
@@ -157,34 +130,6 @@ func withdraw(ctx context.Context, st *Store, p api.PlacementKey) {
 	if st.announced != nil && len(st.announced) == 0 {
 		deleteAnnouncement(ctx, st) //nolint:errcheck // nothing in it counts, and the next write of an inventory tries again
 	}
-}
-
-// forgetAnnounced removes placements from the announcement with one request, before their inventories are deleted.
-func forgetAnnounced(ctx context.Context, st *Store, gone ...*Inventory) error {
-	has := slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.inAnnouncement[inv.Placement()] })
-	if st.announced == nil || len(st.announced) > 0 && !has {
-		return nil
-	}
-	left := maps.Clone(st.announced)
-	for _, inv := range gone {
-		delete(left, inv.Placement())
-	}
-	if len(left) == 0 {
-		return deleteAnnouncement(ctx, st)
-	}
-	var list []encoded
-	for _, a := range left {
-		list = append(list, a.encoded(slices.Collect(a.inv.Items.All())))
-	}
-	raw, err := packAdditions(list)
-	if err != nil {
-		return err
-	}
-	if err := writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw); err != nil {
-		return err
-	}
-	st.announced, st.inAnnouncement = left, keysOf(left)
-	return nil
 }
 
 // keysOf returns the placements of an announcement.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,24 +17,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// A bundle is a ConfigMap with the inventories of several placements, which are written at once. A cluster that joins
-// a fleet of a hundred placements thus needs one request for their inventories.
-//
-// Of each inventory it has the serial number, and it counts for the placement as long as there is no ConfigMap of the
-// inventory alone with the same number or a higher one. An inventory that changes alone later gets a ConfigMap of its own,
-// and stays there. The bundle is deleted when nothing in it counts, and has nothing of a placement whose inventory is
-// deleted, since that would begin to count again. It has the labels of inventories, so that one list request reads both.
-type bundle struct {
-	// counting are the inventories in the ConfigMap that count.
-	counting List
-	// others are further placements that the ConfigMap has, or may have, of which that does not count.
-	others map[api.PlacementKey]bool
-	// digest is that of the ConfigMap as it was last read or written; empty if it is not known.
-	digest string
-	// damaged says that the ConfigMap could not be read. The next inventory that may be bundled then replaces it.
-	damaged bool
-}
 
 const (
 	// bundlePart is the value of label on a bundle.
@@ -97,7 +78,7 @@ func (inv *Inventory) writeBundled(w io.Writer, serial uint64) (digest, error) {
 	e, sum := inv.encoded(), sha256.New()
 	e.Serial = serial
 	err := json.NewEncoder(io.MultiWriter(w, sum)).Encode(e)
-	return digest(binary.BigEndian.Uint64(sum.Sum(nil))), err
+	return digestOfSum(sum.Sum(nil)), err
 }
 
 // writeBundle replaces the bundle on the cluster by inventories. After an error, it may have been
@@ -162,18 +143,6 @@ func writeBundle(ctx context.Context, st *Store, list List) error {
 	return nil
 }
 
-// has reports whether the ConfigMap has, or may have, something of a placement.
-func (b *bundle) has(p api.PlacementKey) bool { return b.others[p] || b.counting.Of(p) != nil }
-
-// addOther records that the ConfigMap has something of a placement that does not count.
-func (b *bundle) addOther(p api.PlacementKey) {
-	b.counting.Drop(p)
-	if b.others == nil {
-		b.others = map[api.PlacementKey]bool{}
-	}
-	b.others[p] = true
-}
-
 // addBundled adds the inventories in the bundle on the cluster that count, if there is one, and returns their owners.
 // chunks are the ConfigMaps by name.
 func addBundled(st *Store, chunks map[string]*unstructured.Unstructured, all *List, left *unpacking) (owners []protocol.Owner, err error) {
@@ -227,29 +196,6 @@ func leaveBundle(ctx context.Context, st *Store, p api.PlacementKey) {
 	if len(st.bundle.counting) == 0 && len(st.bundle.others) > 0 {
 		deleteBundle(ctx, st) //nolint:errcheck // nothing in it counts, and the next write of an inventory tries again
 	}
-}
-
-// RemoveTogether takes inventories out of the announcement and the bundle, with one request for each, before they are deleted.
-func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
-	if err := forgetAnnounced(ctx, st, gone...); err != nil {
-		return fmt.Errorf("remove the announcement: %w", err)
-	}
-	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.bundle.has(inv.Placement()) }) {
-		return nil
-	}
-	left := slices.Clone(st.bundle.counting)
-	for _, inv := range gone {
-		left.Drop(inv.Placement())
-	}
-	if len(left) == 0 {
-		return deleteBundle(ctx, st)
-	}
-	return writeBundle(ctx, st, left)
-}
-
-// IsTogether reports whether the announcement or the bundle on the cluster has, or may have, the inventory of a placement.
-func IsTogether(st *Store, p api.PlacementKey) bool {
-	return st.bundle.has(p) || st.inAnnouncement[p]
 }
 
 func deleteBundle(ctx context.Context, st *Store) error {

@@ -9,28 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// A claim is a ConfigMap on the cluster that records which fleet uses a fleet name there. Its
-// name is derived from the fleet name. If two fleets of the same name start on an empty cluster
-// at the same time, both find no inventory. But only one of them can create the claim, and the
-// other one then writes nothing. It also names the member, since a cluster may be declared under two
-// names.
-//
-// The claim has the labels of inventories, so that one list request reads both.
-type claim struct {
-	owner protocol.Owner
-	// member is the member as which the fleet holds the cluster; empty in claims of older versions.
-	member string
-	uid    types.UID
-	// version is the resourceVersion of the claim that was read.
-	version string
-}
 
 // claimPart is the value of label on a claim.
 const claimPart = "claim"
@@ -129,7 +111,7 @@ func (st *Store) readClaim(ctx context.Context) error {
 	}
 	if st.claim = nil; found != nil {
 		st.setClaim(found)
-		st.owners = sorted(append(slices.Clone(st.owners), st.claim.owner))
+		st.owners = sortedOwners(append(slices.Clone(st.owners), st.claim.owner))
 	}
 	return nil
 }

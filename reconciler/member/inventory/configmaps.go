@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unique"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,11 +32,6 @@ var partSize = 700 << 10
 
 // ConfigMaps are the objects that inventories are stored in.
 var ConfigMaps = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
-
-var namespaces = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
-
-// Namespace is the Namespace that inventories are in.
-var Namespace = api.ID{Kind: "Namespace", Name: api.Namespace}
 
 // FirstPart returns the ID of the first ConfigMap of the inventory of a placement, which is
 // written last.
@@ -108,4 +104,38 @@ func join(first *unstructured.Unstructured, chunks map[string]*unstructured.Unst
 	}
 	inv.parts, inv.written = int32(parts), sum
 	return inv, nil
+}
+
+// keepChunk counts a ConfigMap that is kept while the inventories are read.
+func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
+	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
+	return at.Keep(len(o.GetName()) + len(text))
+}
+
+// listIn decodes a ConfigMap of several placements.
+func listIn(o *unstructured.Unstructured, left *unpacking) ([]*Inventory, error) {
+	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	if want := o.GetAnnotations()[digestKey]; digestOf(raw).String() != want {
+		return nil, fmt.Errorf("its digest is not %s", want)
+	}
+	return left.unpackList(raw)
+}
+
+// serialOf returns the serial number in the first part of an inventory; zero if that is of an older
+// version.
+func serialOf(first metav1.Object) uint64 {
+	n, _ := strconv.ParseUint(first.GetAnnotations()[serialKey], 10, 64)
+	return n
+}
+
+// serialIn returns the serial number of the inventory whose first part has a name, among ConfigMaps by name; zero if there is none.
+func serialIn(chunks map[string]*unstructured.Unstructured, name string) uint64 {
+	if first := chunks[name]; first != nil {
+		return serialOf(first)
+	}
+	return 0
 }

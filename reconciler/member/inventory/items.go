@@ -5,10 +5,62 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 )
+
+// An Item is an object that we have applied, or may have.
+type Item struct {
+	Group     string `json:"g,omitempty"`
+	Version   string `json:"v"`
+	Kind      string `json:"k"`
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"n"`
+	// Hash is the hash of the content that was applied last; empty if the object was only
+	// announced.
+	Hash string `json:"h,omitempty"`
+	// Managed is the hash of our managedFields entry after the last apply.
+	Managed string `json:"m,omitempty"`
+	// OthersState is that of the observed.Object whose drift Git adopted: it had the values of
+	// the new version already, and was not applied. It is empty if we own all applied fields,
+	// since Managed then shows every change.
+	OthersState string    `json:"o,omitempty"`
+	UID         types.UID `json:"u,omitempty"`
+	// Commit is the commit that last changed the object.
+	Commit string `json:"c,omitempty"`
+	// End is how the object has run to its end with the content of Hash, so that it does not run
+	// again after a controller has deleted it; empty if it has not.
+	End End `json:"e,omitempty"`
+	// Left are the fields that Git has removed and that were still there after the last apply.
+	Left diff.Left `json:"l,omitempty"`
+}
+
+// An End is how an object has ended that runs to an end, such as a Job.
+type End string
+
+// The ends.
+const (
+	Ended  End = "ended"
+	Failed End = "failed"
+)
+
+// ID returns the ID of the object.
+func (i *Item) ID() api.ID {
+	return api.ID{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
+}
+
+// GroupVersionKind returns the kind of the object in the version in which it was applied.
+func (i *Item) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: i.Group, Version: i.Version, Kind: i.Kind}
+}
+
+// text returns the size of the texts that are kept of an item, in bytes, without the UID and the commit.
+func (i *Item) text() int {
+	return len(i.Group) + len(i.Version) + len(i.Kind) + len(i.Namespace) + len(i.Name) + len(i.Hash) + len(i.Managed) + len(i.OthersState) + len(i.End) + len(i.Left)
+}
 
 // Items are the objects in an inventory.
 type Items struct{ compact.Map[packedItem] }

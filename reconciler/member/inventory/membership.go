@@ -2,8 +2,6 @@ package inventory
 
 import (
 	"cmp"
-	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -106,7 +104,7 @@ func (st *Store) UpdateOwners(all List) (changed bool) {
 			now = append(now, o)
 		}
 	}
-	if now = sorted(now); slices.Equal(now, st.owners) {
+	if now = sortedOwners(now); slices.Equal(now, st.owners) {
 		return false
 	}
 	st.owners = append([]protocol.Owner{}, now...)
@@ -124,67 +122,6 @@ func (st *Store) Adopt(inv *Inventory) {
 	}
 }
 
-// Has reports whether an object is a ConfigMap of the store.
-func (st *Store) Has(id api.ID) bool { return st.parts.Of(id) != nil }
-
-// Changed returns the placements whose inventories somebody else has changed or deleted by changing
-// an object, sorted. suspect says that the values of the object may have changed although its ownership
-// has not.
-func (st *Store) Changed(id api.ID, suspect bool) []api.PlacementKey {
-	known := st.parts.Of(id)
-	if known == nil {
-		return nil
-	}
-	if l := st.cfg.Live.Of(id); l != nil && (l.Managed == known.of.Value().managed && !suspect || l.Terminating) {
-		return nil
-	}
-	if id == bundleID(st.cfg.Fleet) {
-		var all []api.PlacementKey
-		for _, inv := range st.bundle.counting {
-			all = append(all, inv.Placement())
-		}
-		return all
-	}
-	return []api.PlacementKey{known.of.Value().placement}
-}
-
-// WrittenByOthers returns those of some objects that are inventories or claims with our fleet
-// name and that others have written. Another gitfleet owns the same fields as we do, so that
-// only the version shows this. Who writes an announcement or a bundle writes the claim or inventories, too.
-func (st *Store) WrittenByOthers(objects map[api.ID]bool) []api.ID {
-	together := []api.ID{announcementID(st.cfg.Fleet), bundleID(st.cfg.Fleet)}
-	return slices.DeleteFunc(slices.Collect(maps.Keys(objects)), func(id api.ID) bool {
-		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace || slices.Contains(together, id) {
-			return true
-		}
-		l, p := st.cfg.Live.Of(id), st.parts.Of(id)
-		if l == nil {
-			return p == nil
-		}
-		return l.Fleet != st.cfg.Fleet || p != nil && p.of.Value().managed == l.Managed && p.version >= l.Version
-	})
-}
-
-// LostToOther reports whether one of some objects is an inventory that others have written and
-// that belongs to another fleet, so that the cluster must no longer be written.
-func (st *Store) LostToOther(ctx context.Context, objects map[api.ID]bool) bool {
-	if st.membership.ID == "" || len(st.WrittenByOthers(objects)) == 0 {
-		return false
-	}
-	at := listingOf(st)
-	defer at.Done()
-	list, err := st.list(ctx, at)
-	if err != nil {
-		return true // until the cluster is known to be ours
-	}
-	for i := range list {
-		if o := st.ownerOf(list[i].GetAnnotations(), ""); o.ID != "" && st.membership.isOther(o) {
-			return true
-		}
-	}
-	return false
-}
-
 // ownerOf returns the owner of an inventory. commit is a commit that the inventory names.
 func (st *Store) ownerOf(annotations map[string]string, commit string) protocol.Owner {
 	o := protocol.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
@@ -194,8 +131,8 @@ func (st *Store) ownerOf(annotations map[string]string, commit string) protocol.
 	return o
 }
 
-// sorted sorts owners, and removes duplicates.
-func sorted(list []protocol.Owner) []protocol.Owner {
+// sortedOwners sorts owners, and removes duplicates.
+func sortedOwners(list []protocol.Owner) []protocol.Owner {
 	slices.SortFunc(list, func(a, b protocol.Owner) int {
 		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Source, b.Source), strings.Compare(a.UnknownCommit, b.UnknownCommit))
 	})

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -80,20 +79,6 @@ func encodePart(st *Store, w *Write, name string, part, parts int, chunk []byte)
 	return encodeConfigMap(st, name, strconv.Itoa(part), map[string]any{
 		api.PlacementAnnotation: w.inv.Placement().String(), digestKey: w.digest.String(), partsKey: strconv.Itoa(parts), serialKey: strconv.FormatUint(w.serial, 10),
 	}, chunk)
-}
-
-// encodeConfigMap returns a ConfigMap to apply, with the owner in its annotations. part is the value of label on it.
-func encodeConfigMap(st *Store, name, part string, annotations map[string]any, data []byte) ([]byte, error) {
-	st.membership.annotate(annotations)
-	return json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{
-			"name": name, "namespace": api.Namespace,
-			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: part},
-			"annotations": annotations,
-		},
-		"binaryData": map[string][]byte{dataKey: data},
-	})
 }
 
 // Send sends a write. Finish says whether it failed.
