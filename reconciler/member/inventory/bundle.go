@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -81,6 +82,8 @@ func (inv *Inventory) writeBundled(w io.Writer, serial uint64) (digest, error) {
 	return digestOfSum(sum.Sum(nil)), err
 }
 
+var errTooLarge = errors.New("inventories do not fit in one ConfigMap")
+
 // writeBundle replaces the bundle on the cluster by inventories. After an error, it may have been
 // replaced all the same. An inventory that may have a ConfigMap of its own keeps its serial number, so that its entry in the bundle
 // does not count if that ConfigMap exists.
@@ -107,7 +110,7 @@ func writeBundle(ctx context.Context, st *Store, list List) error {
 		return err
 	}
 	if len(raw) > partSize {
-		return fmt.Errorf("%d inventories do not fit in one ConfigMap", len(list))
+		return fmt.Errorf("%d %w", len(list), errTooLarge)
 	}
 	if err := st.ensureClaim(ctx); err != nil {
 		return err

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,11 +12,17 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// RemoveTogether takes inventories out of the announcement and the bundle, with one request for each, before they are deleted.
+// RemoveTogether takes inventories out of the announcement and the bundle, with one request for each, before they are deleted. The
+// other inventories there are written one by one if they do not fit in one ConfigMap: they have grown since.
 func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
 	if err := forgetAnnounced(ctx, st, gone...); err != nil {
 		return fmt.Errorf("remove the announcement: %w", err)
 	}
+	return forgetBundled(ctx, st, gone...)
+}
+
+// forgetBundled removes placements from the bundle.
+func forgetBundled(ctx context.Context, st *Store, gone ...*Inventory) error {
 	if !slices.ContainsFunc(gone, func(inv *Inventory) bool { return st.bundle.has(inv.Placement()) }) {
 		return nil
 	}
@@ -26,7 +33,25 @@ func RemoveTogether(ctx context.Context, st *Store, gone ...*Inventory) error {
 	if len(left) == 0 {
 		return deleteBundle(ctx, st)
 	}
-	return writeBundle(ctx, st, left)
+	err := writeBundle(ctx, st, left)
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	if err := saveAlone(ctx, st, left...); err != nil {
+		return err
+	}
+	return deleteBundle(ctx, st)
+}
+
+// saveAlone writes inventories into ConfigMaps of their own, so that what the announcement and the bundle have of them does not count.
+func saveAlone(ctx context.Context, st *Store, all ...*Inventory) error {
+	for _, inv := range all {
+		inv.Invalidate()
+		if err := st.Save(ctx, inv); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // IsTogether reports whether the announcement or the bundle on the cluster has, or may have, the inventory of a placement.
@@ -48,12 +73,19 @@ func forgetAnnounced(ctx context.Context, st *Store, gone ...*Inventory) error {
 		return deleteAnnouncement(ctx, st)
 	}
 	var list []encoded
+	var others []*Inventory
 	for _, a := range left {
-		list = append(list, a.encoded(slices.Collect(a.inv.Items.All())))
+		list, others = append(list, a.encoded(slices.Collect(a.inv.Items.All()))), append(others, a.inv)
 	}
 	raw, err := packAdditions(list)
 	if err != nil {
 		return err
+	}
+	if len(raw) > partSize {
+		if err := saveAlone(ctx, st, others...); err != nil {
+			return err
+		}
+		return deleteAnnouncement(ctx, st)
 	}
 	if err := writeTogether(ctx, st, announcementID(st.cfg.Fleet), announcementPart, raw); err != nil {
 		return err
