@@ -325,7 +325,7 @@ func TestInventoriesAreWrittenSeveralAtATime(t *testing.T) {
 		}
 		for _, inv := range s.owned.inv {
 			p := inv.Placement()
-			if !inv.Stored() || s.known.Inventories[p] != 1 {
+			if !inv.Stored() || s.Agent.serials.Of(p) != 1 {
 				t.Errorf("%s is not recorded as written", p)
 			}
 		}

@@ -34,7 +34,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -162,8 +161,11 @@ type Agent struct {
 	drifted driftState
 	// superseded are manifests to be replaced. Only Run uses it.
 	superseded superseded
-	// known is what was last known of the state of the cluster, also by an earlier process.
-	known protocol.MemberRecord
+	// uid is the UID of the cluster that was connected last, version the highest resource version that was known of it, and serials
+	// are the serial numbers of its inventories, also of an earlier process.
+	uid     string
+	version uint64
+	serials inventory.Serials
 	// restored is what shows that the cluster was restored to an earlier state, until a session has
 	// read everything again; empty if nothing does.
 	restored string
@@ -173,7 +175,7 @@ type Agent struct {
 	searched time.Time
 	// reportedSetBack are the last serial numbers of inventories that were missing or earlier ones when
 	// the last session began, which was reported.
-	reportedSetBack inventory.Serials
+	reportedSetBack map[api.PlacementKey]uint64
 	// setBackAt is when a session last ended because inventories were missing or earlier ones.
 	setBackAt time.Time
 	// deletions are those that were not reported yet. They outlive a session.
@@ -196,7 +198,6 @@ func New(cfg Config) *Agent {
 		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
 		Jobs:    gatejob.NewQueue(),
 		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{},
-		known: protocol.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
 	a.connection = connection.Config{
@@ -245,9 +246,7 @@ func (a *Agent) SetDriftDecisions(all protocol.DriftDecisions) {
 // SetRecord sets what an earlier process recorded of the cluster, as loaded from a ledger. It may be
 // called before Run, and does not change its argument.
 func (a *Agent) SetRecord(r protocol.MemberRecord) {
-	a.known = r
-	a.known.Inventories = map[api.PlacementKey]uint64{} // which the agent changes
-	maps.Copy(a.known.Inventories, r.Inventories)
+	a.uid, a.version, a.serials = r.UID, r.Version, inventory.SerialsOf(r.Inventories)
 	for p, list := range r.Drifts {
 		for _, d := range list {
 			if d.Addition && !a.config.Additions.Looks() {

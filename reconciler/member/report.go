@@ -48,15 +48,15 @@ func (s *session) reportHoldings() {
 // is reported once, although an inventory of a suspended placement stays as it is.
 func (a *Agent) rememberSetBack(back []api.PlacementKey) {
 	before := a.reportedSetBack
-	a.reportedSetBack = inventory.Serials{}
-	for _, p := range back {
-		a.reportedSetBack[p] = a.known.Inventories[p]
-	}
-	if len(back) == 0 {
+	if a.reportedSetBack = nil; len(back) == 0 {
 		return
 	}
+	a.reportedSetBack = map[api.PlacementKey]uint64{}
+	for _, p := range back {
+		a.reportedSetBack[p] = a.serials.Of(p)
+	}
 	a.unlisted, a.searched = true, time.Time{}
-	back = slices.DeleteFunc(slices.Clone(back), func(p api.PlacementKey) bool { return before[p] == a.known.Inventories[p] })
+	back = slices.DeleteFunc(slices.Clone(back), func(p api.PlacementKey) bool { return before[p] == a.serials.Of(p) })
 	if len(back) == 0 {
 		return
 	}
@@ -81,11 +81,10 @@ func few(all []api.PlacementKey) string {
 // after a restore: the session ends, and a new one reads everything again. It reports whether the
 // cluster is another one than before.
 func (a *Agent) rememberState(p probe.Result) (another bool) {
-	if another = p.UID != "" && a.known.UID != "" && p.UID != a.known.UID; another {
-		clear(a.known.Inventories)
-		a.known.Version, a.restored, a.unlisted = 0, "", false
+	if another = p.UID != "" && a.uid != "" && p.UID != a.uid; another {
+		a.version, a.serials, a.restored, a.unlisted = 0, nil, "", false
 	}
-	a.known.UID, a.known.Version = cmp.Or(p.UID, a.known.UID), cmp.Or(p.Version, a.known.Version)
+	a.uid, a.version = cmp.Or(p.UID, a.uid), cmp.Or(p.Version, a.version)
 	a.restored = cmp.Or(a.restored, p.Restored)
 	return another
 }
@@ -114,7 +113,7 @@ type reporter struct {
 	// written are the placements of which something was written since their last report; see Agent.
 	written *placementSet
 	// serials are the serial numbers of the inventories.
-	serials inventory.Serials
+	serials *inventory.Serials
 }
 
 // all reports the state of every placement.
@@ -154,7 +153,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		return
 	}
 	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}}
-	o.Inventory = r.serials[p]
+	o.Inventory = r.serials.Of(p)
 	o.Removed = w.Remove && r.owned.inv.Of(p) == nil
 	var unusual protocol.Incidents
 	unusual.Lingering, unusual.Collecting, unusual.Finalizing = r.lingering(p)

@@ -111,7 +111,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	expressions := availability.New(&cfg.Encoder.expressions)
 	prober := probe.New(conn, probe.Config{
 		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Pace: cfg.Pace, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
-		UID: a.known.UID, Version: a.known.Version,
+		UID: a.uid, Version: a.version,
 	})
 	objects := &observed.Objects{}
 	c := &cluster{cfg: cfg, conn: conn, kinds: discovery.New(conn.Discovery), live: objects.View()}
@@ -123,7 +123,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	as := &assignment{}
 	o := &ownership{assignment: as}
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
-		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: a.known.Inventories, Log: cfg.Log,
+		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: &a.serials, Log: cfg.Log,
 	})
 	p := &progress{
 		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
@@ -148,7 +148,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, assignment: as, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: &a.written, serials: a.known.Inventories,
+		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: &a.written, serials: &a.serials,
 	}
 	return s
 }

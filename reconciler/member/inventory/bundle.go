@@ -118,7 +118,7 @@ func writeBundle(ctx context.Context, st *Store, list List) error {
 	same := make([]bool, len(list))
 	for i, inv := range list {
 		p := inv.Placement()
-		st.attempted[p] = max(st.attempted[p], serials[i])
+		st.attempted.set(p, max(st.attempted.Of(p), serials[i]))
 		same[i] = isBundled(st, inv)
 	}
 	if err := writeTogether(ctx, st, bundleID(st.cfg.Fleet), bundlePart, raw); err != nil {

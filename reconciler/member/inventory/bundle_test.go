@@ -3,7 +3,6 @@ package inventory
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -149,7 +148,7 @@ func TestEarlierBundleIsNoticed(t *testing.T) {
 			t.Errorf("%s: noticed: %t, %v", name, back, err)
 		}
 		later := storeAt(t, at)
-		later.cfg.Serials = maps.Clone(st.cfg.Serials)
+		*later.cfg.Serials = slices.Clone(*st.cfg.Serials)
 		if load(t, later); len(later.SetBack()) != 3 {
 			t.Errorf("%s: after a restart: %v", name, later.SetBack())
 		}
@@ -163,7 +162,7 @@ func TestDamagedBundle(t *testing.T) {
 	saveTogether(t, st, several("a", "b", "c")...)
 	at.Stored[id.Name] = []byte(strings.Replace(string(at.Stored[id.Name]), `"inventory":"`, `"inventory":"A`, 1))
 	again := storeAt(t, at)
-	again.cfg.Serials = maps.Clone(st.cfg.Serials)
+	*again.cfg.Serials = slices.Clone(*st.cfg.Serials)
 	if got := load(t, again); len(got) > 0 || len(again.SetBack()) > 0 {
 		t.Errorf("%d inventories, set back: %v", len(got), again.SetBack())
 	}
@@ -178,7 +177,7 @@ func TestDamagedBundle(t *testing.T) {
 	}
 	saveTogether(t, again, several("a")...)
 	last := storeAt(t, at)
-	last.cfg.Serials = maps.Clone(st.cfg.Serials)
+	*last.cfg.Serials = slices.Clone(*st.cfg.Serials)
 	if got := load(t, last); len(got) != 2 || len(last.damaged) > 0 || len(last.SetBack()) != 2 {
 		t.Errorf("%d inventories, %d damaged, set back: %v", len(got), len(last.damaged), last.SetBack())
 	}
@@ -189,7 +188,7 @@ func TestDamagedInventoryLeavesTheBundleAlone(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	all := several("a", "b", "c", "d")
 	st, first := storeAt(t, at), FirstPart("prod", all[0].Placement()).Name
-	st.cfg.Serials[all[0].Placement()] = 6
+	st.cfg.Serials.set(all[0].Placement(), 6)
 	save(t, st, all[0])
 	at.Stored[first] = []byte(strings.Replace(string(at.Stored[first]), `"inventory":"`, `"inventory":"A`, 1))
 	again := storeAt(t, at)

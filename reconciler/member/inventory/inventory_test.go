@@ -375,7 +375,7 @@ func TestEarlierInventoryIsNoticed(t *testing.T) {
 	save(t, st, held(1))
 	backup := server.Clone()
 	save(t, st, held(2))
-	serial := st.cfg.Serials[web]
+	serial := st.cfg.Serials.Of(web)
 	for name, test := range map[string]struct {
 		at    *apiserver.ConfigMaps
 		known uint64
@@ -391,7 +391,7 @@ func TestEarlierInventoryIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := storeAt(t, test.at)
 			if test.known > 0 {
-				st.cfg.Serials[web] = test.known
+				st.cfg.Serials.set(web, test.known)
 			}
 			all := load(t, st)
 			if got := slices.Contains(st.SetBack(), web); got != test.want {
@@ -408,7 +408,7 @@ func TestEarlierInventoryIsNoticed(t *testing.T) {
 			if load(t, st); len(st.SetBack()) > 0 {
 				t.Errorf("set back again: %v", st.SetBack())
 			}
-			if got := st.cfg.Serials[web]; test.want && got != serial+1 {
+			if got := st.cfg.Serials.Of(web); test.want && got != serial+1 {
 				t.Errorf("serial number %d, want %d", got, serial+1)
 			}
 		})

@@ -29,7 +29,7 @@ func (st *Store) Load(ctx context.Context) (all List, err error) {
 		chunks[list[i].GetName()] = &list[i]
 	}
 	st.damaged, st.claim, st.announced, st.bundle, st.parts = nil, nil, nil, bundle{}, compact.Map[part]{}
-	st.attempted, st.alone = Serials{}, map[string]uint64{}
+	st.attempted, st.alone = nil, map[string]uint64{}
 	owners := []protocol.Owner{}
 	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
 		st.setClaim(o)

@@ -28,7 +28,7 @@ type Config struct {
 	Live *observed.Objects
 	// Serials are the highest serial numbers of inventories that are known. The store changes them; nil
 	// means that none are known.
-	Serials Serials
+	Serials *Serials
 	Log     *slog.Logger
 }
 
@@ -65,9 +65,9 @@ type Store struct {
 // NewStore returns a store that writes for a membership.
 func NewStore(conn *connection.Conn, m protocol.Membership, cfg Config) *Store {
 	if cfg.Serials == nil {
-		cfg.Serials = Serials{}
+		cfg.Serials = &Serials{}
 	}
-	return &Store{conn: conn, membership: membership{m}, cfg: cfg, attempted: Serials{}}
+	return &Store{conn: conn, membership: membership{m}, cfg: cfg}
 }
 
 // A claim is a ConfigMap on the cluster that records which fleet uses a fleet name there. Its
@@ -136,7 +136,7 @@ func logDamaged(st *Store, o metav1.Object, err error) {
 // that failed.
 func nextSerial(st *Store, p api.PlacementKey) uint64 {
 	damaged, _ := damagedSerial(st, p)
-	return max(st.cfg.Serials[p], st.attempted[p], damaged) + 1
+	return max(st.cfg.Serials.Of(p), st.attempted.Of(p), damaged) + 1
 }
 
 // isDamaged reports whether the inventory of a placement has a ConfigMap of its own that is damaged.
@@ -155,9 +155,10 @@ func damagedSerial(st *Store, p api.PlacementKey) (serial uint64, damaged bool) 
 
 // wrote records the serial number of an inventory that was written.
 func wrote(st *Store, inv *Inventory, serial uint64) {
-	st.cfg.Serials[inv.Placement()], inv.serial = serial, serial
-	if delete(st.attempted, inv.Placement()); len(st.attempted) == 0 {
-		st.attempted = Serials{} // an emptied map keeps its memory
+	inv.serial = serial
+	st.cfg.Serials.set(inv.Placement(), serial)
+	if st.attempted.drop(inv.Placement()); len(st.attempted) == 0 {
+		st.attempted = nil // so that its memory is free
 	}
 }
 
@@ -228,6 +229,6 @@ func (st *Store) list(ctx context.Context, at *connection.Listing) ([]unstructur
 // Forget drops the serial number of an inventory that was deleted and of which nothing is left on the
 // cluster, so that it counts as missing no longer.
 func Forget(st *Store, p api.PlacementKey) {
-	delete(st.cfg.Serials, p)
+	st.cfg.Serials.drop(p)
 	delete(st.alone, nameOf(st.cfg.Fleet, p))
 }

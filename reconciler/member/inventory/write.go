@@ -71,7 +71,7 @@ func (st *Store) Prepare(ctx context.Context, inv *Inventory) (*Write, error) {
 	for part := parts; part < int(inv.parts); part++ {
 		w.surplus = append(w.surplus, partName(name, part))
 	}
-	st.attempted[inv.Placement()] = w.serial
+	st.attempted.set(inv.Placement(), w.serial)
 	return w, nil
 }
 
