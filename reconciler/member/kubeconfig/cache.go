@@ -48,7 +48,17 @@ var opening = make(chan struct{}, 64)
 func (k *cache) load(path string) (*readFile, error) {
 	opening <- struct{}{}
 	defer func() { <-opening }()
-	f, err := os.Open(path) // Stat alone succeeds without the permission to read
+	if k != nil { // without opening it, since thousands of members check their credentials every few seconds
+		if info, err := os.Stat(path); err == nil {
+			k.mu.Lock()
+			known := k.unchanged(path, info)
+			k.mu.Unlock()
+			if known != nil {
+				return known, nil
+			}
+		}
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +70,8 @@ func (k *cache) load(path string) (*readFile, error) {
 	if k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		was, known := k.read[path]
-		if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
-			return was, nil
+		if known := k.unchanged(path, info); known != nil { // another member has read it in the meantime
+			return known, nil
 		}
 		delete(k.read, path)
 	}
@@ -78,4 +87,14 @@ func (k *cache) load(path string) (*readFile, error) {
 		k.read[path] = file
 	}
 	return file, nil
+}
+
+// unchanged returns what was read of a file if the file is the same since, and nil otherwise. Its mode must be the same, too: without the
+// permission to read, it is read again, which fails. The caller holds the lock.
+func (k *cache) unchanged(path string, now fs.FileInfo) *readFile {
+	was, known := k.read[path]
+	if !known || !os.SameFile(was.info, now) || !was.info.ModTime().Equal(now.ModTime()) || was.info.Size() != now.Size() || was.info.Mode() != now.Mode() {
+		return nil
+	}
+	return was
 }
