@@ -31,7 +31,7 @@ const (
 	// If nothing is received on a connection for pingAfter, it is pinged. It is closed if there
 	// is no response within pingTimeout. A bulk connection is pinged after bulkIdleTimeout, since
 	// the timer of the ping keeps a closed connection in memory until it fires.
-	pingAfter   = 15 * time.Second
+	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 	// headerTableSize is the size of the header tables of a connection, in which no header fits:
 	// the tables would take more memory than they save in the few requests to a cluster. (0
