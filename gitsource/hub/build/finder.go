@@ -26,12 +26,12 @@ var expectations = []struct{ goType, want, fix string }{
 	{"", "a mapping", "as NAME: VALUE"},
 }
 
-// jsonTypes describes the types of JSON.
-var jsonTypes = map[string]string{"array": "a list", "bool": "a boolean", "number": "a number", "object": "a mapping", "string": "text"}
+// jsonTypes has a value of each type of JSON.
+var jsonTypes = map[string]any{"array": []any{}, "bool": false, "number": 0.0, "object": map[string]any{}, "string": ""}
 
 // reportWrongType reports that the value at p has another type than kustomize expects, by what wrongType has matched.
 func (f *mentionFinder) reportWrongType(p *document.FieldPath, found []string) {
-	got, goType := jsonTypes[found[1]], strings.TrimPrefix(found[3], "*")
+	got, goType := document.Describe(jsonTypes[found[1]]), strings.TrimPrefix(found[3], "*")
 	for _, e := range expectations {
 		if strings.HasPrefix(goType, e.goType) {
 			f.r.Errorf(p, "must be %s, not %s; write it %s", e.want, got, e.fix)
