@@ -78,7 +78,8 @@ func typeOfField(t reflect.Type, name string) reflect.Type {
 func (f *mentionFinder) find() {
 	k, top := &f.k.spec, f.r.Object
 	for _, msg := range k.EnforceFields() {
-		f.r.Errorf(top.Child("kind"), "%s", msg)
+		field, _, _ := strings.Cut(msg, " ") // kind or apiVersion
+		f.r.Errorf(top.Child(field), "%s", msg)
 	}
 	if err := k.CheckEmpty(); err != nil {
 		f.r.Errorf(nil, "the kustomization is empty; list something under resources, or remove the file")
