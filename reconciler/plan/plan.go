@@ -219,7 +219,7 @@ func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
 		Members: pl.InForce.Clusters, Clusters: m.members.List, Left: m.suspensions.NotSuspended(m.members.Left(pl.Ledger)),
-		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: pl.unusedOverrideWarnings(),
+		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: m.inForce.unusedOverrideWarnings(),
 		Renames: pl.renamed,
 	}
 	for _, r := range pl.results {

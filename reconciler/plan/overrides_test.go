@@ -16,10 +16,10 @@ func TestOverrideWarning(t *testing.T) {
 	cluster, namespaced := api.Origin{Path: "cro.yaml", Line: 1}, api.Origin{Path: "ro.yaml", Line: 2}
 	cro, ro := &api.ClusterResourceOverride{}, &api.ResourceOverride{}
 	cro.Name, ro.Name, ro.Namespace = "image", "image", "web"
-	pl := &planner{Input: Input{InForce: &hub.Snapshot{
+	at := newCommitCache(&hub.Snapshot{
 		ClusterOverrides: []*hub.ClusterOverride{{ClusterResourceOverride: cro, Origin: cluster}},
 		Overrides:        []*hub.Override{{ResourceOverride: ro, Origin: namespaced}},
-	}}}
+	})
 	for name, test := range map[string]struct {
 		of   api.NamespacedName
 		want problem.Problem
@@ -28,7 +28,7 @@ func TestOverrideWarning(t *testing.T) {
 		"of a namespace":   {api.NamespacedName{Namespace: "web", Name: "image"}, problem.Problem{Origin: namespaced, Field: "spec", Severity: problem.Warning, Message: `ResourceOverride "web/image" is idle`}},
 		"of another place": {api.NamespacedName{Namespace: "shop", Name: "image"}, problem.Problem{Field: "spec", Severity: problem.Warning, Message: `ResourceOverride "shop/image" is idle`}},
 	} {
-		if got := pl.overrideWarning(test.of, "spec", "is idle"); got != test.want {
+		if got := at.overrideWarning(test.of, "spec", "is idle"); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
