@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
 // Contents counts the objects in the index, and separately those left by earlier saves. It
@@ -25,7 +27,7 @@ func TestContentsOfASharedLedger(t *testing.T) {
 		for _, value := range objects.values {
 			size += len(value)
 		}
-		left := segmentID{9, 9}.part(0)
+		left := segment.ID{Term: 9, Number: 9}.Part(0)
 		objects.values[left] = []byte("left over")
 		before := objects.writes
 		found, err := s.Contents()
@@ -39,7 +41,7 @@ func TestContentsOfASharedLedger(t *testing.T) {
 		if objects.writes != before || objects.values[left] == nil {
 			t.Error("reading the contents changed them")
 		}
-		delete(objects.values, s.index.Segments[0].part(0))
+		delete(objects.values, s.index.Segments[0].Part(0))
 		var damaged *DamagedError
 		if _, err := s.Contents(); !errors.As(err, &damaged) {
 			t.Errorf("without its segment: %v", err)

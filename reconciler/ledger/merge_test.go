@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
 // unreadObjects are objects of which some cannot be read.
@@ -56,10 +57,10 @@ func TestMergeThatCannotReadASegment(t *testing.T) {
 		saved bool // by the first save
 	}{
 		"all is read":               {nil, true},
-		"once":                      {once(segmentPrefix, 1, timeout), false},
-		"missing once":              {once(segmentPrefix, 1, missing), true},
-		"missing, and so the index": {byName(once(segmentPrefix, 1, missing), once(indexName, 1, timeout)), false},
-		"forbidden once":            {once(segmentPrefix, 1, apierrors.NewForbidden(secrets, "segment", errors.New("no"))), false},
+		"once":                      {once(segment.Prefix, 1, timeout), false},
+		"missing once":              {once(segment.Prefix, 1, missing), true},
+		"missing, and so the index": {byName(once(segment.Prefix, 1, missing), once(indexName, 1, timeout)), false},
+		"forbidden once":            {once(segment.Prefix, 1, apierrors.NewForbidden(secrets, "segment", errors.New("no"))), false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestSegmentsStayFew(t *testing.T) {
 // not take it over.
 func TestUnreadableLedgerIsNotTakenOver(t *testing.T) {
 	for name, get := range map[string]func(string) error{
-		"the index": once(indexName, -1, errors.New("no answer")), "a segment": once(segmentPrefix, -1, errors.New("no answer")),
+		"the index": once(indexName, -1, errors.New("no answer")), "a segment": once(segment.Prefix, -1, errors.New("no answer")),
 	} {
 		objects := &unreadObjects{fakeObjects: newFakeObjects()}
 		leader, _ := openLoaded(t, objects.fakeObjects, func() { t.Errorf("%s: the leader is deposed", name) })

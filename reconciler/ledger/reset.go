@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/gitsource/filelock"
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
 // ErrNotDamaged says that a ledger was not reset since it can be read.
@@ -136,7 +137,7 @@ func (s *Shared) Reset(force bool, now time.Time) (aside string, err error) {
 		return "", fmt.Errorf("read ledger: %w", err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return name != indexName && !strings.HasPrefix(name, segmentPrefix) // copied by an earlier Reset
+		return name != indexName && !strings.HasPrefix(name, segment.Prefix) // copied by an earlier Reset
 	})
 	if len(names) == 0 {
 		return "", fmt.Errorf("%w in the management cluster", ErrNoLedger)
@@ -158,7 +159,7 @@ func (s *Shared) Reset(force bool, now time.Time) (aside string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("copy the ledger: %w", err)
 		}
-		term, _ := termOf(name)
+		term, _ := segment.TermOf(name)
 		if name == indexName {
 			version = found
 			var x index

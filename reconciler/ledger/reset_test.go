@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
 // asideAt is when ledgers are reset.
@@ -170,17 +172,17 @@ func TestResetOfANewerVersion(t *testing.T) {
 
 // The shared ledger of a newer version is not damaged, also if its index has another form or its records are of an unknown kind.
 func TestSharedLedgerOfANewerVersionIsNotDamaged(t *testing.T) {
-	seg, parts, err := pack(segmentID{1, 1}, map[string][]byte{"y\x00east": []byte("{}")})
+	seg, parts, err := segment.Pack(segment.ID{Term: 1, Number: 1}, map[string][]byte{"y\x00east": []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := json.Marshal(index{Schema: schema, Segments: []segment{seg}})
+	known, err := json.Marshal(index{Schema: schema, Segments: []segment.Segment{seg}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{string(known), `{"schema":99}`, `{"segments":{"first":1},"schema":99}`} {
 		objects := newFakeObjects()
-		objects.values[indexName], objects.values[seg.part(0)] = []byte(text), parts[0]
+		objects.values[indexName], objects.values[seg.Part(0)] = []byte(text), parts[0]
 		_, err := OpenShared(objects, "one", nil).Load()
 		if _, other := errors.AsType[*SchemaError](err); !other || IsDamaged(err) || !strings.Contains(err.Error(), "newer gitfleet") {
 			t.Errorf("%s: %v", text, err)

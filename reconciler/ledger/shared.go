@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -102,7 +103,7 @@ func (s *Shared) sweep() {
 		return
 	}
 	for _, name := range s.index.unlisted(names) {
-		if term, ok := termOf(name); ok && term <= s.index.Term {
+		if term, ok := segment.TermOf(name); ok && term <= s.index.Term {
 			_ = s.objects.Delete(name)
 		}
 	}
@@ -183,7 +184,7 @@ func (s *Shared) save(l *Ledger) error {
 	if err != nil {
 		return err
 	}
-	for size := sizeOf(records); kept > 0 && s.index.Segments[kept-1].Bytes <= 2*size; kept-- {
+	for size := segment.Size(records); kept > 0 && s.index.Segments[kept-1].Bytes <= 2*size; kept-- {
 		size += s.index.Segments[kept-1].Bytes
 	}
 	if !s.incomplete {
@@ -212,15 +213,15 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 	if kept == 0 { // no earlier segment has the deleted records
 		maps.DeleteFunc(records, func(_ string, value []byte) bool { return value == nil })
 	}
-	id := segmentID{s.index.Term, s.next}
+	id := segment.ID{Term: s.index.Term, Number: s.next}
 	s.next++
-	seg, parts, err := pack(id, records)
+	seg, parts, err := segment.Pack(id, records)
 	if err != nil {
 		return err
 	}
 	for n, part := range parts {
-		if _, err := s.objects.Create(id.part(n), part); err != nil {
-			s.drop(segment{segmentID: id, Parts: n})
+		if _, err := s.objects.Create(id.Part(n), part); err != nil {
+			s.drop(segment.Segment{ID: id, Parts: n})
 			return err
 		}
 	}
@@ -286,8 +287,8 @@ func (s *Shared) settle() error {
 }
 
 // drop deletes the objects of a segment. What cannot be deleted is left to the next term.
-func (s *Shared) drop(seg segment) {
-	for _, name := range seg.parts() {
+func (s *Shared) drop(seg segment.Segment) {
+	for _, name := range seg.Names() {
 		_ = s.objects.Delete(name)
 	}
 }

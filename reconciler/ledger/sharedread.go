@@ -10,31 +10,32 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
-// indexName is the name of the index, and segmentPrefix that with which the names of segments
-// begin.
-const indexName, segmentPrefix = "index", "segment-"
+// indexName is the name of the index.
+const indexName = "index"
 
 // An index lists the segments of the ledger.
 type index struct {
 	Schema int `json:"schema"`
 	// Term counts the replicas that have taken over, and Holder is the last one.
-	Term     int       `json:"term"`
-	Holder   string    `json:"holder"`
-	Segments []segment `json:"segments"`
+	Term     int               `json:"term"`
+	Holder   string            `json:"holder"`
+	Segments []segment.Segment `json:"segments"`
 }
 
 // lists reports whether the index lists a segment.
-func (x *index) lists(id segmentID) bool {
-	return slices.ContainsFunc(x.Segments, func(s segment) bool { return s.segmentID == id })
+func (x *index) lists(id segment.ID) bool {
+	return slices.ContainsFunc(x.Segments, func(s segment.Segment) bool { return s.ID == id })
 }
 
 // objects are the names of the index and of the parts of its segments.
 func (x *index) objects() []string {
 	names := []string{indexName}
 	for _, seg := range x.Segments {
-		names = append(names, seg.parts()...)
+		names = append(names, seg.Names()...)
 	}
 	return names
 }
@@ -43,7 +44,7 @@ func (x *index) objects() []string {
 func (x *index) unlisted(names []string) []string {
 	listed := x.objects()
 	return slices.DeleteFunc(names, func(name string) bool {
-		return !strings.HasPrefix(name, segmentPrefix) || slices.Contains(listed, name)
+		return !strings.HasPrefix(name, segment.Prefix) || slices.Contains(listed, name)
 	})
 }
 
@@ -130,7 +131,7 @@ func (s *Shared) readOnce() (reading, error) {
 
 // readSegments returns the records of segments, oldest first. The value of a deleted record is
 // nil. The newest segment is read first, since the next save replaces it first.
-func (s *Shared) readSegments(segments []segment) (map[string][]byte, error) {
+func (s *Shared) readSegments(segments []segment.Segment) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, seg := range slices.Backward(segments) {
 		records, err := s.readSegment(seg)
@@ -141,4 +142,21 @@ func (s *Shared) readSegments(segments []segment) (map[string][]byte, error) {
 		all = records
 	}
 	return all, nil
+}
+
+// readSegment returns the records of a segment. The value of a deleted record is nil.
+func (s *Shared) readSegment(seg segment.Segment) (map[string][]byte, error) {
+	var joined []byte
+	for _, name := range seg.Names() {
+		part, _, err := s.objects.Get(name)
+		if err != nil {
+			return nil, fmt.Errorf("read ledger: %w", err)
+		}
+		joined = append(joined, part...)
+	}
+	records, err := seg.Unpack(joined)
+	if err != nil {
+		return nil, damagedShared(err.Error())
+	}
+	return records, nil
 }

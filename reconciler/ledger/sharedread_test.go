@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
 // A reader that is slower than the leader's saves gets an error that says so, and not one about
@@ -26,7 +28,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 			saves := 0
 			var overtake func(name string)
 			overtake = func(name string) { // replaces the segment that is being read
-				if strings.HasPrefix(name, segmentPrefix) && saves < overtaken {
+				if strings.HasPrefix(name, segment.Prefix) && saves < overtaken {
 					saves++
 					l.SetInForce(fmt.Sprintf("c%d", saves))
 					objects.reading = nil // Save reads the segments that it merges
@@ -71,7 +73,7 @@ func TestNewestSegmentIsReadFirst(t *testing.T) {
 	if err != nil || string(found.records[headKey]) != `"c9"` {
 		t.Errorf("read the head %s, %v", found.records[headKey], err)
 	}
-	if want := s.index.Segments[1].part(0); len(read) < 2 || read[1] != want {
+	if want := s.index.Segments[1].Part(0); len(read) < 2 || read[1] != want {
 		t.Errorf("read %v, want %s after the index", read, want)
 	}
 }

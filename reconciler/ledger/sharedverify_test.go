@@ -12,12 +12,13 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger/segment"
 )
 
 // A leader notices within a minute that objects of the ledger were deleted, even if it has
 // nothing to save. The next save writes the whole ledger.
 func TestDeletedObjectsAreWrittenAnew(t *testing.T) {
-	isSegment := func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }
+	isSegment := func(name string) bool { return strings.HasPrefix(name, segment.Prefix) }
 	for name, deleted := range map[string]func(string) bool{
 		"a segment": func(name string) bool { return isSegment(name) && strings.HasSuffix(name, "-0-0") },
 		"all":       func(string) bool { return true },
@@ -98,7 +99,7 @@ func TestUnlistedObjectsAreNotMissing(t *testing.T) {
 // A save that finds the segments of an earlier time, or none, writes everything again, so that the
 // next replica reads what this one has saved.
 func TestSaveRepairsRestoredAndDamagedSegments(t *testing.T) {
-	isSegment := func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }
+	isSegment := func(name string) bool { return strings.HasPrefix(name, segment.Prefix) }
 	for name, harm := range map[string]func(now, before map[string][]byte){
 		"restored without deletions": func(now, before map[string][]byte) { maps.Copy(now, before) },
 		"restored": func(now, before map[string][]byte) {

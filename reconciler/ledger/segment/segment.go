@@ -1,4 +1,5 @@
-package ledger
+// Package segment packs records into compressed parts that an API server can store, and unpacks them.
+package segment
 
 import (
 	"bytes"
@@ -15,36 +16,39 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/gzipped"
 )
 
-// A segmentID is different for every segment, including those that a deposed replica has
-// written without effect.
-type segmentID struct {
+// Prefix is that with which the names of all parts begin.
+const Prefix = "segment-"
+
+// An ID is different for every segment, including those that a deposed replica has written without effect.
+type ID struct {
 	Term   int `json:"term"`
 	Number int `json:"number"`
 }
 
-func (s segmentID) part(n int) string {
-	return fmt.Sprintf("%s%d-%d-%d", segmentPrefix, s.Term, s.Number, n)
+// Part returns the name of a part, which are counted from 0.
+func (id ID) Part(n int) string {
+	return fmt.Sprintf("%s%d-%d-%d", Prefix, id.Term, id.Number, n)
 }
 
-// termOf returns the term in the name of a part, and whether it is one.
-func termOf(name string) (term int, ok bool) {
-	_, err := fmt.Sscanf(name, segmentPrefix+"%d-", &term)
+// TermOf returns the term in the name of a part, and whether it is one.
+func TermOf(name string) (term int, ok bool) {
+	_, err := fmt.Sscanf(name, Prefix+"%d-", &term)
 	return term, err == nil
 }
 
-// A segment is a set of records, compressed and split into parts that an API server can store.
-type segment struct {
-	segmentID
+// A Segment is a set of records, compressed and split into parts.
+type Segment struct {
+	ID
 	Parts int    `json:"parts"`
 	Bytes int    `json:"bytes"` // uncompressed size of the records
 	Sum   string `json:"sum"`   // SHA-256 of the compressed parts
 }
 
-// parts are the names of the objects of the segment.
-func (s segment) parts() []string {
+// Names returns the names of the parts.
+func (s Segment) Names() []string {
 	names := make([]string, s.Parts)
 	for n := range names {
-		names[n] = s.part(n)
+		names[n] = s.Part(n)
 	}
 	return names
 }
@@ -52,8 +56,8 @@ func (s segment) parts() []string {
 // largestPart keeps an object well below the 1 MiB that an API server accepts.
 const largestPart = 640 << 10
 
-// pack converts records into a segment. The value of a deleted record is nil.
-func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
+// Pack converts records into a segment, and returns it with its parts. The value of a deleted record is nil.
+func Pack(id ID, records map[string][]byte) (Segment, [][]byte, error) {
 	packed, err := gzipped.Encode(func(w io.Writer) error {
 		var head []byte
 		for _, key := range slices.Sorted(maps.Keys(records)) {
@@ -71,15 +75,15 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return segment{}, nil, err
+		return Segment{}, nil, err
 	}
 	sum := sha256.Sum256(packed)
 	parts := slices.Collect(slices.Chunk(packed, largestPart))
-	return segment{id, len(parts), sizeOf(records), hex.EncodeToString(sum[:])}, parts, nil
+	return Segment{id, len(parts), Size(records), hex.EncodeToString(sum[:])}, parts, nil
 }
 
-// sizeOf returns the uncompressed size of records.
-func sizeOf(records map[string][]byte) int {
+// Size returns the uncompressed size of records.
+func Size(records map[string][]byte) int {
 	n := 0
 	for key, value := range records {
 		n += len(key) + len(value)
@@ -87,22 +91,14 @@ func sizeOf(records map[string][]byte) int {
 	return n
 }
 
-// readSegment returns the records of a segment. The value of a deleted record is nil.
-func (s *Shared) readSegment(seg segment) (map[string][]byte, error) {
-	var raw []byte
-	for _, name := range seg.parts() {
-		part, _, err := s.objects.Get(name)
-		if err != nil {
-			return nil, fmt.Errorf("read ledger: %w", err)
-		}
-		raw = append(raw, part...)
+// Unpack returns the records in the joined parts of the segment. The value of a deleted record is nil.
+func (s Segment) Unpack(joined []byte) (map[string][]byte, error) {
+	if sum := sha256.Sum256(joined); hex.EncodeToString(sum[:]) != s.Sum {
+		return nil, errors.New(s.Part(0) + " is not what was written")
 	}
-	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != seg.Sum {
-		return nil, damagedShared(seg.part(0) + " is not what was written")
-	}
-	records, err := unpack(raw, seg.plain())
+	records, err := unpack(joined, s.plain())
 	if err != nil {
-		return nil, damagedShared(seg.part(0) + ": " + err.Error())
+		return nil, fmt.Errorf("%s: %w", s.Part(0), err)
 	}
 	return records, nil
 }
@@ -112,7 +108,7 @@ const largestSegment = 2 << 30
 
 // plain is the maximum size of what the segment decompresses to: its records, and the sizes of keys and
 // values, which for the smallest records are two bytes for one.
-func (s segment) plain() int64 {
+func (s Segment) plain() int64 {
 	if s.Bytes < 0 || s.Bytes > largestSegment/3 {
 		return largestSegment
 	}

@@ -1,4 +1,4 @@
-package ledger
+package segment
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func TestUnpack(t *testing.T) {
 func TestUnpackIsBounded(t *testing.T) {
 	small := map[string][]byte{"a": {}, "b": nil, "": {}, "c": {}}
 	for name, records := range map[string]map[string][]byte{"small": small, "large": {"a": make([]byte, 1<<20)}} {
-		seg, parts, err := pack(segmentID{}, records)
+		seg, parts, err := Pack(ID{}, records)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestUnpackAllocatesLittle(t *testing.T) {
 	for n := range 10_000 {
 		records[fmt.Sprintf("record %d", n)] = []byte("value")
 	}
-	_, parts, err := pack(segmentID{}, records)
+	_, parts, err := Pack(ID{}, records)
 	if err != nil {
 		t.Fatal(err)
 	}
