@@ -41,11 +41,11 @@ const lastLine = "end"
 // lineOf converts a record into a line, with names that people and tools can read.
 func lineOf(key string, value []byte) (line, error) {
 	k, err := parseKey(key)
-	l := line{Record: kinds[k.kind].name, Cluster: k.Cluster, Value: value}
-	if k.Placement != (api.PlacementKey{}) {
-		l.Placement = k.Placement.String()
+	l := line{Record: kinds[k.kind].name, Cluster: k.cluster, Value: value}
+	if k.placement != (api.PlacementKey{}) {
+		l.Placement = k.placement.String()
 	}
-	if o := k.Object; o != (api.ID{}) {
+	if o := k.object; o != (api.ID{}) {
 		l.Object = []string{o.Group, o.Kind, o.Namespace, o.Name}
 	}
 	return l, err
@@ -53,7 +53,7 @@ func lineOf(key string, value []byte) (line, error) {
 
 // key is the record's key in the store.
 func (l line) key() (string, error) {
-	k := recordKey{Subject: Subject{Cluster: l.Cluster}}
+	k := recordKey{cluster: l.Cluster}
 	for kind, is := range kinds {
 		if is.name == l.Record {
 			k.kind = kind
@@ -67,13 +67,13 @@ func (l line) key() (string, error) {
 	}
 	if l.Placement != "" {
 		var err error
-		if k.Placement, err = api.ParsePlacement(l.Placement); err != nil {
+		if k.placement, err = api.ParsePlacement(l.Placement); err != nil {
 			return "", err
 		}
 	}
 	switch {
 	case len(l.Object) == 4:
-		k.Object = api.ID{Group: l.Object[0], Kind: l.Object[1], Namespace: l.Object[2], Name: l.Object[3]}
+		k.object = api.ID{Group: l.Object[0], Kind: l.Object[1], Namespace: l.Object[2], Name: l.Object[3]}
 	case len(l.Object) > 0 || k.kind == declaredRecord:
 		return "", fmt.Errorf("%q is no object", l.Object)
 	}

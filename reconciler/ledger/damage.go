@@ -38,6 +38,10 @@ func damagedShared(why string) error {
 	return &DamagedError{"the ledger in the management cluster", why}
 }
 
+// schema is the version of the stored records. It is increased when records change in a way
+// that an older gitfleet would misread or lose. No other version was ever released.
+const schema = 5
+
 // A SchemaError says that a ledger was written by a version of gitfleet whose records this one does
 // not read. Such a ledger is not damaged.
 type SchemaError struct {

@@ -41,12 +41,12 @@ func (d Declared) next(h DeclaredHashes, commit string, at time.Time) Declared {
 // Declare records all objects of a commit and its time. Objects that the commit does not have
 // are forgotten, so that an object that is added again is a new one. If nothing has changed, the
 // map of records stays the same.
-func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, DeclaredHashes]) {
-	was, changed := l.declared, false
+func (m *members) Declare(commit string, at time.Time, all iter.Seq2[api.ID, DeclaredHashes]) {
+	was, changed := m.declared, false
 	is := make(map[api.ID]Declared, len(was)) // readers keep the previous map
 	compare := func(id api.ID) {
 		if is[id] != was[id] {
-			l.markUnsaved(declaredKey(id))
+			m.markUnsaved(declaredKey(id))
 			changed = true
 		}
 	}
@@ -58,10 +58,10 @@ func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Decl
 		compare(id)
 	}
 	if changed {
-		l.declared = is
+		m.declared = is
 	}
 }
 
 // Declared returns the records of all objects of the commit in force. The map is immutable: a
 // Declare that changes anything creates a new one.
-func (l *Ledger) Declared() map[api.ID]Declared { return l.declared }
+func (m *members) Declared() map[api.ID]Declared { return m.declared }

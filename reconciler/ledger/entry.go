@@ -42,6 +42,14 @@ type Circumstances struct {
 	Deviation
 }
 
+// A Transition is the last change of one condition.
+type Transition struct {
+	Status string
+	Time   time.Time
+}
+
+func (t Transition) equal(o Transition) bool { return t.Status == o.Status && t.Time.Equal(o.Time) }
+
 // A storedEntry is an entry as it is stored, with its circumstances among its other fields.
 type storedEntry struct {
 	Binding        storedBinding
@@ -151,6 +159,11 @@ func (e *Entry) Removed() bool { return e.Binding.Removing && e.Seen != nil && e
 // Reported reports whether the member has reported since the ledger was loaded. Before that,
 // the recorded state may be outdated.
 func (e *Entry) Reported() bool { return e.times[ReportedSince] != 0 }
+
+// drifts returns the recorded drifts of one placement on one cluster.
+func (e *Entry) drifts() []protocol.Drift {
+	return e.Seen.Unusual().Drifts
+}
 
 // A Deviation has the differences between the content assigned to a cluster and the objects that the
 // cluster was sent, which exist because other placements select the same objects. It is

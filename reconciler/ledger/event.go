@@ -167,6 +167,8 @@ func (l *eventLog) SetEvents(events []Event) {
 	l.events = events
 }
 
+func eventKey(e *Event) string { return recordKey{kind: eventRecord, event: e.Key().Number()}.String() }
+
 // order lists the loaded events by their numbers.
 func (l *eventLog) order() {
 	for _, e := range slices.SortedFunc(maps.Values(l.byKey), func(a, b numbered) int { return cmp.Compare(a.Number, b.Number) }) {

@@ -6,14 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// fleetRecord is the stored record of the fleet.
-type fleetRecord struct {
-	protocol.Fleet
-	Adopted []protocol.Adoption `json:"adopted,omitempty"`
-}
 
 // Fleet returns the name, ID and source that were saved; the zero value if nothing was.
 func (l *Ledger) Fleet() protocol.Fleet { return l.fleet.Fleet }
@@ -57,12 +52,6 @@ func (l *Ledger) ResolveID(fresh string) {
 		l.rebuild(&next)
 		l.setCluster(&next)
 	}
-}
-
-func (l *Ledger) setCluster(next *Cluster) {
-	next.version = l.next()
-	l.putCluster(next)
-	l.markUrgent(clusterKey(next.Cluster))
 }
 
 // findRivals determines which reported inventories of a cluster belong to other fleets.
@@ -126,6 +115,18 @@ func (l *Ledger) admits(cluster string, o protocol.Owner) bool {
 	return true
 }
 
+// Membership returns the membership of a cluster.
+func (l *Ledger) Membership(cluster string) protocol.Membership {
+	m := protocol.Membership{Fleet: l.Fleet(), Adopted: l.Adopted(cluster), SameAs: l.SameAs(cluster)}
+	if c := l.clusters[cluster]; c != nil && m.SameAs == "" {
+		m.UID = c.UID
+		if c.underOtherName() {
+			m.Formerly = c.Claimant
+		}
+	}
+	return m
+}
+
 // Adopted returns the adoptions of other fleets' inventories on a cluster, oldest first.
 func (l *Ledger) Adopted(cluster string) []protocol.Adoption {
 	var on []protocol.Adoption
@@ -160,4 +161,29 @@ func (l *Ledger) Adopt(a protocol.Adoption) {
 			disturb(l, Subject{Cluster: a.Cluster}, a.At)
 		}
 	}
+}
+
+// rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
+// no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
+// cluster was available before its last update is not known; it is assumed, so that a failed
+// update still stops the rollout, and that a moment of unavailability is taken for one. rebuild
+// waits until the ID of the fleet is known, and while another member holds the cluster.
+func (l *Ledger) rebuild(c *Cluster) (changed bool) {
+	if l.Pending() || l.SameAs(c.Cluster) != "" {
+		return false
+	}
+	holds := c.Holds
+	if c.Holds = nil; len(c.Rivals) > 0 {
+		return false
+	}
+	for _, h := range holds {
+		if l.placements[h.Placement] == nil {
+			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
+		}
+		if l.placements[h.Placement].entries.of(c.Cluster) == nil {
+			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true, Inherited: c.underOtherName()})
+			changed = true
+		}
+	}
+	return changed
 }

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/conversion"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -99,31 +98,6 @@ func (c *Cluster) equals(o *Cluster) bool {
 		slices.Equal(c.Rivals, o.Rivals) && (c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
 }
 
-// rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
-// no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
-// cluster was available before its last update is not known; it is assumed, so that a failed
-// update still stops the rollout, and that a moment of unavailability is taken for one. rebuild
-// waits until the ID of the fleet is known, and while another member holds the cluster.
-func (l *Ledger) rebuild(c *Cluster) (changed bool) {
-	if l.Pending() || l.SameAs(c.Cluster) != "" {
-		return false
-	}
-	holds := c.Holds
-	if c.Holds = nil; len(c.Rivals) > 0 {
-		return false
-	}
-	for _, h := range holds {
-		if l.placements[h.Placement] == nil {
-			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
-		}
-		if l.placements[h.Placement].entries.of(c.Cluster) == nil {
-			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true, Inherited: c.underOtherName()})
-			changed = true
-		}
-	}
-	return changed
-}
-
 func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 	p := l.placements[o.Placement]
 	if p == nil {
@@ -196,23 +170,6 @@ func (e *Entry) recordProgress(o protocol.WorkSeen) {
 	if judged.Available() {
 		e.setFirst(AvailableAt, o.At)
 	}
-}
-
-// Drifts returns the drifts on a cluster, by placement, as last reported. They must not be
-// changed.
-func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]protocol.Drift {
-	out := map[api.PlacementKey][]protocol.Drift{}
-	for key, p := range l.placements {
-		if e := p.entries.of(cluster); e != nil && len(e.drifts()) > 0 {
-			out[key] = e.drifts()
-		}
-	}
-	return out
-}
-
-// drifts returns the recorded drifts of one placement on one cluster.
-func (e *Entry) drifts() []protocol.Drift {
-	return e.Seen.Unusual().Drifts
 }
 
 // withTimes returns the observation with a time for every verdict. If the member has not sent

@@ -71,7 +71,7 @@ func (l *Ledger) Rename(r Rename) {
 			l.SetPlacement(key, redirected)
 		}
 	}
-	l.suspensions.rename(r)
+	l.suspensions.rename(r.From, r.To)
 }
 
 // leftover returns the revision that a cluster still has under the new key of a placement, besides
@@ -103,9 +103,48 @@ func (l *Ledger) Renamed(renames []Rename) *Ledger {
 	next.changes = &changes{dirty: map[string]bool{}, count: l.count}
 	next.placements = maps.Clone(l.placements)
 	next.suspensions = suspensions{next.changes, maps.Clone(l.suspended)}
-	next.eventLog.changes = next.changes
+	next.eventLog.changes, next.members.changes = next.changes, next.changes
 	for _, r := range renames {
 		next.Rename(r)
 	}
+	return &next
+}
+
+// RenameCluster moves what is recorded of a member to another name of the same cluster: its bindings, stops and
+// suspensions. Placements that do not select the cluster under its new name release what they have there.
+func (l *Ledger) RenameCluster(from, to string) {
+	for _, key := range l.Placements() {
+		p := l.placements[key]
+		if e := p.entries.of(from); e != nil && p.entries.of(to) == nil {
+			l.setEntry(p, to, e.copyForCluster(to))
+			l.markUrgent(entryKey(key, to))
+			l.Unbind(key, from)
+		}
+		if slices.ContainsFunc(p.Stops, func(s placement.Stop) bool { return s.Cluster == from }) {
+			next := *p
+			next.Stops = slices.Clone(p.Stops)
+			for i := range next.Stops {
+				if next.Stops[i].Cluster == from {
+					next.Stops[i].Cluster = to
+				}
+			}
+			l.SetPlacement(key, next)
+		}
+	}
+	l.suspensions.renameCluster(from, to)
+	next := Cluster{}
+	if c := l.clusters[to]; c != nil {
+		next = *c
+	}
+	l.ForgetCluster(from)
+	l.rebuild(&next) // what the ledger did not have
+	l.setCluster(&next)
+}
+
+// copyForCluster returns a copy of the entry for another name of its cluster.
+func (e *Entry) copyForCluster(name string) *Entry {
+	next := *e
+	next.Binding.Cluster, next.Binding.Policy = name, "" // a policy may name its clusters
+	next.Binding.Inherited = !e.Binding.Removing
 	return &next
 }

@@ -94,6 +94,20 @@ func (e Effect) Verb() string {
 // Ended reports whether the suspension has ended.
 func (s Suspension) Ended(now time.Time) bool { return !s.Until.IsZero() && !now.Before(s.Until) }
 
+// suspensionKey returns the key of the record of a suspension.
+func suspensionKey(s Subject) string {
+	k := recordKey{kind: suspensionRecord, placement: s.Placement, object: s.Object, cluster: s.Cluster, effect: string(s.Effect)}
+	if s.Effect != StopsWrites {
+		k.kind = effectRecord
+	}
+	return k.String()
+}
+
+// subjectOf returns the subject of the suspension whose record has a key.
+func subjectOf(k recordKey) Subject {
+	return Subject{Placement: k.placement, Object: k.object, Cluster: k.cluster, Effect: Effect(k.effect)}
+}
+
 // suspensions are the recorded suspensions of a ledger.
 type suspensions struct {
 	*changes
@@ -106,41 +120,9 @@ func (l *suspensions) Suspend(s Suspension) {
 	l.markUrgent(suspensionKey(s.Subject))
 }
 
-// Resume ends a suspension, and reports whether there was one.
-func (l *Ledger) Resume(s Subject, at time.Time) bool {
-	if _, ok := l.suspended[s]; !ok {
-		return false
-	}
-	l.suspensions.remove(s)
-	if s.Effect == StopsWrites {
-		disturb(l, s, at)
-	}
-	return true
-}
-
 func (l *suspensions) remove(s Subject) {
 	delete(l.suspended, s)
 	l.markUrgent(suspensionKey(s))
-}
-
-// disturb sets DisturbedAt of the entries that a subject covers. It is not known which placement has an
-// object: all count.
-func disturb(l *Ledger, s Subject, at time.Time) {
-	for key, p := range l.placements {
-		if s.Placement != (api.PlacementKey{}) && s.Placement != key {
-			continue
-		}
-		for _, e := range p.entries.list {
-			cluster := e.Binding.Cluster
-			if s.Cluster == "" || s.Cluster == cluster {
-				next, in := *e, *e.Unusual()
-				in.DisturbedAt = at
-				next.setCircumstances(in)
-				l.setEntry(p, cluster, &next)
-				l.markUnsaved(entryKey(key, cluster))
-			}
-		}
-	}
 }
 
 // Suspension returns the suspension of exactly this subject; not ok if there is none.
@@ -161,8 +143,8 @@ func (l *suspensions) ExpiredSuspensions(now time.Time) []Suspension {
 }
 
 // rename moves the suspensions of a placement to its new key, unless they exist there.
-func (l *suspensions) rename(r Rename) {
-	l.move(func(s Subject) bool { return s.Placement == r.From }, func(s *Subject) { s.Placement = r.To })
+func (l *suspensions) rename(from, to api.PlacementKey) {
+	l.move(func(s Subject) bool { return s.Placement == from }, func(s *Subject) { s.Placement = to })
 }
 
 // renameCluster moves the suspensions of a cluster to its new name, unless they exist there.

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/intern"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
@@ -46,7 +47,7 @@ type Memo struct {
 	rolling []rollout.Target
 	// texts are the reasons of decisions. Those about a cluster are the same for many placements. decisions are those of the placements
 	// that were scheduled last, and latest the newest revision of the cluster that was planned last.
-	texts       ledger.Texts
+	texts       intern.Texts
 	decisions   [][]placement.Decision
 	latest      *placement.Revision
 	paused      map[string]string
@@ -57,7 +58,7 @@ type Memo struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{texts: ledger.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
+	return &Memo{texts: intern.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
 }
 
 // Check calls a function for each placement of which only some clusters are planned again, with what is different if all of them

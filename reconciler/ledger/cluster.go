@@ -7,11 +7,55 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
+
+// A Cluster is the record of a member cluster. Times are zero if it never happened.
+type Cluster struct {
+	protocol.ClusterSeen
+	Since          time.Time // Healthy last changed
+	ForbiddenSince time.Time `json:",omitzero"` // permissions are missing since then; zero if none are
+	UnrenewedSince time.Time `json:",omitzero"` // replaced credentials are not used since then; zero if there are none
+	LastSeen       time.Time // the cluster last answered
+	Observed       time.Time // Properties were last read
+	Joined         time.Time // the cluster first answered
+	// Identified is when the cluster with this UID was first seen under this name; zero if that was
+	// not recorded.
+	Identified time.Time `json:",omitzero"`
+	// Rivals are other fleets with inventories on the cluster. While there are any, nothing is
+	// written to the cluster.
+	Rivals []protocol.Owner `json:",omitempty"`
+
+	version uint64
+}
+
+// Version changes with every change of the record except the time of observation. It has no
+// meaning after a restart.
+func (c *Cluster) Version() uint64 { return c.version }
+
+// Outdated returns why replaced credentials are not used, and what is used instead; empty if there
+// are none.
+func (c *Cluster) Outdated() string {
+	if c.Unrenewed == "" {
+		return ""
+	}
+	return "the credentials were replaced, but the new ones cannot be used, and those from before are kept: " + c.Unrenewed
+}
+
+// Denied returns which permissions are missing and what to do; empty if none are known to be
+// missing, and for a nil Cluster.
+func (c *Cluster) Denied() string {
+	if c == nil || len(c.Forbidden) == 0 {
+		return ""
+	}
+	return "permissions are missing: " + strings.Join(c.Forbidden, "; ") + ": grant them to the user whose credentials gitfleet uses there"
+}
+
+// underOtherName reports whether the claim on the cluster has another name of the member.
+func (c *Cluster) underOtherName() bool { return c.Claimant != "" && c.Claimant != c.Cluster }
 
 // One cluster may be declared under two names, for example because of a copied kubeconfig. The
 // UID of its kube-system namespace tells. One of the names then holds the cluster; under the
@@ -21,6 +65,7 @@ import (
 
 // members are the recorded member clusters of a ledger.
 type members struct {
+	*changes
 	clusters map[string]*Cluster // changed by putCluster and ForgetCluster
 	declared map[api.ID]Declared // of the commit in force
 	// names are the names of each identified cluster by its UID, the one that holds it first. The
@@ -36,32 +81,6 @@ func (m *members) Clusters() []string { return slices.Sorted(m.ClusterNames()) }
 
 // ClusterNames iterates over the names of all clusters, in no order.
 func (m *members) ClusterNames() iter.Seq[string] { return maps.Keys(m.clusters) }
-
-// Membership returns the membership of a cluster.
-func (l *Ledger) Membership(cluster string) protocol.Membership {
-	m := protocol.Membership{Fleet: l.Fleet(), Adopted: l.Adopted(cluster), SameAs: l.SameAs(cluster)}
-	if c := l.clusters[cluster]; c != nil && m.SameAs == "" {
-		m.UID = c.UID
-		if c.underOtherName() {
-			m.Formerly = c.Claimant
-		}
-	}
-	return m
-}
-
-// RecordOf returns the record of a member.
-func RecordOf(l *Ledger, cluster string) protocol.MemberRecord {
-	r := protocol.MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
-	for key, p := range l.placements {
-		if e := p.entries.of(cluster); e != nil && !e.Binding.Removing && e.inventory > 0 {
-			r.Inventories[key] = e.inventory
-		}
-	}
-	if c := l.clusters[cluster]; c != nil {
-		r.UID, r.Version = c.UID, c.ClusterSeen.Version
-	}
-	return r
-}
 
 // SameAs returns the member that holds the cluster behind another name; empty if no other member
 // does.
@@ -93,60 +112,8 @@ func (m *members) claimed(c *Cluster) string {
 	return c.Claimant
 }
 
-// underOtherName reports whether the claim on the cluster has another name of the member.
-func (c *Cluster) underOtherName() bool { return c.Claimant != "" && c.Claimant != c.Cluster }
-
 func memberID(name string) api.ID {
 	return api.ID{Group: api.ClusterGroup, Kind: "MemberCluster", Name: name}
-}
-
-// Holds reports whether any placement has a binding of a cluster.
-func (l *Ledger) Holds(cluster string) bool {
-	for _, p := range l.placements {
-		if p.entries.of(cluster) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// RenameCluster moves what is recorded of a member to another name of the same cluster: its bindings, stops and
-// suspensions. Placements that do not select the cluster under its new name release what they have there.
-func (l *Ledger) RenameCluster(from, to string) {
-	for _, key := range l.Placements() {
-		p := l.placements[key]
-		if e := p.entries.of(from); e != nil && p.entries.of(to) == nil {
-			l.setEntry(p, to, e.copyForCluster(to))
-			l.markUrgent(entryKey(key, to))
-			l.Unbind(key, from)
-		}
-		if slices.ContainsFunc(p.Stops, func(s placement.Stop) bool { return s.Cluster == from }) {
-			next := *p
-			next.Stops = slices.Clone(p.Stops)
-			for i := range next.Stops {
-				if next.Stops[i].Cluster == from {
-					next.Stops[i].Cluster = to
-				}
-			}
-			l.SetPlacement(key, next)
-		}
-	}
-	l.suspensions.renameCluster(from, to)
-	next := Cluster{}
-	if c := l.clusters[to]; c != nil {
-		next = *c
-	}
-	l.ForgetCluster(from)
-	l.rebuild(&next) // what the ledger did not have
-	l.setCluster(&next)
-}
-
-// copyForCluster returns a copy of the entry for another name of its cluster.
-func (e *Entry) copyForCluster(name string) *Entry {
-	next := *e
-	next.Binding.Cluster, next.Binding.Policy = name, "" // a policy may name its clusters
-	next.Binding.Inherited = !e.Binding.Removing
-	return &next
 }
 
 // putCluster replaces the record of a cluster.
@@ -159,6 +126,22 @@ func (m *members) putCluster(c *Cluster) {
 	if old == nil || old.UID != c.UID || old.Claimant != c.Claimant || !old.Identified.Equal(c.Identified) {
 		m.sortNames(c.UID, c.Cluster)
 	}
+}
+
+// setCluster replaces the record of a cluster by one that matters to a plan.
+func (m *members) setCluster(next *Cluster) {
+	next.version = m.next()
+	m.putCluster(next)
+	m.markUrgent(clusterKey(next.Cluster))
+}
+
+// ForgetCluster deletes a cluster that has left the fleet. Entries on it stay.
+func (m *members) ForgetCluster(name string) {
+	if c := m.clusters[name]; c != nil {
+		delete(m.clusters, name)
+		m.sortNames(c.UID, "")
+	}
+	m.markUrgent(clusterKey(name))
 }
 
 // sortNames updates the names of the cluster with a UID, the one that holds it first. more is one of
