@@ -121,7 +121,7 @@ func TestOverlaysHaveAsManyPathsAsTheyMay(t *testing.T) {
 	f := &wildcards{finder: &finder{units: map[string]*unit{}}}
 	var groups []*wildGroup
 	for i := range 300 {
-		groups = append(groups, &wildGroup{[]wildPath{{form: []string{fmt.Sprintf("app-%03d", i), "prod"}}}})
+		groups = append(groups, &wildGroup{paths: []wildPath{{form: []string{fmt.Sprintf("app-%03d", i), "prod"}}}})
 	}
 	if units := f.split(groups); len(units) != 2 || pathsIn(units[0].parts) != 256 || pathsIn(units[1].parts) != 44 {
 		t.Errorf("%d overlays, with %d paths in the first", len(units), pathsIn(units[0].parts))

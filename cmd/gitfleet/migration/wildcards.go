@@ -22,7 +22,7 @@ type wildPath struct {
 // wildcards finds the overlays with wildcards for the sites of a repository.
 type wildcards struct {
 	finder *finder
-	// exist are the directories that an overlay could build, and wanted those that each cluster is meant to get.
+	// exist are the directories that an overlay could build, sorted, and wanted those that each cluster is meant to get.
 	exist  []string
 	wanted map[string]map[string]bool
 }
@@ -33,16 +33,9 @@ type wildcards struct {
 func (f *wildcards) add(all []site) {
 	var groups []*wildGroup
 	for _, p := range wildPaths(all) {
-		found := false
-		for _, g := range groups {
-			for _, wider := range p.wider() {
-				if !found && f.canShare(g.paths, wider) {
-					g.paths, found = append(g.paths, wider), true
-				}
-			}
-		}
-		if !found {
-			groups = append(groups, &wildGroup{[]wildPath{p}})
+		alone := f.groupsOf(p.wider())
+		if !slices.ContainsFunc(groups, func(g *wildGroup) bool { return f.extend(g, alone) }) {
+			groups = append(groups, alone[0])
 		}
 	}
 	slices.SortStableFunc(groups, func(x, y *wildGroup) int { return y.size() - x.size() })
@@ -92,7 +85,7 @@ func (f *wildcards) builtBy(u *unit) map[string][]string {
 	without := setOf(u.except)
 	for c := range f.finder.clusters {
 		for _, paths := range u.parts {
-			for _, dir := range f.chosen(paths, c) {
+			for _, dir := range f.chosen(paths, c, f.exist) {
 				if !isIn(without, dir) {
 					all[c] = append(all[c], dir)
 				}
@@ -185,7 +178,11 @@ func (p wildPath) wildcards() (n int) {
 }
 
 // A wildGroup has the paths of a part of an overlay.
-type wildGroup struct{ paths []wildPath }
+type wildGroup struct {
+	paths []wildPath
+	// built are the directories that they mean for each cluster, sorted.
+	built map[string][]string
+}
 
 func (g *wildGroup) size() (n int) {
 	for _, p := range g.paths {
@@ -194,26 +191,48 @@ func (g *wildGroup) size() (n int) {
 	return n
 }
 
-// canShare reports whether another path can be one of a part with some: every cluster would get what it is meant to get from each.
-func (f *wildcards) canShare(paths []wildPath, p wildPath) bool {
-	if paths[0].wildcards() != p.wildcards() || p.wildcards() == 0 || len(paths) >= validation.MostAlternatives {
-		return false
-	}
-	together := f.textsOf(slices.Concat(paths, []wildPath{p}))
-	for c := range f.finder.clusters {
-		built := map[string]bool{}
-		for _, dir := range f.chosen(together, c) {
-			built[dir] = true
+// groupsOf returns a group for each of some paths.
+func (f *wildcards) groupsOf(paths []wildPath) (groups []*wildGroup) {
+	for _, p := range paths {
+		g := &wildGroup{[]wildPath{p}, map[string][]string{}}
+		for c := range f.finder.clusters {
+			g.built[c] = f.chosen(f.textsOf(g.paths), c, f.exist)
 		}
-		for _, one := range together {
-			for _, dir := range f.chosen([]string{one}, c) {
-				if f.wanted[c][dir] && !built[dir] {
-					return false
-				}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// extend adds the path of the first of some groups that can be in a part with those of g, if there is one: every cluster would get what
+// it is meant to get from each.
+func (f *wildcards) extend(g *wildGroup, groups []*wildGroup) bool {
+	for _, other := range groups {
+		if n := g.paths[0].wildcards(); n == 0 || n != other.paths[0].wildcards() || len(g.paths) >= validation.MostAlternatives {
+			continue
+		}
+		paths := slices.Concat(g.paths, other.paths)
+		if built := f.builtTogether(paths, g.built, other.built); built != nil {
+			g.paths, g.built = paths, built
+			return true
+		}
+	}
+	return false
+}
+
+// builtTogether returns what paths mean for each cluster, where two parts of them mean a and b; nil if a cluster would not get what it is
+// meant to get from one of these.
+func (f *wildcards) builtTogether(paths []wildPath, a, b map[string][]string) map[string][]string {
+	texts, built := f.textsOf(paths), map[string][]string{}
+	for c := range f.finder.clusters {
+		either := slices.Compact(slices.Sorted(slices.Values(slices.Concat(a[c], b[c]))))
+		built[c] = f.chosen(texts, c, either)
+		for _, dir := range either {
+			if _, is := slices.BinarySearch(built[c], dir); f.wanted[c][dir] && !is {
+				return nil
 			}
 		}
 	}
-	return true
+	return built
 }
 
 func (f *wildcards) textsOf(paths []wildPath) (texts []string) {
@@ -223,11 +242,11 @@ func (f *wildcards) textsOf(paths []wildPath) (texts []string) {
 	return texts
 }
 
-// chosen are the directories that an overlay builds for a cluster.
-func (f *wildcards) chosen(paths []string, name string) []string {
+// chosen are the directories that an overlay builds for a cluster, of those that exist. Both are sorted.
+func (f *wildcards) chosen(paths []string, name string, exist []string) []string {
 	spec := &api.OverlaySpec{Paths: paths, WhenMissing: api.WhenMissingIgnore}
 	c := overlay.Cluster{Name: name, Labels: f.finder.clusters[name].labels}
-	dirs, err := overlay.Choose(spec, ".", c, func(dir string) bool { return slices.Contains(f.exist, dir) }, f.exist)
+	dirs, err := overlay.Choose(spec, ".", c, func(dir string) bool { _, is := slices.BinarySearch(exist, dir); return is }, exist)
 	if err != nil {
 		return nil // it lacks a label
 	}
@@ -298,7 +317,7 @@ func (f *wildcards) exceptions(paths []string) []string {
 	}
 	var except []string
 	for c := range f.finder.clusters {
-		for _, dir := range f.chosen(paths, c) {
+		for _, dir := range f.chosen(paths, c, f.exist) {
 			if !needed[dir] {
 				except = append(except, dir)
 			}
