@@ -41,10 +41,11 @@ type loaded struct {
 	took time.Duration
 }
 
-// A loader loads commits, and adds them to the inbox.
+// A loader loads commits.
 type loader struct {
-	cfg   *Config
-	inbox *inbox
+	cfg *Config
+	// add receives what was loaded, or why it could not be; it never blocks.
+	add   func(loaded)
 	guard *CrashGuard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
@@ -61,8 +62,8 @@ const (
 )
 
 // newLoader returns a loader without a guard.
-func newLoader(cfg *Config, inbox *inbox, free func()) loader {
-	r := loader{cfg: cfg, inbox: inbox, free: time.AfterFunc(freeDelay, free), lostRuns: new(atomic.Bool)}
+func newLoader(cfg *Config, add func(loaded), free func()) loader {
+	r := loader{cfg: cfg, add: add, free: time.AfterFunc(freeDelay, free), lostRuns: new(atomic.Bool)}
 	r.free.Stop()
 	return r
 }
@@ -78,7 +79,7 @@ func freeMemory() {
 func (r *loader) loadCommit(ctx context.Context, with *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
 	l = loaded{seen: r.cfg.Now(), commit: commitOf(c)}
-	defer func() { r.cfg.Metrics.loaded(l) }()
+	defer func() { r.cfg.Metrics.loaded(l.took, l.err) }()
 	end, err := r.guard.Begin(c.Hash)
 	if err != nil {
 		l.err = err
@@ -186,7 +187,7 @@ func (h *historyReader) read(ctx context.Context, r *Reconciler, now time.Time) 
 	s := *r.inForce
 	r.running.Go(func() {
 		r.loader.addRunHistory(ctx, &s)
-		r.inbox.addLoaded(loaded{commit: s.Commit, snapshot: &s, history: true, err: s.RunHistoryErr})
+		r.loader.add(loaded{commit: s.Commit, snapshot: &s, history: true, err: s.RunHistoryErr})
 	})
 }
 
@@ -237,7 +238,7 @@ func (r *loader) followSource(ctx context.Context) error {
 		l := r.loadCommit(ctx, r.cfg.Loader, c)
 		l.needs = r.missing(l)
 		l.waiting = len(l.needs) > 0
-		r.inbox.addLoaded(l) // before what comes of the fetches, which may end at once
+		r.add(l) // before what comes of the fetches, which may end at once
 		if l.waiting {
 			var fetching context.Context
 			fetching, stop = context.WithCancel(ctx)
@@ -271,7 +272,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 			case <-ended:
 			case <-time.After(longestFetchWait):
 				first.waiting, first.reloaded = false, true
-				r.inbox.addLoaded(first)
+				r.add(first)
 			}
 		}
 		<-ended
@@ -283,7 +284,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 			l.reloaded, l.refetched = true, true
 			before := missing
 			missing = r.missing(l)
-			r.inbox.addLoaded(l)
+			r.add(l)
 			if !slices.Equal(missing, before) { // what was fetched may have others
 				continue
 			}
@@ -338,7 +339,7 @@ func (r *loader) loadLastInForce(ctx context.Context, hash string) {
 		return
 	}
 	l.resumed = true
-	r.inbox.addLoaded(l)
+	r.add(l)
 }
 
 func (r *loader) loadPast(ctx context.Context, hash string) {
@@ -351,7 +352,7 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 		}
 	}
 	l.past = true
-	r.inbox.addLoaded(l)
+	r.add(l)
 }
 
 // loadAgain loads the newest commit although loading it has crashed the process before.
@@ -363,7 +364,7 @@ func (r *Reconciler) loadAgain(ctx context.Context) {
 	r.running.Go(func() {
 		l := r.loader.loadCommit(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
 		l.reloaded = true
-		r.inbox.addLoaded(l)
+		r.loader.add(l)
 	})
 }
 

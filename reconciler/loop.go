@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -14,7 +11,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -234,7 +230,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{
 			InForce: r.inForce, InForceSeenAt: r.inForceSeenAt, Past: r.past.snapshots, Lost: r.past.lost, Ledger: r.ledger, Now: now,
-			Memo: r.memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, RepairAfter: r.cfg.RepairAfter, Rebuilt: r.rebuilt, FirstPlan: r.firstPlan,
+			Memo: r.cfg.Memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, RepairAfter: r.cfg.RepairAfter, Rebuilt: r.rebuilt, FirstPlan: r.firstPlan,
 		})
 	})
 	return p
@@ -272,30 +268,6 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 		}
 	}
 	r.faults = faults
-}
-
-// fold folds observations into the ledger. Those of clusters come first, since a cluster's inventories have to be known
-// before the reports about its works. Observations of agents that have been stopped are dropped. It reports whether
-// anything has changed.
-func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now time.Time) (changed bool) {
-	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b observedSubject) int {
-		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
-	})
-	for _, s := range subjects {
-		if r.agents.members[s.cluster] != nil && r.foldOne(s, seen[s]) {
-			changed = true
-		}
-		if len(r.observed) >= publishBatch {
-			r.publishObserved()
-		}
-	}
-	r.publishObserved()
-	if len(r.deleted) > 0 {
-		// before planning, since a placement is forgotten once all of it is deleted
-		r.ledger.SetEvents(ledger.AppendEvents(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
-		r.deleted = nil
-	}
-	return changed
 }
 
 // rebuildTimeout is how long an empty ledger waits for members to report their inventories.

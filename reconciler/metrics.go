@@ -40,12 +40,6 @@ const (
 	phaseReport   = "report"
 )
 
-// The stages of a commit on a cluster.
-const (
-	stageApplied   = "applied"
-	stageAvailable = "available"
-)
-
 // NewMetrics returns new metrics, not registered.
 func NewMetrics() *Metrics {
 	counter := func(name, help string) prometheus.Counter {
@@ -104,12 +98,13 @@ func (m *Metrics) timed(phase string, do func()) {
 	m.Phases.WithLabelValues(phase).Observe(time.Since(start).Seconds())
 }
 
-func (m *Metrics) loaded(l loaded) {
+// loaded measures a load that has succeeded or failed.
+func (m *Metrics) loaded(took time.Duration, err error) {
 	result := "ok"
-	if l.err != nil {
+	if err != nil {
 		result = "error"
 	}
-	m.Loads.WithLabelValues(result).Observe(l.took.Seconds())
+	m.Loads.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // count counts the rollouts that have begun, finished or stopped, and measures how long it took until content was applied on a

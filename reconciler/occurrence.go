@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -13,8 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // An occurrence is something that has happened to a placement, or to a placement on a cluster. Occurrences are derived from the
@@ -55,6 +54,12 @@ const (
 	rolloutStarted  rolloutStep = "started"
 	rolloutFinished rolloutStep = "finished"
 	rolloutStopped  rolloutStep = "stopped"
+)
+
+// The stages of a commit on a cluster.
+const (
+	stageApplied   = "applied"
+	stageAvailable = "available"
 )
 
 // entriesOf returns what the history has of occurrences.
@@ -160,6 +165,26 @@ func rolloutOccurrences(pl *plan.Placement, record *ledger.Placement) (all []occ
 		all = append(all, occurrence{Entry: of, rollout: rolloutStopped})
 	}
 	return all
+}
+
+// clustersOf returns the clusters of the updates that have failed.
+func clustersOf(stops []placement.Stop) string {
+	names := make([]string, len(stops))
+	for i, s := range stops {
+		names[i] = s.Cluster
+	}
+	return strings.Join(names, ", ")
+}
+
+// failedOf returns the commits of the updates that have failed, each once.
+func failedOf(stops []placement.Stop) string {
+	var commits []string
+	for _, s := range stops {
+		if !slices.Contains(commits, s.Failed.Commit) {
+			commits = append(commits, s.Failed.Commit)
+		}
+	}
+	return "the update to " + strings.Join(commits, ", ") + " has failed"
 }
 
 // placementEntry returns the change of a placement as a whole; its event is empty if there is none. The record is nil
@@ -396,30 +421,6 @@ func memberOccurrences(name string, was, is ledger.MemberState) (out []occurrenc
 		}
 	}
 	return out
-}
-
-// foldOne folds one observation, and adds what has happened to the observed occurrences.
-func (r *Reconciler) foldOne(s observedSubject, o protocol.Observation) bool {
-	if s.placement == (api.PlacementKey{}) {
-		was := ledger.MemberStateOf(r.ledger, s.cluster)
-		changed := r.ledger.Fold(o)
-		r.observed = append(r.observed, memberOccurrences(s.cluster, was, ledger.MemberStateOf(r.ledger, s.cluster))...)
-		return changed
-	}
-	record := r.ledger.Placement(s.placement)
-	if record == nil {
-		return r.ledger.Fold(o)
-	}
-	was := record.Entry(s.cluster)
-	changed := r.ledger.Fold(o)
-	is := record.Entry(s.cluster)
-	if is != was {
-		r.observed = progress(r.observed, s.placement, record, was, is, o.(protocol.WorkSeen).At)
-		for _, d := range is.Seen.Deleted(was.Seen) {
-			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
-		}
-	}
-	return changed
 }
 
 // userAction returns a user's action, or its end.

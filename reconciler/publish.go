@@ -17,15 +17,6 @@ func publish(cfg *Config, all ...occurrence) {
 	}
 }
 
-// publishBatch is how many occurrences that follow from observations are published at once.
-const publishBatch = 256
-
-// publishObserved publishes what follows from observations.
-func (r *Reconciler) publishObserved() {
-	publish(r.cfg, r.observed...)
-	r.observed = r.observed[:0]
-}
-
 // logOccurrence logs what happens to commits and rollouts, which clusters were renamed or have left the fleet, what users did
 // and what has ended. Agents log what happens on their cluster.
 func logOccurrence(log *slog.Logger, o *occurrence) {

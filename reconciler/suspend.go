@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,25 +141,6 @@ func (r *orderRun) stops(key api.PlacementKey) []placement.Stop {
 func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
 	return fmt.Sprintf("its rollout is stopped by the failed update of %s: to let it go on all the same, use gitfleet resume %s --stopped --reason TEXT",
 		clustersOf(stops), key)
-}
-
-func clustersOf(stops []placement.Stop) string {
-	names := make([]string, len(stops))
-	for i, s := range stops {
-		names[i] = s.Cluster
-	}
-	return strings.Join(names, ", ")
-}
-
-// failedOf returns the commits of the updates that have failed, each once.
-func failedOf(stops []placement.Stop) string {
-	var commits []string
-	for _, s := range stops {
-		if !slices.Contains(commits, s.Failed.Commit) {
-			commits = append(commits, s.Failed.Commit)
-		}
-	}
-	return "the update to " + strings.Join(commits, ", ") + " has failed"
 }
 
 // resumeScheduling makes a placement schedule without counting the clusters that have not answered since the ledger was
