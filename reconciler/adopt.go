@@ -12,7 +12,7 @@ import (
 )
 
 func (r *orderRun) adoptFleet(o Order) (string, error) {
-	if r.reconciler.inForce == nil {
+	if r.inForce == nil {
 		return "", errNoCommit
 	}
 	if err := r.knowsCluster(o.Cluster); o.Cluster != "" && err != nil {
@@ -24,11 +24,11 @@ func (r *orderRun) adoptFleet(o Order) (string, error) {
 	}
 	var names, others []string
 	var all []protocol.Owner
-	for _, name := range r.reconciler.ledger.Clusters() {
+	for _, name := range r.ledger.Clusters() {
 		if o.Cluster != "" && o.Cluster != name {
 			continue
 		}
-		for _, owner := range r.reconciler.ledger.Cluster(name).Rivals {
+		for _, owner := range r.ledger.Cluster(name).Rivals {
 			if matchesID(owner, o.Subject) {
 				names, all = append(names, name), append(all, owner)
 			} else {
@@ -46,7 +46,7 @@ func (r *orderRun) adoptFleet(o Order) (string, error) {
 	}
 	id := all[0].ShortID()
 	for _, name := range names {
-		r.reconciler.ledger.Adopt(protocol.Adoption{Cluster: name, ID: all[0].ID, By: by, At: r.now})
+		r.ledger.Adopt(protocol.Adoption{Cluster: name, ID: all[0].ID, By: by, At: r.now})
 		r.record(history.Adopted, ledger.Subject{Cluster: name}, by, "what fleet "+id+" has there")
 	}
 	return fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", ")), nil

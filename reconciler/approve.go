@@ -28,7 +28,7 @@ func (r *orderRun) approve(o Order) (string, error) {
 	case reason != "" && !plainText(reason):
 		return "", refuse("the reason must be one line of text of at most %d bytes", longestText)
 	}
-	record := r.reconciler.ledger.Placement(key)
+	record := r.ledger.Placement(key)
 	i := -1
 	if record != nil && !record.Deleted {
 		i = slices.IndexFunc(record.Runs, func(run placement.Run) bool { return run.Active() })
@@ -50,7 +50,7 @@ func (r *orderRun) approve(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if r.reconciler.cfg.ApprovalsInGit && !o.Reject {
+	if r.approvalsInGit && !o.Reject {
 		return "", refuse("stages are approved by commits only, as rollout.approvals of the configuration says: %s", updaterun.CommitApproval(key, run.Name, o.Stage, before))
 	}
 	name := api.ApprovalName(run.Name, o.Stage, before)
@@ -63,7 +63,7 @@ func (r *orderRun) approve(o Order) (string, error) {
 		run.Approvals = append(slices.Clone(run.Approvals), decision)
 	}
 	next.Runs[i] = run
-	r.reconciler.ledger.SetPlacement(key, next)
+	r.ledger.SetPlacement(key, next)
 	what := fmt.Sprintf("%s of stage %s of update run %s", map[bool]string{true: "the beginning", false: "the end"}[before], o.Stage, run.Name)
 	r.record(event, subject, o.By, strings.TrimSuffix(what+": "+reason, ": "))
 	return what + " of " + key.String() + " is " + verb, nil
@@ -127,7 +127,7 @@ func (r *orderRun) resumeContent(o Order) (string, error) {
 	case !plainText(reason):
 		return "", refuse("the reason must be one line of text of at most %d bytes", longestText)
 	}
-	record := r.reconciler.ledger.Placement(key)
+	record := r.ledger.Placement(key)
 	if record == nil || record.Deleted {
 		return "", refuse("%s has no update run", key)
 	}
@@ -154,7 +154,7 @@ func (r *orderRun) resumeContent(o Order) (string, error) {
 	if name == "" {
 		return "", refuse("no update run of %s was rejected or rolled back by itself, or has a gate that failed; commit a run to bring its content again", key)
 	}
-	r.reconciler.ledger.SetPlacement(key, next)
+	r.ledger.SetPlacement(key, next)
 	r.record(history.Proceeded, subject, o.By, "the content of update run "+name+" runs again: "+reason)
 	return "the content of update run " + name + " of " + key.String() + " runs again", nil
 }

@@ -71,7 +71,7 @@ func TestApprovals(t *testing.T) {
 	} {
 		set(test.run)
 		test.order.Subject = "crp/web"
-		if got := ordered((&orderRun{reconciler: c.Reconciler, now: c.now}).approve(test.order)); got != test.want {
+		if got := ordered(c.orders().approve(test.order)); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
 		}
 		var requests []string
@@ -129,7 +129,7 @@ func TestFailedContentRunsAgain(t *testing.T) {
 		c := newOrdered(t)
 		c.ledger.SetPlacement(web, ledger.Placement{Runs: test.runs})
 		o := Order{Subject: "crp/web", FailedContent: true, Reason: test.reason, By: "ada"}
-		if got := ordered((&orderRun{reconciler: c.Reconciler, now: c.now}).resume(o)); got != test.want {
+		if got := ordered(c.orders().resume(o)); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 		runs := c.ledger.Placement(web).Runs

@@ -22,7 +22,7 @@ func (r *orderRun) evict(o Order) (string, error) {
 		return "", err
 	}
 	key, reason := subject.Placement, strings.TrimSpace(o.Reason)
-	record := r.reconciler.ledger.Placement(key)
+	record := r.ledger.Placement(key)
 	switch {
 	case key == (api.PlacementKey{}) || key.Namespace != "" || subject.Cluster == "":
 		return "", refuse("a ClusterResourcePlacement is evicted from a cluster: name crp/NAME and the cluster; other placements leave a cluster when their policy does not select it")
@@ -49,7 +49,7 @@ func (r *orderRun) evict(o Order) (string, error) {
 		return "", refuse("there is an eviction %s already", name)
 	}
 	next.Evictions = append(next.Evictions, placement.Eviction{Name: name, Cluster: subject.Cluster, By: strings.TrimSpace(o.By), Reason: reason, At: r.now})
-	r.reconciler.ledger.SetPlacement(key, next)
+	r.ledger.SetPlacement(key, next)
 	r.record(history.Evicted, subject, o.By, reason)
 	return fmt.Sprintf("the eviction %s of %s from %s is ordered", name, key, subject.Cluster), nil
 }
@@ -85,7 +85,7 @@ func (r *orderRun) uncordon(o Order) (string, error) {
 }
 
 func (r *orderRun) cordonedSubject(o Order) (ledger.Subject, error) {
-	if r.reconciler.inForce == nil {
+	if r.inForce == nil {
 		return ledger.Subject{}, errNoCommit
 	}
 	kind, name, _ := strings.Cut(o.Subject, "/")

@@ -27,7 +27,7 @@ func TestEvict(t *testing.T) {
 		{"it is no suspension", (*orderRun).resume, Order{Subject: "cluster/east"}, "error: cluster/east is not suspended, and nothing else is either"},
 		{"uncordoned", (*orderRun).uncordon, Order{Subject: "cluster/east"}, "cluster/east is not cordoned any more; it was cordoned by ada: kernel"},
 	} {
-		if got := ordered(step.do(&orderRun{reconciler: c.Reconciler, now: c.now}, step.order)); got != step.want {
+		if got := ordered(step.do(c.orders(), step.order)); got != step.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", step.name, got, step.want)
 		}
 	}

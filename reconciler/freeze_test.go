@@ -26,7 +26,7 @@ func TestFreezesAreOfAPlacementOrOfTheFleet(t *testing.T) {
 		{"the fleet again", (*orderRun).unfreeze, Order{}, "the fleet is not frozen any more; it was frozen by ada: holidays"},
 		{"the placement again", (*orderRun).unfreeze, Order{Subject: "crp/web"}, "crp/web is not frozen any more; it was frozen by ada: INC-1"},
 	} {
-		if got := ordered(step.do(&orderRun{reconciler: c.Reconciler, now: c.now}, step.order)); got != step.want {
+		if got := ordered(step.do(c.orders(), step.order)); got != step.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", step.name, got, step.want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestFreezesAreOfAPlacementOrOfTheFleet(t *testing.T) {
 
 func TestAFreezeSurvivesARestart(t *testing.T) {
 	c := newOrdered(t)
-	if _, err := (&orderRun{reconciler: c.Reconciler, now: c.now}).freeze(Order{Subject: "crp/web", Reason: "INC-1", By: "ada", Overrun: true}); err != nil {
+	if _, err := c.orders().freeze(Order{Subject: "crp/web", Reason: "INC-1", By: "ada", Overrun: true}); err != nil {
 		t.Fatal(err)
 	}
 	store := ledger.Memory()

@@ -30,7 +30,7 @@ func newOrdered(t *testing.T) *historyScene {
 }
 
 // orders returns a run of orders at the present time.
-func (c *historyScene) orders() *orderRun { return &orderRun{reconciler: c.Reconciler, now: c.now} }
+func (c *historyScene) orders() *orderRun { return c.newOrderRun(c.now) }
 
 func TestSubjectOfAnOrder(t *testing.T) {
 	c := newOrdered(t)
@@ -106,7 +106,7 @@ func TestSuspensionsHaveAnEndAndAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			undo := c.ledger.Checkpoint()
 			defer undo()
-			if got := ordered((&orderRun{reconciler: c.Reconciler, now: now}).suspend(test.order)); got != test.want {
+			if got := ordered(c.newOrderRun(now).suspend(test.order)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if _, suspended := c.ledger.Suspension(ledger.Subject{Placement: web}); suspended == strings.HasPrefix(test.want, "error") {

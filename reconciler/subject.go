@@ -15,7 +15,7 @@ var errNoCommit = refuse("no commit is in force yet: try again in a moment")
 
 // subjectOf returns the subject of an order. For an unknown name the error is a *status.UnknownError.
 func (r *orderRun) subjectOf(o Order) (ledger.Subject, error) {
-	if r.reconciler.inForce == nil {
+	if r.inForce == nil {
 		return ledger.Subject{}, errNoCommit
 	}
 	if err := r.knowsCluster(o.Cluster); o.Cluster != "" && err != nil {
@@ -43,13 +43,13 @@ func (r *orderRun) subjectOf(o Order) (ledger.Subject, error) {
 }
 
 func (r *orderRun) declares(cluster string) bool {
-	return r.reconciler.inForce != nil && slices.ContainsFunc(r.reconciler.inForce.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
+	return r.inForce != nil && slices.ContainsFunc(r.inForce.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
 }
 
 // knowsCluster returns an error unless a cluster is declared or in the ledger.
 func (r *orderRun) knowsCluster(name string) error {
-	names := r.reconciler.ledger.Clusters()
-	for _, c := range r.reconciler.inForce.Clusters {
+	names := r.ledger.Clusters()
+	for _, c := range r.inForce.Clusters {
 		names = append(names, c.Name)
 	}
 	return contains("cluster", name, names)
@@ -73,10 +73,10 @@ func (r *orderRun) placementSubject(o Order) (ledger.Subject, error) {
 		return ledger.Subject{}, refuse("%s is a placement: it goes without --namespace", o.Subject)
 	}
 	var names []string
-	for _, known := range r.reconciler.ledger.Placements() {
+	for _, known := range r.ledger.Placements() {
 		names = append(names, known.String())
 	}
-	for _, p := range r.reconciler.inForce.Placements {
+	for _, p := range r.inForce.Placements {
 		names = append(names, p.Key.String())
 	}
 	return ledger.Subject{Placement: key, Cluster: o.Cluster}, contains("placement", key.String(), names)
@@ -85,7 +85,7 @@ func (r *orderRun) placementSubject(o Order) (ledger.Subject, error) {
 // object finds an object among the works of the clusters.
 func (r *orderRun) object(object api.ObjectName, o Order) (api.ID, error) {
 	ids := map[api.ID]bool{}
-	for cluster, works := range r.reconciler.works {
+	for cluster, works := range r.works {
 		if o.Cluster != "" && cluster != o.Cluster {
 			continue
 		}

@@ -33,7 +33,7 @@ func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event histo
 		return "", refuse("the reason and the name must be one line of text of at most %d bytes", longestText)
 	}
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: r.now, Until: until, Overrun: o.Overrun}
-	r.reconciler.ledger.Suspend(s)
+	r.ledger.Suspend(s)
 	if !until.IsZero() {
 		reason += ", until " + until.UTC().Format(time.RFC3339)
 	}
@@ -43,11 +43,11 @@ func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event histo
 
 // endSuspension ends a suspension of a subject, and records the event in the history. It returns what is so now.
 func (r *orderRun) endSuspension(subject ledger.Subject, o Order, event history.Event, now string) (string, error) {
-	before, found := r.reconciler.ledger.Suspension(subject)
+	before, found := r.ledger.Suspension(subject)
 	if !found {
 		return "", r.notSuspended(subject)
 	}
-	r.reconciler.ledger.Resume(subject, r.now)
+	r.ledger.Resume(subject, r.now)
 	r.record(event, subject, o.By, "it was "+before.String())
 	return subject.String() + " is " + now + "; it was " + before.String(), nil
 }
@@ -93,7 +93,7 @@ func (r *orderRun) resume(o Order) (string, error) {
 	stops := r.stops(key)
 	switch {
 	case key == (api.PlacementKey{}) || subject.Cluster != "":
-	case r.reconciler.unanswered[key] > 0:
+	case r.unanswered[key] > 0:
 		return r.resumeScheduling(key, o)
 	case len(stops) > 0:
 		return "", refuse("%s is not suspended; %s", key, stillStopped(key, stops))
@@ -124,14 +124,14 @@ func (r *orderRun) resumeRollout(o Order) (string, error) {
 	if len(stops) > 1 {
 		failed = "clusters " + clustersOf(stops) + " are not available"
 	}
-	r.reconciler.ledger.ResumeRollout(key, r.now)
+	r.ledger.ResumeRollout(key, r.now)
 	r.record(history.Proceeded, subject, o.By, "although "+failed+": "+reason)
 	return fmt.Sprintf("the rollout of %s continues within its budget, although %s", key, failed), nil
 }
 
 // stops returns the failed updates that stop the rollout of a placement.
 func (r *orderRun) stops(key api.PlacementKey) []placement.Stop {
-	if p := r.reconciler.ledger.Placement(key); p != nil && !p.Deleted {
+	if p := r.ledger.Placement(key); p != nil && !p.Deleted {
 		return p.Stops
 	}
 	return nil
@@ -146,10 +146,10 @@ func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
 // resumeScheduling makes a placement schedule without counting the clusters that have not answered since the ledger was
 // lost.
 func (r *orderRun) resumeScheduling(key api.PlacementKey, o Order) (string, error) {
-	next := *r.reconciler.ledger.Placement(key)
+	next := *r.ledger.Placement(key)
 	next.Rebuilt = false
-	r.reconciler.ledger.SetPlacement(key, next)
-	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.reconciler.unanswered[key])
+	r.ledger.SetPlacement(key, next)
+	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unanswered[key])
 	r.record(history.Proceeded, ledger.Subject{Placement: key}, o.By, why)
 	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), nil
 }
@@ -157,7 +157,7 @@ func (r *orderRun) resumeScheduling(key api.PlacementKey, o Order) (string, erro
 // notSuspended returns the error for a subject that is not suspended. It lists the existing suspensions.
 func (r *orderRun) notSuspended(s ledger.Subject) error {
 	var all []string
-	for _, x := range r.reconciler.ledger.Suspensions() {
+	for _, x := range r.ledger.Suspensions() {
 		if x.Effect == s.Effect {
 			all = append(all, x.Subject.String())
 		}
@@ -172,7 +172,7 @@ func (r *orderRun) notSuspended(s ledger.Subject) error {
 func (r *orderRun) suspended(o Order) (ledger.Subject, bool) {
 	object, _ := api.ParseObject(o.Subject, o.Namespace)
 	key, err := api.ParsePlacement(o.Subject)
-	for _, s := range r.reconciler.ledger.Suspensions() {
+	for _, s := range r.ledger.Suspensions() {
 		var named bool
 		switch {
 		case s.Effect != ledger.StopsWrites:

@@ -31,20 +31,12 @@ func (o *orders) mount(srv *server.Server) {
 	act := srv.MountAction
 	act("suspend", orderAction(o.loop.Suspend))
 	act("resume", orderAction(o.loop.Resume))
-	act("freeze", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
-		return reconciler.Freeze(ctx, o.loop, order)
-	}))
-	act("unfreeze", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
-		return reconciler.Unfreeze(ctx, o.loop, order)
-	}))
-	act("approve", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
-		return reconciler.Approve(ctx, o.loop, order)
-	}))
-	for name, do := range map[string]func(context.Context, *reconciler.Reconciler, reconciler.Order) (string, error){
-		"evict": reconciler.Evict, "cordon": reconciler.Cordon, "uncordon": reconciler.Uncordon,
-	} {
-		act(name, orderAction(func(ctx context.Context, order reconciler.Order) (string, error) { return do(ctx, o.loop, order) }))
-	}
+	act("freeze", orderAction(o.loop.Freeze))
+	act("unfreeze", orderAction(o.loop.Unfreeze))
+	act("approve", orderAction(o.loop.Approve))
+	act("evict", orderAction(o.loop.Evict))
+	act("cordon", orderAction(o.loop.Cordon))
+	act("uncordon", orderAction(o.loop.Uncordon))
 	act("close-proposal", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return o.proposals.Close(ctx, order.Subject, order.By)
 	}))
@@ -67,14 +59,14 @@ func (d *daemon) approve(ctx context.Context, a kubeapi.Decision) (refused bool,
 		Subject: a.Placement.String(), Stage: a.Stage, Before: a.Before, After: !a.Before, Run: a.Run, Reject: a.Reject,
 		Reason: a.Message, Code: a.Code, By: cmp.Or(a.By, localUser),
 	}
-	_, err = reconciler.Approve(ctx, d.loop, o)
+	_, err = d.loop.Approve(ctx, o)
 	_, refused = errors.AsType[*reconciler.OrderError](err)
 	return refused, err
 }
 
 // decide carries out an approval, or a rejection, that was given on a pull request.
 func (d *daemon) decide(ctx context.Context, a approval.Decision) (answer string, err error) {
-	answer, err = reconciler.Approve(ctx, d.loop, reconciler.Order{
+	answer, err = d.loop.Approve(ctx, reconciler.Order{
 		Subject: a.Placement.String(), Run: a.Run, Stage: a.Stage, Before: a.Before, After: a.After, Reject: a.Reject, By: a.By, Reason: a.Reason,
 	})
 	if refused, ok := errors.AsType[*reconciler.OrderError](err); ok {

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -86,14 +85,7 @@ func (w *world) decideStage(key api.PlacementKey, reject bool) {
 	} else if w.daemon != nil && !w.daemon.dead {
 		add(w.saved.stagedRuns.approved, runKey{key, r.Name}, api.ApprovalName(r.Name, s.Name, before))
 	}
-	w.request(what, ordered(reconciler.Approve), o, func(string) {})
-}
-
-// ordered returns a function that takes an order as a method of the reconciler.
-func ordered(do func(context.Context, *reconciler.Reconciler, reconciler.Order) (string, error)) userCommand {
-	return func(r *reconciler.Reconciler, ctx context.Context, o reconciler.Order) (string, error) {
-		return do(ctx, r, o)
-	}
+	w.request(what, (*reconciler.Reconciler).Approve, o, func(string) {})
 }
 
 func (w *world) approveStage(r *rand.Rand) {
@@ -151,7 +143,7 @@ func (w *world) freeze(r *rand.Rand) {
 	w.runEvent(func() {
 		o := reconciler.Order{Subject: anyPlacement(r), Overrun: r.IntN(3) == 0, Reason: "INC-3"}
 		o.For = metav1.Duration{Duration: pick(r, []time.Duration{0, 30 * time.Second, 3 * time.Minute})}
-		w.request("freeze", ordered(reconciler.Freeze), o, func(string) {})
+		w.request("freeze", (*reconciler.Reconciler).Freeze, o, func(string) {})
 	})
 }
 
@@ -168,7 +160,7 @@ func (w *world) endFreeze(s ledger.Subject) {
 	if s.Placement.Name != "" {
 		o.Subject = s.Placement.String()
 	}
-	w.request("unfreeze", ordered(reconciler.Unfreeze), o, func(string) {})
+	w.request("unfreeze", (*reconciler.Reconciler).Unfreeze, o, func(string) {})
 }
 
 // suspended returns the subjects that are frozen or cordoned, in order.
@@ -187,7 +179,7 @@ func (w *world) evict(r *rand.Rand) {
 		w.runEvent(func() {
 			d := w.newestValid()
 			o := reconciler.Order{Subject: "crp/" + pick(r, keys(d.placements)), Cluster: pick(r, keys(d.clusters)), Name: fmt.Sprintf("ordered-%d", r.Uint32()), Reason: "INC-4"}
-			w.request("evict", ordered(reconciler.Evict), o, func(string) {})
+			w.request("evict", (*reconciler.Reconciler).Evict, o, func(string) {})
 		})
 	}
 }
@@ -197,12 +189,12 @@ func (w *world) cordon(r *rand.Rand) {
 	d := w.newestValid()
 	name := pick(r, keys(d.clusters))
 	w.runEvent(func() {
-		w.request("cordon", ordered(reconciler.Cordon), reconciler.Order{Subject: "cluster/" + name, Reason: "INC-2"}, func(string) {})
+		w.request("cordon", (*reconciler.Reconciler).Cordon, reconciler.Order{Subject: "cluster/" + name, Reason: "INC-2"}, func(string) {})
 	})
 	for _, p := range keys(d.placements) {
 		w.runEvent(func() {
 			o := reconciler.Order{Subject: "crp/" + p, Cluster: name, Name: fmt.Sprintf("drain-%d", r.Uint32()), Reason: "INC-2"}
-			w.request("evict", ordered(reconciler.Evict), o, func(string) {})
+			w.request("evict", (*reconciler.Reconciler).Evict, o, func(string) {})
 		})
 	}
 }
@@ -216,7 +208,7 @@ func (w *world) uncordon(r *rand.Rand) {
 }
 
 func (w *world) endCordon(s ledger.Subject) {
-	w.request("uncordon", ordered(reconciler.Uncordon), reconciler.Order{Subject: "cluster/" + s.Cluster}, func(string) {})
+	w.request("uncordon", (*reconciler.Reconciler).Uncordon, reconciler.Order{Subject: "cluster/" + s.Cluster}, func(string) {})
 }
 
 // longestFinish is how long it may take until all runs are finished, and approvalInterval how often stages are approved meanwhile.
@@ -261,7 +253,7 @@ func (w *world) checkFrozen() {
 	}
 	w.endSuspensions()
 	w.runEvent(func() {
-		w.request("freeze", ordered(reconciler.Freeze), reconciler.Order{Reason: "holidays"}, func(string) {})
+		w.request("freeze", (*reconciler.Reconciler).Freeze, reconciler.Order{Reason: "holidays"}, func(string) {})
 	})
 	w.advance(time.Minute)
 	if !slices.Contains(w.suspended(ledger.Freezes), ledger.Subject{Effect: ledger.Freezes}) || w.losses > 0 {
