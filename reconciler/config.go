@@ -66,7 +66,7 @@ type Config struct {
 	// Since returns the commits in which parts of files last changed. It is called only after the ledger was lost.
 	Since func(ctx context.Context, head string, parts []gitsource.FilePart, read func(path string, content []byte) map[string]string) (map[gitsource.FilePart]gitsource.Commit, error)
 	Store ledger.Store
-	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. It is
+	// LoadingFile is the file of the [crashguard.Guard] for the commits that are loaded; empty if there is none. It is
 	// read when Run starts.
 	LoadingFile string
 	// Member creates the agent of a cluster. report never blocks.

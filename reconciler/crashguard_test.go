@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -176,71 +177,6 @@ func TestACommitThatCrashesTheProcessTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// Two loads of one commit in one process count once. While the record has unfinished loads
-// of an earlier process, commits are loaded one at a time.
-func TestCrashesAreCountedOncePerProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "loading.json")
-	log := slog.New(slog.DiscardHandler)
-	crashWhileLoading := func(commits ...string) {
-		g := NewCrashGuard(path, log)
-		g.oneAtATime = false // a third one would wait for the first
-		for _, c := range commits {
-			if _, err := g.Begin(c); err != nil {
-				t.Fatalf("%s: %v", c, err)
-			}
-		}
-	}
-	crashWhileLoading("a", "a", "b")
-	g := NewCrashGuard(path, log)
-	if !g.oneAtATime {
-		t.Error("commits are loaded concurrently after a crash")
-	}
-	end, err := g.Begin("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	end()
-	crashWhileLoading("b")
-	g = NewCrashGuard(path, log)
-	if _, err := g.Begin("b"); !errors.Is(err, errFatalCommit) {
-		t.Errorf("b: %v", err)
-	}
-	if end, err := g.Begin("a"); err != nil {
-		t.Errorf("a: %v", err)
-	} else {
-		end()
-	}
-	g.Reset()
-	if _, err := g.Begin("b"); err != nil {
-		t.Errorf("b after a reset: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewCrashGuard(path, log).Begin("b"); err != nil {
-		t.Errorf("a damaged record: %v", err)
-	}
-}
-
-// If the record cannot be replaced, the load goes on, and no other file is left.
-func TestAFailedWriteOfTheCrashGuardLeavesNoFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "loading.json")
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewCrashGuard(path, slog.New(slog.DiscardHandler)).Begin("a"); err != nil {
-		t.Error(err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != 1 || !files[0].IsDir() {
-		t.Errorf("files left: %v", files)
-	}
-}
-
 // A stuckSource does not find past commits until the test ends, and sends the hashes of commits
 // whose files are read.
 type stuckSource struct {
@@ -265,16 +201,16 @@ func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 		c.commit("c9", "clusters east")
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &stuckSource{read: make(chan string, 1)}
-		c.cfg.Source, c.loader.guard = source, NewCrashGuard("", c.cfg.Log)
-		c.source.Newest.Hash, c.newestFatal = "newest", true
-		c.updatePast(ctx, assigned("past"), c.now)
+		c.cfg.Source, c.commits.loader.guard = source, crashguard.New("", c.cfg.Log)
+		c.commits.source.Newest.Hash, c.commits.newestFatal = "newest", true
+		c.commits.updatePast(ctx, assigned("past"), c.now)
 		synctest.Wait()
 		c.runOrders(ctx, []queuedOrder{{do: (*orderRun).check, done: make(chan answer, 1)}}, c.now)
 		synctest.Wait()
 		select {
 		case hash := <-source.read:
-			if hash != "newest" || c.newestFatal {
-				t.Errorf("loaded %s, still refused: %t", hash, c.newestFatal)
+			if hash != "newest" || c.commits.newestFatal {
+				t.Errorf("loaded %s, still refused: %t", hash, c.commits.newestFatal)
 			}
 		default:
 			t.Error("the commit is not loaded while a past one is")
@@ -282,17 +218,4 @@ func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 		cancel()
 		c.running.Wait()
 	})
-}
-
-// A write of the file that a crash has interrupted leaves nothing behind for good.
-func TestInterruptedWritesAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "loading.json")
-	if err := os.WriteFile(filepath.Join(dir, ".tmp-loading.json-123"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	NewCrashGuard(path, slog.New(slog.DiscardHandler))
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("%v is left: %v", left, err)
-	}
 }

@@ -31,13 +31,13 @@ func (l *restartedLoop) commit(hash, text string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.commitLoaded(loaded{commit: c, snapshot: head}, l.now)
+	l.commits.putInForce(loaded{commit: c, snapshot: head}, l.ledger, l.now)
 	l.turn()
 }
 
 func (l *restartedLoop) turn() {
 	l.t.Helper()
-	p := plan.Resolve(plan.Input{InForce: l.inForce, Past: l.past.snapshots, Ledger: l.ledger, Now: l.now, Memo: l.memo})
+	p := plan.Resolve(plan.Input{InForce: l.commits.inForce, Past: l.commits.past.snapshots, Ledger: l.ledger, Now: l.now, Memo: l.memo})
 	p.UpdateLedger(l.ledger)
 	l.report = l.Reconciler.report(p, l.now)
 	if err := l.store.Save(l.ledger); err != nil {
@@ -48,7 +48,7 @@ func (l *restartedLoop) turn() {
 // restart starts a new loop with the saved ledger and the commit in force.
 func (l *restartedLoop) restart() {
 	l.t.Helper()
-	head, now := l.inForce, l.now.Add(time.Hour)
+	head, now := l.commits.inForce, l.now.Add(time.Hour)
 	l.historyScene = newHistoryScene(l.t)
 	l.now = now
 	var err error
@@ -56,7 +56,7 @@ func (l *restartedLoop) restart() {
 		l.t.Fatal(err)
 	}
 	l.Reconciler.report(&plan.Plan{}, now).UpdateLedger(l.ledger)
-	l.commitLoaded(loaded{commit: head.Commit, snapshot: head, resumed: true}, now)
+	l.commits.putInForce(loaded{commit: head.Commit, snapshot: head, resumed: true}, l.ledger, now)
 	l.turn()
 }
 

@@ -150,7 +150,7 @@ func TestWorksAreSentWhenTheyChange(t *testing.T) {
 		none := fleetPlan("a")
 		none.Works = map[string][]*work.Work{}
 		f.dispatched(none, "set east 0")
-		f.driftDecisions = map[string]protocol.DriftDecisions{"east": {{Placement: web}: {PutBack: true}}}
+		f.agents.driftDecisions = map[string]protocol.DriftDecisions{"east": {{Placement: web}: {PutBack: true}}}
 		f.dispatched(none, "decisions east 1")
 		f.dispatched(none)
 		f.ledger.Adopt(protocol.Adoption{Cluster: "east", ID: "theirs"})
@@ -197,14 +197,14 @@ func TestWorksWaitForTheEntriesOfTheirCluster(t *testing.T) {
 		f.dispatched(p, "start east a", "run east")
 		store := f.cfg.Store
 		f.cfg.Store = fullStore{}
-		if f.sendUnsent(f.ctx, f.now); f.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
-			t.Errorf("without a save: waits %v, due %s", f.unsent, f.due)
+		if f.sendUnsent(f.ctx, f.now); f.agents.unsent != nil || !f.due.Equal(f.now.Add(time.Second)) {
+			t.Errorf("without a save: waits %v, due %s", f.agents.unsent, f.due)
 		}
 		f.cfg.Store = store
 		f.dispatched(p)
 		f.sendUnsent(f.ctx, f.now)
-		if f.sendUnsent(f.ctx, f.now); !slices.Equal(f.calls, []string{"set east 1"}) || f.unsent != nil || f.ledger.Unsaved() {
-			t.Errorf("once it is saved: %q, waits %v", f.calls, f.unsent)
+		if f.sendUnsent(f.ctx, f.now); !slices.Equal(f.calls, []string{"set east 1"}) || f.agents.unsent != nil || f.ledger.Unsaved() {
+			t.Errorf("once it is saved: %q, waits %v", f.calls, f.agents.unsent)
 		}
 	})
 }
@@ -218,7 +218,7 @@ func TestWorksWaitForAllObservations(t *testing.T) {
 			f.ledger.Fold(protocol.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: f.now})
 		}
 		f.dispatched(fleetPlan("a", "v1"), "start east a", "run east")
-		for turns := 1; f.unsent != nil; turns++ {
+		for turns := 1; f.agents.unsent != nil; turns++ {
 			if len(f.calls) > 0 || turns > 2 {
 				t.Fatalf("after %d turns: %q", turns, f.calls)
 			}
@@ -244,7 +244,7 @@ func TestContentThatReplacesWithheldContentIsReportedAgain(t *testing.T) {
 		c.seen("west", "")
 		c.turns(1)
 		c.turn()
-		first := c.inForce
+		first := c.commits.inForce
 		c.cfg.Now, c.cfg.Source, c.cfg.Publish = func() time.Time { return c.now }, quietSource{}, func(*status.Report) {}
 		f := &dispatchedFleet{historyScene: c}
 		c.cfg.Member = func(cluster *hub.Cluster, _ func(protocol.Observation)) Member {
@@ -265,7 +265,7 @@ func TestContentThatReplacesWithheldContentIsReportedAgain(t *testing.T) {
 		c.cfg.Store = fullStore{}
 		turn()
 		c.cfg.Store = store
-		c.inForce = first
+		c.commits.inForce = first
 		turn("check east", "check west")
 		turn()
 

@@ -13,49 +13,58 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
+// observations are folded into the ledger, and what follows from them is published.
+type observations struct {
+	cfg *Config
+	// observed are the occurrences that follow from observations, until they are published.
+	observed []occurrence
+	// deleted are the reported deletions without an event yet.
+	deleted []status.Deleted
+}
+
 // fold folds observations into the ledger. Those of clusters come first, since a cluster's inventories have to be known
 // before the reports about its works. Observations of agents that have been stopped are dropped. It reports whether
 // anything has changed.
-func (r *Reconciler) fold(seen map[observedSubject]protocol.Observation, now time.Time) (changed bool) {
+func (o *observations) fold(l *ledger.Ledger, a *agents, seen map[observedSubject]protocol.Observation, now time.Time) (changed bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b observedSubject) int {
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
-		if r.agents.members[s.cluster] != nil && r.foldOne(s, seen[s]) {
+		if a.members[s.cluster] != nil && o.foldOne(l, s, seen[s]) {
 			changed = true
 		}
-		if len(r.observed) >= publishBatch {
-			r.publishObserved()
+		if len(o.observed) >= publishBatch {
+			o.publish()
 		}
 	}
-	r.publishObserved()
-	if len(r.deleted) > 0 {
+	o.publish()
+	if len(o.deleted) > 0 {
 		// before planning, since a placement is forgotten once all of it is deleted
-		r.ledger.SetEvents(ledger.AppendEvents(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
-		r.deleted = nil
+		l.SetEvents(ledger.AppendEvents(l.Events(), status.DeletionEvents(l, o.deleted, now)))
+		o.deleted = nil
 	}
 	return changed
 }
 
 // foldOne folds one observation, and adds what has happened to the observed occurrences.
-func (r *Reconciler) foldOne(s observedSubject, o protocol.Observation) bool {
+func (o *observations) foldOne(l *ledger.Ledger, s observedSubject, seen protocol.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
-		was := ledger.MemberStateOf(r.ledger, s.cluster)
-		changed := r.ledger.Fold(o)
-		r.observed = append(r.observed, memberOccurrences(s.cluster, was, ledger.MemberStateOf(r.ledger, s.cluster))...)
+		was := ledger.MemberStateOf(l, s.cluster)
+		changed := l.Fold(seen)
+		o.observed = append(o.observed, memberOccurrences(s.cluster, was, ledger.MemberStateOf(l, s.cluster))...)
 		return changed
 	}
-	record := r.ledger.Placement(s.placement)
+	record := l.Placement(s.placement)
 	if record == nil {
-		return r.ledger.Fold(o)
+		return l.Fold(seen)
 	}
 	was := record.Entry(s.cluster)
-	changed := r.ledger.Fold(o)
+	changed := l.Fold(seen)
 	is := record.Entry(s.cluster)
 	if is != was {
-		r.observed = progress(r.observed, s.placement, record, was, is, o.(protocol.WorkSeen).At)
+		o.observed = progress(o.observed, s.placement, record, was, is, seen.(protocol.WorkSeen).At)
 		for _, d := range is.Seen.Deleted(was.Seen) {
-			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
+			o.deleted = append(o.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
 		}
 	}
 	return changed
@@ -64,8 +73,8 @@ func (r *Reconciler) foldOne(s observedSubject, o protocol.Observation) bool {
 // publishBatch is how many occurrences that follow from observations are published at once.
 const publishBatch = 256
 
-// publishObserved publishes what follows from observations.
-func (r *Reconciler) publishObserved() {
-	publish(r.cfg, r.observed...)
-	r.observed = r.observed[:0]
+// publish publishes what follows from observations.
+func (o *observations) publish() {
+	publish(o.cfg, o.observed...)
+	o.observed = o.observed[:0]
 }

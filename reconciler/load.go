@@ -2,10 +2,7 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -17,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // Commits are loaded in goroutines of their own, so that the loop waits for neither Git nor kustomize.
@@ -46,7 +43,7 @@ type loader struct {
 	cfg *Config
 	// add receives what was loaded, or why it could not be; it never blocks.
 	add   func(loaded)
-	guard *CrashGuard
+	guard *crashguard.Guard
 	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
 	// lostRuns says that the ledger, which was empty at the start, still lacks runs: the commits in which they appeared are then read from
@@ -169,39 +166,6 @@ func hasLostRuns(l *ledger.Ledger) bool {
 func (r *loader) runsRecorded(l *ledger.Ledger) {
 	if r.lostRuns.Load() && !hasLostRuns(l) {
 		r.lostRuns.Store(false)
-	}
-}
-
-// A historyReader retries reading the Git history of the commit in force after a failure.
-type historyReader struct {
-	reading bool
-	pastRetry
-}
-
-// read begins an attempt if one is needed and due.
-func (h *historyReader) read(ctx context.Context, r *Reconciler, now time.Time) {
-	if r.inForce.RunHistoryErr == nil || !r.loader.lostRuns.Load() || h.reading || now.Before(h.at) {
-		return
-	}
-	h.reading = true
-	s := *r.inForce
-	r.running.Go(func() {
-		r.loader.addRunHistory(ctx, &s)
-		r.loader.add(loaded{commit: s.Commit, snapshot: &s, history: true, err: s.RunHistoryErr})
-	})
-}
-
-// add adds the result of an attempt to the commit in force, unless that is another one now.
-func (h *historyReader) add(r *Reconciler, l loaded, now time.Time) {
-	h.reading = false
-	switch {
-	case r.inForce.Commit.Hash != l.commit.Hash:
-	case l.err != nil:
-		h.pastRetry = pastRetry{h.failures + 1, now.Add(retryafter.Failures(h.failures+1, firstPastRetry, lastPastRetry))}
-	default:
-		s := *r.inForce
-		s.RunHistory, s.RunHistoryErr = l.snapshot.RunHistory, nil
-		h.pastRetry, r.inForce, r.past.snapshots[l.commit.Hash] = pastRetry{}, &s, &s
 	}
 }
 
@@ -355,104 +319,5 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 	r.add(l)
 }
 
-// loadAgain loads the newest commit although loading it has crashed the process before.
-func (r *Reconciler) loadAgain(ctx context.Context) {
-	r.loader.guard.Reset()
-	c := r.source.Newest
-	r.source.LoadError, r.newestFatal = "", false
-	r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
-	r.running.Go(func() {
-		l := r.loader.loadCommit(ctx, r.cfg.Loader, gitsource.Commit{Hash: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Time: c.Time, Message: c.Message})
-		l.reloaded = true
-		r.loader.add(l)
-	})
-}
-
 // The delays before another attempt to load a commit that clusters are assigned to.
 const firstPastRetry, lastPastRetry = 30 * time.Second, 10 * time.Minute
-
-// pastCommits are the commits that clusters are assigned to, and the commit in force.
-type pastCommits struct {
-	snapshots map[string]*hub.Snapshot
-	// lost are the commits that cannot be loaded, and retries their next attempts.
-	lost    map[string]error
-	retries map[string]pastRetry
-	// loading is the commit that is being loaded; empty if none is.
-	loading string
-}
-
-// A pastRetry is the time of the next attempt to load a past commit, and the number of failures.
-type pastRetry struct {
-	failures int
-	at       time.Time
-}
-
-func newPastCommits() pastCommits {
-	return pastCommits{snapshots: map[string]*hub.Snapshot{}, lost: map[string]error{}, retries: map[string]pastRetry{}}
-}
-
-// add adds a commit that was loaded because clusters are assigned to it.
-func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
-	hash := l.commit.Hash
-	p.loading = ""
-	if l.err == nil {
-		if p.lost[hash] != nil {
-			log.Info("commit of assigned content loaded after a failure", "commit", hash)
-		}
-		delete(p.lost, hash)
-		delete(p.retries, hash)
-		p.snapshots[hash] = l.snapshot
-		return
-	}
-	failures := p.retries[hash].failures
-	if failures == 0 {
-		log.Warn("commit of assigned content could not be loaded; its clusters are left as they are until the rollout reaches them, and loading is retried",
-			"commit", hash, "err", l.err)
-		p.lost[hash] = l.err
-	}
-	p.retries[hash] = pastRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstPastRetry, lastPastRetry))}
-}
-
-// keep drops the commits that are neither assigned to a cluster nor in force.
-func (p *pastCommits) keep(assigned map[string]bool, inForce string) {
-	maps.DeleteFunc(p.snapshots, func(hash string, _ *hub.Snapshot) bool { return !assigned[hash] && hash != inForce })
-	for hash := range p.lost {
-		if !assigned[hash] {
-			delete(p.lost, hash)
-			delete(p.retries, hash)
-		}
-	}
-}
-
-// updatePast drops the commits that nothing needs any more, and loads one that is missing.
-func (r *Reconciler) updatePast(ctx context.Context, p *plan.Plan, now time.Time) {
-	r.past.keep(p.Commits, r.inForce.Commit.Hash)
-	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
-		r.requestPast(ctx, hash, now)
-	}
-}
-
-// requestPast loads a commit, unless it is loaded or its next retry is not due. One is loaded at a time; afterwards
-// there is another turn.
-func (r *Reconciler) requestPast(ctx context.Context, hash string, now time.Time) {
-	if r.past.loading == "" && r.past.snapshots[hash] == nil && !now.Before(r.past.retries[hash].at) {
-		r.past.loading = hash
-		r.running.Go(func() { r.loader.loadPast(ctx, hash) })
-	}
-}
-
-// setNewest records the newest commit, and why it could not be loaded.
-func (r *Reconciler) setNewest(l loaded) {
-	r.source.Newest, r.source.Problems, r.source.LoadError, r.source.Fetches = l.commit, nil, "", nil
-	var bad *hub.LoadError
-	switch {
-	case l.waiting:
-		for _, n := range l.needs {
-			r.source.Fetches = append(r.source.Fetches, n.name)
-		}
-	case errors.As(l.err, &bad):
-		r.source.Problems = bad.Problems.ErrorsFirst()
-	case l.err != nil:
-		r.source.LoadError = l.err.Error()
-	}
-}

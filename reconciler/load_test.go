@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -44,7 +45,7 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 	broken := errors.New("no such commit")
 	load := func(now time.Time) {
 		t.Helper()
-		if c.updatePast(t.Context(), assigned("c1"), now); c.past.loading != "c1" {
+		if c.commits.updatePast(t.Context(), assigned("c1"), now); c.commits.past.loading != "c1" {
 			t.Fatal("the commit is not loaded")
 		}
 	}
@@ -52,19 +53,19 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 		now := c.now
 		for range 7 {
 			load(now)
-			c.past.add(loadedPast("c1", broken), now, c.cfg.Log)
-			if c.past.lost["c1"] == nil {
+			c.commits.past.add(loadedPast("c1", broken), now, c.cfg.Log)
+			if c.commits.past.lost["c1"] == nil {
 				t.Fatal("the commit is not lost")
 			}
-			next := c.past.retries["c1"].at
+			next := c.commits.past.retries["c1"].at
 			delays = append(delays, next.Sub(now))
-			if c.updatePast(t.Context(), assigned("c1"), next.Add(-time.Nanosecond)); c.past.loading != "" {
+			if c.commits.updatePast(t.Context(), assigned("c1"), next.Add(-time.Nanosecond)); c.commits.past.loading != "" {
 				t.Fatal("the commit is loaded again too early")
 			}
 			now = next
 		}
 		load(now)
-		c.past.add(loadedPast("c1", nil), now, c.cfg.Log)
+		c.commits.past.add(loadedPast("c1", nil), now, c.cfg.Log)
 		return delays
 	}
 	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}
@@ -72,10 +73,10 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 		if got := attempts(); !slices.Equal(got, want) {
 			t.Errorf("delays %v, want %v", got, want)
 		}
-		if c.past.snapshots["c1"] == nil || c.past.lost["c1"] != nil {
+		if c.commits.past.snapshots["c1"] == nil || c.commits.past.lost["c1"] != nil {
 			t.Error("the commit is still lost after it was loaded")
 		}
-		delete(c.past.snapshots, "c1")
+		delete(c.commits.past.snapshots, "c1")
 	}
 }
 
@@ -85,11 +86,11 @@ func TestOneAssignedCommitIsLoadedAtATime(t *testing.T) {
 	c.cfg.Source = &stuckSource{}
 	for _, want := range []string{"c1", "c2", ""} {
 		for range 2 {
-			if c.updatePast(t.Context(), assigned("c1", "c2", "c9"), c.now); c.past.loading != want {
-				t.Errorf("%q is loaded, want %q", c.past.loading, want)
+			if c.commits.updatePast(t.Context(), assigned("c1", "c2", "c9"), c.now); c.commits.past.loading != want {
+				t.Errorf("%q is loaded, want %q", c.commits.past.loading, want)
 			}
 		}
-		c.past.add(loadedPast(cmp.Or(want, "c1"), nil), c.now, c.cfg.Log)
+		c.commits.past.add(loadedPast(cmp.Or(want, "c1"), nil), c.now, c.cfg.Log)
 	}
 }
 
@@ -98,15 +99,15 @@ func TestUnassignedCommitsAreDropped(t *testing.T) {
 	c := newHistoryScene(t)
 	c.commit("c9", "clusters east")
 	for hash, err := range map[string]error{"c1": nil, "c2": nil, "c3": errors.New("gone"), "c4": errors.New("gone")} {
-		c.past.add(loadedPast(hash, err), c.now, c.cfg.Log)
+		c.commits.past.add(loadedPast(hash, err), c.now, c.cfg.Log)
 	}
 	c.cfg.Source = &stuckSource{}
-	c.updatePast(t.Context(), assigned("c2", "c4"), c.now)
-	if got := slices.Sorted(maps.Keys(c.past.snapshots)); !slices.Equal(got, []string{"c2", "c9"}) {
+	c.commits.updatePast(t.Context(), assigned("c2", "c4"), c.now)
+	if got := slices.Sorted(maps.Keys(c.commits.past.snapshots)); !slices.Equal(got, []string{"c2", "c9"}) {
 		t.Errorf("kept %v", got)
 	}
-	if got := slices.Sorted(maps.Keys(c.past.lost)); !slices.Equal(got, []string{"c4"}) || len(c.past.retries) != 1 {
-		t.Errorf("lost %v, %v", got, c.past.retries)
+	if got := slices.Sorted(maps.Keys(c.commits.past.lost)); !slices.Equal(got, []string{"c4"}) || len(c.commits.past.retries) != 1 {
+		t.Errorf("lost %v, %v", got, c.commits.past.retries)
 	}
 }
 
@@ -140,7 +141,7 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 				var freed atomic.Int64
 				cfg := newHistoryScene(t).cfg
 				r := newLoader(cfg, nil, func() { freed.Add(1) })
-				r.guard = NewCrashGuard("", nil)
+				r.guard = crashguard.New("", nil)
 				for _, takes := range c.loads {
 					cfg.Source = slowSource{takes: takes}
 					r.loadCommit(t.Context(), nil, gitsource.Commit{Hash: "c1"})
@@ -173,24 +174,24 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 		return nil, nil
 	}
 	l := c.loadedCommit("c2", "", "clusters east\nnamespace web\nplace web external\nstrategy slow canary/name=east\nrun web-a of web by slow")
-	if c.loader.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
+	if c.commits.loader.addRunHistory(t.Context(), l.snapshot); reads != 0 || l.snapshot.RunHistory != nil {
 		t.Errorf("the history is read %d times although the ledger was not lost", reads)
 	}
-	c.loader.lostRuns.Store(true)
-	if c.loader.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
+	c.commits.loader.lostRuns.Store(true)
+	if c.commits.loader.addRunHistory(t.Context(), l.snapshot); l.snapshot.RunHistoryErr != broken {
 		t.Errorf("error %v", l.snapshot.RunHistoryErr)
 	}
-	c.commitLoaded(l, c.now)
+	c.commits.putInForce(l, c.ledger, c.now)
 	for _, wait := range []time.Duration{0, firstPastRetry, 2 * firstPastRetry, 0} {
-		if c.history.read(t.Context(), c.Reconciler, c.now.Add(wait-time.Nanosecond)); c.history.reading && wait > 0 {
+		if c.commits.readHistory(t.Context(), c.now.Add(wait-time.Nanosecond)); c.commits.history.reading && wait > 0 {
 			t.Errorf("the history is read again before %s", wait)
 		}
 		c.now = c.now.Add(wait)
-		c.history.read(t.Context(), c.Reconciler, c.now)
+		c.commits.readHistory(t.Context(), c.now)
 		c.running.Wait()
 		c.drainEvents(t.Context(), c.now)
 	}
-	if s := c.inForce; reads != 4 || s.RunHistoryErr != nil || len(s.RunHistory) != 1 || c.past.snapshots["c2"] != s {
+	if s := c.commits.inForce; reads != 4 || s.RunHistoryErr != nil || len(s.RunHistory) != 1 || c.commits.past.snapshots["c2"] != s {
 		t.Errorf("%d attempts, %v, %v", reads, s.RunHistoryErr, s.RunHistory)
 	}
 }
@@ -199,14 +200,14 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 func TestHistoriesAreReadAsLongAsRunsAreLost(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	c := newHistoryScene(t)
-	c.loader.lostRuns.Store(true)
+	c.commits.loader.lostRuns.Store(true)
 	c.ledger.SetPlacement(api.PlacementKey{Name: "shop"}, ledger.Placement{})
 	c.ledger.SetPlacement(web, ledger.Placement{LostRuns: []string{"web-1"}})
-	if c.loader.runsRecorded(c.ledger); !c.loader.lostRuns.Load() {
+	if c.commits.loader.runsRecorded(c.ledger); !c.commits.loader.lostRuns.Load() {
 		t.Error("no history is read although a run is lost")
 	}
 	c.ledger.SetPlacement(web, ledger.Placement{})
-	if c.loader.runsRecorded(c.ledger); c.loader.lostRuns.Load() {
+	if c.commits.loader.runsRecorded(c.ledger); c.commits.loader.lostRuns.Load() {
 		t.Error("histories are read although no run is lost")
 	}
 }

@@ -91,15 +91,15 @@ func (c *historyScene) commit(hash, text string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.inForce = head
-	c.past.snapshots[hash] = head
+	c.commits.inForce = head
+	c.commits.past.snapshots[hash] = head
 }
 
 // turn plans once and records the result.
 func (c *historyScene) turn() {
 	c.now = c.now.Add(time.Second)
-	c.last = plan.Resolve(plan.Input{InForce: c.inForce, Past: c.past.snapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
-	c.record(entriesOf(slices.Concat(planOccurrences(c.last, c.ledger, c.inForce.Commit)...))...)
+	c.last = plan.Resolve(plan.Input{InForce: c.commits.inForce, Past: c.commits.past.snapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
+	c.record(entriesOf(slices.Concat(planOccurrences(c.last, c.ledger, c.commits.inForce.Commit)...))...)
 	c.last.UpdateLedger(c.ledger)
 }
 
@@ -114,8 +114,8 @@ func (c *historyScene) turns(n int) {
 }
 
 func (c *historyScene) observe(s observedSubject, o protocol.Observation) {
-	c.foldOne(s, o)
-	c.publishObserved()
+	c.observations.foldOne(c.ledger, s, o)
+	c.observations.publish()
 }
 
 func (c *historyScene) seen(cluster, failure string) {
@@ -384,10 +384,10 @@ func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
 		c.turns(3)
 		c.text.Reset()
 		c.commit("c3", run+"\napprove web-1 before canary")
-		c.inForce.Commit.Signer = "carol (SHA256:y)"
+		c.commits.inForce.Commit.Signer = "carol (SHA256:y)"
 		want := ""
 		if signed {
-			c.inForce.Signed = map[string]hub.Commit{"approval-web-1-before-canary.yaml": {Hash: "c2", Signer: "bob (SHA256:x)"}}
+			c.commits.inForce.Signed = map[string]hub.Commit{"approval-web-1-before-canary.yaml": {Hash: "c2", Signer: "bob (SHA256:x)"}}
 			want = "web-1-before-canary by bob (SHA256:x), who signed commit c2"
 		}
 		c.turns(3)
@@ -458,15 +458,15 @@ func TestTheHistoryOfAClockThatWasSetForward(t *testing.T) {
 	r := &Reconciler{ledger: ledger.New()}
 	r.ledger.SetPlacement(key, ledger.Placement{})
 	r.ledger.Bind(key, placement.Binding{Cluster: "east", Assigned: content, AssignedAt: assigned})
-	r.foldOne(observedSubject{cluster: "east", placement: key}, protocol.WorkSeen{
+	r.observations.foldOne(r.ledger, observedSubject{cluster: "east", placement: key}, protocol.WorkSeen{
 		Cluster: "east", Placement: key, At: observed, WorkState: protocol.WorkState{Revision: content, Done: true, Total: 1},
 	})
-	for _, e := range entriesOf(r.observed) {
+	for _, e := range entriesOf(r.observations.observed) {
 		if !e.Time.Round(0).Equal(observed.Round(0)) {
 			t.Errorf("%s at %s, want %s", e.Event, e.Time, observed)
 		}
 	}
-	if len(entriesOf(r.observed)) != 2 {
-		t.Errorf("%d entries, want applied and available", len(entriesOf(r.observed)))
+	if len(entriesOf(r.observations.observed)) != 2 {
+		t.Errorf("%d entries, want applied and available", len(entriesOf(r.observations.observed)))
 	}
 }

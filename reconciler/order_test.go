@@ -72,7 +72,7 @@ func TestSubjectOfAnOrder(t *testing.T) {
 			}
 		})
 	}
-	c.inForce = nil
+	c.commits.inForce = nil
 	if _, err := c.orders().subjectOf(Order{Subject: "crp/web"}); err == nil || err.Error() != "no commit is in force yet: try again in a moment" {
 		t.Errorf("before the first commit: %v", err)
 	}

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -89,7 +90,7 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 	run := r.newOrderRun(now)
 	undo, done := r.ledger.Checkpoint(), false
 	for _, q := range orders {
-		if r.rebuilding && r.inForce != nil {
+		if r.rebuilding && r.commits.inForce != nil {
 			q.answer.err = errFresh
 		} else {
 			q.answer.text, q.answer.err = q.do(run, q.Order)
@@ -98,9 +99,9 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 		r.answered = append(r.answered, q)
 	}
 	if run.loadNewest {
-		r.loadAgain(ctx)
+		r.commits.loadAgain(ctx)
 	}
-	if !done || r.save() {
+	if !done || r.saver.save(r.ledger) {
 		publish(r.cfg, run.actions...)
 		return
 	}
@@ -113,7 +114,7 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 }
 
 func (r *Reconciler) newOrderRun(now time.Time) *orderRun {
-	return &orderRun{now: now, ledger: r.ledger, agents: &r.agents, inForce: r.inForce, newestFatal: r.newestFatal, works: r.works, unanswered: r.unanswered, approvalsInGit: r.cfg.ApprovalsInGit}
+	return &orderRun{now: now, ledger: r.ledger, agents: &r.agents, inForce: r.commits.inForce, newestFatal: r.commits.newestFatal, works: r.works, unanswered: r.unanswered, approvalsInGit: r.cfg.ApprovalsInGit}
 }
 
 // sendAnswers sends the answers of the orders of this turn.
@@ -122,4 +123,39 @@ func (r *Reconciler) sendAnswers() {
 		q.done <- q.answer
 	}
 	r.answered = nil
+}
+
+// check makes members check their objects; the newest commit is loaded again, too, if all members are meant and it was refused because it
+// has crashed the process.
+func (r *orderRun) check(o Order) (string, error) {
+	names := map[string]bool{}
+	if o.Subject == "" {
+		for name := range r.agents.members {
+			names[name] = true
+		}
+		r.loadNewest = r.loadNewest || r.newestFatal
+	} else {
+		subject, err := r.subjectOf(o)
+		if err != nil {
+			return "", err
+		}
+		for name, works := range r.works {
+			for _, w := range works {
+				names[name] = names[name] || w.Placement == subject.Placement
+			}
+		}
+	}
+	n := 0
+	for name, requested := range names {
+		if m := r.agents.members[name]; requested && m != nil {
+			m.member.Check()
+			if r.declares(name) { // the others are leaving the fleet
+				n++
+			}
+		}
+	}
+	if n == 1 {
+		return "1 cluster compares its objects with Git now", nil
+	}
+	return fmt.Sprintf("%d clusters compare their objects with Git now", n), nil
 }

@@ -92,7 +92,7 @@ func runTimed(t *testing.T, save time.Duration, test func(t *testing.T, l timedL
 			l.turns.Add(1)
 			time.Sleep(turnTime)
 			if save > 0 {
-				l.save() // as before works are sent
+				l.saver.save(l.ledger) // as before works are sent
 			}
 		}
 		ended := make(chan struct{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/lockfile"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 )
 
 // A basedSource has a commit with a remote base, in an overlay or in the hub.
@@ -70,7 +71,7 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 					return nil, errors.New("not here")
 				}
 				c := newHistoryScene(t)
-				c.loader.guard = &CrashGuard{}
+				c.commits.loader.guard = &crashguard.Guard{}
 				c.cfg.Source, c.cfg.Loader = &basedSource{crashingSource{t, []string{"c1"}}, test.files}, hub.NewLoader(options)
 				c.cfg.FetchBase = func(_ context.Context, url, hash string) error {
 					if url != "https://example.com/org/bases" || hash != commit {
@@ -95,27 +96,27 @@ func TestRemoteBasesAreFetchedBeside(t *testing.T) {
 				}
 				state := func() string {
 					for _, l := range c.inbox.drain().commits {
-						c.commitLoaded(l, time.Now())
-						if waits := strings.Contains(strings.Join(c.source.Fetches, ", "), test.waits); waits != l.waiting {
-							t.Errorf("waiting is %t: %s", l.waiting, c.source.Fetches)
+						c.commits.putInForce(l, c.ledger, time.Now())
+						if waits := strings.Contains(strings.Join(c.commits.source.Fetches, ", "), test.waits); waits != l.waiting {
+							t.Errorf("waiting is %t: %s", l.waiting, c.commits.source.Fetches)
 						}
-						if c.source.LoadError != "" {
-							t.Errorf("a commit that waits is refused: %s", c.source.LoadError)
+						if c.commits.source.LoadError != "" {
+							t.Errorf("a commit that waits is refused: %s", c.commits.source.LoadError)
 						}
 					}
 					switch {
-					case len(c.source.Problems.Errors()) > 0:
+					case len(c.commits.source.Problems.Errors()) > 0:
 						return "refused"
-					case c.inForce == nil || c.inForce.Commit.Hash != "c1":
+					case c.commits.inForce == nil || c.commits.inForce.Commit.Hash != "c1":
 						return "nothing"
-					case len(c.inForce.Warnings) > 0:
+					case len(c.commits.inForce.Warnings) > 0:
 						return "in force, and fails"
 					}
 					return "in force"
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- c.loader.followSource(ctx) }()
+				go func() { done <- c.commits.loader.followSource(ctx) }()
 				synctest.Wait()
 				if test.hangs > 0 {
 					if got := state(); got != "nothing" {

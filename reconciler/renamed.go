@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -24,47 +23,41 @@ const identifyTimeout = 10 * time.Second
 // which may be the same cluster.
 const renameGrace = time.Minute
 
-// resolveRenames moves what the ledger has of a removed member to the member that is the same cluster. It returns false if
-// it is too early to plan: a new member may turn out to be a removed one, or the agent of one has not ended yet. Agents of new
-// members are started meanwhile.
-func (r *Reconciler) resolveRenames(ctx context.Context, now time.Time) (resolved bool) {
-	declared, unknown := make(map[string]bool, len(r.inForce.Clusters)), false
-	for _, c := range r.inForce.Clusters {
+// resolveRenames moves what the ledger has of a removed member to the member that is the same cluster. It returns nil, or what is
+// dispatched if it is too early to plan: a new member, whose agent is started meanwhile, may turn out to be a removed one, or the
+// agent of one has not ended yet. inForceFor is how long the commit has been in force.
+func (a *agents) resolveRenames(inForce *hub.Snapshot, inForceFor time.Duration, l *ledger.Ledger) *plan.Plan {
+	declared, unknown := make(map[string]bool, len(inForce.Clusters)), false
+	for _, c := range inForce.Clusters {
 		declared[c.Name] = true
-		unknown = unknown || r.ledger.Cluster(c.Name) == nil
+		unknown = unknown || l.Cluster(c.Name) == nil
 	}
 	var removed []string
-	for name := range r.ledger.ClusterNames() {
-		if !declared[name] && r.ledger.Cluster(name).UID != "" {
+	for name := range l.ClusterNames() {
+		if !declared[name] && l.Cluster(name).UID != "" {
 			removed = append(removed, name)
 		}
 	}
 	if len(removed) == 0 {
-		return true
+		return nil
 	}
 	slices.Sort(removed)
-	resolved = true
-	waiting := plan.Pending(r.inForce)
+	resolved := true
+	waiting := plan.Pending(inForce)
 	for _, name := range removed {
-		switch to := newNameOf(name, r.inForce, r.ledger); {
-		case r.agents.isLeaving(name):
+		switch to := newNameOf(name, inForce, l); {
+		case a.isLeaving(name):
 			waiting.Left = append(waiting.Left, name)
 		case to != "":
-			resolved = r.agents.rename(r.ledger, name, to) && resolved
-		case unknown && now.Sub(r.source.Since) < identifyTimeout:
+			resolved = a.rename(l, name, to) && resolved
+		case unknown && inForceFor < identifyTimeout:
 			resolved = false
 		}
 	}
-	if !resolved {
-		r.dispatch(ctx, waiting) // starts the agents of new members
+	if resolved {
+		return nil
 	}
-	return resolved
-}
-
-// isLeaving reports whether the release of what is on a cluster has begun.
-func (a *agents) isLeaving(cluster string) bool {
-	m := a.members[cluster]
-	return m != nil && m.left != nil
+	return waiting
 }
 
 // newNameOf returns the declared member that is the same cluster as one that is not declared any more, and has
@@ -84,7 +77,7 @@ func (a *agents) rename(l *ledger.Ledger, from, to string) (ended bool) {
 		a.stop(from, m)
 		a.running.Go(func() {
 			<-m.done
-			a.inbox.trigger()
+			a.wake()
 		})
 	}
 	if done := a.ending[from]; done != nil {

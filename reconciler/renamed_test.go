@@ -25,6 +25,15 @@ func snapshotOf(clusters ...string) *hub.Snapshot {
 	return s
 }
 
+// resolveRenames resolves renames as a turn does.
+func (f *dispatchedFleet) resolveRenames() (resolved bool) {
+	waiting := f.agents.resolveRenames(f.commits.inForce, f.now.Sub(f.commits.source.Since), f.ledger)
+	if waiting != nil {
+		f.dispatch(f.ctx, waiting)
+	}
+	return waiting == nil
+}
+
 // holds makes a placement hold a cluster with an identity.
 func (f *dispatchedFleet) holds(cluster, uid string) {
 	f.ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: f.now, Healthy: true, UID: uid})
@@ -38,8 +47,8 @@ func TestARenamedMemberIsNotReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newDispatchedFleet(t)
 		f.holds("east", "1")
-		f.inForce, f.source.Since = snapshotOf("east-2"), f.now
-		if f.resolveRenames(f.ctx, f.now) {
+		f.commits.inForce, f.commits.source.Since = snapshotOf("east-2"), f.now
+		if f.resolveRenames() {
 			t.Error("the commit is planned before the new member has answered")
 		}
 		synctest.Wait()
@@ -47,7 +56,7 @@ func TestARenamedMemberIsNotReleased(t *testing.T) {
 			t.Errorf("calls %q", calls)
 		}
 		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east-2", At: f.now, Healthy: true, UID: "1"})
-		if !f.resolveRenames(f.ctx, f.now) || f.ledger.Cluster("east") != nil || f.ledger.SameAs("east-2") != "" {
+		if !f.resolveRenames() || f.ledger.Cluster("east") != nil || f.ledger.SameAs("east-2") != "" {
 			t.Error("the member was not renamed")
 		}
 		if e := f.ledger.Placement(web).Entry("east-2"); e == nil || e.Binding.Assigned.Hash != "v1" {
@@ -63,20 +72,20 @@ func TestARenameWaitsForTheFormerAgent(t *testing.T) {
 		f.stuck = make(chan struct{})
 		f.holds("east", "1")
 		f.ledger.Fold(protocol.ClusterSeen{Cluster: "east-2", At: f.now.Add(time.Second), Healthy: true, UID: "1"})
-		f.inForce = snapshotOf("east", "east-2")
-		f.agents.start(f.ctx, f.inForce.Clusters[0], protocol.MemberRecord{})
-		if !f.resolveRenames(f.ctx, f.now) || f.ledger.SameAs("east-2") != "east" {
+		f.commits.inForce = snapshotOf("east", "east-2")
+		f.agents.start(f.ctx, f.commits.inForce.Clusters[0], protocol.MemberRecord{})
+		if !f.resolveRenames() || f.ledger.SameAs("east-2") != "east" {
 			t.Error("a declared member lost its cluster")
 		}
-		f.inForce = snapshotOf("east-2")
+		f.commits.inForce = snapshotOf("east-2")
 		for range 2 {
-			if f.resolveRenames(f.ctx, f.now) || f.ledger.SameAs("east-2") != "east" {
+			if f.resolveRenames() || f.ledger.SameAs("east-2") != "east" {
 				t.Error("two agents are at work")
 			}
 		}
 		close(f.stuck)
 		synctest.Wait()
-		if !f.resolveRenames(f.ctx, f.now) || f.ledger.SameAs("east-2") != "" {
+		if !f.resolveRenames() || f.ledger.SameAs("east-2") != "" {
 			t.Error("the member was not renamed")
 		}
 	})
@@ -89,7 +98,7 @@ func TestWhatIsNoRenameIsPlanned(t *testing.T) {
 		declared []string
 		prepare  func(*dispatchedFleet)
 	}{
-		"it does not answer in time": {[]string{"west"}, func(f *dispatchedFleet) { f.source.Since = f.now.Add(-identifyTimeout) }},
+		"it does not answer in time": {[]string{"west"}, func(f *dispatchedFleet) { f.commits.source.Since = f.now.Add(-identifyTimeout) }},
 		"it cannot be reached": {[]string{"west"}, func(f *dispatchedFleet) {
 			f.ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: f.now, Error: "refused"})
 		}},
@@ -102,9 +111,9 @@ func TestWhatIsNoRenameIsPlanned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newDispatchedFleet(t)
 			f.holds("east", "1")
-			f.inForce, f.source.Since = snapshotOf(test.declared...), f.now
+			f.commits.inForce, f.commits.source.Since = snapshotOf(test.declared...), f.now
 			test.prepare(f)
-			if !f.resolveRenames(f.ctx, f.now) || f.ledger.Cluster("east") == nil {
+			if !f.resolveRenames() || f.ledger.Cluster("east") == nil {
 				t.Error("it counts as a rename")
 			}
 		})
@@ -115,12 +124,12 @@ func TestWhatIsNoRenameIsPlanned(t *testing.T) {
 func TestReleaseWaitsForMembersThatHaveNotAnswered(t *testing.T) {
 	f := newDispatchedFleet(t)
 	f.holds("east", "1")
-	f.inForce = snapshotOf("west")
-	if !f.agents.mayBeRenamed("east", f.inForce, f.ledger, f.now) || f.agents.mayBeRenamed("east", f.inForce, f.ledger, f.now.Add(renameGrace)) {
+	f.commits.inForce = snapshotOf("west")
+	if !f.agents.mayBeRenamed("east", f.commits.inForce, f.ledger, f.now) || f.agents.mayBeRenamed("east", f.commits.inForce, f.ledger, f.now.Add(renameGrace)) {
 		t.Error("it waits for ever, or not at all")
 	}
 	f.ledger.Fold(protocol.ClusterSeen{Cluster: "west", At: f.now, Healthy: true, UID: "2"})
-	if f.agents.mayBeRenamed("east", f.inForce, f.ledger, f.now) {
+	if f.agents.mayBeRenamed("east", f.commits.inForce, f.ledger, f.now) {
 		t.Error("it waits although all members are known")
 	}
 }
@@ -133,7 +142,7 @@ func TestAMemberThatIsDeclaredAgainReportsWhatItHas(t *testing.T) {
 		f.holds("east", "1")
 		dispatched := func(left []string, declared *hub.Snapshot, want ...string) {
 			t.Helper()
-			f.inForce = declared
+			f.commits.inForce = declared
 			f.dispatched(&plan.Plan{Members: declared.Clusters, Left: left}, want...)
 		}
 		dispatched(nil, snapshotOf("east"), "start east", "run east")

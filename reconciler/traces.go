@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
@@ -17,21 +18,18 @@ const (
 	spanAvailable = "available"
 )
 
-// traceCommit sends the trace of the commit in force, once its first plan is made; start is when planning began.
-func (r *Reconciler) traceCommit(start time.Time) {
-	if r.untraced.IsZero() {
-		return
-	}
-	end, commit := r.cfg.Now(), r.inForce.Commit
-	r.cfg.Traces.Step(commit.Hash, tracing.Span{Name: spanLoad, Start: r.inForceSeenAt, End: r.untraced})
-	r.cfg.Traces.Step(commit.Hash, tracing.Span{Name: spanPlan, Start: start, End: end})
-	r.cfg.Traces.Commit(commit.Hash, tracing.Span{Name: spanCommit, Start: r.inForceSeenAt, End: end, Attributes: []attribute.KeyValue{
+// traceInForce sends the trace of a commit that has come into force, once its first plan is made: the load of the commit began at
+// seen and ended at loaded, and planning began at planning and ended at end.
+func traceInForce(traces *tracing.Tracer, s *hub.Snapshot, seen, loaded, planning, end time.Time) {
+	commit := s.Commit
+	traces.Step(commit.Hash, tracing.Span{Name: spanLoad, Start: seen, End: loaded})
+	traces.Step(commit.Hash, tracing.Span{Name: spanPlan, Start: planning, End: end})
+	traces.Commit(commit.Hash, tracing.Span{Name: spanCommit, Start: seen, End: end, Attributes: []attribute.KeyValue{
 		attribute.String("gitfleet.commit.subject", commit.Subject),
-		attribute.Int("gitfleet.commit.objects", len(r.inForce.Objects)),
-		attribute.Int("gitfleet.commit.placements", len(r.inForce.Placements)),
-		attribute.Int("gitfleet.commit.clusters", len(r.inForce.Clusters)),
+		attribute.Int("gitfleet.commit.objects", len(s.Objects)),
+		attribute.Int("gitfleet.commit.placements", len(s.Placements)),
+		attribute.Int("gitfleet.commit.clusters", len(s.Clusters)),
 	}})
-	r.untraced = time.Time{}
 }
 
 // spans are the spans of the stages of a commit on a cluster.

@@ -73,6 +73,7 @@ var mayImport = map[string][]string{
 	"reconciler/poll":                {"gitsource/forge", "gitsource/remote", "gitsource/retryafter"},
 	"reconciler/command":             {"gitsource/forge", "gitsource/forge/markdown", "reconciler/approval", "reconciler/history", "reconciler/poll", "reconciler/proposal", "reconciler/status"},
 	"reconciler/diff":                {"placement/api", "placement/controllers"},
+	"reconciler/crashguard":          {"gitsource/atomicfile"},
 	"reconciler/faults":              {},
 	"reconciler/gate":                {"gitsource/mask", "gitsource/remote", "placement", "placement/api", "placement/expression", "reconciler/health"},
 	"reconciler/difftext":            {"placement/api", "placement/listitem", "reconciler/diff"},
@@ -120,8 +121,8 @@ var mayImport = map[string][]string{
 	"reconciler/member/rbac":         {"placement/api"},
 	"reconciler/member/removal":      {"placement/api", "reconciler/diff", "reconciler/member/connection"},
 	"reconciler": {
-		"gitsource", "gitsource/hub", "gitsource/atomicfile", "gitsource/retryafter", "placement", "placement/api", "placement/work",
-		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/protocol", "reconciler/status", "reconciler/status/updaterun", "reconciler/tracing",
+		"gitsource", "gitsource/hub", "gitsource/retryafter", "placement", "placement/api", "placement/work",
+		"reconciler/crashguard", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/protocol", "reconciler/status", "reconciler/status/updaterun", "reconciler/tracing",
 	},
 	"reconciler/proposal/edit":     {"gitsource/hub", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/diff", "reconciler/plan", "reconciler/plan/fleet", "reconciler/proposal/edited", "reconciler/proposal/yamledit", "reconciler/status"},
 	"reconciler/proposal/edited":   {},

@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/command"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/gate"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/history/recent"
@@ -169,8 +170,8 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 // sync that wait for it.
 func (d *daemon) openRepository() (err error) {
 	git := d.cfg.GitConfig(d.log)
-	guard := func(file string) *reconciler.CrashGuard {
-		return reconciler.NewCrashGuard(filepath.Join(d.cfg.StateDir, file), d.log)
+	guard := func(file string) *crashguard.Guard {
+		return crashguard.New(filepath.Join(d.cfg.StateDir, file), d.log)
 	}
 	d.polls = &poller{guard: guard("fetching.json"), bases: guard("fetching-bases.json")}
 	notify := notifyOnFailure(func() { d.loop.ReportSource() })

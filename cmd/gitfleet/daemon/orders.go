@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/approval"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/server/kubeapi"
@@ -133,7 +134,7 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 type poller struct {
 	repo *gitsource.Repo
 	// guard records fetches that ended the process, and bases those of remote bases: a server of these delays no other fetch.
-	guard, bases *reconciler.CrashGuard
+	guard, bases *crashguard.Guard
 
 	mu      sync.Mutex
 	waiting []waiter
@@ -153,7 +154,7 @@ func (p *poller) fetchingBase(object string) (end func(), err error) {
 	return beginFetch(p.bases, object)
 }
 
-func beginFetch(guard *reconciler.CrashGuard, object string) (end func(), err error) {
+func beginFetch(guard *crashguard.Guard, object string) (end func(), err error) {
 	if end, err = guard.Begin(object); err != nil {
 		return nil, fmt.Errorf("fetching or checking %s has ended the daemon before, probably because of a lack of memory, so it is not done again; lower limits.objectBytes, or give the daemon more memory, and run gitfleet sync to retry it", object)
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/approval"
 	"github.com/gitfleet/gitfleet/reconciler/command"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -93,7 +93,7 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, remotes settings.Remot
 	if !c.PullRequests.DryRun {
 		try = nil
 	}
-	guard := reconciler.NewCrashGuard(filepath.Join(c.StateDir, "planning.json"), log)
+	guard := crashguard.New(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
 		Forge: f, Source: repo, Loader: c.Loader(remotes, log), FetchBase: remotes.Bases.Fetch, FetchChart: remotes.FetchChart, Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,

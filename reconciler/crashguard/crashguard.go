@@ -1,4 +1,6 @@
-package reconciler
+// Package crashguard keeps the daemon from crashing at each start: what has ended the process twice is not done again until a
+// user requests it.
+package crashguard
 
 import (
 	"encoding/json"
@@ -17,13 +19,13 @@ import (
 // crash may have any cause, such as a power failure.
 const maxCrashes = 2
 
-// A CrashGuard records in a file which commits began to load and did not finish, in this process and in earlier ones: a
+// A Guard records in a file which commits began to load and did not finish, in this process and in earlier ones: a
 // load that is in the file when it is read was ended by a crash. A commit whose loading has crashed the process twice
 // is not loaded again until a user requests it. Otherwise the process would crash at each start.
 //
 // If there were such loads when the file was read, commits are loaded one at a time, so that another crash counts only
 // for the commit that caused it. Only one guard may use a file at a time.
-type CrashGuard struct {
+type Guard struct {
 	path string // empty if nothing is stored
 	log  *slog.Logger
 
@@ -36,9 +38,9 @@ type CrashGuard struct {
 	loading    sync.Mutex
 }
 
-// NewCrashGuard reads a file. An unreadable file counts as empty. If path is empty, nothing is recorded.
-func NewCrashGuard(path string, log *slog.Logger) *CrashGuard {
-	g := &CrashGuard{path: path, log: log, begun: map[string]int{}, running: map[string]int{}}
+// New reads a file. An unreadable file counts as empty. If path is empty, nothing is recorded.
+func New(path string, log *slog.Logger) *Guard {
+	g := &Guard{path: path, log: log, begun: map[string]int{}, running: map[string]int{}}
 	if path == "" {
 		return g
 	}
@@ -57,13 +59,13 @@ func NewCrashGuard(path string, log *slog.Logger) *CrashGuard {
 	return g
 }
 
-// errFatalCommit is the reason why a commit is not loaded.
-var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, probably because of a lack of memory, so it is not loaded again; "+
+// ErrFatal is the reason why a commit is not loaded.
+var ErrFatal = fmt.Errorf("loading this commit has ended the daemon %d times, probably because of a lack of memory, so it is not loaded again; "+
 	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to retry it", maxCrashes)
 
 // Begin records that the load of a commit begins. It returns the function to call when the load ends, or an error if
 // the commit must not be loaded. It may be called concurrently.
-func (g *CrashGuard) Begin(commit string) (end func(), err error) {
+func (g *Guard) Begin(commit string) (end func(), err error) {
 	if g.path == "" {
 		return func() {}, nil
 	}
@@ -76,7 +78,7 @@ func (g *CrashGuard) Begin(commit string) (end func(), err error) {
 	defer g.mu.Unlock()
 	if g.running[commit] == 0 && g.begun[commit] >= maxCrashes {
 		release()
-		return nil, errFatalCommit
+		return nil, ErrFatal
 	}
 	if g.running[commit]++; g.running[commit] == 1 {
 		g.begun[commit]++
@@ -95,7 +97,7 @@ func (g *CrashGuard) Begin(commit string) (end func(), err error) {
 }
 
 // Reset allows commits that have crashed the process to be loaded again.
-func (g *CrashGuard) Reset() {
+func (g *Guard) Reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for commit, n := range g.begun {
@@ -107,7 +109,7 @@ func (g *CrashGuard) Reset() {
 }
 
 // save replaces the file. If that fails, commits are still loaded, and the previous file stays.
-func (g *CrashGuard) save() {
+func (g *Guard) save() {
 	if g.path == "" {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -64,7 +65,7 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 			return l
 		}, "c2", "c2", "commit inForce @c2 | Ada | make c2\n", ""},
 		"one that no longer builds what was deployed": {func(c *historyScene) loaded {
-			c.inForce.Sources["web/base/kustomization.yaml"] = []string{}
+			c.commits.inForce.Sources["web/base/kustomization.yaml"] = []string{}
 			l := c.loadedCommit("c2", "", base)
 			l.snapshot.Unused = []string{"web/base/kustomization.yaml"}
 			return l
@@ -78,18 +79,18 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newHistoryScene(t)
-			c.commitLoaded(c.loadedCommit("c1", "", base), c.now)
+			c.commits.putInForce(c.loadedCommit("c1", "", base), c.ledger, c.now)
 			c.seen("east", "")
 			c.turn()
 			c.text.Reset()
-			c.commitLoaded(test.load(c), c.now)
-			if got := c.inForce.Commit.Hash; got != test.inForce || c.ledger.InForce() != test.inForce || c.source.InForce.Hash != test.inForce {
-				t.Errorf("in force: %s, in the ledger %s, reported %s; want %s", got, c.ledger.InForce(), c.source.InForce.Hash, test.inForce)
+			c.commits.putInForce(test.load(c), c.ledger, c.now)
+			if got := c.commits.inForce.Commit.Hash; got != test.inForce || c.ledger.InForce() != test.inForce || c.commits.source.InForce.Hash != test.inForce {
+				t.Errorf("in force: %s, in the ledger %s, reported %s; want %s", got, c.ledger.InForce(), c.commits.source.InForce.Hash, test.inForce)
 			}
-			if c.source.Newest.Hash != test.newest {
-				t.Errorf("newest: %s, want %s", c.source.Newest.Hash, test.newest)
+			if c.commits.source.Newest.Hash != test.newest {
+				t.Errorf("newest: %s, want %s", c.commits.source.Newest.Hash, test.newest)
 			}
-			if got := c.source.LoadError; !strings.HasPrefix(got, test.loadError) || test.loadError == "" && got != "" {
+			if got := c.commits.source.LoadError; !strings.HasPrefix(got, test.loadError) || test.loadError == "" && got != "" {
 				t.Errorf("load error %q, want %q", got, test.loadError)
 			}
 			c.tells(test.history)
@@ -107,9 +108,9 @@ func TestWhenTheCommitInForceWasFirstSeen(t *testing.T) {
 	} {
 		l := c.loadedCommit(name, "", "clusters east\nnamespace web\nplace web")
 		l.seen, l.took = c.now.Add(test.seen), time.Second
-		c.commitLoaded(l, c.now)
-		if want := c.now.Add(test.want); !c.inForceSeenAt.Equal(want) {
-			t.Errorf("%s: first seen at %s, want %s", name, c.inForceSeenAt, want)
+		c.commits.putInForce(l, c.ledger, c.now)
+		if want := c.now.Add(test.want); !c.commits.inForceSeenAt.Equal(want) {
+			t.Errorf("%s: first seen at %s, want %s", name, c.commits.inForceSeenAt, want)
 		}
 	}
 }
@@ -117,13 +118,13 @@ func TestWhenTheCommitInForceWasFirstSeen(t *testing.T) {
 // A refused commit's problems end with the next good one.
 func TestAGoodCommitEndsTheProblems(t *testing.T) {
 	c := newHistoryScene(t)
-	c.commitLoaded(loaded{commit: hub.Commit{Hash: "c1"}, err: errFatalCommit}, c.now)
-	if !c.newestFatal || c.source.LoadError == "" {
-		t.Errorf("fatal %t, error %q", c.newestFatal, c.source.LoadError)
+	c.commits.putInForce(loaded{commit: hub.Commit{Hash: "c1"}, err: crashguard.ErrFatal}, c.ledger, c.now)
+	if !c.commits.newestFatal || c.commits.source.LoadError == "" {
+		t.Errorf("fatal %t, error %q", c.commits.newestFatal, c.commits.source.LoadError)
 	}
-	c.commitLoaded(c.loadedCommit("c2", "", "clusters east\nnamespace web\nplace web"), c.now)
-	if c.newestFatal || c.source.LoadError != "" || c.source.Problems != nil {
-		t.Errorf("fatal %t, error %q, problems %v", c.newestFatal, c.source.LoadError, c.source.Problems)
+	c.commits.putInForce(c.loadedCommit("c2", "", "clusters east\nnamespace web\nplace web"), c.ledger, c.now)
+	if c.commits.newestFatal || c.commits.source.LoadError != "" || c.commits.source.Problems != nil {
+		t.Errorf("fatal %t, error %q, problems %v", c.commits.newestFatal, c.commits.source.LoadError, c.commits.source.Problems)
 	}
 }
 
@@ -194,7 +195,7 @@ func TestObservationsAreFoldedInOrder(t *testing.T) {
 	c := newSettled(t)
 	c.agents.members["east"] = &runningMember{member: idle{}}
 	c.now = c.now.Add(time.Minute)
-	c.fold(map[observedSubject]protocol.Observation{
+	c.observations.fold(c.ledger, &c.agents, map[observedSubject]protocol.Observation{
 		{"east", web}:     protocol.WorkSeen{Cluster: "east", Placement: web, At: c.now, WorkState: protocol.WorkState{Revision: c.last.Works["east"][0].Revision, Done: true, Total: 1, Exceptions: []protocol.ObjectState{weak("crashes")}}},
 		{cluster: "east"}: protocol.ClusterSeen{Cluster: "east", At: c.now, Error: "timeout"},
 		{cluster: "west"}: protocol.ClusterSeen{Cluster: "west", At: c.now, Error: "timeout"},
@@ -236,8 +237,8 @@ func TestWhenTheLoopSavesAndWakes(t *testing.T) {
 			c.inbox.observe(protocol.ClusterSeen{Cluster: "east", At: c.now, Healthy: true, Properties: map[string]string{"p": c.now.String()}})
 		}
 		c.Reconciler.turn(t.Context())
-		c.save()
-		c.saveBy = time.Time{}
+		c.saver.save(c.ledger)
+		c.saver.due = time.Time{}
 		c.now = c.now.Add(resyncPeriod)
 		turn(0, resyncPeriod)
 		probe()
