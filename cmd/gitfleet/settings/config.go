@@ -240,7 +240,7 @@ type MembersConfig struct {
 	Concurrency     int             `key:"concurrency" usage:"writes in flight to one member"`
 	MaxRequests     int             `key:"maxRequests" usage:"writes in flight to all members together; as many members are connected to at a time; fewer while the CPUs are busy"`
 	Timeout         metav1.Duration `key:"timeout" usage:"longest time for one request to a member"`
-	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member; longer with more than 1,000 members, up to 1 min"`
+	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member; longer with more than 500 members, up to 4 min"`
 	SweepInterval   metav1.Duration `key:"sweepInterval" zero:"off" usage:"time between two full reads of gitfleet's objects on a member, which find changes that watches have missed; 0 for none"`
 	DeletePercent   int             `key:"deletePercent" usage:"hold deletions that are more than this share of what gitfleet has on a member, in percent"`
 	DeleteObjects   int             `key:"deleteObjects" usage:"never hold deletions of no more than so many objects"`

@@ -12,13 +12,17 @@ import (
 type Pace struct{ clusters atomic.Int64 }
 
 const (
-	// share is the least probe interval for each cluster of the fleet, so that at most 100 clusters are probed per second.
-	share = 10 * time.Millisecond
-	// slowest is the longest probe interval that the number of clusters can lead to. The scheduler ignores an unreachable cluster only
-	// after several minutes, so that it still learns in time.
-	slowest = time.Minute
-	// observeEach limits observations, which send several requests, to every sixth probe.
-	observeEach = 6
+	// share is the least probe interval for each cluster of the fleet, so that at most 50 clusters are probed per second.
+	share = 20 * time.Millisecond
+	// slowest is the longest probe interval that the number of clusters can lead to. A connection that breaks, or over which no ping is
+	// answered, is noticed without a probe, and so is a watch that ends.
+	slowest = 4 * time.Minute
+	// observeEach limits observations, which send several requests, to every fifth probe.
+	observeEach = 5
+	// checkShare is the least time between two checks for rotated credentials for each cluster of the fleet, and slowestCheck the longest
+	// that the number of clusters can lead to.
+	checkShare   = 5 * time.Millisecond
+	slowestCheck = 30 * time.Second
 )
 
 // add counts clusters that are probed.
@@ -36,8 +40,10 @@ func (p *Pace) interval() time.Duration {
 	return min(slowest, time.Duration(p.clusters.Load())*share)
 }
 
-// credentials returns the time between two checks for rotated credentials of a cluster, which are cheaper than a probe. The check also
-// starts the probe of a cluster that may have been restored, so that it is at most twice connection.CredentialsPoll.
+// credentials returns the time between two checks for rotated credentials of a cluster, which are cheaper than a probe.
 func (p *Pace) credentials() time.Duration {
-	return min(2*connection.CredentialsPoll, max(connection.CredentialsPoll, p.interval()/2))
+	if p == nil {
+		return connection.CredentialsPoll
+	}
+	return max(connection.CredentialsPoll, min(slowestCheck, time.Duration(p.clusters.Load())*checkShare))
 }

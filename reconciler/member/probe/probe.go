@@ -92,6 +92,9 @@ func (pr *Prober) again(after time.Duration) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.probing = false
+	if pr.restoreSuspected.Load() {
+		after = min(after, connection.CredentialsPoll)
+	}
 	if pr.created {
 		after = min(after, createdDelay)
 	}
@@ -108,8 +111,13 @@ func (pr *Prober) NamespaceCreated() {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.created = true
+	pr.startAfter(createdDelay)
+}
+
+// startAfter sets the time to the next run, unless one is in progress, after which again is called. The caller holds the lock.
+func (pr *Prober) startAfter(d time.Duration) {
 	if pr.timer != nil && !pr.over && !pr.probing {
-		pr.timer.Reset(createdDelay)
+		pr.timer.Reset(d)
 	}
 }
 

@@ -232,7 +232,7 @@ func TestProbesAreSpread(t *testing.T) {
 	})
 }
 
-// The probes and observations of a large fleet come less often, but each cluster is probed every minute, and soon once something
+// The probes and observations of a large fleet come less often, but each cluster is probed every four minutes, and soon once something
 // suggests that it was restored.
 func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
 		defer cancel()
 		pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: server})
 		pr.cfg.Pace = pace
-		for others, want := range map[int64]int32{0: 360, 999: 360, 2999: 120, 100_000: 60} {
+		for others, want := range map[int64]int32{0: 360, 499: 360, 2999: 60, 100_000: 15} {
 			pace.add(others)
 			probes.Store(0)
 			observations.Store(0)

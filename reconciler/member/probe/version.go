@@ -18,9 +18,15 @@ import (
 // answers, so that a lower version than one that was seen before shows a restore. The namespaces are
 // compared, which are read anyway to observe the cluster.
 
-// SuspectRestore makes the next probe compare the resource version of the cluster, since something has happened
+// SuspectRestore makes the next probe come soon and compare the resource version of the cluster, since something has happened
 // that a restore would cause too. It may be called by any goroutine.
-func (pr *Prober) SuspectRestore() { pr.restoreSuspected.Store(true) }
+func (pr *Prober) SuspectRestore() {
+	if !pr.restoreSuspected.Swap(true) {
+		pr.mu.Lock()
+		defer pr.mu.Unlock()
+		pr.startAfter(connection.CredentialsPoll)
+	}
+}
 
 // currentVersion reads the resource version of the namespaces; zero if it is not a number.
 func (pr *Prober) currentVersion(ctx context.Context) (uint64, error) {
