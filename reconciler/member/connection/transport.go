@@ -101,6 +101,9 @@ func newHTTPClients(cfg *rest.Config, shared *quota) (client, bulk *http.Client,
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if tlsConfig != nil { // nil without TLS; a bulk connection is opened often, and resumes the session of the one before
+		tlsConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	}
 	lasting := share(newTransport(settings, tlsConfig, idleTimeout, watchBuffer))
 	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout, bulkBuffer) }}
 	if client, err = newClient(settings, lasting, shared); err != nil {

@@ -108,7 +108,7 @@ func TestProxiesAreUsed(t *testing.T) {
 }
 
 // Small and large requests use separate connections, both with HTTP/2 and the credentials of
-// the cluster.
+// the cluster. The second one resumes the TLS session of the first.
 func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	asked := make(chan *http.Request, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +132,9 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := <-asked
-		from[r.RemoteAddr]++
+		if from[r.RemoteAddr]++; r.TLS.DidResume != (client == c.bulk) {
+			t.Errorf("the TLS session was resumed: %t, over the bulk connection: %t", r.TLS.DidResume, client == c.bulk)
+		}
 		if r.ProtoMajor != 2 || r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("asked by %s with %q", r.Proto, r.Header.Get("Authorization"))
 		}
