@@ -114,6 +114,16 @@ func (pr *Prober) NamespaceCreated() {
 	pr.startAfter(createdDelay)
 }
 
+// SuspectRestore makes the next probe come soon and compare the resource version of the cluster, since something has happened
+// that a restore would cause too. It may be called by any goroutine.
+func (pr *Prober) SuspectRestore() {
+	if !pr.restoreSuspected.Swap(true) {
+		pr.mu.Lock()
+		defer pr.mu.Unlock()
+		pr.startAfter(connection.CredentialsPoll)
+	}
+}
+
 // startAfter sets the time to the next run, unless one is in progress, after which again is called. The caller holds the lock.
 func (pr *Prober) startAfter(d time.Duration) {
 	if pr.timer != nil && !pr.over && !pr.probing {
@@ -224,7 +234,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.Set(time.Since(p.At).Seconds(), pr.cfg.Cluster)
 	if p.Err != nil {
-		pr.SuspectRestore()
+		pr.restoreSuspected.Store(true)
 		p.Unauthorized = apierrors.IsUnauthorized(p.Err)
 		p.Err = connection.Plain(p.Err)
 		return p

@@ -18,16 +18,6 @@ import (
 // answers, so that a lower version than one that was seen before shows a restore. The namespaces are
 // compared, which are read anyway to observe the cluster.
 
-// SuspectRestore makes the next probe come soon and compare the resource version of the cluster, since something has happened
-// that a restore would cause too. It may be called by any goroutine.
-func (pr *Prober) SuspectRestore() {
-	if !pr.restoreSuspected.Swap(true) {
-		pr.mu.Lock()
-		defer pr.mu.Unlock()
-		pr.startAfter(connection.CredentialsPoll)
-	}
-}
-
 // currentVersion reads the resource version of the namespaces; zero if it is not a number.
 func (pr *Prober) currentVersion(ctx context.Context) (uint64, error) {
 	raw, err := connection.Answer(pr.conn.REST().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList).Param("limit", "1").Do(ctx))
@@ -64,7 +54,7 @@ func (pr *Prober) compareVersions(ctx context.Context, p *Result) {
 		again, err := pr.currentVersion(ctx)
 		if err != nil || again == 0 || again >= known {
 			p.Version = 0
-			pr.SuspectRestore()
+			pr.restoreSuspected.Store(true)
 			return
 		}
 	}
