@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/reconciler/intern"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -13,26 +14,24 @@ type entries struct {
 	list []*Entry
 	last int // the position that was looked up last
 	// states are the last reports without exceptions and incidents. Most clusters of a placement report the same.
-	states []*protocol.WorkState
+	states intern.Recent[*protocol.WorkState]
 }
 
 // maxSharedStates limits with how many reports a report is compared, to share it.
 const maxSharedStates = 4
 
-// share returns the report of another entry that is equal, or else the report itself.
-func (es *entries) share(w protocol.WorkState) *protocol.WorkState {
-	if len(w.Exceptions) > 0 || w.Incidents != nil {
-		own := w // the parameter is not moved to the heap
+// share returns the report of another entry that is equal, or else a copy of the report.
+func (es *entries) share(w *protocol.WorkState) *protocol.WorkState {
+	own := func() *protocol.WorkState {
+		own := *w
 		return &own
 	}
-	for _, known := range es.states {
-		if known.Revision == w.Revision && known.Removed == w.Removed && known.Done == w.Done && known.Compared == w.Compared && known.Total == w.Total && known.Untrackable == w.Untrackable {
-			return known
-		}
+	if len(w.Exceptions) > 0 || w.Incidents != nil {
+		return own()
 	}
-	own := w
-	es.states = append(slices.Clone(es.states[max(0, len(es.states)+1-maxSharedStates):]), &own)
-	return &own
+	return es.states.Share(maxSharedStates, func(known *protocol.WorkState) bool {
+		return known.Revision == w.Revision && known.Removed == w.Removed && known.Done == w.Done && known.Compared == w.Compared && known.Total == w.Total && known.Untrackable == w.Untrackable
+	}, own)
 }
 
 // position returns where the entry of a cluster is, or would be.

@@ -110,8 +110,8 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 	if o.Removed && !e.Binding.Removing {
 		return false // from an earlier removal; the placement exists again
 	}
-	next := *e
-	next.Seen, next.inventory = p.entries.share(withTimes(o, e.Seen)), o.Inventory
+	next, seen := *e, withTimes(o, e.Seen)
+	next.Seen, next.inventory = p.entries.share(&seen), o.Inventory
 	next.setTime(SeenAt, o.At)
 	assigned := o.Revision.Hash == e.Binding.Assigned.Hash
 	switch {

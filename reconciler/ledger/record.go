@@ -103,7 +103,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 type sharing struct {
 	intern.Texts
 	// transitions are those of the last entries that differ.
-	transitions []map[string]Transition
+	transitions intern.Recent[map[string]Transition]
 }
 
 // maxSharedTransitions limits with how many transitions those of an entry are compared: the clusters of a placement
@@ -122,14 +122,9 @@ func (s *sharing) entry(e *Entry) {
 	if len(e.Transitions) == 0 {
 		return
 	}
-	for _, known := range s.transitions {
-		if maps.EqualFunc(known, e.Transitions, Transition.equal) {
-			e.Transitions = known
-			return
-		}
-	}
-	s.transitions = append(s.transitions, e.Transitions)
-	s.transitions = slices.Clone(s.transitions[max(0, len(s.transitions)-maxSharedTransitions):])
+	e.Transitions = s.transitions.Share(maxSharedTransitions, func(known map[string]Transition) bool {
+		return maps.EqualFunc(known, e.Transitions, Transition.equal)
+	}, func() map[string]Transition { return e.Transitions })
 }
 
 func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
@@ -157,7 +152,7 @@ func decodeRecord(l *Ledger, key string, raw []byte, shared *sharing) error {
 		e.Binding.Cluster = k.cluster
 		shared.entry(e)
 		if e.Seen != nil {
-			e.Seen = p.entries.share(*e.Seen)
+			e.Seen = p.entries.share(e.Seen)
 		}
 		p.entries.list = append(p.entries.list, e) // which decode sorts
 		return err

@@ -48,7 +48,7 @@ type Memo struct {
 	// texts are the reasons of decisions. Those about a cluster are the same for many placements. decisions are those of the placements
 	// that were scheduled last, and latest the newest revision of the cluster that was planned last.
 	texts       intern.Texts
-	decisions   [][]placement.Decision
+	decisions   intern.Recent[[]placement.Decision]
 	latest      *placement.Revision
 	paused      map[string]string
 	suspensions fleet.Suspensions
@@ -171,17 +171,14 @@ const maxSharedDecisions = 4
 // sharedDecisions returns the equal decisions of another placement if there are any, since many placements select the same clusters.
 // Otherwise the decisions share the texts of their reasons with others.
 func (m *Memo) sharedDecisions(all []placement.Decision) []placement.Decision {
-	for _, earlier := range m.decisions {
-		if slices.EqualFunc(earlier, all, sameDecision) {
-			return earlier
+	return m.decisions.Share(maxSharedDecisions, func(earlier []placement.Decision) bool {
+		return slices.EqualFunc(earlier, all, sameDecision)
+	}, func() []placement.Decision {
+		for i := range all {
+			m.texts.Share(&all[i].Reason)
 		}
-	}
-	for i := range all {
-		m.texts.Share(&all[i].Reason)
-	}
-	m.decisions = append(m.decisions, all)
-	m.decisions = m.decisions[max(0, len(m.decisions)-maxSharedDecisions):]
-	return all
+		return all
+	})
 }
 
 func sameDecision(a, b placement.Decision) bool {

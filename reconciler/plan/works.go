@@ -7,39 +7,32 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/intern"
 )
 
 // planWorks plans the works of all clusters. Clusters with the same work share it: most differ in nothing.
 func (pl *placementPlanner) planWorks(p *Placement) {
-	var different sharedWorks
+	var recent intern.Recent[*work.Work]
 	next := &work.Work{}
 	for _, c := range p.Clusters {
-		if c.work = different.shared(pl.planWork(p, c, next)); c.work == next {
+		if c.work = shared(&recent, pl.planWork(p, c, next)); c.work == next {
 			next = &work.Work{}
 		}
 	}
 }
 
-// sharedWorks are the works of a placement that were planned last, and that differ.
-type sharedWorks []*work.Work
-
 // maxSharedWorks limits how many works another one is compared with: clusters that wait, or that have other content, may
 // each have their own.
 const maxSharedWorks = 4
 
-// shared returns the same work in the memory of an earlier one, or adds it; it may be nil.
-func (ws *sharedWorks) shared(w *work.Work) *work.Work {
+// shared returns the same work in the memory of an earlier one of its placement, or the work itself; it may be nil.
+func shared(recent *intern.Recent[*work.Work], w *work.Work) *work.Work {
 	if w == nil {
 		return nil
 	}
-	for _, earlier := range *ws {
-		if earlier.Revision == w.Revision && sameWork(earlier, w) {
-			return earlier
-		}
-	}
-	*ws = append(*ws, w)
-	*ws = (*ws)[max(0, len(*ws)-maxSharedWorks):]
-	return w
+	return recent.Share(maxSharedWorks, func(earlier *work.Work) bool {
+		return earlier.Revision == w.Revision && sameWork(earlier, w)
+	}, func() *work.Work { return w })
 }
 
 // FinalWork returns the work of a cluster once the rollout has reached it, without the objects that are left to other

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/intern"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -77,26 +78,23 @@ func (b *builder) finish(s conditionSet, cluster string) []metav1.Condition {
 
 // sharedTransitions are the last transitions that differ. Clusters on which the conditions of placements change at the same times share
 // one map.
-type sharedTransitions []map[string]ledger.Transition
+type sharedTransitions struct {
+	intern.Recent[map[string]ledger.Transition]
+}
 
 // maxSharedTransitions limits with how many transitions those of a cluster are compared.
 const maxSharedTransitions = 32
 
 // of returns the transitions of a set of conditions.
 func (all *sharedTransitions) of(s *conditionSet) map[string]ledger.Transition {
-	for _, known := range slices.Backward(*all) {
-		if s.since(known) {
-			return known
+	return all.Share(maxSharedTransitions, s.since, func() map[string]ledger.Transition {
+		now := make(map[string]ledger.Transition, len(s.list))
+		for i := range s.list {
+			c := &s.list[i]
+			now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
 		}
-	}
-	now := make(map[string]ledger.Transition, len(s.list))
-	for i := range s.list {
-		c := &s.list[i]
-		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
-	}
-	*all = append(*all, now)
-	*all = (*all)[max(0, len(*all)-maxSharedTransitions):]
-	return now
+		return now
+	})
 }
 
 // since reports whether the conditions have changed last with some transitions.
