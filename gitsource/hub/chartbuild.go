@@ -42,7 +42,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	}
 	t = t.AsStored() // nothing says which objects of a chart have values of an encrypted file
 	charts := map[string]*chart.Chart{}
-	builds := map[*chartUse]map[string]*overlayBuild{}
+	builds := map[*chartUse]map[string]*clusterBuild{}
 	left := map[string]int{} // uses of each chart
 	for _, u := range o.charts {
 		left[u.dir]++
@@ -65,7 +65,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 			}
 			charts[u.dir] = c
 		}
-		builds[u] = map[string]*overlayBuild{}
+		builds[u] = map[string]*clusterBuild{}
 		for _, key := range slices.Sorted(maps.Keys(u.inputs)) {
 			b, err := l.renderChart(t, a, c, u, u.inputs[key])
 			if err != nil || a.full {
@@ -104,11 +104,11 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 }
 
 // failed reports that the files of a chart are not there, and returns what fails for that reason.
-func (u *chartUse) failed(a *assembly) map[string]*overlayBuild {
-	builds := map[string]*overlayBuild{}
+func (u *chartUse) failed(a *assembly) map[string]*clusterBuild {
+	builds := map[string]*clusterBuild{}
 	var clusters []string
 	for key, in := range u.inputs {
-		builds[key] = &overlayBuild{OverlayBuild: &api.OverlayBuild{File: u.it.origin.Path, Err: u.unavailable, Hash: u.unavailable}, parsed: &parsed{}}
+		builds[key] = &clusterBuild{OverlayBuild: &api.OverlayBuild{File: u.it.origin.Path, Err: u.unavailable, Hash: u.unavailable}, parsed: &parsed{}}
 		clusters = append(clusters, in.clusters...)
 	}
 	message := u.unavailable
@@ -134,7 +134,7 @@ func (u *chartUse) reportChoices(a *assembly) {
 }
 
 // renderChart renders a chart with the inputs of some clusters, unless the result is cached.
-func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chartUse, in *chartInputs) (*overlayBuild, error) {
+func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chartUse, in *chartInputs) (*clusterBuild, error) {
 	sources := c.Files()
 	h := sha256.New()
 	spec := u.it.chart
@@ -155,7 +155,7 @@ func (l *Loader) renderChart(t *tree.Tree, a *assembly, c *chart.Chart, u *chart
 		fmt.Fprintf(h, "%q %q %q\n", layer.file, hash, layer.values)
 	}
 	slices.Sort(sources)
-	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: c.File}, sources: slices.Compact(sources), fingerprint: hex.EncodeToString(h.Sum(nil)), clusters: in.clusters, by: u.it}
+	b := &clusterBuild{OverlayBuild: &api.OverlayBuild{File: c.File}, sources: slices.Compact(sources), fingerprint: hex.EncodeToString(h.Sum(nil)), clusters: in.clusters, by: u.it}
 	a.sources[c.File] = slices.Compact(slices.Sorted(slices.Values(append(a.sources[c.File], b.sources...))))
 	key := cacheKey{c.File, b.fingerprint, true, "/" + chartKind}
 	p := l.cache[key]
@@ -300,7 +300,7 @@ func writeQuoted(w io.Writer, text []byte) {
 }
 
 // checkChartGrants reports what a chart has that is not granted to the files that it is in and that are read for it.
-func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[string]*overlayBuild, scopes map[api.GroupKind]bool) {
+func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[string]*clusterBuild, scopes map[api.GroupKind]bool) {
 	if a.grants == nil {
 		return
 	}
@@ -321,7 +321,7 @@ func (a *assembly) checkChartGrants(c *chart.Chart, u *chartUse, builds map[stri
 }
 
 // setChart sets the content of a chart.
-func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*overlayBuild) {
+func (l *Loader) setChart(a *assembly, o *overlays, u *chartUse, builds map[string]*clusterBuild) {
 	selectors, _ := api.HashOf(selectorsOf(u.it.chart), nil)
 	built := &api.BuiltOverlay{At: u.it.at(u.field()), Hub: o.hub, Builds: map[string]*api.OverlayBuild{}, Chart: u.choices, Selectors: selectors, ReservedNamespaces: u.it.chart.ReservedNamespaces}
 	h := sha256.New()

@@ -158,6 +158,43 @@ func newChartUse(t *tree.Tree, it *item, hub string, remotes build.Remotes, maxF
 	return u, nil
 }
 
+// expand returns the entries of a type that a path may mean. If these are more than maxEntries, others are missing.
+func expand(t *tree.Tree, maxEntries int, hub string, p overlay.Path, is func(fs.FileMode) bool) ([]string, error) {
+	names := []string{hub}
+	patterns := p.Patterns()
+	for i, pattern := range patterns {
+		var next []string
+		for _, dir := range names {
+			if pattern == ".." {
+				if dir != "." {
+					next = append(next, path.Dir(dir))
+				}
+				continue
+			}
+			l, err := t.List(dir)
+			if err != nil {
+				return nil, err
+			}
+			if !strings.ContainsAny(pattern, `*?[\`) {
+				l = l.Only(pattern)
+			}
+			for _, e := range l {
+				wanted := e.IsDir()
+				if i == len(patterns)-1 {
+					wanted = is(e.Type())
+				}
+				if wanted && overlay.Match(pattern, e.Name()) {
+					next = append(next, path.Join(dir, e.Name()))
+				}
+			}
+		}
+		if names = next; len(names) > maxEntries {
+			break
+		}
+	}
+	return names, nil
+}
+
 // choose decides what a cluster has.
 func (u *chartUse) choose(hub string, c overlay.Cluster) {
 	inputs, fault := u.inputsFor(hub, c)
@@ -178,7 +215,7 @@ func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, *choi
 	spec := u.it.chart
 	in := &chartInputs{kubeVersion: schema.KubernetesVersion + ".0"}
 	if spec.Capabilities != nil {
-		in.tell(*spec.Capabilities)
+		in.addCapabilities(*spec.Capabilities)
 	}
 	if declared := c.Properties[api.KubeVersionProperty]; declared != "" {
 		in.kubeVersion = declared
@@ -196,7 +233,7 @@ func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, *choi
 			continue
 		}
 		if entry.Capabilities != nil {
-			in.tell(*entry.Capabilities)
+			in.addCapabilities(*entry.Capabilities)
 		}
 		if fault := u.addLayers(in, hub, c, field, entry.ValuesFiles, entry.Values); fault != nil {
 			return nil, fault
@@ -205,8 +242,8 @@ func (u *chartUse) inputsFor(hub string, c overlay.Cluster) (*chartInputs, *choi
 	return in, nil
 }
 
-// tell sets the version of Kubernetes, if one is given, and adds versions of APIs.
-func (in *chartInputs) tell(c api.ChartCapabilities) {
+// addCapabilities sets the version of Kubernetes, if one is given, and adds versions of APIs.
+func (in *chartInputs) addCapabilities(c api.ChartCapabilities) {
 	if c.KubeVersion != "" {
 		in.kubeVersion = c.KubeVersion
 	}
@@ -236,43 +273,6 @@ func (u *chartUse) addLayers(in *chartInputs, hub string, c overlay.Cluster, fie
 		in.layers = append(in.layers, valuesLayer{values: values})
 	}
 	return nil
-}
-
-// expand returns the entries of a type that a path may mean. If these are more than most, others are missing.
-func expand(t *tree.Tree, most int, hub string, p overlay.Path, is func(fs.FileMode) bool) ([]string, error) {
-	names := []string{hub}
-	patterns := p.Patterns()
-	for i, pattern := range patterns {
-		var next []string
-		for _, dir := range names {
-			if pattern == ".." {
-				if dir != "." {
-					next = append(next, path.Dir(dir))
-				}
-				continue
-			}
-			l, err := t.List(dir)
-			if err != nil {
-				return nil, err
-			}
-			if !strings.ContainsAny(pattern, `*?[\`) {
-				l = l.Only(pattern)
-			}
-			for _, e := range l {
-				wanted := e.IsDir()
-				if i == len(patterns)-1 {
-					wanted = is(e.Type())
-				}
-				if wanted && overlay.Match(pattern, e.Name()) {
-					next = append(next, path.Join(dir, e.Name()))
-				}
-			}
-		}
-		if names = next; len(names) > most {
-			break
-		}
-	}
-	return names, nil
 }
 
 // key identifies inputs within a chart.

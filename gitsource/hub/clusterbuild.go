@@ -46,8 +46,8 @@ func (k buildKey) compare(o buildKey) int {
 	return strings.Compare(fmt.Sprint(k), fmt.Sprint(o))
 }
 
-// An overlayBuild is the result of building one directory.
-type overlayBuild struct {
+// A clusterBuild is the result of building one directory, or of rendering a chart for some clusters.
+type clusterBuild struct {
 	*api.OverlayBuild
 	parsed *parsed
 	// sources are the files of the build, and fingerprint identifies their content.
@@ -92,7 +92,7 @@ func (p *parsed) addTemplatesIn(namespace string) func(*document.Report, any) {
 
 // checkBuild checks the objects of a build as those of the hub are checked, sets its content, and returns the problems. used says that it
 // is for a cluster.
-func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool, definitions map[api.GroupKind]*item, used bool) (problem.List, error) {
+func (a *assembly) checkBuild(t *tree.Tree, b *clusterBuild, key buildKey, scopes map[api.GroupKind]bool, definitions map[api.GroupKind]*item, used bool) (problem.List, error) {
 	own := &assembly{limits: a.limits, problems: slices.Clone(b.parsed.Problems)}
 	for _, it := range b.parsed.items {
 		if own.checkBuilt(it, key, a) {
@@ -125,7 +125,7 @@ func (a *assembly) checkBuild(t *tree.Tree, b *overlayBuild, key buildKey, scope
 }
 
 // fill sets the objects and the hash of a build.
-func (b *overlayBuild) fill(items []*item) {
+func (b *clusterBuild) fill(items []*item) {
 	h := sha256.New()
 	if b.Err == "" {
 		for _, it := range items {
@@ -197,7 +197,7 @@ func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
 }
 
 // checkProducts reports objects of a build that are not granted to some files and to those that it is built from.
-func (a *assembly) checkProducts(files []string, b *overlayBuild, key buildKey, scopes map[api.GroupKind]bool) {
+func (a *assembly) checkProducts(files []string, b *clusterBuild, key buildKey, scopes map[api.GroupKind]bool) {
 	var products []grant.Product
 	for _, it := range b.parsed.items {
 		products = append(products, it.inNamespace(key, scopes).products(scopes)...)

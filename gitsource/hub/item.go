@@ -101,11 +101,10 @@ func (it *item) isBuilder() bool { return it.overlay != nil || it.chart != nil }
 // kinds that it does not know, or from a chart.
 func (it *item) built() bool { return it.origin.Kustomization != "" }
 
+// isConfiguration reports whether the item configures the fleet, so that no placement selects it.
 func (it *item) isConfiguration() bool {
-	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil || it.window != nil || it.gate != nil || it.eviction != nil || it.budget != nil || it.isStaged()
+	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil || it.vars != nil || it.window != nil || it.gate != nil || it.eviction != nil || it.budget != nil || it.staged != nil
 }
-
-func (it *item) isStaged() bool { return it.staged != nil }
 
 // positionText formats a position, with the kustomization that includes it.
 func positionText(o api.Origin) string {

@@ -28,7 +28,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 		a.problem(problem.Error, at.origin, "", "the commit has more than %d kustomizations to build, with those of overlays; split the repository, or raise limits.builds", a.limits.Builds)
 		return nil
 	}
-	builds := map[buildKey]*overlayBuild{}
+	builds := map[buildKey]*clusterBuild{}
 	for _, u := range o.uses {
 		if u.it.overlay.PostBuild != nil {
 			u.post = newPostBuild(a, u.it)
@@ -71,7 +71,7 @@ func (l *Loader) buildOverlays(t *tree.Tree, g *build.Graph, a *assembly, o *ove
 }
 
 // checkTogether reports objects that several directories have which an overlay with wildcards builds for the same cluster.
-func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuild) {
+func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*clusterBuild) {
 	reported := map[api.Origin]map[api.ID]bool{}
 	for _, key := range slices.Sorted(maps.Keys(u.together)) {
 		first := map[api.ID]*api.Object{}
@@ -98,8 +98,8 @@ func (u *overlayUse) checkTogether(a *assembly, builds map[buildKey]*overlayBuil
 }
 
 // buildOverlay builds one directory.
-func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overlayBuild, error) {
-	b := &overlayBuild{OverlayBuild: &api.OverlayBuild{File: t.File, Err: t.Fault()}, sources: t.Sources(), parsed: &parsed{}}
+func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*clusterBuild, error) {
+	b := &clusterBuild{OverlayBuild: &api.OverlayBuild{File: t.File, Err: t.Fault()}, sources: t.Sources(), parsed: &parsed{}}
 	a.sources[t.File] = b.sources
 	var err error
 	if b.fingerprint, err = t.Fingerprint(); err != nil || b.Err != "" {
@@ -124,7 +124,7 @@ func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*overl
 }
 
 // checkOverlayGrants reports what an overlay builds that is not granted to the files that it is in and that it builds.
-func (a *assembly) checkOverlayGrants(g *build.Graph, u *overlayUse, builds map[buildKey]*overlayBuild, scopes map[api.GroupKind]bool) {
+func (a *assembly) checkOverlayGrants(g *build.Graph, u *overlayUse, builds map[buildKey]*clusterBuild, scopes map[api.GroupKind]bool) {
 	if a.grants == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (a *assembly) checkOverlayGrants(g *build.Graph, u *overlayUse, builds map[
 }
 
 // setOverlay sets the content of an overlay.
-func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[buildKey]*overlayBuild) {
+func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[buildKey]*clusterBuild) {
 	field := validation.OverlayPath(u.it.overlay)
 	built := &api.BuiltOverlay{Spec: *u.it.overlay, At: u.it.at(field), Hub: o.hub, Properties: map[string]map[string]string{}, Builds: map[string]*api.OverlayBuild{}, ReservedNamespaces: u.it.overlay.ReservedNamespaces}
 	h := sha256.New()
@@ -168,7 +168,7 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 		b := builds[u.key(dir)]
 		if b == nil {
 			text := "the directory " + dir + " has neither a " + build.FileNames[0] + " nor manifests; add what clusters are to get"
-			b = &overlayBuild{OverlayBuild: &api.OverlayBuild{File: path.Join(dir, build.FileNames[0]), Err: text, Hash: text}}
+			b = &clusterBuild{OverlayBuild: &api.OverlayBuild{File: path.Join(dir, build.FileNames[0]), Err: text, Hash: text}}
 			if clusters := u.chosen[dir]; len(clusters) > 0 {
 				a.problem(problem.Failure, u.it.at(field), field, "for %s: %s", strings.Join(clusters, ", "), text)
 			}

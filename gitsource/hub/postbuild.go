@@ -28,7 +28,7 @@ func (p *parsed) variables() []string {
 
 // buildPerCluster replaces the variables in a build of an overlay, once for all clusters that have the same values, and adds the results to
 // builds. It reports whether there are any variables.
-func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *overlayBuild, key buildKey, clusters []overlay.Cluster, builds map[buildKey]*overlayBuild) bool {
+func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *clusterBuild, key buildKey, clusters []overlay.Cluster, builds map[buildKey]*clusterBuild) bool {
 	if len(b.parsed.templates) == 0 {
 		return false
 	}
@@ -48,7 +48,7 @@ func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *overlayBuild, ke
 		if !a.addBuilt(p) {
 			return true
 		}
-		builds[key] = &overlayBuild{
+		builds[key] = &clusterBuild{
 			OverlayBuild: &api.OverlayBuild{File: b.File}, parsed: p, sources: b.sources, fingerprint: b.fingerprint + sum, clusters: []string{c.Name}, by: u.it,
 		}
 	}
@@ -56,7 +56,7 @@ func (l *Loader) buildPerCluster(a *assembly, u *overlayUse, b *overlayBuild, ke
 }
 
 // replaceVariables returns what was built with the values of variables, unless it is cached.
-func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *overlayBuild, key buildKey, values clusterValues) *parsed {
+func (l *Loader) replaceVariables(a *assembly, u *overlayUse, b *clusterBuild, key buildKey, values clusterValues) *parsed {
 	at := cacheKey{b.File, b.fingerprint, true, "/" + key.namespace + "$" + u.it.id.String() + "$" + key.values}
 	if p := l.cache[at]; p != nil {
 		l.keep(at, p)
@@ -123,7 +123,7 @@ func (u *overlayUse) keys(dir string) []buildKey {
 }
 
 // setPerCluster sets the builds of a directory with variables, and returns the contents.
-func setPerCluster(built *api.BuiltOverlay, u *overlayUse, dir string, values map[string]string, builds map[buildKey]*overlayBuild, fingerprint io.Writer) (contents []any) {
+func setPerCluster(built *api.BuiltOverlay, u *overlayUse, dir string, values map[string]string, builds map[buildKey]*clusterBuild, fingerprint io.Writer) (contents []any) {
 	if built.PerCluster == nil {
 		built.PerCluster = map[string]map[string]string{}
 	}
