@@ -44,35 +44,35 @@ func newCommits(cfg *Config, running *sync.WaitGroup, l loader) commits {
 	return commits{cfg: cfg, loader: l, running: running, past: newPastCommits()}
 }
 
-// putInForce puts a new commit in force. A commit that could not be loaded is only reported.
-func (c *commits) putInForce(l loaded, record *ledger.Ledger, now time.Time) {
-	if l.history {
-		c.historyRead(l, now)
+// putInForce puts a new commit in force. A commit that could not be loaded, or that would remove everything, is refused: it is only reported.
+func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
+	if load.history {
+		c.historyRead(load, now)
 		return
 	}
-	if l.reloaded && c.source.Newest.Hash != l.commit.Hash {
+	if load.reloaded && c.source.Newest.Hash != load.commit.Hash {
 		return
 	}
-	c.newestFatal = errors.Is(l.err, crashguard.ErrFatal)
-	c.setNewest(l)
-	if l.waiting {
-		c.cfg.Log.Info("commit waits for its remote bases and charts", "commit", l.commit.Hash, "fetches", c.source.Fetches)
+	c.newestFatal = errors.Is(load.err, crashguard.ErrFatal)
+	c.setNewest(load)
+	if load.waiting {
+		c.cfg.Log.Info("commit waits for its remote bases and charts", "commit", load.commit.Hash, "fetches", c.source.Fetches)
 		return
 	}
-	err := l.err
+	err := load.err
 	if err == nil {
-		if c.inForce != nil && c.inForce.Commit.Hash == l.commit.Hash {
-			if l.refetched { // overlays can be built now that could not be before
-				c.inForce, c.past.snapshots[l.commit.Hash] = l.snapshot, l.snapshot
+		if c.inForce != nil && c.inForce.Commit.Hash == load.commit.Hash {
+			if load.refetched { // overlays can be built now that could not be before
+				c.inForce, c.past.snapshots[load.commit.Hash] = load.snapshot, load.snapshot
 			}
 			return
 		}
-		if why := cmp.Or(plan.RemovesEverything(l.snapshot, record), plan.StopsBuilding(l.snapshot, c.inForce), plan.Drops(l.snapshot, c.inForce)); why != "" && !l.resumed {
+		if why := cmp.Or(plan.RemovesEverything(load.snapshot, l), plan.StopsBuilding(load.snapshot, c.inForce), plan.Drops(load.snapshot, c.inForce)); why != "" && !load.resumed {
 			c.source.LoadError, err = why, errors.New(why)
 		}
 	}
 	if err != nil {
-		refused := occurrence{Entry: commitEntry(history.Refused, l.commit, cmp.Or(c.source.LoadError, c.source.Problems.Summary())), loadTook: l.took, refused: err}
+		refused := occurrence{Entry: commitEntry(history.Refused, load.commit, cmp.Or(c.source.LoadError, c.source.Problems.Summary())), loadTook: load.took, refused: err}
 		refused.Time = now
 		if c.inForce != nil {
 			refused.staysInForce = c.inForce.Commit.Hash
@@ -80,20 +80,20 @@ func (c *commits) putInForce(l loaded, record *ledger.Ledger, now time.Time) {
 		publish(c.cfg, refused)
 		return
 	}
-	c.inForce, c.inForceSeenAt = l.snapshot, l.seen
-	if l.seen.After(now) { // the clock was set back
+	c.inForce, c.inForceSeenAt = load.snapshot, load.seen
+	if load.seen.After(now) { // the clock was set back
 		c.inForceSeenAt = now
 	}
-	accepted := occurrence{loadTook: l.took, inForce: l.snapshot}
-	if record.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
-		accepted.Entry = commitEntry(history.InForce, l.commit, "")
+	accepted := occurrence{loadTook: load.took, inForce: load.snapshot}
+	if l.InForce() != load.commit.Hash { // it was not merely loaded again after a restart
+		accepted.Entry = commitEntry(history.InForce, load.commit, "")
 		c.untraced = now
 	}
 	publish(c.cfg, accepted)
-	record.SetInForce(l.commit.Hash)
-	record.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))
-	c.source.InForce, c.source.Since = l.commit, now
-	c.past.snapshots[l.commit.Hash] = l.snapshot
+	l.SetInForce(load.commit.Hash)
+	l.Declare(load.commit.Hash, load.commit.Time, declared(load.snapshot))
+	c.source.InForce, c.source.Since = load.commit, now
+	c.past.snapshots[load.commit.Hash] = load.snapshot
 }
 
 // setNewest records the newest commit, and why it could not be loaded.

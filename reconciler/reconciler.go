@@ -165,7 +165,8 @@ func (r *Reconciler) loop(ctx context.Context) {
 	}
 }
 
-// turn drains all events, so that a burst is planned once, and returns the time until the next turn.
+// turn drains all events, so that a burst is planned once, reconciles the fleet if they have changed anything or it is time, and
+// returns the time until the next turn.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := r.now()
 	if r.drainEvents(ctx, now) || !now.Before(r.due) {
@@ -233,27 +234,12 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		r.dispatch(ctx, waiting)
 		return time.Second
 	}
-	for _, s := range r.ledger.ExpiredSuspensions(now) {
-		r.ledger.Resume(s.Subject, now)
-		r.planned = append(r.planned, []occurrence{userAction(history.Ended, s.Subject, s.By, "it was "+s.String())})
-	}
+	r.endSuspensions(now)
 	start := r.cfg.Now()
 	p := r.makePlan(now)
 	r.commits.trace(start)
-	r.logPanics(p)
-	r.planned = append(r.planned, planOccurrences(p, r.ledger, r.commits.inForce.Commit)...)
-	p.UpdateLedger(r.ledger)
-	r.rebuilt, r.firstPlan = false, false
-	r.commits.loader.runsRecorded(r.ledger)
-	saved := !r.ledger.Urgent() || r.saver.save(r.ledger)
-	if saved {
-		for _, of := range r.planned {
-			publish(r.cfg, of...)
-		}
-		r.planned = nil
-		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
-	}
-	if !saved { // no works are sent until the ledger is saved
+	r.recordPlan(p)
+	if !r.carryOut(ctx, p) {
 		r.agents.withhold(p)
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
@@ -290,6 +276,14 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 	return false
 }
 
+// endSuspensions ends the suspensions whose time is over.
+func (r *Reconciler) endSuspensions(now time.Time) {
+	for _, s := range r.ledger.ExpiredSuspensions(now) {
+		r.ledger.Resume(s.Subject, now)
+		r.planned = append(r.planned, []occurrence{userAction(history.Ended, s.Subject, s.By, "it was "+s.String())})
+	}
+}
+
 // makePlan plans the fleet by the commit in force and what the ledger has now.
 func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
@@ -299,6 +293,44 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 		})
 	})
 	return p
+}
+
+// recordPlan records a plan in the ledger, and keeps what happens by it until the ledger is saved.
+func (r *Reconciler) recordPlan(p *plan.Plan) {
+	r.logPanics(p)
+	r.planned = append(r.planned, planOccurrences(p, r.ledger, r.commits.inForce.Commit)...)
+	p.UpdateLedger(r.ledger)
+	r.rebuilt, r.firstPlan = false, false
+	r.commits.loader.runsRecorded(r.ledger)
+}
+
+// logPanics logs placements whose planning panicked, once for each message.
+func (r *Reconciler) logPanics(p *plan.Plan) {
+	faults := map[api.PlacementKey]string{}
+	for pl := range p.Placements.Values() {
+		if pl.InternalError == "" {
+			continue
+		}
+		faults[pl.Key] = pl.InternalError
+		if r.faults[pl.Key] != pl.InternalError {
+			r.cfg.Log.Error("planning the placement panicked; keeping its last state", "placement", pl.Key.String(), "err", pl.InternalError, "stack", pl.Stack)
+		}
+	}
+	r.faults = faults
+}
+
+// carryOut saves a recorded plan, publishes what happens by it, and sends its works. It returns false, and sends no works that are
+// not saved, if the ledger cannot be saved.
+func (r *Reconciler) carryOut(ctx context.Context, p *plan.Plan) (saved bool) {
+	if r.ledger.Urgent() && !r.saver.save(r.ledger) {
+		return false
+	}
+	for _, of := range r.planned {
+		publish(r.cfg, of...)
+	}
+	r.planned = nil
+	r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
+	return saved
 }
 
 // dispatch sends the works of a plan, and reports whether they were saved before.
@@ -323,21 +355,6 @@ func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report)
 		report.UpdateLedger(r.ledger)
 	})
 	return report
-}
-
-// logPanics logs placements whose planning panicked, once for each message.
-func (r *Reconciler) logPanics(p *plan.Plan) {
-	faults := map[api.PlacementKey]string{}
-	for pl := range p.Placements.Values() {
-		if pl.InternalError == "" {
-			continue
-		}
-		faults[pl.Key] = pl.InternalError
-		if r.faults[pl.Key] != pl.InternalError {
-			r.cfg.Log.Error("planning the placement panicked; keeping its last state", "placement", pl.Key.String(), "err", pl.InternalError, "stack", pl.Stack)
-		}
-	}
-	r.faults = faults
 }
 
 // untilNext returns the time until the next turn or the next save.
