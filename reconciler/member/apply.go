@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -24,7 +25,7 @@ import (
 // An applier finds out which objects have to be applied, and applies them. Its recorder records the outcomes.
 type applier struct {
 	*cluster
-	*assignment
+	desired.View
 	owned       *ownership
 	progress    *progress
 	brake       *deletionBrake
@@ -43,13 +44,13 @@ type applier struct {
 func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(tasks, func(a, b task) int {
 		return cmp.Or(
-			cmp.Compare(work.Wave(a.manifest.ID.GroupKind()), work.Wave(b.manifest.ID.GroupKind())),
-			a.manifest.ID.Compare(b.manifest.ID),
+			cmp.Compare(work.Wave(a.Manifest.ID.GroupKind()), work.Wave(b.Manifest.ID.GroupKind())),
+			a.Manifest.ID.Compare(b.Manifest.ID),
 		)
 	})
 	for len(tasks) > 0 {
-		wave := work.Wave(tasks[0].manifest.ID.GroupKind())
-		n := slices.IndexFunc(tasks, func(t task) bool { return work.Wave(t.manifest.ID.GroupKind()) != wave })
+		wave := work.Wave(tasks[0].Manifest.ID.GroupKind())
+		n := slices.IndexFunc(tasks, func(t task) bool { return work.Wave(t.Manifest.ID.GroupKind()) != wave })
 		if n < 0 {
 			n = len(tasks)
 		}
@@ -95,15 +96,15 @@ func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.Pla
 
 // waitingForHooks returns the objects that wait for hooks or for the other objects of their charts, of the charts of some objects.
 func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
-	if a.hooks == nil {
+	if a.Hooks() == nil {
 		return nil
 	}
 	for id := range ids {
-		w, isWanted := a.wanted.of(id)
+		w, isWanted := a.Wanted().Of(id)
 		if !isWanted {
 			continue
 		}
-		for _, other := range a.hooks.Others(w.placement, id) {
+		for _, other := range a.Hooks().Others(w.Placement, id) {
 			if t := a.progress.failed[other]; t != nil && t.cond.Reason == api.HookPending {
 				waiting = append(waiting, other)
 			}
@@ -116,13 +117,13 @@ func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
 func (a *applier) retryHooks(tasks []task) {
 	applied := func(yield func(api.ID) bool) {
 		for _, t := range tasks {
-			if !yield(t.manifest.ID) {
+			if !yield(t.Manifest.ID) {
 				return
 			}
 		}
 	}
 	for _, id := range a.waitingForHooks(applied) {
-		w, _ := a.wanted.of(id)
+		w, _ := a.Wanted().Of(id)
 		if state, _ := a.owned.mayApply(w); state == hooks.Ready {
 			a.progress.retryNow(id)
 		}
@@ -133,15 +134,15 @@ func (a *applier) retryHooks(tasks []task) {
 func (a *applier) executor() *executor {
 	return &executor{
 		conn: a.conn, cluster: a.cfg.Name, fleet: a.cfg.Fleet, encoder: a.cfg.Encoder, metrics: a.cfg.Metrics,
-		works: a.works, untried: a.untried, additionsMode: a.cfg.Additions,
+		works: a.Works(), untried: a.untried, additionsMode: a.cfg.Additions,
 	}
 }
 
 // newTask returns a task for a wanted object, with what is known of its kind and inventory.
-func (a *applier) newTask(w wanted) task {
-	t := task{wanted: w, item: a.owned.item(w.placement, w.manifest.ID)}
-	t.res, _ = a.kinds.Of(w.gvk())
-	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.manifest.ID].Due()) {
+func (a *applier) newTask(w desired.Object) task {
+	t := task{Object: w, item: a.owned.item(w.Placement, w.Manifest.ID)}
+	t.res, _ = a.kinds.Of(w.GVK())
+	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.Manifest.ID].Due()) {
 		t.rejected = r.Fingerprint
 	}
 	return t
@@ -149,7 +150,7 @@ func (a *applier) newTask(w wanted) task {
 
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t task) task {
-	p, id := t.placement, t.manifest.ID
+	p, id := t.Placement, t.Manifest.ID
 	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.owned.scalerOf(t), replaced: a.progress.replaced[id], lastApplied: a.record.superseded.of(t.item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.changed = d.Paths
@@ -171,9 +172,9 @@ func (a *applier) unfollowed() iter.Seq[api.ID] {
 		if !a.watch.Refuses() {
 			return
 		}
-		for id, w := range a.wanted.all() {
+		for id, w := range a.Wanted().All() {
 			l := a.live.Of(id)
-			if l == nil || l.Health.Counts() || !a.watch.Of(w.gvk()).Refused() || controllers.RunOf(w.manifest.Object.Content) != nil || a.drifts.holds(a.newTask(w), l) {
+			if l == nil || l.Health.Counts() || !a.watch.Of(w.GVK()).Refused() || controllers.RunOf(w.Manifest.Object.Content) != nil || a.drifts.holds(a.newTask(w), l) {
 				continue
 			}
 			if !yield(id) {
@@ -207,7 +208,7 @@ func (a *applier) findExisting(ctx context.Context, tasks []task) {
 		case a.cannotBeThere(t):
 			t.found = &finding{}
 		default:
-			at := collection{t.res, t.manifest.ID.Namespace}
+			at := collection{t.res, t.Manifest.ID.Namespace}
 			collections[at] = append(collections[at], t)
 		}
 	}
@@ -225,9 +226,9 @@ func (a *applier) findExisting(ctx context.Context, tasks []task) {
 // created. Such an object is taken over without a read before, which is right only if the
 // strategy takes over every object.
 func (a *applier) cannotBeThere(t *task) bool {
-	id := t.manifest.ID
+	id := t.Manifest.ID
 	switch {
-	case a.works.of(t.placement).Strategy.WhenToTakeOver != api.TakeOverAlways:
+	case a.Works().Of(t.Placement).Strategy.WhenToTakeOver != api.TakeOverAlways:
 		return false
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return a.namespaces != nil && !slices.Contains(a.namespaces, id.Name)
@@ -241,7 +242,7 @@ func (a *applier) cannotBeThere(t *task) bool {
 func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*task) {
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}
-	kind := tasks[0].manifest.ID
+	kind := tasks[0].Manifest.ID
 	list := connection.Listing{ListOptions: metav1.ListOptions{Limit: limit}}
 	for range 1 + len(tasks)/50 {
 		page, err := a.conn.Page(ctx, at.res.GroupVersionResource, at.namespace, &list.ListOptions)
@@ -258,7 +259,7 @@ func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*
 			return
 		case !more:
 			for _, t := range tasks {
-				t.found = &finding{there[t.manifest.ID]}
+				t.found = &finding{there[t.Manifest.ID]}
 			}
 			return
 		}

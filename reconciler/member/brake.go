@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -42,7 +43,7 @@ type braked struct {
 // A deletionBrake knows which deletions are held.
 type deletionBrake struct {
 	*cluster
-	*assignment
+	desired.View
 	owned    *ownership
 	progress *progress
 	// braked are the objects whose deletion is held, with the reason.
@@ -173,8 +174,8 @@ func (d *deletionBrake) releases(st stale, l *observed.Object) bool {
 // deletions a commit allows.
 func (d *deletionBrake) recreations() (ids []api.ID) {
 	for id, t := range d.progress.failed {
-		w, isWanted := d.wanted.of(id)
-		if t.recreate && isWanted && t.hash == w.manifest.Hash && !d.works.of(w.placement).AllowDelete {
+		w, isWanted := d.Wanted().Of(id)
+		if t.recreate && isWanted && t.hash == w.Manifest.Hash && !d.Works().Of(w.Placement).AllowDelete {
 			ids = append(ids, id)
 		}
 	}

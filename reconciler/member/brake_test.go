@@ -147,7 +147,7 @@ func TestWhatCountsAsADeletion(t *testing.T) {
 			s.holding(oneManifest(), web)
 			s.owned.inv.Of(web).Abandon = test.abandon
 			test.work.Placement = web
-			s.works = desired{&test.work}
+			s.owned.setWorks([]*work.Work{&test.work})
 			if test.live != nil {
 				s.record.objects.Put(oneManifest().ID, test.live)
 			}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -64,7 +65,7 @@ func TestCutOffClusterTakesNoSlots(t *testing.T) {
 	var tasks []task
 	for i := range 2 * s.cfg.Concurrency {
 		m := manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "app", "name": strconv.Itoa(i)}})
-		tasks = append(tasks, task{wanted: wanted{web, m}})
+		tasks = append(tasks, task{Object: desired.Object{Placement: web, Manifest: m}})
 	}
 	done := make(chan struct{})
 	go func() {
@@ -74,7 +75,7 @@ func TestCutOffClusterTakesNoSlots(t *testing.T) {
 	select {
 	case <-done:
 		for _, task := range tasks {
-			if tr := s.progress.failed[task.manifest.ID]; tr == nil || tr.cond.Message() != errSilent.Error() {
+			if tr := s.progress.failed[task.Manifest.ID]; tr == nil || tr.cond.Message() != errSilent.Error() {
 				t.Errorf("a skipped task: %+v", tr)
 			}
 		}

@@ -38,9 +38,9 @@ type comparison struct {
 // server refuses it, the comparison is made without one.
 func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) (comparison, error) {
 	t = t.beside(live)
-	desired, opt := t.manifest.Object.Content, diff.Options{Ignore: autoscaler.Paths(rivals)}
+	desired, opt := t.Manifest.Object.Content, diff.Options{Ignore: autoscaler.Paths(rivals)}
 	var c comparison
-	if live != nil && x.works.of(t.placement).Strategy.ComparisonOption != api.FullComparison {
+	if live != nil && x.works.Of(t.Placement).Strategy.ComparisonOption != api.FullComparison {
 		merged, err := x.merged(ctx, t, snapshot{live, rivals})
 		switch {
 		case err == nil:
@@ -79,7 +79,7 @@ func (t *task) left() diff.Left {
 // there when gitfleet first applied the object is no addition. Of what was added before the last
 // apply, only what is known or was made after the apply before counts.
 func (x *executor) additions(t task, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry, left diff.Left) *[]api.Difference {
-	if !x.additionsMode.Looks() || !x.works.seesAdditions(t.placement) {
+	if !x.additionsMode.Looks() || !x.works.SeesAdditions(t.Placement) {
 		return nil
 	}
 	found := diff.Additions(x.extended(t, live, entries, left))
@@ -96,7 +96,7 @@ func (x *executor) extended(t task, live *unstructured.Unstructured, entries []m
 		since = time.Unix(t.known.Applied, 0)
 	}
 	return diff.Extended{
-		Manifest: t.beside(live).manifest.Object.Content, Live: live, Entries: entries, Manager: api.FieldManager,
+		Manifest: t.beside(live).Manifest.Object.Content, Live: live, Entries: entries, Manager: api.FieldManager,
 		Since: since, Known: t.addedBy, Left: left,
 	}
 }
@@ -105,7 +105,7 @@ func (x *executor) extended(t task, live *unstructured.Unstructured, entries []m
 // changed, differences under our own field manager were also made by somebody else.
 func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDetail) []api.Difference {
 	list := diff.Differences(live, api.FieldManager, details)
-	if t.item != nil && t.item.Hash == t.manifest.Hash {
+	if t.item != nil && t.item.Hash == t.Manifest.Hash {
 		list = diff.UnderOwnName(live, api.FieldManager, list)
 	}
 	return list
@@ -137,14 +137,14 @@ func withoutDryRun(err error) string {
 
 // merged returns the object that an apply would produce of the live object, as it was read.
 func (x *executor) merged(ctx context.Context, t task, saw snapshot) (*unstructured.Unstructured, error) {
-	if why := x.untried[t.gvk()]; why != "" {
+	if why := x.untried[t.GVK()]; why != "" {
 		return nil, &notTriedError{why}
 	}
 	body, err := x.dryRunBody(t, saw)
 	if err != nil {
 		return nil, err
 	}
-	return x.conn.DryRun(ctx, t.res, t.manifest.ID, body)
+	return x.conn.DryRun(ctx, t.res, t.Manifest.ID, body)
 }
 
 // refusesDryRun reports whether a server refused a dry run because of a webhook that does not
@@ -180,7 +180,7 @@ func isServerError(err error) bool {
 // compareAfter finds differences that the apply did not remove. They are drift of an object
 // that is still applied.
 func (x *executor) compareAfter(ctx context.Context, o *outcome) {
-	live, err := x.conn.Read(ctx, o.res, o.manifest.ID)
+	live, err := x.conn.Read(ctx, o.res, o.Manifest.ID)
 	if err == nil && live == nil {
 		err = errors.New("it is gone")
 	}
@@ -204,14 +204,14 @@ func (x *executor) dryRunBody(t task, saw snapshot) ([]byte, error) {
 	if o.GetResourceVersion() != "" {
 		o.SetResourceVersion("") // a copy, as it has live values
 	}
-	return x.encoder.encodeAs(o, t.manifest, t.placement, "")
+	return x.encoder.encodeAs(o, t.Manifest, t.Placement, "")
 }
 
 // creationBody returns the body of the request for a dry run that creates the object under another
 // name, while the live one is still there.
 func (x *executor) creationBody(t task, saw snapshot, live *unstructured.Unstructured) ([]byte, error) {
 	body, err := x.dryRunBody(t, saw)
-	if err != nil || t.manifest.ID.GroupKind() != (api.GroupKind{Kind: "Service"}) {
+	if err != nil || t.Manifest.ID.GroupKind() != (api.GroupKind{Kind: "Service"}) {
 		return body, err
 	}
 	return withoutAllocated(body, live)
@@ -241,22 +241,22 @@ func differences(details []api.PatchDetail) []api.Difference {
 
 // request describes the apply of a task to a live object.
 func (x *executor) request(t task, saw snapshot) diff.Request {
-	ignored, _ := diff.IgnoredFields(t.manifest.Object.Content) // body reports malformed ones
+	ignored, _ := diff.IgnoredFields(t.Manifest.Object.Content) // body reports malformed ones
 	var before *unstructured.Unstructured
 	if t.lastApplied != nil {
 		before = t.lastApplied.Object.Content
-	} else if t.item != nil && t.item.Hash != t.manifest.Hash && saw.live != nil {
+	} else if t.item != nil && t.item.Hash != t.Manifest.Hash && saw.live != nil {
 		before = diff.Recorded(saw.live, t.changed)
 	}
 	return diff.Request{
-		Before: before, Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
-		Ignored: leftFields(t, saw, ignored), Force: diff.Force(x.works.of(t.placement).Strategy),
+		Before: before, Desired: x.encoder.object(diff.Normalize(t.Manifest.Object.Content), t.Manifest, t.Placement, ""), Live: saw.live, Manager: api.FieldManager,
+		Ignored: leftFields(t, saw, ignored), Force: diff.Force(x.works.Of(t.Placement).Strategy),
 		KeepShared: t.rule.Mode != "" && t.rule.Mode != api.DriftRevert,
 	}
 }
 
 func (x *executor) target(t task) removing.Target {
-	return removing.Target{Conn: x.conn, Resource: t.res, ID: t.manifest.ID}
+	return removing.Target{Conn: x.conn, Resource: t.res, ID: t.Manifest.ID}
 }
 
 // removal returns what has to go from the live object with an apply, and would not by itself. What
@@ -267,7 +267,7 @@ func (x *executor) removal(t task, saw snapshot) diff.Removal {
 	}
 	return diff.Removed(x.request(t, saw), diff.LastApply{
 		Drifted:    t.item.Hash != "" && drift.Of(t.applied(x.fleet), drift.Marked(saw.live)).Answer == drift.Drifted,
-		Superseded: t.item.Hash != t.manifest.Hash, Managed: t.item.Managed, Left: t.item.Left,
+		Superseded: t.item.Hash != t.Manifest.Hash, Managed: t.item.Managed, Left: t.item.Left,
 	})
 }
 
@@ -284,7 +284,7 @@ func (x *executor) contradicting(ctx context.Context, t task, saw snapshot, refu
 // it. If there is nothing, it returns the refusal. If the server refuses the object again, the former owners of that get it
 // back, so that a later apply does not remove it.
 func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*connection.Applied, diff.Removal, error) {
-	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	live, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
 	if err != nil || live == nil {
 		return nil, removal, refusal
 	}

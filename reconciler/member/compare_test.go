@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
@@ -108,7 +109,7 @@ func TestDriftBeforeAWrite(t *testing.T) {
 			if test.gone {
 				live = nil
 			}
-			d := (&executor{fleet: "prod"}).before(task{wanted: wanted{web, m}, item: &inventory.Item{}}, live, nil)
+			d := (&executor{fleet: "prod"}).before(task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{}}, live, nil)
 			var paths []string
 			for _, p := range d.Paths {
 				paths = append(paths, p.Path)

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -56,7 +57,7 @@ func (s *driftState) list(p api.PlacementKey) []protocol.Drift {
 // DriftDecision says PutBack.
 type driftRecorder struct {
 	*cluster
-	*assignment
+	desired.View
 	progress *progress
 	*driftState
 }
@@ -78,9 +79,9 @@ func (dr *driftRecorder) rule(t task) api.DriftRule {
 
 // rules returns what is written about the drift of an object, with the mode of the fleet.
 func (dr *driftRecorder) rules(t task, fleet api.DriftMode) api.DriftRules {
-	w := dr.works.of(t.placement)
+	w := dr.Works().Of(t.Placement)
 	return api.DriftRules{
-		Object: t.manifest.Object.Content.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.manifest.ID.GroupKind()],
+		Object: t.Manifest.Object.Content.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.Manifest.ID.GroupKind()],
 		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: fleet,
 	}
 }
@@ -88,7 +89,7 @@ func (dr *driftRecorder) rules(t task, fleet api.DriftMode) api.DriftRules {
 // additionsRule returns the rule by which additions to an object are offered; empty if they are only reported, as
 // an annotation or the mode of a kind may ask.
 func (dr *driftRecorder) additionsRule(t task) string {
-	if dr.cfg.Additions != api.AdditionsPropose || dr.works.protects(t.placement) || dr.rules(t, api.DriftPropose).At(time.Now()).Mode == api.DriftReport {
+	if dr.cfg.Additions != api.AdditionsPropose || dr.Works().Protects(t.Placement) || dr.rules(t, api.DriftPropose).At(time.Now()).Mode == api.DriftReport {
 		return ""
 	}
 	return string(api.DriftPropose)
@@ -102,10 +103,10 @@ func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
 	mode := dr.rule(t).Mode
 	switch {
 	case mode != api.DriftPropose && (mode != api.DriftReport || l == nil), l != nil && l.Fleet != dr.cfg.Fleet,
-		dr.works.protects(t.placement), diff.CompareAfter(dr.works.of(t.placement).Strategy):
+		dr.Works().Protects(t.Placement), diff.CompareAfter(dr.Works().Of(t.Placement).Strategy):
 		return false
 	}
-	r, known := dr.decision(protocol.DriftKey{Placement: t.placement, ID: t.manifest.ID})
+	r, known := dr.decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID})
 	return !known || !r.PutBack
 }
 
@@ -127,9 +128,9 @@ func (s *driftState) memoryOf(key protocol.DriftKey) drift.Memory {
 // accepts reports whether Git may have adopted (merged) the drift of an object: its drift is held, or something that was
 // added is offered, and there is a new version of it.
 func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
-	added := dr.additions[t.placement][t.manifest.ID]
+	added := dr.additions[t.Placement][t.Manifest.ID]
 	return l != nil && l.Fleet == dr.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
-		(dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
+		(dr.memory.State(t.Placement, t.Manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
 }
 
 // left yields the objects whose drift is held, or to which others have added something. Their values have to be compared, since
@@ -152,20 +153,20 @@ func (dr *driftRecorder) left() iter.Seq[api.ID] {
 // drifted once more.
 func (dr *driftRecorder) record(t task, state api.DriftState, now protocol.Drift, anew bool) {
 	now.Message = connection.Cut(now.Message)
-	dr.memory.Record(t.placement, t.manifest, state, now, anew)
+	dr.memory.Record(t.Placement, t.Manifest, state, now, anew)
 }
 
 // recordOutcome records the drift that the outcome of a task shows.
 func (dr *driftRecorder) recordOutcome(o *outcome) {
-	p, id := o.placement, o.manifest.ID
+	p, id := o.Placement, o.Manifest.ID
 	was := dr.memory.State(p, id)
-	ours := o.item != nil && o.item.Hash != "" && !dr.works.onlyCompares(p)
+	ours := o.item != nil && o.item.Hash != "" && !dr.Works().OnlyCompares(p)
 	contest := autoscaler.Contested(o.rivals)
 	reverted := o.reverted()
 	switch {
 	case reverted:
 		dr.recordRevert(o)
-	case o.drift && o.written != nil && !o.repairs() && !leavesFields(o.manifest):
+	case o.drift && o.written != nil && !o.repairs() && !leavesFields(o.Manifest):
 		dr.unflip(id)
 	}
 	switch {
@@ -193,7 +194,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 			dr.warnLeft(o, "object differs from what was applied, and is left as it is",
 				"by", drift.By(diff.Actors(o.diffs)), "paths", drift.Paths(o.diffs))
 		}
-	case o.written != nil && o.live != nil && leavesFields(o.manifest):
+	case o.written != nil && o.live != nil && leavesFields(o.Manifest):
 		if left := ignoredIn(o.task, o.live); len(left) > 0 {
 			dr.record(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
 		} else if was == api.DriftIgnored {
@@ -214,23 +215,23 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 // recordRevert records that drift was reverted.
 func (dr *driftRecorder) recordRevert(o *outcome) {
 	what, change := o.before, "edited"
-	if r, known := dr.decision(protocol.DriftKey{Placement: o.placement, ID: o.manifest.ID}); known {
+	if r, known := dr.decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID}); known {
 		what.Message = r.Message
 	}
 	if what.Deleted {
 		change = "deleted"
-	} else if o.live != nil && leavesFields(o.manifest) { // it may have been deleted before it was sent again
+	} else if o.live != nil && leavesFields(o.Manifest) { // it may have been deleted before it was sent again
 		by := ""
 		if len(what.By) > 0 {
 			by = what.By[0].Manager
 		}
-		dr.countFlip(o.manifest.ID, o.live.GetResourceVersion(), by, time.Now()) // see countUndone
+		dr.countFlip(o.Manifest.ID, o.live.GetResourceVersion(), by, time.Now()) // see countUndone
 	}
 	// a held drift was counted when it was found
-	dr.record(o.task, api.DriftRepaired, what, dr.memory.State(o.placement, o.manifest.ID) != api.DriftHeld)
+	dr.record(o.task, api.DriftRepaired, what, dr.memory.State(o.Placement, o.Manifest.ID) != api.DriftHeld)
 	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, change)
-	attrs := []any{"cluster", dr.cfg.Name, "placement", o.placement.String(),
-		"object", o.manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
+	attrs := []any{"cluster", dr.cfg.Name, "placement", o.Placement.String(),
+		"object", o.Manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
 	if what.Message != "" {
 		attrs = append(attrs, "reason", what.Message)
 	}
@@ -239,7 +240,7 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 
 // recordHeldDeletion records that an object is not created again for now.
 func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
-	p, id := o.placement, o.manifest.ID
+	p, id := o.Placement, o.Manifest.ID
 	anew := !dr.leftDeleted(p, id)
 	dr.record(o.task, api.DriftHeld, protocol.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message(), Deleted: true}, anew)
 	if anew {
@@ -250,7 +251,7 @@ func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 // warnLeft counts and logs drift that was found now and is not reverted.
 func (dr *driftRecorder) warnLeft(o *outcome, message string, attrs ...any) {
 	dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
-	dr.cfg.Log.Warn(message, append([]any{"cluster", dr.cfg.Name, "placement", o.placement.String(), "object", o.manifest.ID.String()}, attrs...)...)
+	dr.cfg.Log.Warn(message, append([]any{"cluster", dr.cfg.Name, "placement", o.Placement.String(), "object", o.Manifest.ID.String()}, attrs...)...)
 }
 
 // leftDeleted reports whether an object is missing because its drift, a deletion, is held.
@@ -271,7 +272,7 @@ func (dr *driftRecorder) unflip(id api.ID) {
 // the object was deleted. Of an object that leaves fields to others, the ownership does not show
 // whether they changed more than those: a change counts when it is reverted.
 func (dr *driftRecorder) countUndone(t task, l *observed.Object) (contested *failure) {
-	id, now := t.manifest.ID, time.Now()
+	id, now := t.Manifest.ID, time.Now()
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
 		this, by = strconv.FormatUint(l.Version, 10), l.Writer
@@ -279,7 +280,7 @@ func (dr *driftRecorder) countUndone(t task, l *observed.Object) (contested *fai
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
 	}
-	if dr.flips[id].last != this && (l == nil || !leavesFields(t.manifest)) {
+	if dr.flips[id].last != this && (l == nil || !leavesFields(t.Manifest)) {
 		dr.countFlip(id, this, by, now)
 	}
 	f := dr.flips[id]
@@ -299,24 +300,24 @@ func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
 // contest records that the drift of an object is not reverted for a while, since reverting it
 // again and again does not help, and returns that as its failure.
 func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) *failure {
-	id := t.manifest.ID
+	id := t.Manifest.ID
 	old := dr.progress.failed[id]
 	if old != nil && old.next.Equal(f.Due()) {
 		return old
 	}
 	who, reverted := cmp.Or(f.By, "another writer"), f.Total-1
-	if leavesFields(t.manifest) {
+	if leavesFields(t.Manifest) {
 		reverted = f.Total // the present change is not counted yet
 	}
-	if d := dr.memory[t.placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
+	if d := dr.memory[t.Placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
 		who = d.By[0].String()
 	}
 	dr.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
-		"cluster", dr.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", who, "times", f.Total)
+		"cluster", dr.cfg.Name, "placement", t.Placement.String(), "object", id.String(), "by", who, "times", f.Total)
 	c := &failure{
 		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
 			who, reverted, f.Due().UTC().Format(time.RFC3339))),
-		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
+		since: time.Now(), hash: t.Manifest.Hash, next: f.Due(),
 	}
 	if l != nil {
 		c.gen = l.Generation
@@ -335,9 +336,9 @@ func ignoredDrift(generation int64, left []api.Difference) protocol.Drift {
 
 // ignoredIn returns the differences in fields that an object leaves to others.
 func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
-	left := diff.Ignored(t.manifest.Object.Content, live)
+	left := diff.Ignored(t.Manifest.Object.Content, live)
 	if t.inGit != nil {
-		left = append(left, diff.Compare(t.inGit, t.manifest.Object.Content, diff.Options{Structural: true})...)
+		left = append(left, diff.Compare(t.inGit, t.Manifest.Object.Content, diff.Options{Structural: true})...)
 	}
 	return diff.Differences(live, api.FieldManager, left)
 }
@@ -349,20 +350,20 @@ func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 		return
 	}
 	for id, d := range dr.memory[p] {
-		w, isWanted := dr.wanted.of(id)
+		w, isWanted := dr.Wanted().Of(id)
 		switch {
-		case !isWanted || w.placement != p || dr.progress.failed[id] != nil || dr.live.Of(id) == nil || dr.progress.suspects[id]:
+		case !isWanted || w.Placement != p || dr.progress.failed[id] != nil || dr.live.Of(id) == nil || dr.progress.suspects[id]:
 			continue
-		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
+		case d.State == api.DriftIgnored && leavesFields(w.Manifest) || d.State == api.DriftAltered:
 			continue
 		case d.State.Present():
 			dr.memory.End(p, d)
 		}
 	}
 	for id, d := range dr.additions[p] {
-		w, isWanted := dr.wanted.of(id)
-		gone := isWanted && dr.live.Of(id) == nil && dr.watch.Of(w.gvk()).Complete()
-		if d.State.Present() && (gone || !dr.works.seesAdditions(p)) {
+		w, isWanted := dr.Wanted().Of(id)
+		gone := isWanted && dr.live.Of(id) == nil && dr.watch.Of(w.GVK()).Complete()
+		if d.State.Present() && (gone || !dr.Works().SeesAdditions(p)) {
 			dr.additions.End(p, d)
 		}
 	}
@@ -375,7 +376,7 @@ const alteredMessage = "the API server or an admission webhook stores other valu
 // recordAltered records the fields that the server stores differently from what is applied. If
 // there are none, that drift ends. It reports whether the record has changed.
 func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.PatchDetail) bool {
-	p, id := t.placement, t.manifest.ID
+	p, id := t.Placement, t.Manifest.ID
 	known := dr.memory.State(p, id) == api.DriftAltered
 	now := protocol.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
 	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, drift.SameValues(altered, dr.memory.Altered(p, id)), false) {
@@ -392,7 +393,7 @@ func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.P
 // are none, that drift ends. It reports whether the record has changed. A record of drift in
 // other fields is kept.
 func (dr *driftRecorder) recordIgnored(t task, generation int64, ignored []api.Difference) bool {
-	was := dr.memory[t.placement][t.manifest.ID]
+	was := dr.memory[t.Placement][t.Manifest.ID]
 	switch was.State {
 	case "", api.DriftEnded, api.DriftIgnored:
 	default:
@@ -409,17 +410,17 @@ func sameDetail(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetai
 // reports whether the record has changed. unchanged says that the paths are those of the record; for anew
 // see record.
 func recordWhilePresent(memory drift.Memory, t task, state api.DriftState, now protocol.Drift, unchanged, anew bool) bool {
-	was := memory[t.placement][t.manifest.ID]
+	was := memory[t.Placement][t.Manifest.ID]
 	known := was.State == state
 	switch {
 	case len(now.Paths) == 0 && known:
-		memory.End(t.placement, was)
+		memory.End(t.Placement, was)
 		return true
 	case len(now.Paths) == 0, known && unchanged:
 		return false
 	}
 	now.Message = connection.Cut(now.Message)
-	memory.Record(t.placement, t.manifest, state, now, anew)
+	memory.Record(t.Placement, t.Manifest, state, now, anew)
 	return true
 }
 
@@ -432,7 +433,7 @@ const (
 // recordAdditions records what others have added beside what the manifest sets, besides the record of
 // other drift of the object. It reports whether the record has changed.
 func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.Difference) bool {
-	p, id := t.placement, t.manifest.ID
+	p, id := t.Placement, t.Manifest.ID
 	was, shown := dr.additions[p][id], drift.Shorten(found)
 	// A key whose value changes is no other addition; the paths of new items, which end in "-", do not tell these apart.
 	known := func(d api.Difference) bool {
@@ -459,24 +460,24 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 // rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
 // additions to the object are not offered any more.
 func (dr *driftRecorder) rejection(t task) (r protocol.DriftDecision, rejected bool) {
-	r, known := dr.decision(protocol.DriftKey{Placement: t.placement, ID: t.manifest.ID, Addition: true})
+	r, known := dr.decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID, Addition: true})
 	return r, known && r.PutBack && dr.additionsRule(t) != ""
 }
 
 // recordRemoved records that additions were removed, since a user has rejected them.
 func (dr *driftRecorder) recordRemoved(o *outcome) {
-	was := dr.additions[o.placement][o.manifest.ID]
+	was := dr.additions[o.Placement][o.Manifest.ID]
 	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
-	if r, known := dr.decision(protocol.DriftKey{Placement: o.placement, ID: o.manifest.ID, Addition: true}); known {
+	if r, known := dr.decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID, Addition: true}); known {
 		now.Message = connection.Cut(r.Message)
 	}
-	dr.additions.Record(o.placement, o.manifest, api.DriftRepaired, now, false)
+	dr.additions.Record(o.Placement, o.Manifest, api.DriftRepaired, now, false)
 	by := ""
 	if len(now.By) > 0 {
 		by = now.By[0].Manager
 	}
-	dr.removals[o.manifest.ID] = dr.removals[o.manifest.ID].Flip(time.Now(), by)
+	dr.removals[o.Manifest.ID] = dr.removals[o.Manifest.ID].Flip(time.Now(), by)
 	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, "added")
-	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.placement.String(),
-		"object", o.manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
+	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.Placement.String(),
+		"object", o.Manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
 }

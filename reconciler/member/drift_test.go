@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -69,7 +70,7 @@ func TestRestoredDriftsContinue(t *testing.T) {
 func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
+	tk := task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	outcomeAt := func(version uint64) *outcome {
 		return &outcome{task: tk, snapshot: snapshot{live: found}, before: protocol.Drift{Generation: 1},
@@ -95,7 +96,7 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{wanted: wanted{web, m}}
+	tk := task{Object: desired.Object{Placement: web, Manifest: m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
 	s.drifts.memory.Put(web, protocol.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
 	s.drifts.recordAltered(tk, 1, nil)
@@ -156,7 +157,7 @@ func TestRecordedDrift(t *testing.T) {
 				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.gone})
 			}
 			o := test.outcome
-			o.wanted = wanted{web, m}
+			o.Object = desired.Object{Placement: web, Manifest: m}
 			s.drifts.recordOutcome(&o)
 			if d := s.drifts.memory[web][m.ID]; d.State != test.want || d.Count != test.count {
 				t.Errorf("recorded: %q, drifted %d times, want %q and %d", d.State, d.Count, test.want, test.count)
@@ -178,7 +179,7 @@ func TestRecordedDrift(t *testing.T) {
 func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
-	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
+	tk := task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
 	for version := uint64(1); version < diff.Contest; version++ {
 		for range 3 {
 			if s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}) != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 )
 
 var web = api.PlacementKey{Name: "web"}
@@ -222,7 +223,7 @@ func TestClustersShareWhatIsSent(t *testing.T) {
 	live := &unstructured.Unstructured{Object: content("live")}
 	same := func(t1 task, saw snapshot, commit string) bool {
 		t.Helper()
-		first, _, err := bodyOf(x, task{wanted: wanted{web, one}}, snapshot{}, "c1")
+		first, _, err := bodyOf(x, task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{}, "c1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,13 +239,13 @@ func TestClustersShareWhatIsSent(t *testing.T) {
 		commit string
 		want   bool
 	}{
-		"the same":          {task{wanted: wanted{web, one}}, snapshot{}, "c1", true},
-		"another commit":    {task{wanted: wanted{web, one}}, snapshot{}, "c2", false},
-		"another content":   {task{wanted: wanted{web, two}}, snapshot{}, "c1", false},
-		"another placement": {task{wanted: wanted{api.PlacementKey{Name: "shop"}, one}}, snapshot{}, "c1", false},
-		"another path":      {task{wanted: wanted{web, &work.Manifest{Object: &moved}}}, snapshot{}, "c1", false},
-		"it was read":       {task{wanted: wanted{web, one}}, snapshot{live: live}, "c1", false},
-		"it is replaced":    {task{wanted: wanted{web, one}, inputs: inputs{replaced: &snapshot{live: live}}}, snapshot{}, "c1", false},
+		"the same":          {task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{}, "c1", true},
+		"another commit":    {task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{}, "c2", false},
+		"another content":   {task{Object: desired.Object{Placement: web, Manifest: two}}, snapshot{}, "c1", false},
+		"another placement": {task{Object: desired.Object{Placement: api.PlacementKey{Name: "shop"}, Manifest: one}}, snapshot{}, "c1", false},
+		"another path":      {task{Object: desired.Object{Placement: web, Manifest: &work.Manifest{Object: &moved}}}, snapshot{}, "c1", false},
+		"it was read":       {task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{live: live}, "c1", false},
+		"it is replaced":    {task{Object: desired.Object{Placement: web, Manifest: one}, inputs: inputs{replaced: &snapshot{live: live}}}, snapshot{}, "c1", false},
 	}
 	for name, test := range tests {
 		if got := same(test.task, test.saw, test.commit); got != test.want {

@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -38,7 +39,7 @@ type executor struct {
 	cluster, fleet string
 	encoder        *Encoder
 	metrics        *Metrics
-	works          desired
+	works          desired.Works
 	// untried are the kinds whose objects no dry run is requested of, and why.
 	untried map[schema.GroupVersionKind]string
 	// additionsMode is what is done about what others add.
@@ -79,7 +80,7 @@ func (x *executor) attempt(ctx context.Context, t task) outcome {
 // applyUnread runs tasks that need not read the live object first, because the object is ours
 // and unchanged, does not exist, or may be taken over whatever its content is.
 func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
-	strategy := x.works.of(t.placement).Strategy
+	strategy := x.works.Of(t.Placement).Strategy
 	if strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || t.drift {
 		return outcome{}, false
 	}
@@ -89,13 +90,13 @@ func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
 		if do = x.foundOperation(t); do == diff.NeedRead {
 			return outcome{}, false
 		}
-	case leavesFields(t.manifest) || t.leavesReplicas() || l == nil || l.Fleet != x.fleet && l.Fleet != "":
+	case leavesFields(t.Manifest) || t.leavesReplicas() || l == nil || l.Fleet != x.fleet && l.Fleet != "":
 		return outcome{}, false
-	case l.Owned && !strategy.AllowCoOwnership || scaled(t.manifest, t.known):
+	case l.Owned && !strategy.AllowCoOwnership || scaled(t.Manifest, t.known):
 		return outcome{}, false
 	case l.Shared || drift.Of(t.applied(x.fleet), drift.Seen(l)).Answer == drift.Drifted || t.item.Left != "":
 		return outcome{}, false // ownership of fields may have to be taken
-	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
+	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.Manifest.Hash:
 		return outcome{}, false
 	}
 	return x.write(ctx, t, do, snapshot{}), true
@@ -109,8 +110,8 @@ func (x *executor) foundOperation(t task) diff.Operation {
 		return diff.NeedRead
 	case t.found.meta == nil:
 		return diff.Create
-	case leavesFields(t.manifest) || diff.Shared(t.found.meta.ManagedFields, api.FieldManager),
-		autoscaler.SetsReplicas(t.manifest.Object.Content) && diff.Autoscaled(t.found.meta.ManagedFields):
+	case leavesFields(t.Manifest) || diff.Shared(t.found.meta.ManagedFields, api.FieldManager),
+		autoscaler.SetsReplicas(t.Manifest.Object.Content) && diff.Autoscaled(t.found.meta.ManagedFields):
 		return diff.NeedRead
 	}
 	if do, _ := diff.Decide(x.facts(t, t.found.meta)); do == diff.TakeOver || do == diff.Apply {
@@ -131,7 +132,7 @@ func ignoresFields(m *work.Manifest) bool {
 
 // leavesReplicas reports whether the manifest does not set replicas which we still own.
 func (t *task) leavesReplicas() bool {
-	return t.known != nil && t.known.Replicas && !autoscaler.SetsReplicas(t.manifest.Object.Content)
+	return t.known != nil && t.known.Replicas && !autoscaler.SetsReplicas(t.Manifest.Object.Content)
 }
 
 // A snapshot is a live object as it was read before a write.
@@ -144,16 +145,16 @@ type snapshot struct {
 // the result of Decide.
 func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead}
-	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	live, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
 	if err != nil {
 		return x.readFailed(o, diff.ReadFailed(err), err)
 	}
 	t = t.beside(live)
 	saw := snapshot{live: live}
-	if !x.works.onlyCompares(t.placement) {
-		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live, t.scaler)
+	if !x.works.OnlyCompares(t.Placement) {
+		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.Manifest.Object.Content, live, t.scaler)
 	}
-	facts := diff.Case{Live: diff.Absent, Strategy: x.works.of(t.placement).Strategy}
+	facts := diff.Case{Live: diff.Absent, Strategy: x.works.Of(t.Placement).Strategy}
 	if live != nil {
 		facts = x.facts(t, live)
 	}
@@ -173,7 +174,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 // readFailed returns the outcome of a task whose live object could not be read.
 func (x *executor) readFailed(o outcome, cond diff.Condition, err error) outcome {
 	o.cond, o.err = cond, err
-	if x.works.of(o.placement).Strategy.Type == api.ReportDiff {
+	if x.works.Of(o.Placement).Strategy.Type == api.ReportDiff {
 		o.cond = diff.ReportFailed(err)
 	}
 	o.cond = unanswered(o.cond, err)
@@ -200,10 +201,10 @@ func compareFailed(c diff.Case, err error) diff.Condition {
 func (x *executor) facts(t task, live metav1.Object) diff.Case {
 	applied := t.item != nil && t.item.Hash != ""
 	c := diff.Case{
-		Live: diff.Present, Strategy: x.works.of(t.placement).Strategy,
-		Owner:   diff.OwnerOf(live, x.fleet, t.placement, x.works.markerStale),
+		Live: diff.Present, Strategy: x.works.Of(t.Placement).Strategy,
+		Owner:   diff.OwnerOf(live, x.fleet, t.Placement, x.works.MarkerStale),
 		CoOwned: len(live.GetOwnerReferences()) > 0,
-		Changed: t.item == nil || t.item.Hash != t.manifest.Hash,
+		Changed: t.item == nil || t.item.Hash != t.Manifest.Hash,
 		Drifted: applied && drift.Of(t.applied(x.fleet), drift.Marked(live)).Answer == drift.Drifted,
 	}
 	if c.Owner == diff.Foreign && applied && live.GetUID() == t.item.UID {
@@ -221,7 +222,7 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 	switch do {
 	case diff.Create, diff.Apply, diff.TakeOver:
 		o = x.write(ctx, t, do, saw)
-		if o.written != nil && diff.CompareAfter(x.works.of(t.placement).Strategy) {
+		if o.written != nil && diff.CompareAfter(x.works.Of(t.Placement).Strategy) {
 			x.compareAfter(ctx, &o)
 		}
 	case diff.Nothing:
@@ -233,7 +234,7 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 		o.cond = diff.Reported(len(c.diffs), c.degraded)
 		o.cond.Cause += c.note
 	case diff.Refuse:
-		o.cond = diff.Refused(why, diff.Owners(saw.live, x.fleet, t.placement), c.degraded)
+		o.cond = diff.Refused(why, diff.Owners(saw.live, x.fleet, t.Placement), c.degraded)
 		o.cond.Cause += c.note
 	}
 	if o.written == nil {
@@ -245,8 +246,8 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 // write applies an object. saw is the live object as it was read.
 func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw snapshot) outcome {
 	o := outcome{task: t, do: do, snapshot: saw}
-	commit := x.works.of(t.placement).Revision.Commit
-	if t.item.Hash == t.manifest.Hash {
+	commit := x.works.Of(t.Placement).Revision.Commit
+	if t.item.Hash == t.Manifest.Hash {
 		commit = t.item.Commit
 	}
 	if t.drift {
@@ -292,17 +293,17 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		if t.item.Hash != "" {
 			var unread error
 			o.immutable, unread = x.isImmutable(ctx, t, err)
-			o.cond.Cause = explainRecreation(o.cond.Cause, t.manifest, err, o.immutable, unread)
+			o.cond.Cause = explainRecreation(o.cond.Cause, t.Manifest, err, o.immutable, unread)
 		}
 		return o
 	}
 	o.written, o.made = observed.Of(stored), made(stored)
-	live, content := stored.Unstructured, t.manifest.Object.Content
+	live, content := stored.Unstructured, t.Manifest.Object.Content
 	if !diff.IsStored(content, live) || t.item.Left != "" || removal.All() != "" {
 		live = stored.Whole() // what follows depends on who owns the fields
 		o.altered = diff.Altered(content, live, autoscaler.Paths(saw.rivals))
 	}
-	if needsStatus(t.manifest) {
+	if needsStatus(t.Manifest) {
 		o.stored = live
 	}
 	x.recordLeft(&o, removal.Stayed(t.item.Left, live), live)
@@ -317,8 +318,8 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 // scrub removes the values of a Secret from an error: those of the object that was sent, and of
 // the live one.
 func (x *executor) scrub(ctx context.Context, t task, live *unstructured.Unstructured, err error) error {
-	if live == nil && connection.Answered(err) && t.manifest.ID.Kind == "Secret" {
-		live, _ = x.conn.Read(ctx, t.res, t.manifest.ID) // if it can be read
+	if live == nil && connection.Answered(err) && t.Manifest.ID.Kind == "Secret" {
+		live, _ = x.conn.Read(ctx, t.res, t.Manifest.ID) // if it can be read
 	}
 	return t.mask(live, err)
 }
@@ -335,7 +336,7 @@ func (x *executor) send(ctx context.Context, t task, commit string, saw *snapsho
 		if err != nil {
 			return nil, false, err
 		}
-		stored, created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works.of(t.placement).Strategy))
+		stored, created, err = x.conn.ApplyWhole(ctx, t.res, t.Manifest.ID, body, diff.Force(x.works.Of(t.Placement).Strategy))
 		if !ofVersion || !connection.IsStale(err) || n == maxCarries {
 			return stored, created, err
 		}
@@ -349,11 +350,11 @@ func (x *executor) send(ctx context.Context, t task, commit string, saw *snapsho
 // read, or as in the object that it replaces. It has a resourceVersion if it must not be applied to
 // another version of the live object.
 func (x *executor) toSend(t task, saw snapshot) (*unstructured.Unstructured, error) {
-	pointers, err := diff.IgnoredFields(t.manifest.Object.Content)
+	pointers, err := diff.IgnoredFields(t.Manifest.Object.Content)
 	if err != nil {
 		return nil, err
 	}
-	content := diff.Normalize(t.manifest.Object.Content)
+	content := diff.Normalize(t.Manifest.Object.Content)
 	if old := t.replaced; old != nil && saw.live == nil {
 		return diff.Keep(content, old.live, append(pointers, autoscaler.Paths(old.rivals)...)), nil
 	}
@@ -363,7 +364,7 @@ func (x *executor) toSend(t task, saw snapshot) (*unstructured.Unstructured, err
 // leftFields returns JSON pointers to the fields that are left to others: those that the annotation lists, those that
 // belong to controllers, empty values that a program has filled, and those that autoscalers of the live object set.
 func leftFields(t task, saw snapshot, ignored []string) []string {
-	content := t.manifest.Object.Content
+	content := t.Manifest.Object.Content
 	return slices.Concat(ignored, controllers.Pointers(content), diff.Filled(content, saw.live), autoscaler.Paths(saw.rivals))
 }
 
@@ -378,7 +379,7 @@ func (x *executor) takeOverKubectlFields(ctx context.Context, t task, commit str
 	if err != nil || patch == nil {
 		return stored, err
 	}
-	if err := x.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
+	if err := x.conn.Send(ctx, t.res, t.Manifest.ID, types.JSONPatchType, patch); err != nil {
 		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
 	}
 	saw, err := x.readAgain(ctx, t)
@@ -391,8 +392,8 @@ func (x *executor) takeOverKubectlFields(ctx context.Context, t task, commit str
 
 // readAgain returns the object as it is now, after its replicas were handed over to an autoscaler.
 func (x *executor) readAgain(ctx context.Context, t task) (saw snapshot, err error) {
-	if saw.live, err = x.conn.Read(ctx, t.res, t.manifest.ID); err == nil {
-		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, saw.live, t.scaler)
+	if saw.live, err = x.conn.Read(ctx, t.res, t.Manifest.ID); err == nil {
+		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.Manifest.Object.Content, saw.live, t.scaler)
 		saw.live, err = autoscaler.HandOver(ctx, x.conn, t.res, saw.live, saw.rivals)
 	}
 	return saw, err
@@ -459,11 +460,11 @@ func (x *executor) accept(ctx context.Context, t task) outcome {
 
 // readAndCompare returns the live object, nil if it does not exist, and its differences.
 func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
-	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	live, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
 	if err != nil {
 		return nil, comparison{}, err
 	}
-	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live, t.scaler))
+	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.Manifest.Object.Content, live, t.scaler))
 	return live, c, err
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -84,7 +85,7 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.owned.inventory(web).Items.Put(it)
-				s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+				s.applier.apply(t.Context(), []task{{Object: desired.Object{Placement: web, Manifest: m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 
 				var told protocol.WorkSeen
 				s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
@@ -153,7 +154,7 @@ func (f *fixture) edit(t *testing.T, patch string) {
 // that was never applied.
 func (f *fixture) task(hash string) task {
 	it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: hash}
-	return task{wanted: wanted{web, f.manifest}, res: inventory.ConfigMaps, item: &it}
+	return task{Object: desired.Object{Placement: web, Manifest: f.manifest}, res: inventory.ConfigMaps, item: &it}
 }
 
 // applied applies the object, and returns the task of the next time.
@@ -363,7 +364,7 @@ func TestAdditionToAnAtomicListIsListed(t *testing.T) {
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 	it := inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: "web", Name: "one"}
 	res := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: id.Group, Version: "v1", Resource: "networkpolicies"}, Namespaced: true}
-	o := s.applier.executor().do(t.Context(), task{wanted: wanted{web, m}, res: res, item: &it, found: &finding{}})
+	o := s.applier.executor().do(t.Context(), task{Object: desired.Object{Placement: web, Manifest: m}, res: res, item: &it, found: &finding{}})
 	if o.err != nil || len(o.altered) != 1 || o.altered[0].Path != "/spec/ingress/0/ports/-" {
 		t.Errorf("%v, altered: %+v", o.err, o.altered)
 	}

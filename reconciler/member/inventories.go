@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
@@ -22,7 +23,7 @@ import (
 // inventories writes what placements own to the cluster.
 type inventories struct {
 	*cluster
-	*assignment
+	desired.View
 	owned    *ownership
 	progress *progress
 	// failures limits the log lines about failed writes of several inventories.
@@ -49,7 +50,7 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 	ours := i.namespaces(found)
 	for _, o := range found {
 		id := o.Item.ID()
-		if _, isWanted := i.wanted.of(id); isWanted || i.owned.lists(id) || i.works.onlyCompares(o.Placement) {
+		if _, isWanted := i.Wanted().Of(id); isWanted || i.owned.lists(id) || i.Works().OnlyCompares(o.Placement) {
 			continue
 		}
 		if why := inventory.WithoutRoom(i.owned.inv, slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
@@ -77,7 +78,7 @@ func (i *inventories) namespaces(found []unlisted.Object) map[string]bool {
 			out[id.Name] = true
 		}
 	}
-	for id := range i.wanted.all() {
+	for id := range i.Wanted().All() {
 		add(id)
 	}
 	for _, inv := range i.owned.inv {
@@ -105,7 +106,7 @@ func (i *inventories) renameClaim(ctx context.Context) (renamed bool) {
 
 // unwritten reports whether an inventory should be written as soon as possible.
 func (i *inventories) unwritten(inv *inventory.Inventory) bool {
-	return !inv.Stored() && !i.works.suspended(inv.Placement())
+	return !inv.Stored() && !i.Works().Suspended(inv.Placement())
 }
 
 // save writes the inventories that changed, each at most once, and removes empty
@@ -113,7 +114,7 @@ func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for _, inv := range i.owned.inv {
 		p := inv.Placement()
-		w, known := i.works.find(p)
+		w, known := i.Works().Find(p)
 		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision() != w.Revision && i.complete(p)) {
 			touched[p] = true
 		}
@@ -121,10 +122,10 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	var all, gone []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		inv := i.owned.inv.Of(p)
-		if inv == nil || i.works.suspended(p) {
+		if inv == nil || i.Works().Suspended(p) {
 			continue
 		}
-		w, known := i.works.find(p)
+		w, known := i.Works().Find(p)
 		if known && w.Remove && inv.Items.Len() == 0 {
 			gone = append(gone, inv)
 			continue
@@ -241,12 +242,12 @@ func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err
 
 // complete reports whether every object that a placement wants here is applied.
 func (i *inventories) complete(p api.PlacementKey) bool {
-	for _, m := range i.works.of(p).Manifests {
-		if w, _ := i.wanted.of(m.ID); w.placement != p || i.progress.failed[m.ID] != nil {
+	for _, m := range i.Works().Of(p).Manifests {
+		if w, _ := i.Wanted().Of(m.ID); w.Placement != p || i.progress.failed[m.ID] != nil {
 			return false
 		}
 	}
-	return !i.works.of(p).Keep && !i.works.of(p).Remove
+	return !i.Works().Of(p).Keep && !i.Works().Of(p).Remove
 }
 
 // finishAdoption removes the mark of an adopted inventory once all of its objects are desired.
@@ -255,7 +256,7 @@ func (i *inventories) finishAdoption(inv *inventory.Inventory) {
 		return
 	}
 	for id := range inv.Items.IDs() {
-		if w, ok := i.wanted.of(id); !ok || w.placement != inv.Placement() {
+		if w, ok := i.Wanted().Of(id); !ok || w.Placement != inv.Placement() {
 			return
 		}
 	}
@@ -288,7 +289,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 			}
 			stored := inv.Stored() // otherwise it could not be written after an earlier change
 			inv.Invalidate()
-			if i.works.suspended(p) {
+			if i.Works().Suspended(p) {
 				continue // it is written again once the suspension is over
 			}
 			found, all = found || stored, append(all, inv)
@@ -328,13 +329,13 @@ func (i *inventories) recordRepair(p api.PlacementKey) {
 func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
-		if p, id := t.placement, t.manifest.ID; t.item == nil && t.suspendedReason == "" && !i.works.onlyCompares(p) {
+		if p, id := t.Placement, t.Manifest.ID; t.item == nil && t.suspendedReason == "" && !i.Works().OnlyCompares(p) {
 			added[p] = append(added[p], cmp.Or(i.ranElsewhere(t), inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}))
 		}
 	}
 	refused := i.withoutRoom(added)
 	for p := range added {
-		if r := i.works.of(p).Revision; r != (placement.Revision{}) {
+		if r := i.Works().Of(p).Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
 			// revision, which would delete what was added since.
 			i.owned.inventory(p).SetRevision(r)
@@ -346,14 +347,14 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 	}
 	ready = tasks[:0]
 	for _, t := range tasks {
-		if err := cmp.Or(refused[t.placement], errs[t.placement]); err != nil && t.item == nil {
+		if err := cmp.Or(refused[t.Placement], errs[t.Placement]); err != nil && t.item == nil {
 			failed = append(failed, outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
 			continue
 		}
 		if t.item == nil {
-			t.item = i.owned.item(t.placement, t.manifest.ID)
+			t.item = i.owned.item(t.Placement, t.Manifest.ID)
 		}
-		if !i.progress.hasRun(t.manifest, t.item) || i.live.Of(t.manifest.ID) != nil {
+		if !i.progress.hasRun(t.Manifest, t.item) || i.live.Of(t.Manifest.ID) != nil {
 			ready = append(ready, t)
 		}
 	}
@@ -370,7 +371,7 @@ func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) m
 // announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
 // drift, and writes that. The object may be deleted if this succeeds.
 func (i *inventories) announceRecreation(ctx context.Context, t task) error {
-	inv := i.owned.inv.Of(t.placement)
+	inv := i.owned.inv.Of(t.Placement)
 	inv.Items.Put(unapplied(t.item))
 	err := i.store.Save(ctx, inv)
 	if err != nil {
@@ -390,9 +391,9 @@ func unapplied(it *inventory.Item) inventory.Item {
 // ranElsewhere returns the object of a task as another inventory lists it, if it has run with the
 // same content and is gone; zero otherwise.
 func (i *inventories) ranElsewhere(t task) inventory.Item {
-	if controllers.RunOf(t.manifest.Object.Content) != nil && i.live.Of(t.manifest.ID) == nil {
+	if controllers.RunOf(t.Manifest.Object.Content) != nil && i.live.Of(t.Manifest.ID) == nil {
 		for _, inv := range i.owned.inv {
-			if it := inv.Items.Of(t.manifest.ID); i.progress.hasRun(t.manifest, it) {
+			if it := inv.Items.Of(t.Manifest.ID); i.progress.hasRun(t.Manifest, it) {
 				return *it
 			}
 		}
@@ -411,7 +412,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 		for _, it := range items {
 			inv.Items.Put(it)
 		}
-		inv.Abandon, touched[p] = i.works.of(p).Abandon, true
+		inv.Abandon, touched[p] = i.Works().Of(p).Abandon, true
 		all = append(all, inv)
 	}
 	// With the deletion of the announcement, two placements would save no request.

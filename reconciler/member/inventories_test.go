@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -41,7 +42,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	keeps(t, first, held(3))
 	before := at.Clone()
 	at.Writes = nil
-	second.works = desired{{Placement: web}}
+	second.owned.setWorks([]*work.Work{{Placement: web}})
 	second.owned.inv.Put(held(2))
 	if err := second.store.Save(t.Context(), second.owned.inv.Of(web)); err == nil || !second.store.HeldByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
@@ -80,7 +81,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 		if !slices.Contains(at.Names(), id.Name) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
-		s.works = desired{{Placement: p, Remove: true}}
+		s.owned.setWorks([]*work.Work{{Placement: p, Remove: true}})
 		s.inventories.save(t.Context(), map[api.PlacementKey]bool{p: true})
 	}
 	if len(at.Names()) > 0 {
@@ -134,7 +135,7 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.works = desired{{Placement: web, Keep: true}}
+	s.owned.setWorks([]*work.Work{{Placement: web, Keep: true}})
 	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
 	at.Intact = 0
 	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
@@ -153,13 +154,13 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 	for n, want := range map[int]int{1: 2, 2: 4, 3: 3, 20: 3} {
 		at := apiserver.NewConfigMaps()
 		s := memberOf(t, here, at)
-		s.works = nil
+		s.owned.setWorks(nil)
 		var tasks []task
 		for k := range n {
 			p, m := api.PlacementKey{Name: fmt.Sprint("p", k)}, *oneManifest()
 			m.ID.Name = fmt.Sprint("object", k)
-			s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
-			tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
+			s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
+			tasks = append(tasks, task{Object: desired.Object{Placement: p, Manifest: &m}, res: inventory.ConfigMaps})
 		}
 		touched := map[api.PlacementKey]bool{}
 		ready, failed := s.inventories.announce(t.Context(), tasks, touched)
@@ -170,7 +171,7 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 			t.Errorf("after a crash, %d of %d placements have inventories", len(after.owned.inv), n)
 		}
 		for k := range n {
-			s.owned.inv.Of(tasks[k].placement).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].manifest.ID.Name, Hash: "applied"})
+			s.owned.inv.Of(tasks[k].Placement).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].Manifest.ID.Name, Hash: "applied"})
 		}
 		s.inventories.save(t.Context(), touched)
 		if writes := slices.DeleteFunc(at.Writes, func(w string) bool { return w == "POST configmaps" }); len(writes) != want { // the claim
@@ -185,7 +186,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.works = desired{{Placement: web}}
+	s.owned.setWorks([]*work.Work{{Placement: web}})
 	id := inventory.FirstPart("prod", web)
 	changed := *s.live.Of(id)
 	changed.Managed = "theirs"
@@ -221,11 +222,11 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 // saveFour saves the inventories of four new placements together, and returns the placements.
 func saveFour(t *testing.T, s *session) map[api.PlacementKey]bool {
 	t.Helper()
-	s.works = nil
+	s.owned.setWorks(nil)
 	touched := map[api.PlacementKey]bool{}
 	for n := range 4 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
+		s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
 		s.owned.inv.Put(heldBy(p, 1))
 		touched[p] = true
 	}
@@ -296,9 +297,9 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
 	server := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, server), sessionAt(t, server)
-	before.works = desired{{Placement: web, Revision: v2}}
+	before.owned.setWorks([]*work.Work{{Placement: web, Revision: v2}})
 	before.owned.inv.Put(inventory.New(web, placement.Revision{Commit: "v1", Hash: "1"}))
-	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
+	before.inventories.announce(t.Context(), []task{{Object: desired.Object{Placement: web, Manifest: oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
 	if err := after.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -370,18 +371,18 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	for _, name := range []string{"new-c", "new-a", "new-b", "p1"} {
 		p, m := api.PlacementKey{Name: name}, *oneManifest()
 		m.ID.Name = name
-		s.works = desiredOf(append(s.works, &work.Work{Placement: p}))
-		tasks = append(tasks, task{wanted: wanted{p, &m}, res: inventory.ConfigMaps})
+		s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
+		tasks = append(tasks, task{Object: desired.Object{Placement: p, Manifest: &m}, res: inventory.ConfigMaps})
 	}
 	touched := map[api.PlacementKey]bool{}
 	ready, failed := s.inventories.announce(t.Context(), slices.Clone(tasks), touched)
-	if len(ready) != 3 || len(failed) != 1 || failed[0].placement.Name != "new-c" {
+	if len(ready) != 3 || len(failed) != 1 || failed[0].Placement.Name != "new-c" {
 		t.Fatalf("%d objects are announced, %d refused: %v", len(ready), len(failed), failed)
 	}
 	if want := "at most 10000 placements"; !strings.Contains(failed[0].cond.Message(), want) {
 		t.Errorf("the object is refused with %q, want %q", failed[0].cond.Message(), want)
 	}
-	listed := s.owned.inv.Of(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].manifest.ID)
+	listed := s.owned.inv.Of(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].Manifest.ID)
 	kept := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: api.PlacementKey{Name: "new-c"}}}, touched)
 	if len(kept) != 0 || s.owned.inv.Of(api.PlacementKey{Name: "new-c"}) != nil {
 		t.Errorf("handed over: %d", len(kept))
@@ -392,7 +393,7 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 		t.Fatalf("%d inventories are read: %v", len(after.owned.inv), err)
 	}
 	gone := api.PlacementKey{Name: "p2"}
-	after.works = desiredOf([]*work.Work{{Placement: gone, Remove: true}, {Placement: tasks[0].placement}})
+	after.owned.setWorks([]*work.Work{{Placement: gone, Remove: true}, {Placement: tasks[0].Placement}})
 	after.inventories.save(t.Context(), map[api.PlacementKey]bool{gone: true})
 	if ready, failed = after.inventories.announce(t.Context(), tasks[:1], touched); len(ready) != 1 || len(failed) != 0 {
 		t.Errorf("after one has gone, %d objects are announced, %d refused", len(ready), len(failed))

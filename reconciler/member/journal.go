@@ -11,13 +11,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 )
 
 // A journal adds what is done to objects to the history.
 type journal struct {
 	*cluster
-	*assignment
+	desired.View
 	progress *progress
 	// deletions are those that were not reported yet.
 	deletions deletion.Log
@@ -30,7 +31,7 @@ func (r *journal) addOutcome(o outcome, undoneBy string) {
 	if r.cfg.Record == nil {
 		return
 	}
-	e := r.entry(o.placement, o.manifest.ID)
+	e := r.entry(o.Placement, o.Manifest.ID)
 	switch {
 	case o.drift && o.written != nil && !o.reverted() && len(o.rivals) == 0:
 		return // it was already as desired, or only fields that are left to others had changed
@@ -41,10 +42,10 @@ func (r *journal) addOutcome(o outcome, undoneBy string) {
 				e.By = drift.By(o.before.By)
 			}
 		}
-	case o.immutable && asksForRecreation(o.manifest):
+	case o.immutable && asksForRecreation(o.Manifest):
 		return // it is recreated, or recreate records why it is not
-	case o.cond.Status == metav1.ConditionFalse && !r.works.onlyCompares(o.placement):
-		if t := r.progress.failed[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
+	case o.cond.Status == metav1.ConditionFalse && !r.Works().OnlyCompares(o.Placement):
+		if t := r.progress.failed[o.Manifest.ID]; t != nil && t.hash == o.Manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
 		}
 		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message())
@@ -56,7 +57,7 @@ func (r *journal) addOutcome(o outcome, undoneBy string) {
 
 func (r *journal) entry(p api.PlacementKey, id api.ID) history.Entry {
 	return history.Entry{
-		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.works.of(p).Revision.Commit,
+		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.Works().Of(p).Revision.Commit,
 	}
 }
 
@@ -70,7 +71,7 @@ func (r *journal) written(o outcome) history.Event {
 		return history.TakenOver
 	case o.item.Hash != "":
 		return history.Changed
-	case r.live.Of(o.manifest.ID) == nil && o.made:
+	case r.live.Of(o.Manifest.ID) == nil && o.made:
 		return history.Created
 	}
 	return history.TakenOver

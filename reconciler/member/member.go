@@ -23,9 +23,9 @@
 //
 // One goroutine, that of Run, owns all state. What is kept of the cluster is changed by one part each, and the others only read it:
 // the recorder keeps the objects that are known (observed.View is what others have of them), the session the result of the last
-// probe, and each part what only it needs. Three structs are read by many: what placements should have (assignment), which only
-// new works replace, what they own (ownership), and what remains to be done (progress). Only the recorder, the methods of
-// progress, the inventories, and the brake for what it holds, write the latter two.
+// probe, and each part what only it needs. What placements should have (desired.View) is replaced by new works only. Two structs
+// are read by many: what placements own (ownership), and what remains to be done (progress). Only the recorder, the methods of
+// progress, the inventories, and the brake for what it holds, write these.
 package member
 
 import (

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
@@ -22,7 +23,7 @@ import (
 // An observer passes what watches report to the recorder, and starts and ends watches.
 type observer struct {
 	*cluster
-	*assignment
+	desired.View
 	owned    *ownership
 	progress *progress
 	record   *recorder
@@ -37,7 +38,7 @@ func (o *observer) recordChanges() map[api.ID]bool {
 	news := o.watch.Changes.Drain()
 	for _, k := range slices.Clone(o.watch.All()) {
 		if k.Unserved() {
-			o.progress.forgetKind(o.cluster, o.wanted, k.GVK)
+			o.progress.forgetKind(o.cluster, o.Wanted(), k.GVK)
 		}
 	}
 	touched := o.progress.takeUnprocessed()
@@ -84,17 +85,17 @@ const clockSkew = 2 // seconds
 // inventory was last written, it was accepted with the values of others and they have written to it
 // since, or they may have added something to it.
 func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
-	w, isWanted := o.wanted.of(id)
+	w, isWanted := o.Wanted().Of(id)
 	if !isWanted {
 		return false
 	}
-	if it := o.owned.item(w.placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
+	if it := o.owned.item(w.Placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
 		return true
 	}
 	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
-	inv := o.owned.inv.Of(w.placement)
+	inv := o.owned.inv.Of(w.Placement)
 	return inv != nil && inv.Applied() > 0 && now.Applied > inv.Applied()+clockSkew
 }
 
@@ -121,11 +122,11 @@ func (o *observer) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	}
 	// A watch of metadata without generations sees each version as new content, since such
 	// kinds have no relevant status.
-	w, isWanted := o.wanted.of(id)
+	w, isWanted := o.Wanted().Of(id)
 	if !isWanted {
 		return false
 	}
-	k := o.watch.Of(w.gvk())
+	k := o.watch.Of(w.GVK())
 	return k != nil && !k.Full
 }
 
@@ -165,10 +166,10 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	whole, listing := map[schema.GroupVersionKind]bool{}, o.owned.listingsFor(len(ids))
 	for id := range ids {
-		if w, ok := o.wanted.of(id); ok {
-			gvk := w.gvk()
+		if w, ok := o.Wanted().Of(id); ok {
+			gvk := w.GVK()
 			gvks[gvk] = true
-			whole[gvk] = whole[gvk] || needsWholeObject(w.manifest)
+			whole[gvk] = whole[gvk] || needsWholeObject(w.Manifest)
 		}
 		for _, inv := range listing(id) {
 			gvk, _ := inv.Items.GroupVersionKind(id)
@@ -208,8 +209,8 @@ func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupV
 		if !gvks[t.unknown] || ids[id] {
 			continue
 		}
-		if w, ok := o.wanted.of(id); ok {
-			ids[id], gvks[w.gvk()], whole[w.gvk()] = true, true, whole[w.gvk()] || needsWholeObject(w.manifest)
+		if w, ok := o.Wanted().Of(id); ok {
+			ids[id], gvks[w.GVK()], whole[w.GVK()] = true, true, whole[w.GVK()] || needsWholeObject(w.Manifest)
 		}
 	}
 }
@@ -237,8 +238,8 @@ func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
 // unwatch ends the watches of kinds that have no objects here any more.
 func (o *observer) unwatch() {
 	used := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
-	for _, w := range o.wanted.all() {
-		used[w.gvk()] = true
+	for _, w := range o.Wanted().All() {
+		used[w.GVK()] = true
 	}
 	o.owned.addKindsOfInventories(used)
 	for _, k := range slices.Clone(o.watch.All()) {

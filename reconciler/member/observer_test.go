@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -168,7 +169,7 @@ func TestWrittenByOthers(t *testing.T) {
 			id := cm("one")
 			m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
+			s.owned.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer s.watch.Wait()
 			defer cancel()
@@ -191,7 +192,7 @@ func TestWrittenWhileAway(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	at := apiserver.NewConfigMaps()
 	s := sessionAt(t, at)
-	s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
+	s.owned.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
@@ -233,13 +234,12 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantedObjectsOf([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.owned.better)
-			s.works = desired{{Placement: web}}
+			s.owned.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 			s.drifts.memory = drift.Memory{}
 			was := inventory.New(web, placement.Revision{})
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.owned.inv.Put(was)
-			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
+			t0 := task{Object: desired.Object{Placement: web, Manifest: m}, item: was.Items.Of(id)}
 			s.record.accepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {
 				t.Fatal(err)

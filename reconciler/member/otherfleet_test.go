@@ -43,7 +43,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s.works = desired{{Placement: web, Keep: true}}
+			s.owned.setWorks([]*work.Work{{Placement: web, Keep: true}})
 			for range 2 {
 				s.saveInventories(t.Context(), map[api.PlacementKey]bool{})
 			}
@@ -232,7 +232,7 @@ func TestAdoptionEndsOnceAllObjectsAreDesired(t *testing.T) {
 	inv := held(1)
 	inv.Adopted = true
 	s.owned.inv.Put(inv)
-	s.works = desired{{Placement: web}}
+	s.owned.setWorks([]*work.Work{{Placement: web}})
 	if s.inventories.finishAdoption(inv); !inv.Adopted {
 		t.Error("an inventory with an object that nobody wants is digested")
 	}

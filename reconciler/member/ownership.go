@@ -1,39 +1,27 @@
 package member
 
 import (
-	"iter"
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
-	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
-// An assignment is what placements should have on a cluster. It is replaced as a whole, by setWorks of an ownership.
-type assignment struct {
-	works  desired
-	wanted wantedObjects
-	// hooks are the charts with hooks.
-	hooks hooks.Order
-	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
-	hidden *diff.Secrets
-}
-
 // An ownership is what placements own on a cluster: what their inventories list, and what becomes of that. Only the recorder and the
 // inventories change it.
 type ownership struct {
-	*assignment
-	inv inventory.List
+	desired.View
+	desired *desired.State
+	inv     inventory.List
 	// newOwners are the placements that are to have objects.
 	newOwners map[api.ID]api.PlacementKey
 	// scalers are the placed autoscalers by the object that they scale, and leaving those that are to be deleted; nil until a
@@ -42,203 +30,22 @@ type ownership struct {
 	leaving map[api.ID]bool
 }
 
-// desired is what a cluster should have, sorted by placement. It is replaced as a whole, and never
-// changed.
-type desired []*work.Work
-
-// desiredOf returns works as desired, which takes no memory if they are sorted, as those of a plan are.
-func desiredOf(works []*work.Work) desired {
-	order := func(a, b *work.Work) int { return a.Placement.Compare(b.Placement) }
-	if slices.IsSortedFunc(works, order) {
-		return works
-	}
-	return slices.SortedFunc(slices.Values(works), order)
-}
-
-// find returns the work of a placement, and whether it has one here.
-func (ws desired) find(p api.PlacementKey) (w *work.Work, found bool) {
-	w = work.Find(ws, p)
-	return w, w != nil
-}
-
-// of returns the work of a placement; a zero one if it has none here.
-func (ws desired) of(p api.PlacementKey) *work.Work {
-	if w, found := ws.find(p); found {
-		return w
-	}
-	return &work.Work{}
-}
-
-// placed reports whether a placement has anything here.
-func (ws desired) placed(p api.PlacementKey) bool {
-	w, ok := ws.find(p)
-	return ok && !w.Remove
-}
-
-// onlyCompares reports whether a placement compares and never writes.
-func (ws desired) onlyCompares(p api.PlacementKey) bool {
-	return ws.of(p).Strategy.Type == api.ReportDiff
-}
-
-// prunes reports whether objects are removed that the inventory of a placement lists and its
-// work does not. They are not while the work is unknown.
-func (ws desired) prunes(p api.PlacementKey) bool {
-	w, known := ws.find(p)
-	return known && !w.Keep && w.Strategy.Type != api.ReportDiff
-}
-
-// protects reports whether a placement leaves drift (IfNotDrifted).
-func (ws desired) protects(p api.PlacementKey) bool {
-	return ws.of(p).Strategy.WhenToApply == api.ApplyIfNotDrifted
-}
-
-// seesAdditions reports whether additions to the objects of a placement are looked for: a full comparison
-// finds them anyway.
-func (ws desired) seesAdditions(p api.PlacementKey) bool {
-	return !ws.onlyCompares(p) && !diff.CompareAfter(ws.of(p).Strategy)
-}
-
-// suspended reports whether nothing is written for a placement.
-func (ws desired) suspended(p api.PlacementKey) bool { return ws.of(p).Suspended != "" }
-
-// suspendedReason returns why an object is not written for a placement; empty if it is written.
-func (ws desired) suspendedReason(p api.PlacementKey, id api.ID) string {
-	return ws.of(p).SuspendedReason(id)
-}
-
-// markerStale reports whether the placement in an object's marker no longer has a claim to the
-// object: it does not exist on this cluster, or gives the object up.
-func (ws desired) markerStale(placement string) bool {
-	for _, w := range ws {
-		if w.Placement.String() == placement {
-			return ws.prunes(w.Placement)
-		}
-	}
-	return true
-}
-
-// A wanted is a desired object with its placement.
-type wanted struct {
-	placement api.PlacementKey
-	manifest  *work.Manifest
-}
-
-// gvk returns the kind of the object in the version in which it is applied.
-func (w wanted) gvk() schema.GroupVersionKind { return w.manifest.Object.Content.GroupVersionKind() }
-
-// wantedObjects are the desired objects, sorted by ID.
-type wantedObjects []packedWanted
-
-// A packedWanted is a wanted that shares the key of its placement with the others.
-type packedWanted struct {
-	placement *api.PlacementKey
-	manifest  *work.Manifest
-}
-
-// wantedObjectsOf returns the sorted objects of works. If two works have the same object, better
-// decides whether the second gets it.
-func wantedObjectsOf(works []*work.Work, better func(old, new wanted) bool) wantedObjects {
-	n := 0
-	for _, w := range works {
-		n += len(w.Manifests)
-	}
-	all := make(wantedObjects, 0, n)
-	for i := range works {
-		for _, m := range works[i].Manifests {
-			all = append(all, packedWanted{&works[i].Placement, m})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b packedWanted) int { return a.manifest.ID.Compare(b.manifest.ID) })
-	out := all[:0]
-	for _, w := range all {
-		last := len(out) - 1
-		switch {
-		case last < 0 || out[last].manifest.ID != w.manifest.ID:
-			out = append(out, w)
-		case better(out[last].unpack(), w.unpack()):
-			out[last] = w
-		}
-	}
-	return out
-}
-
-func (w packedWanted) unpack() wanted { return wanted{*w.placement, w.manifest} }
-
-// of returns the work that has an object, and whether there is one.
-func (ws wantedObjects) of(id api.ID) (wanted, bool) {
-	i, found := slices.BinarySearchFunc(ws, id, func(w packedWanted, id api.ID) int { return w.manifest.ID.Compare(id) })
-	if !found {
-		return wanted{}, false
-	}
-	return ws[i].unpack(), true
-}
-
-// manifests yields the manifests that are wanted, by ID.
-func (ws wantedObjects) manifests() iter.Seq[*work.Manifest] {
-	return func(yield func(*work.Manifest) bool) {
-		for _, w := range ws {
-			if !yield(w.manifest) {
-				return
-			}
-		}
-	}
-}
-
-// all yields everything that is wanted, by ID.
-func (ws wantedObjects) all() iter.Seq2[api.ID, wanted] {
-	return func(yield func(api.ID, wanted) bool) {
-		for _, w := range ws {
-			if !yield(w.manifest.ID, w.unpack()) {
-				return
-			}
-		}
-	}
-}
-
-// definition returns the desired definition of a kind on this cluster; nil if there is none.
-func (a *assignment) definition(gvk schema.GroupVersionKind) *wanted {
-	for id, w := range a.wanted.all() {
-		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Content, gvk) {
-			return &w
-		}
-	}
-	return nil
-}
-
-// secrets returns the Secrets that the cluster should have. They are collected at most once in
-// a pass.
-func (a *assignment) secrets() diff.Secrets {
-	if a.hidden != nil {
-		return *a.hidden
-	}
-	var all []*unstructured.Unstructured
-	for id, w := range a.wanted.all() {
-		if id.Group == "" && id.Kind == "Secret" {
-			all = append(all, w.manifest.Object.Content)
-		}
-	}
-	found := diff.SecretsOf(all...)
-	a.hidden = &found
-	return found
-}
-
 // setWorks replaces what the placements should have.
 func (o *ownership) setWorks(works []*work.Work) {
-	o.works = desiredOf(works)
-	o.wanted, o.hooks, o.hidden = wantedObjectsOf(works, o.better), hooks.Of(works), nil
+	o.desired.Replace(works, o.better)
 	o.newOwners, o.scalers, o.leaving = o.findNewOwners(), nil, nil
 }
 
 // mayApply reports whether an object may be applied now, as far as the hooks of its chart allow it.
-func (o *ownership) mayApply(w wanted) (state hooks.State, why string) {
-	return o.hooks.For(w.placement, w.manifest, func(id api.ID) *inventory.Item { return o.item(w.placement, id) })
+func (o *ownership) mayApply(w desired.Object) (state hooks.State, why string) {
+	return o.Hooks().For(w.Placement, w.Manifest, func(id api.ID) *inventory.Item { return o.item(w.Placement, id) })
 }
 
 // better reports whether new, and not old, gets an object that both placements want: the one
 // that owns it keeps it. A plan gives each object of a cluster to one placement, unless the
 // ledger was lost and the cluster is paused: then only the inventories know the owner.
-func (o *ownership) better(old, new wanted) bool {
-	return o.owns(new.placement, new.manifest.ID) && !o.owns(old.placement, old.manifest.ID)
+func (o *ownership) better(old, new desired.Object) bool {
+	return o.owns(new.Placement, new.Manifest.ID) && !o.owns(old.Placement, old.Manifest.ID)
 }
 
 // inventory returns the inventory of a placement, which is empty if it is new.
@@ -272,9 +79,9 @@ func (o *ownership) item(p api.PlacementKey, id api.ID) *inventory.Item {
 }
 
 // applied reports whether an object is recorded as applied with the content that is wanted.
-func (o *ownership) applied(w wanted) bool {
-	inv := o.inv.Of(w.placement)
-	return inv != nil && inv.Items.Applied(w.manifest.ID, w.manifest.Hash)
+func (o *ownership) applied(w desired.Object) bool {
+	inv := o.inv.Of(w.Placement)
+	return inv != nil && inv.Items.Applied(w.Manifest.ID, w.Manifest.Hash)
 }
 
 // owns reports whether the inventory of a placement lists an object.
@@ -326,7 +133,7 @@ func (o *ownership) addKindsOfInventories(gvks map[schema.GroupVersionKind]bool)
 
 // inventoried returns the objects that the inventories list.
 func (o *ownership) inventoried() map[api.ID]bool {
-	ids := make(map[api.ID]bool, len(o.wanted))
+	ids := make(map[api.ID]bool, len(o.Wanted()))
 	for _, inv := range o.inv {
 		for id := range inv.Items.IDs() {
 			ids[id] = true
@@ -356,22 +163,22 @@ func (o *ownership) stales(id api.ID) []stale { return o.stalesIn(id, o.listing(
 // stalesIn is stales for an object that certain inventories list.
 func (o *ownership) stalesIn(id api.ID, listing []*inventory.Inventory) []stale {
 	var out []stale
-	w, isWanted := o.wanted.of(id)
+	w, isWanted := o.Wanted().Of(id)
 	// A placement that only compares objects takes none over.
-	taken := isWanted && !o.works.onlyCompares(w.placement)
+	taken := isWanted && !o.Works().OnlyCompares(w.Placement)
 	for _, inv := range listing {
 		p := inv.Placement()
-		if isWanted && p == w.placement || !o.works.prunes(p) {
+		if isWanted && p == w.Placement || !o.Works().Prunes(p) {
 			continue
 		}
 		it := inv.Items.Of(id)
-		if it == nil || o.works.suspendedReason(p, id) != "" {
+		if it == nil || o.Works().SuspendedReason(p, id) != "" {
 			continue
 		}
 		st := stale{inv: inv, item: it, handedOver: taken}
 		if !taken {
 			owner, found := o.newOwner(id, p, listing)
-			if found && (owner == p || o.works.suspended(owner)) {
+			if found && (owner == p || o.Works().Suspended(owner)) {
 				continue // the object is kept for its next owner
 			}
 			st.newOwner = owner
@@ -397,7 +204,7 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey, listing []*invent
 	}
 	for _, inv := range listing {
 		p := inv.Placement()
-		w, known := o.works.find(p)
+		w, known := o.Works().Find(p)
 		if p != from && (!known || w.Keep) && (!found || p.String() < owner.String()) {
 			owner, found = p, true
 		}
@@ -408,7 +215,7 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey, listing []*invent
 // findNewOwners returns the placements that wait for objects, by object.
 func (o *ownership) findNewOwners() map[api.ID]api.PlacementKey {
 	out := map[api.ID]api.PlacementKey{}
-	for _, w := range o.works {
+	for _, w := range o.Works() {
 		p := w.Placement
 		for _, m := range w.Awaited {
 			other, taken := out[m.ID]
@@ -430,18 +237,18 @@ func (o *ownership) deletionHeld(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
 	}
-	w := o.works.of(st.inv.Placement())
+	w := o.Works().Of(st.inv.Placement())
 	return w.Held(st.item.ID(), with)
 }
 
 // allowed reports whether a commit allows the deletions of a placement.
-func (o *ownership) allowed(st stale) bool { return o.works.of(st.inv.Placement()).AllowDelete }
+func (o *ownership) allowed(st stale) bool { return o.Works().Of(st.inv.Placement()).AllowDelete }
 
 // abandons reports whether a deleted placement leaves its objects on the cluster. The work says
 // so even if the inventory does not: the cluster may have been unreachable since the strategy changed.
 func (o *ownership) abandons(st stale) bool {
 	p := st.inv.Placement()
-	return (st.inv.Abandon || o.works.of(p).Abandon) && !o.works.placed(p)
+	return (st.inv.Abandon || o.Works().Of(p).Abandon) && !o.Works().Placed(p)
 }
 
 // releaseAll makes all objects undesired, but keeps them on the cluster.
@@ -460,7 +267,7 @@ func (o *ownership) releaseAll() {
 func (o *ownership) scalerOf(t task) autoscaler.Placed {
 	if o.scalers == nil {
 		o.scalers = map[api.ID]api.ID{}
-		for _, w := range o.works {
+		for _, w := range o.Works() {
 			for _, list := range [][]*work.Manifest{w.Awaited, w.Manifests} {
 				for _, m := range list {
 					if target, ok := controllers.Scales(m.Object.Content); ok {
@@ -470,8 +277,8 @@ func (o *ownership) scalerOf(t task) autoscaler.Placed {
 			}
 		}
 	}
-	placed := autoscaler.Placed{Scaler: o.scalers[t.manifest.ID]}
-	if t.item != nil && t.item.Hash != t.manifest.Hash && autoscaler.SetsReplicas(t.manifest.Object.Content) {
+	placed := autoscaler.Placed{Scaler: o.scalers[t.Manifest.ID]}
+	if t.item != nil && t.item.Hash != t.Manifest.Hash && autoscaler.SetsReplicas(t.Manifest.Object.Content) {
 		placed.Leaving = o.leavingScalers()
 	}
 	return placed

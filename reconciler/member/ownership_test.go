@@ -1,11 +1,8 @@
 package member
 
 import (
-	"fmt"
 	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -182,8 +179,8 @@ func TestAnObjectOfTwoWorksStaysWithItsOwner(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.owned.inventory(owner).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
 			s.setWorks(works)
-			if w, _ := s.wanted.of(m.ID); w.placement != owner || len(s.wanted) != 1 {
-				t.Errorf("%s owns it, and %s gets it, of %d", owner, w.placement, len(s.wanted))
+			if w, _ := s.Wanted().Of(m.ID); w.Placement != owner || len(s.Wanted()) != 1 {
+				t.Errorf("%s owns it, and %s gets it, of %d", owner, w.Placement, len(s.Wanted()))
 			}
 			for _, p := range []api.PlacementKey{one, two} {
 				if state, listed := s.reporter.state(p, m.ID); p != owner && (!listed || state.Applied.Reason != api.FailedToTakeOver) {
@@ -193,36 +190,6 @@ func TestAnObjectOfTwoWorksStaysWithItsOwner(t *testing.T) {
 			slices.Reverse(works)
 		}
 	}
-}
-
-// Every object of the works is found with its placement, and all are listed by ID.
-func TestEveryDesiredObjectIsFound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		owners := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.IntRange(0, 2), 0, 5).Draw(t, "owners")
-		works := make([]*work.Work, 3)
-		for p := range works {
-			works[p] = &work.Work{Placement: api.PlacementKey{Name: fmt.Sprint("p", p)}}
-		}
-		for name, p := range owners {
-			works[p].Manifests = append(works[p].Manifests, &work.Manifest{Object: &api.Object{ID: cm(name)}})
-		}
-		got := wantedObjectsOf(works, func(_, _ wanted) bool { return false })
-		for name, p := range owners {
-			if w, ok := got.of(cm(name)); !ok || w.placement != works[p].Placement || w.manifest.ID != cm(name) {
-				t.Errorf("%s belongs to %v, want %v", name, w.placement, works[p].Placement)
-			}
-		}
-		if w, ok := got.of(cm("z")); ok {
-			t.Errorf("an object of no work belongs to %v", w.placement)
-		}
-		var order []api.ID
-		for id := range got.all() {
-			order = append(order, id)
-		}
-		if len(order) != len(owners) || !slices.IsSortedFunc(order, api.ID.Compare) {
-			t.Errorf("listed: %v", order)
-		}
-	})
 }
 
 // A stale object is removed even if another placement compares it: a placement that only

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
@@ -183,7 +184,7 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 	}
 	var recreated []api.ID
 	for _, c := range changes {
-		if c.Effect == Recreates && !p.s.works.of(c.Placement).AllowDelete {
+		if c.Effect == Recreates && !p.s.Works().Of(c.Placement).AllowDelete {
 			recreated = append(recreated, c.ID)
 		}
 	}
@@ -206,7 +207,7 @@ func (p *Preview) learn(ctx context.Context, works []*work.Work) error {
 }
 
 func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
-	return p.s.applier.withInputs(p.s.applier.newTask(wanted{key, m}))
+	return p.s.applier.withInputs(p.s.applier.newTask(desired.Object{Placement: key, Manifest: m}))
 }
 
 // each calls look for all objects, several at a time, and returns the results in the order of
@@ -217,7 +218,7 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 	var out []Change
 	for i, c := range all {
 		if errs[i] != nil {
-			return nil, fmt.Errorf("%s: %w", tasks[i].manifest.ID, errs[i])
+			return nil, fmt.Errorf("%s: %w", tasks[i].Manifest.ID, errs[i])
 		}
 		if c != nil {
 			out = append(out, *c)
@@ -229,7 +230,7 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 func (p *Preview) executor() *executor { return p.s.applier.executor() }
 
 func newChange(t task) *Change {
-	return &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
+	return &Change{ID: t.Manifest.ID, Placement: t.Placement, Manifest: t.Manifest}
 }
 
 // fails makes a change one that the API server refuses.
@@ -240,9 +241,9 @@ func (c *Change) fails(t task, live *unstructured.Unstructured, err error) *Chan
 
 // changeOf returns the change of one object; nil if there is none.
 func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
-	c, gvk := newChange(t), t.gvk()
+	c, gvk := newChange(t), t.GVK()
 	if t.res == (connection.Resource{}) {
-		if c.Effect = Adds; p.s.definition(gvk) == nil {
+		if c.Effect = Adds; definitionOf(gvk, p.s.Wanted()) == nil {
 			c.Effect, c.Message = Fails, p.s.kinds.Why(gvk).Error()
 		}
 		return c, nil
@@ -252,7 +253,7 @@ func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 		return known, err
 	}
 	if live == nil {
-		if c.Effect = Adds; p.s.works.onlyCompares(t.placement) {
+		if c.Effect = Adds; p.s.Works().OnlyCompares(t.Placement) {
 			c.Effect, c.Message = Differs, "it is only reported"
 		}
 		return c, nil
@@ -264,13 +265,13 @@ func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 // known already: the object would not be applied, whatever is there, or nothing would be done about it.
 func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
 	f := decide.Facts{Exists: true}
-	if f.Hook, _ = p.s.owned.mayApply(t.wanted); f.Hook == hooks.Waits {
+	if f.Hook, _ = p.s.owned.mayApply(t.Object); f.Hook == hooks.Waits {
 		f.Hook = hooks.Ready // it is applied in its turn
 	}
-	if t.res.Namespaced && t.manifest.ID.Namespace == "" {
-		f.NoNamespace = t.manifest.ID.Kind
+	if t.res.Namespaced && t.Manifest.ID.Namespace == "" {
+		f.NoNamespace = t.Manifest.ID.Kind
 	}
-	if c := t.manifest.Encrypted; c != nil {
+	if c := t.Manifest.Encrypted; c != nil {
 		f.Encrypted = c.Message()
 	}
 	switch step, refusal := decide.Apply(f); step {
@@ -281,10 +282,10 @@ func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstruct
 	case decide.Finish:
 		return nil, nil, true, nil
 	}
-	if live, err = p.s.conn.Read(ctx, t.res, t.manifest.ID); err != nil {
+	if live, err = p.s.conn.Read(ctx, t.res, t.Manifest.ID); err != nil {
 		return nil, nil, false, err
 	}
-	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.manifest, t.item)
+	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.Manifest, t.item)
 	step, _ := decide.Apply(f)
 	return live, nil, step == decide.Finish, nil
 }
@@ -292,7 +293,7 @@ func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstruct
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
 	t = t.beside(live)
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.scaler)
 	facts := p.executor().facts(t, live)
 	var found comparison
 	for {
@@ -314,8 +315,8 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			}
 			c.Effect, c.Diffs, c.Message = Differs, found.diffs, "it is only reported"
 			if do == diff.Refuse {
-				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
-				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.placement), found.degraded).Message()
+				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.Placement, p.s.Works().MarkerStale) != diff.Ours
+				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.Placement), found.degraded).Message()
 			}
 			return c, nil
 		default:
@@ -327,13 +328,13 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 // values returns the change of an object whose metadata shows no change or drift, since its
 // values may still differ.
 func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
-	if diff.CompareAfter(p.s.works.of(t.placement).Strategy) || len(rivals) > 0 {
+	if diff.CompareAfter(p.s.Works().Of(t.Placement).Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
 	switch found := p.executor().compareValues(ctx, t, live); {
 	case found.Answer == drift.Unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
-	case found.Answer == drift.Drifted && p.s.works.protects(t.placement):
+	case found.Answer == drift.Drifted && p.s.Works().Protects(t.Placement):
 		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message()
 	case found.Answer == drift.Drifted:
 		return p.applied(ctx, t, c, live, rivals)
@@ -360,19 +361,19 @@ func (p *Preview) left(t task, c *Change, live *unstructured.Unstructured) *Chan
 
 // applied returns the change that applying an object would make; nil if there is none.
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
-	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
+	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.Placement, p.s.Works().MarkerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
 	saw := snapshot{live: live, rivals: rivals}
 	removal := p.executor().removal(t, saw)
 	desired, err := p.executor().merged(ctx, t, saw)
 	if removing.Refused(err) && !immutable.ByAdmission(err) {
 		if more := p.executor().contradicting(ctx, t, saw, err); !more.Empty() {
-			desired, err, removal = t.manifest.Object.Content, nil, removal.Union(more)
+			desired, err, removal = t.Manifest.Object.Content, nil, removal.Union(more)
 			opt.Structural = true
 		}
 	}
 	isImmutable, unread := p.executor().isImmutable(ctx, t, err)
-	recreates := isImmutable && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
+	recreates := isImmutable && asksForRecreation(t.Manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
 		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
 			return c.fails(t, live, refusal), nil
@@ -383,16 +384,16 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	switch {
 	case recreates:
 		opt.Structural = true
-		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Content, live, opt))
+		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.Manifest.Object.Content, live, opt))
 		return c, nil
 	case refusesDryRun(err) && !knowsNoDryRun(err):
 		c.fails(t, live, err)
 		if !c.TakesOver {
-			c.Message = explainRecreation(c.Message, t.manifest, err, isImmutable, unread)
+			c.Message = explainRecreation(c.Message, t.Manifest, err, isImmutable, unread)
 		}
 		return c, nil
 	case refusesDryRun(err):
-		desired, opt.Structural = t.manifest.Object.Content, true
+		desired, opt.Structural = t.Manifest.Object.Content, true
 		c.Message = withoutDryRun(t.mask(live, err))
 	case err != nil:
 		return nil, t.mask(live, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -140,7 +141,7 @@ func (f failure) again(o *outcome, s situation, now time.Time) failure {
 	}
 	f.drift = o.item != nil && o.item.Hash != ""
 	f.unknown, f.namespaceMissing = o.unknown, connection.ForbiddenByNamespace(o.err)
-	f.recreate = o.immutable && asksForRecreation(o.manifest)
+	f.recreate = o.immutable && asksForRecreation(o.Manifest)
 	f.pending = s.transient
 	first := firstRetry
 	if f.namespaceMissing {
@@ -148,7 +149,7 @@ func (f failure) again(o *outcome, s situation, now time.Time) failure {
 	}
 	f.next = now.Add(max(f.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
 	switch {
-	case o.transient && deletion.Explains(o.manifest.ID.GroupKind()):
+	case o.transient && deletion.Explains(o.Manifest.ID.GroupKind()):
 		f.next = now.Add(f.failures.Next(firstLook, lastLook)) // why it still exists may change
 	case !s.due.IsZero():
 		f.next = s.due
@@ -229,7 +230,7 @@ func (p *progress) allDone() { p.untried = placementSet{} }
 func (p *progress) forgetVerified() { clear(p.verified) }
 
 // forgetAll forgets what was done about objects of some works.
-func (p *progress) forgetAll(works desired) {
+func (p *progress) forgetAll(works desired.Works) {
 	clear(p.verified)
 	clear(p.failed)
 	for _, w := range works {
@@ -301,13 +302,13 @@ func (p *progress) reconsider(was, now *work.Work) {
 // forgetKind drops what is known of a kind that the cluster has answered not to serve any more in this
 // version, and has its desired objects processed: the kind is looked up again, and their status says
 // in which versions it is served.
-func (p *progress) forgetKind(c *cluster, wanted wantedObjects, gvk schema.GroupVersionKind) {
+func (p *progress) forgetKind(c *cluster, wanted desired.Objects, gvk schema.GroupVersionKind) {
 	c.kinds.Forget(gvk)
 	if k := c.watch.Of(gvk); k != nil {
 		c.watch.End(k)
 	}
-	for id, w := range wanted.all() {
-		if w.gvk() == gvk {
+	for id, w := range wanted.All() {
+		if w.GVK() == gvk {
 			p.unprocessed[id] = true
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -48,13 +49,13 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 			json.NewEncoder(w).Encode(made) //nolint:errcheck // the test would see it
 		}))
 		s.cfg.Encoder, s.record.fresh = NewEncoder("prod", ""), map[string]bool{}
-		s.works = desired{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}}
+		s.owned.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.progress.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.owned.inventory(web).Items.Put(it)
-		s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+		s.applier.apply(t.Context(), []task{{Object: desired.Object{Placement: web, Manifest: m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.progress.failed[app])
 		}
@@ -103,7 +104,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	s.kinds, s.progress.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
-	s.works = desired{{Placement: web}}
+	s.owned.setWorks([]*work.Work{{Placement: web}})
 	s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
 	for range 3 {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {
@@ -146,7 +147,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 	inv := s.owned.inventory(web)
 	for name, again := range map[string]func(error){
 		"object not applied": func(err error) {
-			s.record.failure(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
+			s.record.failure(outcome{task: task{Object: desired.Object{Placement: web, Manifest: oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
 			st := stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -27,7 +28,7 @@ import (
 // A pruner removes objects that placements no longer want. Its recorder records the outcomes.
 type pruner struct {
 	*cluster
-	*assignment
+	desired.View
 	owned       *ownership
 	progress    *progress
 	brake       *deletionBrake
@@ -98,8 +99,8 @@ func (p *pruner) remove(ctx context.Context, st stale) removal {
 	id := st.item.ID()
 	switch {
 	case st.handedOver:
-		w, _ := p.wanted.of(id)
-		return removal{stale: st, gone: p.owned.owns(w.placement, id)}
+		w, _ := p.Wanted().Of(id)
+		return removal{stale: st, gone: p.owned.owns(w.Placement, id)}
 	case st.newOwner != (api.PlacementKey{}):
 		return removal{stale: st, gone: p.owned.owns(st.newOwner, id)}
 	case id.Namespace == api.Namespace || id == inventory.Namespace:
@@ -240,12 +241,12 @@ func (p *pruner) currentWaves() *deletion.Waves {
 }
 
 func (p *pruner) object(placement api.PlacementKey, id api.ID, leaving bool) deletion.Object {
-	return deletion.Object{ID: id, Placement: placement, Leaving: leaving, Commit: p.works.of(placement).Cause.Commit}
+	return deletion.Object{ID: id, Placement: placement, Leaving: leaving, Commit: p.Works().Of(placement).Cause.Commit}
 }
 
 // leaves reports whether an object is to be deleted for a placement, now or after a suspension. listing are the inventories that list it.
 func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*inventory.Inventory) bool {
-	if _, isWanted := p.wanted.of(id); isWanted || !p.works.prunes(placement) {
+	if _, isWanted := p.Wanted().Of(id); isWanted || !p.Works().Prunes(placement) {
 		return false
 	}
 	_, passesOn := p.owned.newOwner(id, placement, listing)
@@ -287,7 +288,7 @@ func (p *pruner) lingering(ctx context.Context, res connection.Resource, o remov
 	o.gone, o.lingers = false, true
 	if t := p.progress.failed[id]; t != nil && t.notDeleted == "" && deletion.Explains(id.GroupKind()) {
 		if why, err := deletion.Stays(ctx, p.conn, res, id); err == nil {
-			why = connection.Cut(p.secrets().Scrub(why))
+			why = connection.Cut(p.Secrets().Scrub(why))
 			o.stays = &why
 		}
 	}
@@ -328,7 +329,7 @@ var childless = map[string]bool{
 // the Pods of a Job.
 func (p *pruner) propagation(st stale) metav1.DeletionPropagation {
 	kind := st.item.ID().GroupKind()
-	if p.works.placed(st.inv.Placement()) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
+	if p.Works().Placed(st.inv.Placement()) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground
@@ -387,5 +388,5 @@ func (p *pruner) scrubRemoval(ctx context.Context, st stale, err error) error {
 			err = diff.SecretsOf(found).Error(err)
 		}
 	}
-	return p.secrets().Error(err)
+	return p.Secrets().Error(err)
 }

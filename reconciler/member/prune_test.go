@@ -69,7 +69,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, web)
-			s.works = desired{{Placement: web}}
+			s.owned.setWorks([]*work.Work{{Placement: web}})
 			var told protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 			for range test.tries {
@@ -97,7 +97,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, web)
-	s.works = desired{{Placement: web, AllowDelete: true}}
+	s.owned.setWorks([]*work.Work{{Placement: web, AllowDelete: true}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()
 	defer cancel()
@@ -197,7 +197,8 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 					json.NewEncoder(w).Encode(a)
 				}
 			}))
-			s.works, s.progress.failed, s.brake.braked = desired{{Placement: web, Remove: true}}, map[api.ID]*failure{}, map[api.ID]braked{}
+			s.owned.setWorks([]*work.Work{{Placement: web, Remove: true}})
+			s.progress.failed, s.brake.braked = map[api.ID]*failure{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.owned.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
@@ -249,7 +250,7 @@ func TestPropagationOfDeletions(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			st := stale{inv: s.owned.inventory(web), item: &inventory.Item{Group: test.group, Kind: test.kind, Name: "one"}}
 			for removes, want := range map[bool]metav1.DeletionPropagation{true: test.removed, false: background} {
-				s.works = desired{{Placement: web, Remove: removes}}
+				s.owned.setWorks([]*work.Work{{Placement: web, Remove: removes}})
 				if got := s.pruner.propagation(st); got != want {
 					t.Errorf("the placement is removed: %t: %s, want %s", removes, got, want)
 				}

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -28,7 +29,7 @@ import (
 // inventories, drift, the history and the log.
 type recorder struct {
 	*cluster
-	*assignment
+	desired.View
 	owned    *ownership
 	progress *progress
 	brake    *deletionBrake
@@ -64,10 +65,10 @@ func (r *recorder) overBudget() error {
 
 // outcome records the outcome of a task.
 func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
-	id := o.manifest.ID
+	id := o.Manifest.ID
 	r.history.addOutcome(o, r.drifts.flips[id].By)
 	if old := r.live.Of(id); o.written != nil && (old == nil || old.Version != o.written.Version) || o.err != nil && o.do != diff.NeedRead {
-		r.written.add(o.placement)
+		r.written.add(o.Placement)
 	}
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		r.fresh[id.Name] = true
@@ -81,43 +82,43 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 		l.Health = r.healthAfter(id, o, l)
 		r.objects.Put(id, l)
 		it := o.item
-		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
-			touched[o.placement] = true
+		if it.Hash != o.Manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
+			touched[o.Placement] = true
 		}
-		if it.Hash != o.manifest.Hash || it.UID != l.UID {
+		if it.Hash != o.Manifest.Hash || it.UID != l.UID {
 			it.End = ""
 		}
 		delete(r.progress.cutShort, id)
-		if it.Hash != o.manifest.Hash {
-			it.Commit = r.works.of(o.placement).Revision.Commit
+		if it.Hash != o.Manifest.Hash {
+			it.Commit = r.Works().Of(o.Placement).Revision.Commit
 		}
-		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
-		r.owned.put(o.placement, *it)
+		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.Manifest.Hash, l.Managed, "", l.UID
+		r.owned.put(o.Placement, *it)
 	}
-	if k := r.watch.Of(o.gvk()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
+	if k := r.watch.Of(o.GVK()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
 		l := observed.Of(o.snapshot.live) // no watch will report it
 		l.Health = k.HealthOf(o.snapshot.live)
 		r.objects.Put(id, l)
 	}
 	if o.left != nil && o.item.Left != *o.left {
 		o.item.Left = *o.left
-		r.owned.put(o.placement, *o.item)
-		touched[o.placement] = true
+		r.owned.put(o.Placement, *o.item)
+		touched[o.Placement] = true
 	}
 	if o.accepted != nil {
 		r.accepted(&o, touched)
 	}
 	if connection.Unserved(o.err) {
-		r.progress.forgetKind(r.cluster, r.wanted, o.gvk())
+		r.progress.forgetKind(r.cluster, r.Wanted(), o.GVK())
 	}
 	if t := r.progress.failed[id]; o.written != nil && t != nil && t.recreate {
 		delete(r.brake.braked, id) // the object no longer has to be recreated
 	}
-	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.wanted) {
+	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
 		r.progress.verified[id] = r.live.OwnershipState(id)
 	}
 	r.drifts.recordOutcome(&o)
-	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && o.unremoved == nil && !r.works.onlyCompares(o.placement) {
+	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && o.unremoved == nil && !r.Works().OnlyCompares(o.Placement) {
 		r.settled(id)
 		return
 	}
@@ -127,22 +128,22 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 // accepted records in the inventory that an object already equals its new version.
 func (r *recorder) accepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
-	it.Hash, it.Managed, it.OthersState = o.manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
-	it.Version, it.Commit = o.res.Version, r.works.of(o.placement).Revision.Commit
-	r.owned.put(o.placement, it)
-	touched[o.placement] = true
-	if d, known := r.drifts.memory[o.placement][o.manifest.ID]; known { // otherwise only something added was offered
-		r.drifts.memory.End(o.placement, d)
+	it.Hash, it.Managed, it.OthersState = o.Manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
+	it.Version, it.Commit = o.res.Version, r.Works().Of(o.Placement).Revision.Commit
+	r.owned.put(o.Placement, it)
+	touched[o.Placement] = true
+	if d, known := r.drifts.memory[o.Placement][o.Manifest.ID]; known { // otherwise only something added was offered
+		r.drifts.memory.End(o.Placement, d)
 	}
 }
 
 // healthAfter returns the health of an object that has just been written. For kinds that take
 // time to become available, it is unknown until the watch reports it.
 func (r *recorder) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
-	if !needsStatus(o.manifest) {
-		return health.OfKind(o.gvk())
+	if !needsStatus(o.Manifest) {
+		return health.OfKind(o.GVK())
 	}
-	if k := r.watch.Of(o.gvk()); k.Refused() && o.stored != nil {
+	if k := r.watch.Of(o.GVK()); k.Refused() && o.stored != nil {
 		return k.HealthOf(o.stored)
 	}
 	if old := r.live.Of(id); old != nil && old.Version == l.Version {
@@ -153,9 +154,9 @@ func (r *recorder) healthAfter(id api.ID, o outcome, l *observed.Object) health.
 
 // verifies reports whether an object must be read to know its state, because it is compared in
 // full, an autoscaler may scale it, or it had fields that Git has removed.
-func (r *recorder) verifies(w wanted) bool {
-	it := r.owned.item(w.placement, w.manifest.ID)
-	return diff.CompareAfter(r.works.of(w.placement).Strategy) || scaled(w.manifest, r.live.Of(w.manifest.ID)) || it != nil && it.Left != ""
+func (r *recorder) verifies(w desired.Object) bool {
+	it := r.owned.item(w.Placement, w.Manifest.ID)
+	return diff.CompareAfter(r.Works().Of(w.Placement).Strategy) || scaled(w.Manifest, r.live.Of(w.Manifest.ID)) || it != nil && it.Left != ""
 }
 
 // settled records that nothing remains to be done about an object.
@@ -171,22 +172,22 @@ func (r *recorder) forget(id api.ID) {
 // failure records why an object is not as desired, and when it is tried again.
 func (r *recorder) failure(o outcome) {
 	o.cond.Cause = connection.Cut(o.cond.Cause)
-	id := o.manifest.ID
+	id := o.Manifest.ID
 	f := r.progress.failed[id]
-	if f == nil || f.hash != o.manifest.Hash {
-		f = &failure{hash: o.manifest.Hash}
+	if f == nil || f.hash != o.Manifest.Hash {
+		f = &failure{hash: o.Manifest.Hash}
 		r.progress.failed[id] = f
 	}
 	s := situation{state: r.live.OwnershipState(id), watched: r.watched(id), transient: r.isTransient(o)}
 	if !o.unknown.Empty() {
 		s.due = r.kinds.NextLookup(o.unknown)
 	}
-	if r.works.onlyCompares(o.placement) && o.err == nil {
+	if r.Works().OnlyCompares(o.Placement) && o.err == nil {
 		s.due = r.progress.compared.Add(reportInterval)
 	}
 	*f = f.again(&o, s, time.Now())
 	if o.err != nil && o.do != diff.NeedRead && !f.recreate && f.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
-		r.cfg.Log.Warn("object not applied", "cluster", r.cfg.Name, "placement", o.placement.String(),
+		r.cfg.Log.Warn("object not applied", "cluster", r.cfg.Name, "placement", o.Placement.String(),
 			"object", id.String(), "err", o.cond.Message())
 	}
 }
@@ -205,7 +206,7 @@ func (r *recorder) isTransient(o outcome) bool {
 	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
 		return true
 	case connection.ForbiddenByNamespace(o.err):
-		_, placed := r.wanted.of(api.ID{Kind: "Namespace", Name: o.manifest.ID.Namespace})
+		_, placed := r.Wanted().Of(api.ID{Kind: "Namespace", Name: o.Manifest.ID.Namespace})
 		return placed
 	}
 	return connection.IsUnreachable(o.err) ||
@@ -215,8 +216,8 @@ func (r *recorder) isTransient(o outcome) bool {
 
 // watched reports whether the watch reports every change of an object.
 func (r *recorder) watched(id api.ID) bool {
-	w, isWanted := r.wanted.of(id)
-	return isWanted && r.live.Of(id) != nil && r.watch.Of(w.gvk()).Complete()
+	w, isWanted := r.Wanted().Of(id)
+	return isWanted && r.live.Of(id) != nil && r.watch.Of(w.GVK()).Complete()
 }
 
 // seen records an object as a watch has reported it.
@@ -228,7 +229,7 @@ func (r *recorder) seen(id api.ID, l *observed.Object) {
 // vanished records that a watch has reported the end of an object. last is the object as it was then.
 func (r *recorder) vanished(id api.ID, last *observed.Object) {
 	r.hasEnded(id, last)
-	if w, isWanted := r.wanted.of(id); isWanted && !last.Ended && controllers.RunOf(w.manifest.Object.Content) != nil {
+	if w, isWanted := r.Wanted().Of(id); isWanted && !last.Ended && controllers.RunOf(w.Manifest.Object.Content) != nil {
 		r.progress.cutShort[id] = true
 	}
 	r.objects.Drop(id)
@@ -245,8 +246,8 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 	if !l.Ended {
 		return
 	}
-	w, _ := r.wanted.of(id)
-	it := r.owned.item(w.placement, id)
+	w, _ := r.Wanted().Of(id)
+	it := r.owned.item(w.Placement, id)
 	if it == nil || it.Hash == "" || it.UID != l.UID || it.End != "" {
 		return
 	}
@@ -254,8 +255,8 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 	if l.Health.Failure != "" {
 		it.End = inventory.Failed
 	}
-	r.owned.put(w.placement, *it)
-	r.progress.ended[w.placement] = true
+	r.owned.put(w.Placement, *it)
+	r.progress.ended[w.Placement] = true
 }
 
 // read records the state of an object in which a read has found it, although no watch has reported that; nil if it does not
@@ -270,10 +271,10 @@ func (r *recorder) read(id api.ID, l *observed.Object) {
 
 // changedValues records that others have changed values of an object that is as it was applied by its metadata.
 func (r *recorder) changedValues(id api.ID) {
-	w, _ := r.wanted.of(id)
-	if it := r.owned.item(w.placement, id); it != nil {
+	w, _ := r.Wanted().Of(id)
+	if it := r.owned.item(w.Placement, id); it != nil {
 		it.Managed = "" // no live object equals that, so that the object counts as drifted
-		r.owned.put(w.placement, *it)
+		r.owned.put(w.Placement, *it)
 	}
 }
 
@@ -296,7 +297,7 @@ func (r *recorder) pruning(stales []stale) {
 func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	id, p := o.item.ID(), o.inv.Placement()
 	if o.requested != "" {
-		r.history.addRemoval(o.stale, o.requested, r.works.of(p).Cause, o.shown)
+		r.history.addRemoval(o.stale, o.requested, r.Works().Of(p).Cause, o.shown)
 	}
 	if o.deleting != nil {
 		r.objects.Put(id, o.deleting)
@@ -351,7 +352,7 @@ func (r *recorder) lingers(o removal) {
 // exists.
 func (r *recorder) notRemoved(o removal) {
 	if connection.Unserved(o.err) {
-		r.progress.forgetKind(r.cluster, r.wanted, o.item.GroupVersionKind()) // the retry finds another version
+		r.progress.forgetKind(r.cluster, r.Wanted(), o.item.GroupVersionKind()) // the retry finds another version
 	}
 	id := o.item.ID()
 	t := r.progress.failed[id]
@@ -371,29 +372,29 @@ func (r *recorder) notRemoved(o removal) {
 // recreation records the outcome of the deletion of an object that is created anew. If the object is gone at once, it
 // returns the task that creates it; otherwise it records why the object is still there.
 func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (create task, gone bool) {
-	t, id := o.task, o.manifest.ID
+	t, id := o.task, o.Manifest.ID
 	if o.held != "" {
 		r.notRecreated(t, "its recreation is held: "+o.held, "held")
 		return t, false
 	}
-	touched[t.placement] = true
+	touched[t.Placement] = true
 	if o.refused {
-		r.owned.put(t.placement, *t.item) // the object is still there
+		r.owned.put(t.Placement, *t.item) // the object is still there
 	}
 	if o.deleted {
-		cause := work.Cause{Commit: r.works.of(t.placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.placement), item: t.item}, history.Deleted, cause, nil)
+		cause := work.Cause{Commit: r.Works().Of(t.Placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
+		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.Placement), item: t.item}, history.Deleted, cause, nil)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
 		r.notRecreated(t, "it is not deleted to be created anew: "+o.err.Error(), reason)
 		if refused := r.progress.failed[id]; refused.logged.Due("not recreated: " + reason) {
-			r.cfg.Log.Warn("object not recreated", "cluster", r.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message())
+			r.cfg.Log.Warn("object not recreated", "cluster", r.cfg.Name, "placement", t.Placement.String(), "object", id.String(), "err", refused.cond.Message())
 		}
 		return t, false
 	}
 	announced := unapplied(t.item)
-	r.owned.put(t.placement, announced)
+	r.owned.put(t.Placement, announced)
 	t.item, t.drift, t.absent, t.step, t.found = &announced, false, true, decide.Write, nil
 	if t.replaced != nil {
 		r.progress.replaced[id] = t.replaced
@@ -402,7 +403,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		r.objects.Drop(id)
 		return t, true
 	}
-	if l := r.live.Of(id); l != nil && !r.watch.Of(t.gvk()).Complete() {
+	if l := r.live.Of(id); l != nil && !r.watch.Of(t.GVK()).Complete() {
 		r.objects.Drop(id) // no watch event would report that it is gone
 	} else if l != nil {
 		terminating := *l
@@ -416,10 +417,10 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 // notRecreated adds to the message of an object why it is not recreated. It adds the message
 // to the history if the reason has changed.
 func (r *recorder) notRecreated(t task, why, reason string) {
-	refused := r.progress.failed[t.manifest.ID]
+	refused := r.progress.failed[t.Manifest.ID]
 	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
 	if r.cfg.Record != nil && refused.notRecreated != reason {
-		e := r.history.entry(t.placement, t.manifest.ID)
+		e := r.history.entry(t.Placement, t.Manifest.ID)
 		e.Event, e.Message = history.Failed, refused.cond.Message()
 		r.cfg.Record(e)
 	}
@@ -433,7 +434,7 @@ func (r *recorder) notRecreated(t task, why, reason string) {
 type superseded struct {
 	manifests map[api.ID]*work.Manifest
 	// last are the objects that were wanted by the last works.
-	last wantedObjects
+	last desired.Objects
 }
 
 // of returns the manifest that was applied last according to the inventory; nil if it is the one that is
@@ -448,20 +449,20 @@ func (s *superseded) of(it *inventory.Item, id api.ID) *work.Manifest {
 // update is called after new works have become those of the owner.
 func (s *superseded) update(o *ownership) {
 	manifests := map[api.ID]*work.Manifest{}
-	for id, w := range o.wanted.all() {
-		old, _ := s.last.of(id)
-		if old.manifest == w.manifest && s.manifests[id] == nil {
+	for id, w := range o.Wanted().All() {
+		old, _ := s.last.Of(id)
+		if old.Manifest == w.Manifest && s.manifests[id] == nil {
 			continue
 		}
-		it := o.item(w.placement, id)
-		if it == nil || it.Hash == w.manifest.Hash {
+		it := o.item(w.Placement, id)
+		if it == nil || it.Hash == w.Manifest.Hash {
 			continue
 		}
 		if m := s.of(it, id); m != nil {
 			manifests[id] = m
-		} else if old.manifest != nil && old.manifest.Hash == it.Hash {
-			manifests[id] = old.manifest
+		} else if old.Manifest != nil && old.Manifest.Hash == it.Hash {
+			manifests[id] = old.Manifest
 		}
 	}
-	s.manifests, s.last = manifests, o.wanted
+	s.manifests, s.last = manifests, o.Wanted()
 }

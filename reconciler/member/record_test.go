@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -43,7 +44,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	}
 	s.holding(oneManifest(), key)
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
-		s.works = desired{{Placement: key, Cause: c}}
+		s.owned.setWorks([]*work.Work{{Placement: key, Cause: c}})
 		for i := range 7 {
 			s.history.addRemoval(stale{inv: s.owned.inv.Of(key), item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
 		}
@@ -103,7 +104,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 			s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
-			s.works = desired{{Placement: key, Remove: true, AllowDelete: true}}
+			s.owned.setWorks([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -182,14 +183,14 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
 		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
 		"differs, and is only compared": {outcome: outcome{task: task{item: applied}, do: diff.Report, cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
-		"to be recreated":               {outcome: outcome{task: task{item: applied, wanted: wanted{web, asking}}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}},
+		"to be recreated":               {outcome: outcome{task: task{item: applied, Object: desired.Object{Placement: web, Manifest: asking}}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}},
 		"immutable, and not recreated":  {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}, want: "failed: " + failed.Message()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			test.work.Placement, test.work.Revision.Commit = web, "c1"
-			s.works = desired{&test.work}
+			s.owned.setWorks([]*work.Work{&test.work})
 			var got []string
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -212,8 +213,8 @@ func TestHistoryOfOutcomes(t *testing.T) {
 			if test.before != nil {
 				s.progress.failed[m.ID] = test.before
 			}
-			if test.outcome.manifest == nil {
-				test.outcome.wanted = wanted{web, m}
+			if test.outcome.Manifest == nil {
+				test.outcome.Object = desired.Object{Placement: web, Manifest: m}
 			}
 			s.history.addOutcome(test.outcome, "a watch")
 			if text := strings.Join(got, "; "); text != test.want {
@@ -234,7 +235,7 @@ func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
 	}
 	s.holding(oneManifest(), web)
 	st := stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(oneManifest().ID)}
-	s.works = desired{{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}}
+	s.owned.setWorks([]*work.Work{{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}})
 	for range 3 {
 		s.record.removal(s.pruner.result(t.Context(), st, history.Deleted, errors.New("denied")), map[api.PlacementKey]bool{})
 	}

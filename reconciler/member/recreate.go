@@ -38,7 +38,7 @@ func (x *executor) isImmutable(ctx context.Context, t task, err error) (is bool,
 		found, readErr := x.conn.Read(ctx, admissionPolicies, api.ID{Group: admissionPolicies.Group, Kind: "ValidatingAdmissionPolicy", Name: policy})
 		return readErr == nil && found != nil && immutable.Broken(err, immutable.RulesOfPolicy(found)), readErr
 	}
-	if _, builtin := api.Namespaced(t.manifest.ID.GroupKind()); builtin || !apierrors.IsInvalid(err) || immutable.ByAdmission(err) {
+	if _, builtin := api.Namespaced(t.Manifest.ID.GroupKind()); builtin || !apierrors.IsInvalid(err) || immutable.ByAdmission(err) {
 		return false, nil
 	}
 	definition, readErr := x.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
@@ -80,7 +80,7 @@ func explainRecreation(cause string, m *work.Manifest, err error, isImmutable bo
 // explainDeletion returns the outcome of a task whose object somebody has deleted, and that still exists.
 func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 	var why string
-	if id := t.manifest.ID; deletion.Explains(id.GroupKind()) {
+	if id := t.Manifest.ID; deletion.Explains(id.GroupKind()) {
 		why, _ = deletion.Stays(ctx, x.conn, t.res, id) // it is asked again
 	}
 	return outcome{task: t, do: diff.NeedRead, cond: (&decide.BeingDeletedError{Finalizers: t.known.Finalizers, Why: why}).Condition(), transient: true}
@@ -92,7 +92,7 @@ func (x *executor) explainDeletion(ctx context.Context, t task) outcome {
 func (a *applier) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	var due []task
 	for _, t := range tasks {
-		if refused := a.progress.failed[t.manifest.ID]; refused != nil && refused.recreate {
+		if refused := a.progress.failed[t.Manifest.ID]; refused != nil && refused.recreate {
 			due = append(due, t)
 		}
 	}
@@ -134,11 +134,11 @@ type recreation struct {
 // deleteForRecreation deletes the object of a task.
 func (a *applier) deleteForRecreation(ctx context.Context, t task) recreation {
 	o := recreation{task: t, result: connection.AlreadyGone}
-	if b, held := a.brake.braked[t.manifest.ID]; held {
+	if b, held := a.brake.braked[t.Manifest.ID]; held {
 		o.held = b.why
 		return o
 	}
-	live, err := a.conn.Read(ctx, t.res, t.manifest.ID)
+	live, err := a.conn.Read(ctx, t.res, t.Manifest.ID)
 	if err == nil && live != nil {
 		o.replaced, o.finalizers = a.replacedBy(ctx, t, live), live.GetFinalizers()
 		if why := a.notRecreated(t, live); why != "" {
@@ -154,8 +154,8 @@ func (a *applier) deleteForRecreation(ctx context.Context, t task) recreation {
 // replacedBy returns a live object that the object of a task is to replace, if that shall have values
 // of it; nil otherwise.
 func (a *applier) replacedBy(ctx context.Context, t task, live *unstructured.Unstructured) *snapshot {
-	rivals := autoscaler.Rivals(ctx, a.conn, t.manifest.Object.Content, live, t.scaler)
-	if len(rivals) == 0 && !leavesFields(t.manifest) {
+	rivals := autoscaler.Rivals(ctx, a.conn, t.Manifest.Object.Content, live, t.scaler)
+	if len(rivals) == 0 && !leavesFields(t.Manifest) {
 		return nil
 	}
 	return &snapshot{live, rivals}
@@ -174,7 +174,7 @@ func (a *applier) deleteRead(ctx context.Context, o *recreation, live *unstructu
 	if err := a.inventories.announceRecreation(ctx, o.task); err != nil {
 		return err
 	}
-	result, err := a.conn.Delete(ctx, o.res, o.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
+	result, err := a.conn.Delete(ctx, o.res, o.Manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
 	a.cfg.Metrics.done(a.cfg.Name, "Delete", err)
 	o.result, o.deleted, o.refused = result, err == nil && result != connection.AlreadyGone, err != nil && connection.Answered(err)
 	return err
@@ -186,7 +186,7 @@ func (a *applier) tryRecreation(ctx context.Context, t task, live *unstructured.
 	t.replaced = a.replacedBy(ctx, t, live)
 	body, err := a.executor().creationBody(t, snapshot{}, live)
 	if err == nil {
-		err = a.conn.DryRunCreate(ctx, t.res, t.manifest.ID, body)
+		err = a.conn.DryRunCreate(ctx, t.res, t.Manifest.ID, body)
 	}
 	if err != nil {
 		return fmt.Errorf("dry run of the new object: %w", err)
@@ -199,11 +199,11 @@ func (a *applier) tryRecreation(ctx context.Context, t task, live *unstructured.
 func (a *applier) notRecreated(t task, live *unstructured.Unstructured) string {
 	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
-	case diff.OwnerOf(live, a.cfg.Fleet, t.placement, a.works.markerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
+	case diff.OwnerOf(live, a.cfg.Fleet, t.Placement, a.Works().MarkerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
 		return "it was not applied by this placement"
-	case t.item.Hash == t.manifest.Hash:
+	case t.item.Hash == t.Manifest.Hash:
 		return "its content in Git has not changed since it was applied"
-	case t.manifest.ID.Kind == "StatefulSet" && policy == "Delete":
+	case t.Manifest.ID.Kind == "StatefulSet" && policy == "Delete":
 		return "its persistentVolumeClaimRetentionPolicy would delete its volumes with it"
 	case live.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled:
 		return "it has the annotation " + api.PruneAnnotation + ": " + api.PruneDisabled + " on the cluster"

@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -309,7 +310,7 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := changedOne(true)
-	one, _ := s.applier.task(m.ID, wanted{web, m})
+	one, _ := s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
 	s.progress.failed[m.ID] = &failure{recreate: true}
 	if o := s.applier.deleteForRecreation(ctx, one); o.err == nil || o.deleted || len(server.Writes) > 0 {
 		t.Errorf("%+v, writes: %q", o, server.Writes)
@@ -387,7 +388,7 @@ func TestNotRecreated(t *testing.T) {
 		live.SetLabels(map[string]string{api.ManagedByLabel: s.cfg.Fleet})
 		live.SetAnnotations(map[string]string{api.PlacementAnnotation: web.String()})
 		live.Object["spec"] = map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": test.retention}}
-		task := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: test.applied, UID: "u"}}
+		task := task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{Hash: test.applied, UID: "u"}}
 		if got := s.applier.notRecreated(task, live); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
@@ -104,7 +105,7 @@ func (a *Agent) takeRestore() protocol.Restore {
 // A reporter reports the state of placements.
 type reporter struct {
 	*cluster
-	*assignment
+	desired.View
 	owned     *ownership
 	progress  *progress
 	brake     *deletionBrake
@@ -118,7 +119,7 @@ type reporter struct {
 
 // all reports the state of every placement.
 func (r *reporter) all(ctx context.Context) {
-	for _, w := range r.works {
+	for _, w := range r.Works() {
 		r.report(ctx, w.Placement)
 	}
 }
@@ -131,11 +132,11 @@ func (r *reporter) touched(ctx context.Context, ids map[api.ID]bool) {
 // some reports the state of some placements, and of those that some objects belong to, which it adds to them.
 func (r *reporter) some(ctx context.Context, placements map[api.PlacementKey]bool, ids map[api.ID]bool) {
 	for id := range ids {
-		if w, ok := r.wanted.of(id); ok {
-			placements[w.placement] = true
+		if w, ok := r.Wanted().Of(id); ok {
+			placements[w.Placement] = true
 		}
 	}
-	for _, w := range r.works {
+	for _, w := range r.Works() {
 		p := w.Placement
 		if w.Remove || placements[p] || r.progress.pruned[p] {
 			r.report(ctx, p)
@@ -148,11 +149,11 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		return
 	}
 	delete(r.progress.pruned, p)
-	w := r.works.of(p)
+	w := r.Works().Of(p)
 	if w.Unreleased() {
 		return
 	}
-	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.Works().OnlyCompares(p), Total: len(w.Manifests)}}
 	o.Inventory = r.serials.Of(p)
 	o.Removed = w.Remove && r.owned.inv.Of(p) == nil
 	var unusual protocol.Incidents
@@ -193,7 +194,7 @@ func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, fina
 	}
 	for it := range inv.Items.All() {
 		l := r.live.Of(it.ID())
-		if _, wanted := r.wanted.of(it.ID()); wanted || l == nil || !l.Terminating {
+		if _, wanted := r.Wanted().Of(it.ID()); wanted || l == nil || !l.Terminating {
 			continue
 		}
 		all = append(all, it.ID())
@@ -257,10 +258,10 @@ func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionE
 // state returns the state of an object, and whether it has to be in the report.
 func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, bool) {
 	var out protocol.ObjectState
-	w, _ := r.wanted.of(id)
-	if w.placement != p {
+	w, _ := r.Wanted().Of(id)
+	if w.Placement != p {
 		out.Applied = protocol.Verdict{Reason: api.FailedToTakeOver, Sentence: api.SaysNotApplied,
-			Cause: "another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster"}
+			Cause: "another placement of the fleet, " + w.Placement.String() + ", owns this object on the cluster"}
 		return out, true
 	}
 	t := r.progress.failed[id]
@@ -274,7 +275,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 	} else {
 		out.Applied = protocol.Verdict{OK: true, Reason: api.ManifestApplied}
 	}
-	if r.works.of(p).Strategy.Type == api.ReportDiff {
+	if r.Works().Of(p).Strategy.Type == api.ReportDiff {
 		out.Available.OK = true // availability is not checked
 		return out, t != nil
 	}
@@ -283,8 +284,8 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 			out.Available.OK = true // it counts as available
 			return out, t != nil
 		}
-		if it := r.owned.item(p, id); r.progress.hasRun(w.manifest, it) {
-			out.Available, out.Failure = ranAvailability(w.manifest, it.End)
+		if it := r.owned.item(p, id); r.progress.hasRun(w.Manifest, it) {
+			out.Available, out.Failure = ranAvailability(w.Manifest, it.End)
 			return out, t != nil || !out.Available.OK
 		}
 		if state, _ := r.owned.mayApply(w); state == hooks.NotDue {
@@ -293,7 +294,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 		}
 	}
 	r.availability(&out, w)
-	if !out.Available.OK && r.works.suspendedReason(p, id) != "" {
+	if !out.Available.OK && r.Works().SuspendedReason(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
 	return out, t != nil || !out.Available.OK
@@ -310,11 +311,11 @@ func ranAvailability(m *work.Manifest, end inventory.End) (protocol.Verdict, str
 }
 
 // availability sets whether an applied object is available.
-func (r *reporter) availability(out *protocol.ObjectState, w wanted) {
-	id := w.manifest.ID
+func (r *reporter) availability(out *protocol.ObjectState, w desired.Object) {
+	id := w.Manifest.ID
 	h, generation, ok := r.live.Health(id)
-	if !ok && r.watch.Of(w.gvk()).Refused() {
-		h, ok = r.watch.Of(w.gvk()).HealthUnread(), true // it was applied, and is trusted to be there
+	if !ok && r.watch.Of(w.GVK()).Refused() {
+		h, ok = r.watch.Of(w.GVK()).HealthUnread(), true // it was applied, and is trusted to be there
 	}
 	if !ok {
 		out.Available = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not seen on the cluster yet"}
@@ -344,19 +345,19 @@ func (r *reporter) unquoted(id api.ID, message string) string {
 	if message == "" || api.BuiltInGroup(id.Group) && pods.IsWorkload(id.GroupKind()) && !strings.Contains(message, ": ") {
 		return message
 	}
-	return pods.Scrub(message, r.secrets())
+	return pods.Scrub(message, r.Secrets())
 }
 
 // askWhy has the pods read of workloads that stay unavailable.
 func (r *reporter) askWhy(ctx context.Context) {
 	r.pods.Ask(ctx, func(id api.ID) (*unstructured.Unstructured, types.UID) {
-		w, isWanted := r.wanted.of(id)
+		w, isWanted := r.Wanted().Of(id)
 		l := r.live.Of(id)
 		if !isWanted || l == nil {
 			return nil, ""
 		}
-		return w.manifest.Object.Content, l.UID
-	}, r.secrets)
+		return w.Manifest.Object.Content, l.UID
+	}, r.Secrets)
 }
 
 // joined joins two clauses, each of which may be empty.

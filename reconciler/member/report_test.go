@@ -56,7 +56,7 @@ func TestHealthMessagesAreMasked(t *testing.T) {
 		t.Errorf("it says %s", got)
 	}
 	var works []*work.Work
-	for _, w := range s.works {
+	for _, w := range s.Works() {
 		o := map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "another-canary"}}
 		id := api.ID{Kind: "Secret", Namespace: "web", Name: "another"}
 		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: o}}})
@@ -139,7 +139,7 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 			var reported protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
-				s.works = desired{{Placement: web, Remove: remove}}
+				s.owned.setWorks([]*work.Work{{Placement: web, Remove: remove}})
 				s.reporter.report(t.Context(), web)
 				if !slices.Equal(reported.Unusual().Lingering, test.lingering) || !slices.Equal(reported.Unusual().Collecting, test.collected) {
 					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Unusual().Lingering, reported.Unusual().Collecting)

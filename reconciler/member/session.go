@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -28,7 +29,7 @@ import (
 type session struct {
 	*Agent
 	*cluster
-	*assignment
+	desired.View
 	owned    *ownership
 	progress *progress
 	// health is the result of the last probe.
@@ -120,8 +121,9 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.SuspectRestore,
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
-	as := &assignment{}
-	o := &ownership{assignment: as}
+	state := &desired.State{}
+	as := state.View()
+	o := &ownership{View: as, desired: state}
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: &a.serials, Log: cfg.Log,
 	})
@@ -130,25 +132,25 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{}, waiting: waitingDeletions{}, pruned: map[api.PlacementKey]bool{},
 	}
-	s := &session{Agent: a, cluster: c, assignment: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
+	s := &session{Agent: a, cluster: c, View: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
-	s.inventories = &inventories{cluster: c, assignment: as, owned: o, progress: p}
-	s.history = &journal{cluster: c, assignment: as, progress: p, deletions: a.deletions}
-	s.drifts = &driftRecorder{cluster: c, assignment: as, progress: p, driftState: &a.drifted}
-	s.brake = &deletionBrake{cluster: c, assignment: as, owned: o, progress: p, braked: map[api.ID]braked{}}
+	s.inventories = &inventories{cluster: c, View: as, owned: o, progress: p}
+	s.history = &journal{cluster: c, View: as, progress: p, deletions: a.deletions}
+	s.drifts = &driftRecorder{cluster: c, View: as, progress: p, driftState: &a.drifted}
+	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, braked: map[api.ID]braked{}}
 	s.record = &recorder{
-		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects, fresh: map[string]bool{}, written: &a.written,
+		cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects, fresh: map[string]bool{}, written: &a.written,
 	}
-	s.observer = &observer{cluster: c, assignment: as, owned: o, progress: p, record: s.record}
-	s.applier = &applier{cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
+	s.observer = &observer{cluster: c, View: as, owned: o, progress: p, record: s.record}
+	s.applier = &applier{cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
-		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
+		cluster: c, View: as, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},
 	}
-	s.values = &valueChecker{cluster: c, assignment: as, progress: p, applier: s.applier, drifts: s.drifts}
+	s.values = &valueChecker{cluster: c, View: as, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, assignment: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: &a.written, serials: &a.serials,
+		cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: &a.written, serials: &a.serials,
 	}
 	return s
 }
@@ -191,7 +193,7 @@ func (s *session) start(ctx context.Context) error {
 func (s *session) handled(ctx context.Context) {
 	s.review(ctx)
 	s.watch.AllowOpen()
-	s.hidden = nil
+	s.owned.desired.ForgetSecrets()
 }
 
 func (s *session) stop(cancel context.CancelFunc) {
@@ -306,7 +308,7 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 		s.leaving = true
 		s.retry.Reset(0)
 	case byWorks:
-		before := s.works
+		before := s.Works()
 		s.setWorks(s.last)
 		s.syncWorks(ctx, before)
 	case byDriftDecision:
@@ -333,12 +335,12 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 
 // setWorks replaces the desired state of the cluster.
 func (s *session) setWorks(works []*work.Work) {
-	was, before := s.works, s.wanted
+	was, before := s.Works(), s.Wanted()
 	if len(was) == 0 {
 		s.progress.suspect(slices.Collect(s.drifts.left())...)
 	}
 	for _, w := range works {
-		old, ok := was.find(w.Placement)
+		old, ok := was.Find(w.Placement)
 		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
 			s.progress.undone(w.Placement)
 		}
@@ -348,23 +350,23 @@ func (s *session) setWorks(works []*work.Work) {
 	}
 	s.owned.setWorks(works)
 	s.record.superseded.update(s.owned)
-	s.expressions.Replace(s.wanted.manifests())
+	s.expressions.Replace(s.Wanted().Manifests())
 	for id := range s.progress.failed {
-		w, isWanted := s.wanted.of(id)
-		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
+		w, isWanted := s.Wanted().Of(id)
+		if old, _ := before.Of(id); !isWanted || w.Placement != old.Placement {
 			s.record.settled(id) // that was the failure of another placement
 		}
 	}
-	s.drifts.memory.Forget(s.works.find)
-	s.drifts.additions.Forget(s.works.find)
+	s.drifts.memory.Forget(s.Works().Find)
+	s.drifts.additions.Forget(s.Works().Find)
 	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
 // syncWorks reconciles and reports only what differs between the new works and those before, so that a new work costs what it changes.
 // It makes a full pass instead if the last pass was not complete, if something may have to be deleted, which is decided for all objects
 // together, or if works were skipped. All other objects are as desired, or have a retry or a watch event pending.
-func (s *session) syncWorks(ctx context.Context, before desired) {
-	changed := s.works.changedSince(before)
+func (s *session) syncWorks(ctx context.Context, before desired.Works) {
+	changed := s.Works().ChangedSince(before)
 	ids := s.owned.objectsOf(changed, before)
 	for id := range s.progress.failed {
 		ids[id] = true // a new work may have what it waits for
@@ -384,27 +386,11 @@ func (s *session) syncWorks(ctx context.Context, before desired) {
 	}
 }
 
-// changedSince returns the placements whose works are not the same as before, with those that have none any more.
-func (ws desired) changedSince(before desired) map[api.PlacementKey]bool {
-	out := map[api.PlacementKey]bool{}
-	for _, w := range ws {
-		if old, found := before.find(w.Placement); old != w && (!found || !old.Equal(w)) {
-			out[w.Placement] = true
-		}
-	}
-	for _, old := range before {
-		if _, found := ws.find(old.Placement); !found {
-			out[old.Placement] = true
-		}
-	}
-	return out
-}
-
 // objectsOf returns the objects that some placements want, wait for or list, or have done so before.
-func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desired) map[api.ID]bool {
+func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desired.Works) map[api.ID]bool {
 	ids := map[api.ID]bool{}
 	for p := range placements {
-		for _, w := range []*work.Work{before.of(p), o.works.of(p)} {
+		for _, w := range []*work.Work{before.Of(p), o.Works().Of(p)} {
 			for _, list := range [][]*work.Manifest{w.Manifests, w.Awaited} {
 				for _, m := range list {
 					ids[m.ID] = true
@@ -425,7 +411,7 @@ func (o *ownership) anyStale() bool {
 	for _, inv := range o.inv {
 		p := inv.Placement()
 		for id := range inv.Items.IDs() {
-			if w, isWanted := o.wanted.of(id); isWanted && w.placement == p {
+			if w, isWanted := o.Wanted().Of(id); isWanted && w.Placement == p {
 				continue
 			}
 			if len(o.stales(id)) > 0 {

@@ -22,7 +22,7 @@ var stateWriters = map[string][]string{
 }
 
 // stateOwners are the files that may replace what several parts read.
-var stateOwners = map[string]string{"works": "ownership.go", "wanted": "ownership.go", "newOwners": "ownership.go", "inv": "ownership.go", "manifests": "record.go"}
+var stateOwners = map[string]string{"newOwners": "ownership.go", "inv": "ownership.go", "manifests": "record.go"}
 
 // What observes, decides and acts returns outcomes, which are recorded in one place.
 func TestOnlyTheRecorderWritesState(t *testing.T) {

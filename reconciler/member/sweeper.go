@@ -105,8 +105,8 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			break
 		}
 	}
-	for id, wanted := range w.wanted.all() {
-		if _, settled := w.settled(id); settled && !found[id] && wanted.gvk() == gvk {
+	for id, wanted := range w.Wanted().All() {
+		if _, settled := w.settled(id); settled && !found[id] && wanted.GVK() == gvk {
 			w.unreported[id] = nil
 		}
 	}
@@ -154,8 +154,8 @@ func (w *sweeper) confirmUnreported(ctx context.Context) (changed map[api.ID]boo
 		changed[id] = true
 		w.cfg.Metrics.SweepMissed.Inc(w.cfg.Name)
 		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
-			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
-		if k := w.watch.Of(t.gvk()); k != nil {
+			"placement", t.Placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
+		if k := w.watch.Of(t.GVK()); k != nil {
 			w.watch.End(k) // a new watch begins with a list
 		}
 	}

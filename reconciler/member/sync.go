@@ -40,7 +40,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 	everything := ids == nil
 	if everything {
 		ids = s.owned.inventoried()
-		for id := range s.wanted.all() {
+		for id := range s.Wanted().All() {
 			ids[id] = true
 		}
 		s.progress.compared = time.Now()
@@ -92,7 +92,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
-			if s.owned.inv.Of(p) == nil && len(s.works.of(p).Manifests) == 0 {
+			if s.owned.inv.Of(p) == nil && len(s.Works().Of(p).Manifests) == 0 {
 				inventory.Forget(s.store, p)
 			}
 		}
@@ -153,7 +153,7 @@ func (s *session) retryDue(ctx context.Context) {
 	}
 	for w, at := range s.drifts.repeatedRemovals() {
 		if !at.After(now) {
-			due[w.manifest.ID] = true
+			due[w.Manifest.ID] = true
 		}
 	}
 	unwritten := map[api.PlacementKey]bool{}
@@ -174,8 +174,8 @@ func (s *session) retryDue(ctx context.Context) {
 	}
 	if !now.Before(s.progress.compared.Add(reportInterval)) {
 		s.progress.compared = now
-		for id, w := range s.wanted.all() {
-			if s.works.onlyCompares(w.placement) {
+		for id, w := range s.Wanted().All() {
+			if s.Works().OnlyCompares(w.Placement) {
 				due[id] = true
 			}
 		}
@@ -222,8 +222,8 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, at)
 		}
 	}
-	for _, w := range s.works {
-		if s.works.onlyCompares(w.Placement) {
+	for _, w := range s.Works() {
+		if s.Works().OnlyCompares(w.Placement) {
 			first = retry.Earlier(first, s.progress.compared.Add(reportInterval))
 		}
 	}
@@ -396,7 +396,7 @@ func (s *session) resolve(ctx context.Context) {
 	}
 	for w, due := range s.drifts.repeatedRemovals() {
 		if due.After(time.Now()) && s.drifts.delayRemoval(w, due) {
-			news[w.manifest.ID] = true
+			news[w.Manifest.ID] = true
 		}
 	}
 	s.process(ctx, again)

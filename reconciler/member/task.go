@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -28,7 +29,7 @@ import (
 
 // A task is an object that may have to be applied.
 type task struct {
-	wanted
+	desired.Object
 	res  connection.Resource
 	item *inventory.Item // nil if no inventory of its placement lists it
 	// absent says that no watch has seen the object. An object without our label may still
@@ -78,11 +79,11 @@ type inputs struct {
 // beside returns a task that applies what controllers have added to fields of the live object with the
 // content in Git. live may be nil.
 func (t task) beside(live *unstructured.Unstructured) task {
-	in := t.manifest.Object
+	in := t.Manifest.Object
 	if content := controllers.Keep(in.Content, live); content != in.Content {
-		m, o := *t.manifest, *in
+		m, o := *t.Manifest, *in
 		o.Content, m.Object = content, &o
-		t.manifest, t.inGit = &m, in.Content
+		t.Manifest, t.inGit = &m, in.Content
 	}
 	return t
 }
@@ -140,7 +141,7 @@ func (o *outcome) reverted() bool {
 		return false
 	}
 	changed := len(o.before.Paths) > 0
-	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.manifest))
+	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.Manifest))
 }
 
 // asWanted reports whether a suspended object equals the desired one.
@@ -150,13 +151,13 @@ func (o *outcome) asWanted() bool {
 
 // mask removes from an error the values of a Secret as it is wanted and as it is; live may be nil.
 func (t *task) mask(live *unstructured.Unstructured, err error) error {
-	return diff.SecretsOf(t.manifest.Object.Content, live).Error(err)
+	return diff.SecretsOf(t.Manifest.Object.Content, live).Error(err)
 }
 
 // suspendedCondition returns the condition of a suspended object: it counts as applied if the
 // desired content was applied before.
 func (t *task) suspendedCondition() diff.Condition {
-	if t.item == nil || t.item.Hash != t.manifest.Hash {
+	if t.item == nil || t.item.Hash != t.Manifest.Hash {
 		return diff.NotApplied(api.Suspended, t.suspendedReason)
 	}
 	c := diff.Applied()
@@ -171,7 +172,7 @@ func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []task, prune
 	for id := range ids {
 		stales := a.owned.stalesIn(id, listing(id))
 		prune = append(prune, stales...)
-		w, isWanted := a.wanted.of(id)
+		w, isWanted := a.Wanted().Of(id)
 		if !isWanted {
 			if len(stales) == 0 {
 				a.record.forget(id)
@@ -188,7 +189,7 @@ func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []task, prune
 // outdated returns how many of some objects are not recorded as applied with their newest content.
 func (a *applier) outdated(ids map[api.ID]bool) (n int) {
 	for id := range ids {
-		if w, isWanted := a.wanted.of(id); isWanted && !a.owned.applied(w) {
+		if w, isWanted := a.Wanted().Of(id); isWanted && !a.owned.applied(w) {
 			n++
 		}
 	}
@@ -197,7 +198,7 @@ func (a *applier) outdated(ids map[api.ID]bool) (n int) {
 
 // task reports whether an object needs a task, according to the known state and without a
 // request. It records objects that cannot be applied now, and drift that is contested.
-func (a *applier) task(id api.ID, w wanted) (task, bool) {
+func (a *applier) task(id api.ID, w desired.Object) (task, bool) {
 	t := a.newTask(w)
 	facts, awaited := a.facts(&t)
 	var refusal decide.Refusal
@@ -235,10 +236,10 @@ func refused(t task, why decide.Refusal, awaited schema.GroupVersionKind) outcom
 // facts returns what is known of the object of a task, and the kind that it waits for, if it waits for one. It sets what the task
 // has of them. What cannot matter any more is left out.
 func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKind) {
-	w, id, gvk := t.wanted, t.manifest.ID, t.gvk()
+	w, id, gvk := t.Object, t.Manifest.ID, t.GVK()
 	res, served := a.kinds.Of(gvk)
 	bad := a.progress.failed[id]
-	f.Waits = bad != nil && bad.hash == w.manifest.Hash && a.retryNotDue(bad, w.manifest) && !(served && bad.unknownKind())
+	f.Waits = bad != nil && bad.hash == w.Manifest.Hash && a.retryNotDue(bad, w.Manifest) && !(served && bad.unknownKind())
 	switch {
 	case f.Waits:
 		return f, awaited
@@ -252,17 +253,17 @@ func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKin
 	if res.Namespaced && id.Namespace == "" {
 		f.NoNamespace = id.Kind
 	}
-	if c := w.manifest.Encrypted; c != nil {
+	if c := w.Manifest.Encrypted; c != nil {
 		f.Encrypted = c.Message()
 	}
 	l := a.live.Of(id)
 	t.absent = l == nil
-	if f.OnlyCompared = a.works.onlyCompares(w.placement); f.OnlyCompared {
+	if f.OnlyCompared = a.Works().OnlyCompares(w.Placement); f.OnlyCompared {
 		return f, awaited
 	}
-	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.progress.hasRun(w.manifest, t.item)
+	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.progress.hasRun(w.Manifest, t.item)
 	f.Failed, f.Rejected = bad != nil, t.rejected != ""
-	t.suspendedReason = a.works.suspendedReason(w.placement, id)
+	t.suspendedReason = a.Works().SuspendedReason(w.Placement, id)
 	if f.Suspended = t.suspendedReason != ""; f.Suspended {
 		f.Changed = a.mayDiffer(*t, l) || a.progress.suspects[id]
 		return f, awaited
@@ -272,17 +273,17 @@ func (a *applier) facts(t *task) (f decide.Facts, awaited schema.GroupVersionKin
 		f.Finalizers = l.Finalizers
 	}
 	f.Applied = t.item != nil && t.item.Hash != ""
-	if f.Current = t.item != nil && t.item.Hash == w.manifest.Hash; !f.Current {
+	if f.Current = t.item != nil && t.item.Hash == w.Manifest.Hash; !f.Current {
 		f.MayEqual = a.drifts.accepts(*t, l)
 		return f, awaited
 	}
 	f.Drift = a.driftOf(t.item, l)
 	switch {
 	case l == nil && !f.Watched: // no watch reports the object, so that its health is read once
-		f.Unread = needsStatus(w.manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(*t, &observed.Object{Fleet: a.cfg.Fleet})
+		f.Unread = needsStatus(w.Manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(*t, &observed.Object{Fleet: a.cfg.Fleet})
 	case f.Drift == drift.Drifted && !f.Deleting:
 		t.drift = true
-		f.Held, f.Protected = a.drifts.holds(*t, l), a.works.protects(w.placement)
+		f.Held, f.Protected = a.drifts.holds(*t, l), a.Works().Protects(w.Placement)
 	default:
 		f.Unread = a.unverified(w)
 	}
@@ -298,15 +299,15 @@ func (c *cluster) driftOf(it *inventory.Item, l *observed.Object) drift.Answer {
 // applied returns what was applied of the object of a task, with its content as it is applied to the live one. The task must have
 // an item.
 func (t *task) applied(fleet string) drift.Applied {
-	return drift.Applied{Fleet: fleet, Managed: t.item.Managed, Manifest: t.manifest.Object.Content, Altered: t.alteredBefore}
+	return drift.Applied{Fleet: fleet, Managed: t.item.Managed, Manifest: t.Manifest.Object.Content, Altered: t.alteredBefore}
 }
 
 // mayDiffer reports whether a suspended object may differ from what is wanted.
 func (a *applier) mayDiffer(t task, l *observed.Object) bool {
-	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
-		return a.progress.failed[t.manifest.ID] != nil // no watch reports it
+	if l == nil && t.item != nil && !a.watch.Of(t.GVK()).Complete() {
+		return a.progress.failed[t.Manifest.ID] != nil // no watch reports it
 	}
-	return t.item == nil || t.item.Hash != t.manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.progress.failed[t.manifest.ID] != nil
+	return t.item == nil || t.item.Hash != t.Manifest.Hash || a.driftOf(t.item, l) == drift.Drifted || a.progress.failed[t.Manifest.ID] != nil
 }
 
 // scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does
@@ -317,9 +318,9 @@ func scaled(m *work.Manifest, known *observed.Object) bool {
 
 // unverified reports whether an object must be read, and was not read since others last changed
 // it.
-func (a *applier) unverified(w wanted) bool {
-	verified, ok := a.progress.verified[w.manifest.ID]
-	return a.record.verifies(w) && (!ok || verified != a.live.OwnershipState(w.manifest.ID))
+func (a *applier) unverified(w desired.Object) bool {
+	verified, ok := a.progress.verified[w.Manifest.ID]
+	return a.record.verifies(w) && (!ok || verified != a.live.OwnershipState(w.Manifest.ID))
 }
 
 // retryNotDue reports whether a retry of an object is not due yet. If the object was not written
@@ -343,33 +344,43 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	if by := a.definition(gvk); by != nil {
-		if t := a.progress.failed[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.suspendedReason(by.placement, by.manifest.ID) != "" {
-			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
+	if by := definitionOf(gvk, a.Wanted()); by != nil {
+		if t := a.progress.failed[by.Manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.Works().OnlyCompares(by.Placement) || a.Works().SuspendedReason(by.Placement, by.Manifest.ID) != "" {
+			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.Manifest.ID.Name, by.Placement)
 		}
-		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}
+		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.Manifest.ID.Name, by.Placement)}
 	}
 	return err
+}
+
+// definitionOf returns the definition of a kind among some objects; nil if there is none.
+func definitionOf(gvk schema.GroupVersionKind, among desired.Objects) *desired.Object {
+	for id, w := range among.All() {
+		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.Manifest.Object.Content, gvk) {
+			return &w
+		}
+	}
+	return nil
 }
 
 // awaitedStore returns why an object of the last wave is not applied yet, and the kind it waits for: a store of its group, whose
 // definition is placed here too and not established yet. Without this the waves would count only among kinds that become
 // known at the same time.
 func (a *applier) awaitedStore(t task) (kind schema.GroupVersionKind, err error) {
-	id := t.manifest.ID
+	id := t.Manifest.ID
 	if t.item != nil && t.item.Hash != "" || !work.NeedsStores(id.GroupKind()) {
 		return kind, nil
 	}
-	for other, w := range a.wanted.all() {
+	for other, w := range a.Wanted().All() {
 		if other.Group != id.Group || work.Wave(other.GroupKind()) != work.StoreWave {
 			continue
 		}
-		if _, known := a.kinds.Of(w.gvk()); known {
+		if _, known := a.kinds.Of(w.GVK()); known {
 			continue
 		}
 		var coming *pendingDefinition
-		if err := a.unknownKind(w.gvk()); errors.As(err, &coming) {
-			return w.gvk(), fmt.Errorf("it waits for %s, which comes first: %w", other, err)
+		if err := a.unknownKind(w.GVK()); errors.As(err, &coming) {
+			return w.GVK(), fmt.Errorf("it waits for %s, which comes first: %w", other, err)
 		}
 	}
 	return kind, nil
@@ -397,7 +408,7 @@ func (e *Encoder) object(content *unstructured.Unstructured, m *work.Manifest, p
 // bodyOf returns the bytes to apply an object as it was read, and whether they are for one version of it. Clusters that
 // get the same manifest share them if nothing of what was read is in them.
 func bodyOf(x *executor, t task, saw snapshot, commit string) (raw []byte, ofVersion bool, err error) {
-	key, shared := encodingKey{t.manifest.ID, t.manifest.Hash, t.manifest.Origin.Path, commit, t.placement}, saw.live == nil && t.replaced == nil && t.manifest.Hash != ""
+	key, shared := encodingKey{t.Manifest.ID, t.Manifest.Hash, t.Manifest.Origin.Path, commit, t.Placement}, saw.live == nil && t.replaced == nil && t.Manifest.Hash != ""
 	if shared {
 		if raw = x.encoder.recent.of(key); raw != nil {
 			return raw, false, nil
@@ -407,7 +418,7 @@ func bodyOf(x *executor, t task, saw snapshot, commit string) (raw []byte, ofVer
 	if err != nil {
 		return nil, false, err
 	}
-	raw, err = x.encoder.encodeAs(o, t.manifest, t.placement, commit)
+	raw, err = x.encoder.encodeAs(o, t.Manifest, t.Placement, commit)
 	if ofVersion = o.GetResourceVersion() != ""; shared && err == nil && !ofVersion {
 		x.encoder.recent.add(key, raw)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -80,7 +81,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 			if test.fails != nil {
 				s.progress.failed[m.ID] = test.fails
 			}
-			got, need := s.applier.task(m.ID, wanted{web, m})
+			got, need := s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
 			if need != test.need || need && got.drift != test.drift {
 				t.Errorf("needs a task: %t (drift: %t), want %t (%t)", need, got.drift, test.need, test.drift)
 			}
@@ -148,7 +149,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld})
 				s.drifts.decisions = protocol.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: protocol.Fingerprint(nil, "")}}
 			}
-			if got := s.drifts.holds(task{wanted: wanted{web, m}}, test.live); got != test.want {
+			if got := s.drifts.holds(task{Object: desired.Object{Placement: web, Manifest: m}}, test.live); got != test.want {
 				t.Errorf("held: %t, want %t", got, test.want)
 			}
 		})
@@ -249,7 +250,7 @@ func TestNextRetry(t *testing.T) {
 				s.progress.failed[m.ID] = &failure{hash: m.Hash, failures: test.failures}
 			}
 			o := test.outcome
-			o.wanted = wanted{web, m}
+			o.Object = desired.Object{Placement: web, Manifest: m}
 			if test.again {
 				s.record.failure(o)
 			}
@@ -294,7 +295,7 @@ func TestPendingFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			s.setWorks([]*work.Work{{Placement: web, Manifests: append(test.others, m)}})
-			if got := s.record.isTransient(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
+			if got := s.record.isTransient(outcome{task: task{Object: desired.Object{Placement: web, Manifest: m}}, err: test.err}); got != test.want {
 				t.Errorf("pending: %t, want %t", got, test.want)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 )
 
@@ -34,7 +35,7 @@ func (p *Preview) Try(ctx context.Context, works []*work.Work, targets []Target)
 		return nil, err
 	}
 	return p.each(ctx, tasks, func(ctx context.Context, t task) (*Change, error) {
-		if why := p.s.applier.untried[t.gvk()]; why != "" {
+		if why := p.s.applier.untried[t.GVK()]; why != "" {
 			c := newChange(t)
 			c.Effect, c.Message = Unknown, why
 			return c, nil
@@ -49,7 +50,7 @@ func (p *Preview) Try(ctx context.Context, works []*work.Work, targets []Target)
 func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVersionKind]string, error) {
 	unsafe := map[schema.GroupVersionKind]string{}
 	for _, t := range tasks {
-		gvk := t.gvk()
+		gvk := t.GVK()
 		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) && gvk.Group != "extensions" {
 			continue
 		}
@@ -91,33 +92,33 @@ func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 // server does not have what it needs to decide, or not the definition of the kind as it will
 // be.
 func (p *Preview) markUnknown(t task, c *Change) {
-	gvk := t.gvk()
+	gvk := t.GVK()
 	unserved := t.res == (connection.Resource{})
-	by := p.s.definition(gvk)
+	by := definitionOf(gvk, p.s.Wanted())
 	switch {
 	case by != nil && (unserved || c.Effect == Fails && !p.applies(*by)):
-		c.Effect, c.Message = Unknown, "the cluster does not have its CustomResourceDefinition "+by.manifest.ID.Name+" as the plan has it"
+		c.Effect, c.Message = Unknown, "the cluster does not have its CustomResourceDefinition "+by.Manifest.ID.Name+" as the plan has it"
 	case unserved && p.s.kinds.Failure(gvk.GroupVersion()) != nil, c.Effect == Fails && c.serverError:
 		c.Effect = Unknown
 	}
 }
 
 // applies reports whether an object was applied with its desired content.
-func (p *Preview) applies(w wanted) bool {
-	t := p.task(w.placement, w.manifest)
-	return t.item != nil && t.item.Hash == t.manifest.Hash
+func (p *Preview) applies(w desired.Object) bool {
+	t := p.task(w.Placement, w.Manifest)
+	return t.item != nil && t.item.Hash == t.Manifest.Hash
 }
 
 // untried returns the change of an object whose dry run failed with an error.
 func (p *Preview) untried(t task, err error) *Change {
 	c := newChange(t)
 	c.Effect, c.Message = Unknown, t.mask(nil, err).Error()
-	namespace, comes := p.s.wanted.of(api.ID{Kind: "Namespace", Name: t.manifest.ID.Namespace})
+	namespace, comes := p.s.Wanted().Of(api.ID{Kind: "Namespace", Name: t.Manifest.ID.Namespace})
 	switch {
 	case connection.IsUnreachable(err):
 		c.Message = "the API server does not answer"
 	case apierrors.IsNotFound(err) && comes:
-		c.Effect, c.Message = Adds, namespace.manifest.ID.String()+" is not there yet"
+		c.Effect, c.Message = Adds, namespace.Manifest.ID.String()+" is not there yet"
 	case apierrors.IsNotFound(err) || refusesDryRun(err) && !knowsNoDryRun(err) && !isServerError(err):
 		c.Effect = Fails
 	}
@@ -150,7 +151,7 @@ func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 			scope = meta.RESTScopeNamespace
 		}
 		plural := t.res.GroupVersionResource
-		mapper.AddSpecific(t.gvk(), plural, plural, scope)
+		mapper.AddSpecific(t.GVK(), plural, plural, scope)
 	}
 	c, err := p.s.conn.Unstructured(mapper)
 	if err != nil {
@@ -162,7 +163,7 @@ func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 // askServer returns the change of one object according to the API server; nil if there is none.
 // An object of which no dry run may be requested is compared as in Changes.
 func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t task) (*Change, error) {
-	if t.res == (connection.Resource{}) || p.s.applier.untried[t.gvk()] != "" {
+	if t.res == (connection.Resource{}) || p.s.applier.untried[t.GVK()] != "" {
 		return p.changeOf(ctx, t)
 	}
 	live, known, decided, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
@@ -170,7 +171,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 		return known, err
 	}
 	t = t.beside(live)
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.scaler)
 	desired, err := p.asApplied(t, snapshot{live, rivals})
 	if err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, e
 	}
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(raw); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", t.manifest.ID, err)
+		return nil, fmt.Errorf("decode %s: %w", t.Manifest.ID, err)
 	}
 	if saw.live == nil {
 		return o, nil

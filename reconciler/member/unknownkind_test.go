@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -75,7 +76,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			}
 			m := oneManifest()
 			m.Object.Content.SetGroupVersionKind(test.gvk)
-			s.applier.task(m.ID, wanted{w.Placement, m})
+			s.applier.task(m.ID, desired.Object{Placement: w.Placement, Manifest: m})
 			if pending := s.progress.failed[m.ID].pending; pending != strings.Contains(test.want, "not established yet") {
 				t.Errorf("pending: %t", pending)
 			}
@@ -235,7 +236,7 @@ func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
 				s.owned.inventory(web).Items.Put(inventory.Item{Group: secret.ID.Group, Version: "v1", Kind: secret.ID.Kind, Namespace: "web", Name: "db", Hash: "older"})
 			}
 			for _, m := range w.Manifests {
-				s.applier.task(m.ID, wanted{web, m})
+				s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
 			}
 			bad := s.progress.failed[secret.ID]
 			if waits := bad != nil && bad.pending && bad.unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.cond.Message(), "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -24,7 +25,7 @@ import (
 // manager, or an admission webhook changes what others write. The metadata does not show that.
 type valueChecker struct {
 	*cluster
-	*assignment
+	desired.View
 	progress *progress
 	applier  *applier
 	drifts   *driftRecorder
@@ -43,7 +44,7 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	}
 	v.inParallel(ctx, len(tasks), parallelCalls{start: start, do: func(i int) {
 		t := tasks[i]
-		live, err := v.conn.Read(ctx, t.res, t.manifest.ID)
+		live, err := v.conn.Read(ctx, t.res, t.Manifest.ID)
 		if err != nil || live == nil || drift.Of(t.applied(v.cfg.Fleet), drift.Marked(live)).Answer == drift.Drifted {
 			return // unknown: if the object is gone or its metadata has changed, its watch event follows
 		}
@@ -82,13 +83,13 @@ const manySuspects = 100
 // asApplied returns the task of an object, and whether the object is by its metadata as it was last
 // applied, and nothing failed or remains to be done.
 func (v *valueChecker) asApplied(id api.ID) (task, bool) {
-	w, isWanted := v.wanted.of(id)
-	if !isWanted || v.progress.failed[id] != nil || v.works.onlyCompares(w.placement) || v.works.suspendedReason(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
+	w, isWanted := v.Wanted().Of(id)
+	if !isWanted || v.progress.failed[id] != nil || v.Works().OnlyCompares(w.Placement) || v.Works().SuspendedReason(w.Placement, id) != "" || scaled(w.Manifest, v.live.Of(w.Manifest.ID)) {
 		return task{}, false
 	}
 	t := v.applier.newTask(w)
 	l := v.live.Of(id)
-	return t, t.item != nil && t.item.Hash == w.manifest.Hash && v.driftOf(t.item, l) != drift.Drifted && !l.Terminating
+	return t, t.item != nil && t.item.Hash == w.Manifest.Hash && v.driftOf(t.item, l) != drift.Drifted && !l.Terminating
 }
 
 // conclude processes the results of comparisons of values.
@@ -96,7 +97,7 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 	changed, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for i, c := range comparisons {
 		t := tasks[i]
-		id := t.manifest.ID
+		id := t.Manifest.ID
 		switch c.Answer {
 		case drift.Unknown:
 			v.progress.suspect(id) // retried after valuesRetry
@@ -135,7 +136,7 @@ type valueComparison struct {
 func (x *executor) compareValues(ctx context.Context, t task, live *unstructured.Unstructured) valueComparison {
 	t = t.beside(live)
 	c := valueComparison{additions: x.additionsOf(t, live)}
-	if leavesFields(t.manifest) {
+	if leavesFields(t.Manifest) {
 		c.ignored = ignoredIn(t, live)
 	}
 	applied, actual := t.applied(x.fleet), drift.Read(live)
@@ -149,7 +150,7 @@ func (x *executor) compareValues(ctx context.Context, t task, live *unstructured
 	case err != nil:
 		return valueComparison{}
 	default:
-		again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+		again, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
 		if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
 			return valueComparison{} // the object is changing at the moment
 		}
@@ -165,7 +166,7 @@ const maxRemovals = 5
 // readAdditions finds what others have added to an object that is as it was applied otherwise, so that it is removed.
 func (x *executor) readAdditions(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.Nothing, cond: diff.Applied()}
-	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	live, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
 	switch {
 	case err != nil:
 		return x.readFailed(o, diff.DriftCompareFailed(err), err)
@@ -183,7 +184,7 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 		return
 	}
 	for attempt := 1; drift.Fingerprint(*o.additions) == o.rejected; attempt++ {
-		live, err := x.conn.Read(ctx, o.res, o.manifest.ID)
+		live, err := x.conn.Read(ctx, o.res, o.Manifest.ID)
 		if err == nil && live == nil {
 			return // its watch reports that
 		}
@@ -196,7 +197,7 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 			}
 			var patch []byte
 			if patch, err = diff.WithoutAdditions(extended); err == nil {
-				err = x.conn.Send(ctx, o.res, o.manifest.ID, types.JSONPatchType, patch)
+				err = x.conn.Send(ctx, o.res, o.Manifest.ID, types.JSONPatchType, patch)
 			}
 			if err == nil {
 				o.removed, o.additions = found, nil
@@ -213,14 +214,14 @@ func (x *executor) removeRejected(ctx context.Context, o *outcome) {
 
 // repeatedRemovals yields the objects to which a rejected addition was made once more, and the time from which it may be
 // removed again.
-func (dr *driftRecorder) repeatedRemovals() iter.Seq2[wanted, time.Time] {
-	return func(yield func(wanted, time.Time) bool) {
+func (dr *driftRecorder) repeatedRemovals() iter.Seq2[desired.Object, time.Time] {
+	return func(yield func(desired.Object, time.Time) bool) {
 		for id, removed := range dr.removals {
-			w, isWanted := dr.wanted.of(id)
+			w, isWanted := dr.Wanted().Of(id)
 			if !isWanted {
 				continue
 			}
-			if _, rejected := dr.rejection(task{wanted: w}); rejected && !yield(w, removed.Due()) {
+			if _, rejected := dr.rejection(task{Object: w}); rejected && !yield(w, removed.Due()) {
 				return
 			}
 		}
@@ -229,17 +230,17 @@ func (dr *driftRecorder) repeatedRemovals() iter.Seq2[wanted, time.Time] {
 
 // delayRemoval records that a rejected addition is not removed before a time, since somebody makes it again and again. It
 // reports whether the record has changed.
-func (dr *driftRecorder) delayRemoval(w wanted, due time.Time) bool {
-	id := w.manifest.ID
-	d, removed := dr.additions[w.placement][id], dr.removals[id]
+func (dr *driftRecorder) delayRemoval(w desired.Object, due time.Time) bool {
+	id := w.Manifest.ID
+	d, removed := dr.additions[w.Placement][id], dr.removals[id]
 	who := cmp.Or(removed.By, "another writer")
 	message := fmt.Sprintf("%s keeps adding what was rejected: removed %d times so far, next at %s", who, removed.Total, due.UTC().Format(time.RFC3339))
 	if d.Message == message {
 		return false
 	}
 	d.Message = message
-	dr.additions.Put(w.placement, d)
-	dr.cfg.Log.Warn("somebody keeps adding what was rejected; it is removed more slowly", "cluster", dr.cfg.Name, "placement", w.placement.String(),
+	dr.additions.Put(w.Placement, d)
+	dr.cfg.Log.Warn("somebody keeps adding what was rejected; it is removed more slowly", "cluster", dr.cfg.Name, "placement", w.Placement.String(),
 		"object", id.String(), "by", who, "times", removed.Total)
 	return true
 }
@@ -250,8 +251,8 @@ func (dr *driftRecorder) otherRules() iter.Seq[api.ID] {
 	return func(yield func(api.ID) bool) {
 		for p, of := range dr.additions {
 			for id, d := range of {
-				w, isWanted := dr.wanted.of(id)
-				if isWanted && w.placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(task{wanted: w}) && !yield(id) {
+				w, isWanted := dr.Wanted().Of(id)
+				if isWanted && w.Placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(task{Object: w}) && !yield(id) {
 					return
 				}
 			}
