@@ -25,6 +25,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
@@ -161,7 +162,7 @@ func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 				reported := map[string]bool{} // the missing permissions that were reported
 				var logged bytes.Buffer
 				a := New(Config{
-					Name: "east", Fleet: "prod", Encoder: NewEncoder("prod", ""), Log: slog.New(slog.NewTextHandler(&logged, nil)),
+					Name: "east", Fleet: "prod", Encoder: apply.NewEncoder("prod", ""), Log: slog.New(slog.NewTextHandler(&logged, nil)),
 					Connect: func(context.Context) (*rest.Config, error) {
 						return &rest.Config{Host: "https://east.example", Transport: server}, nil
 					},
@@ -232,7 +233,7 @@ func TestUnneededMissingPermissionsAreDropped(t *testing.T) {
 		var mu sync.Mutex
 		var missing []string
 		a := New(Config{
-			Name: "east", Fleet: "prod", Encoder: NewEncoder("prod", ""), Log: slog.New(slog.DiscardHandler),
+			Name: "east", Fleet: "prod", Encoder: apply.NewEncoder("prod", ""), Log: slog.New(slog.DiscardHandler),
 			Connect: func(context.Context) (*rest.Config, error) {
 				return &rest.Config{Host: "https://east.example", Transport: server}, nil
 			},

@@ -28,6 +28,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
@@ -153,7 +154,7 @@ func (a *watched) restores() []protocol.Restore {
 
 func (a *watched) startWith(works []*work.Work) {
 	a.Agent = member.New(member.Config{
-		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Additions: a.additions, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Additions: a.additions, Encoder: apply.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
 		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
 		Report: func(o protocol.Observation) {

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
@@ -41,8 +41,8 @@ type applier struct {
 
 // apply runs the tasks in waves, several tasks of a wave in parallel. A task that fails does
 // not delay the others.
-func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
-	slices.SortFunc(tasks, func(a, b task) int {
+func (a *applier) apply(ctx context.Context, tasks []apply.Task, touched map[api.PlacementKey]bool) {
+	slices.SortFunc(tasks, func(a, b apply.Task) int {
 		return cmp.Or(
 			cmp.Compare(work.Wave(a.Manifest.ID.GroupKind()), work.Wave(b.Manifest.ID.GroupKind())),
 			a.Manifest.ID.Compare(b.Manifest.ID),
@@ -50,7 +50,7 @@ func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.Place
 	})
 	for len(tasks) > 0 {
 		wave := work.Wave(tasks[0].Manifest.ID.GroupKind())
-		n := slices.IndexFunc(tasks, func(t task) bool { return work.Wave(t.Manifest.ID.GroupKind()) != wave })
+		n := slices.IndexFunc(tasks, func(t apply.Task) bool { return work.Wave(t.Manifest.ID.GroupKind()) != wave })
 		if n < 0 {
 			n = len(tasks)
 		}
@@ -62,30 +62,30 @@ func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.Place
 
 // runWave runs the tasks of one wave. It records their outcomes in order, while later tasks are
 // still running. Once the server has stopped answering, the remaining tasks are skipped.
-func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
-	out := make([]*outcome, len(tasks))
-	var recorded []*outcome // to be used again
+func (a *applier) runWave(ctx context.Context, tasks []apply.Task, touched map[api.PlacementKey]bool) {
+	out := make([]*apply.Outcome, len(tasks))
+	var recorded []*apply.Outcome // to be used again
 	x := a.executor()
 	a.inParallel(ctx, len(tasks), parallelCalls{
 		start: func(i int) bool {
 			if n := len(recorded) - 1; n < 0 {
-				out[i] = new(outcome)
+				out[i] = new(apply.Outcome)
 			} else {
 				out[i], recorded = recorded[n], recorded[:n]
 			}
 			if ctx.Err() != nil || a.conn.CutOff() {
-				*out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
+				*out[i] = apply.Skipped(tasks[i])
 				return false
 			}
 			tasks[i] = a.withInputs(tasks[i])
 			return true
 		},
-		do: func(i int) { *out[i] = x.do(ctx, tasks[i]) },
+		do: func(i int) { *out[i] = x.Do(ctx, tasks[i]) },
 		done: func(i int) {
 			o := *out[i]
-			*out[i] = outcome{}
+			*out[i] = apply.Outcome{}
 			recorded, out[i] = append(recorded, out[i]), nil
-			if o.err != nil && ctx.Err() != nil {
+			if o.Err != nil && ctx.Err() != nil {
 				return // the session has ended, which is no failure of the object
 			}
 			a.record.outcome(o, touched)
@@ -114,7 +114,7 @@ func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
 }
 
 // retryHooks makes objects due that waited for what was just applied.
-func (a *applier) retryHooks(tasks []task) {
+func (a *applier) retryHooks(tasks []apply.Task) {
 	applied := func(yield func(api.ID) bool) {
 		for _, t := range tasks {
 			if !yield(t.Manifest.ID) {
@@ -131,35 +131,35 @@ func (a *applier) retryHooks(tasks []task) {
 }
 
 // executor returns an executor of tasks for the works as they are now.
-func (a *applier) executor() *executor {
-	return &executor{
-		conn: a.conn, cluster: a.cfg.Name, fleet: a.cfg.Fleet, encoder: a.cfg.Encoder, metrics: a.cfg.Metrics,
-		works: a.Works(), untried: a.untried, additionsMode: a.cfg.Additions,
+func (a *applier) executor() *apply.Executor {
+	return &apply.Executor{
+		Conn: a.conn, Cluster: a.cfg.Name, Fleet: a.cfg.Fleet, Encoder: a.cfg.Encoder, Metrics: a.cfg.Metrics,
+		Works: a.Works(), Untried: a.untried, AdditionsMode: a.cfg.Additions,
 	}
 }
 
 // newTask returns a task for a wanted object, with what is known of its kind and inventory.
-func (a *applier) newTask(w desired.Object) task {
-	t := task{Object: w, item: a.owned.item(w.Placement, w.Manifest.ID)}
-	t.res, _ = a.kinds.Of(w.GVK())
+func (a *applier) newTask(w desired.Object) apply.Task {
+	t := apply.Task{Object: w, Item: a.owned.item(w.Placement, w.Manifest.ID)}
+	t.Res, _ = a.kinds.Of(w.GVK())
 	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.Manifest.ID].Due()) {
-		t.rejected = r.Fingerprint
+		t.Rejected = r.Fingerprint
 	}
 	return t
 }
 
 // withInputs returns a task with what is known of its object now.
-func (a *applier) withInputs(t task) task {
+func (a *applier) withInputs(t apply.Task) apply.Task {
 	p, id := t.Placement, t.Manifest.ID
-	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.owned.scalerOf(t), replaced: a.progress.replaced[id], lastApplied: a.record.superseded.of(t.item, id)}
+	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drifts.memory.Altered(p, id), Scaler: a.owned.scalerOf(t), Replaced: a.progress.replaced[id], LastApplied: a.record.superseded.of(t.Item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
-		t.changed = d.Paths
+		t.Changed = d.Paths
 	}
 	if d := a.drifts.additions[p][id]; d.State.Present() {
-		t.addedBy = d.By
+		t.AddedBy = d.By
 	}
 	if r, known := a.drifts.decision(protocol.DriftKey{Placement: p, ID: id}); known {
-		t.decision = &r
+		t.Decision = &r
 	}
 	return t
 }
@@ -184,12 +184,6 @@ func (a *applier) unfollowed() iter.Seq[api.ID] {
 	}
 }
 
-// A finding is the state of an object before it is first applied.
-type finding struct {
-	// meta is the object's metadata; nil if it does not exist.
-	meta *metav1.PartialObjectMetadata
-}
-
 // A collection is the resource, and the namespace if it has any, in which objects are listed.
 type collection struct {
 	res       connection.Resource
@@ -199,16 +193,16 @@ type collection struct {
 // findExisting determines which of the objects that were never applied already exist: those may
 // belong to somebody, and the others need not be read again. Several objects of a kind are
 // found with one list request.
-func (a *applier) findExisting(ctx context.Context, tasks []task) {
-	collections := map[collection][]*task{}
+func (a *applier) findExisting(ctx context.Context, tasks []apply.Task) {
+	collections := map[collection][]*apply.Task{}
 	for i := range tasks {
 		t := &tasks[i]
 		switch {
-		case t.item == nil || t.item.Hash != "":
+		case t.Item == nil || t.Item.Hash != "":
 		case a.cannotBeThere(t):
-			t.found = &finding{}
+			t.Found = &apply.Finding{}
 		default:
-			at := collection{t.res, t.Manifest.ID.Namespace}
+			at := collection{t.Res, t.Manifest.ID.Namespace}
 			collections[at] = append(collections[at], t)
 		}
 	}
@@ -225,7 +219,7 @@ func (a *applier) findExisting(ctx context.Context, tasks []task) {
 // the last moments: a namespace that did not exist, or an object in a namespace that was just
 // created. Such an object is taken over without a read before, which is right only if the
 // strategy takes over every object.
-func (a *applier) cannotBeThere(t *task) bool {
+func (a *applier) cannotBeThere(t *apply.Task) bool {
 	id := t.Manifest.ID
 	switch {
 	case a.Works().Of(t.Placement).Strategy.WhenToTakeOver != api.TakeOverAlways:
@@ -233,13 +227,13 @@ func (a *applier) cannotBeThere(t *task) bool {
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return a.namespaces != nil && !slices.Contains(a.namespaces, id.Name)
 	default:
-		return t.res.Namespaced && a.record.fresh[id.Namespace] && !content.CreatedByKubernetes(id.GroupKind(), id.Name)
+		return t.Res.Namespaced && a.record.fresh[id.Namespace] && !content.CreatedByKubernetes(id.GroupKind(), id.Name)
 	}
 }
 
 // findInCollection looks up the objects of some tasks in one collection. If the collection is much
 // larger than the number of tasks, or the list is refused, each object is read.
-func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*task) {
+func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*apply.Task) {
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}
 	kind := tasks[0].Manifest.ID
@@ -259,7 +253,7 @@ func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*
 			return
 		case !more:
 			for _, t := range tasks {
-				t.found = &finding{there[t.Manifest.ID]}
+				t.Found = &apply.Finding{Meta: there[t.Manifest.ID]}
 			}
 			return
 		}

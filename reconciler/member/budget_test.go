@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -19,7 +20,7 @@ func TestMemberOverBudgetIsTriedRarely(t *testing.T) {
 		var tries []time.Time
 		metrics := NewMetrics()
 		a := New(Config{
-			Name: "east", Metrics: metrics, Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: NewEncoder("prod", "url"),
+			Name: "east", Metrics: metrics, Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: apply.NewEncoder("prod", "url"),
 			Report: func(o protocol.Observation) {
 				tries = append(tries, time.Now())
 				if n := metrics.OverBudget.Value("east"); int(n) != len(tries) {

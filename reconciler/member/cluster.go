@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -46,15 +44,6 @@ func (c *cluster) present(ctx context.Context, it *inventory.Item) (*observed.Ob
 		return nil, err
 	}
 	return observed.Of(found), nil
-}
-
-// watchedKinds returns the kinds that are watched.
-func (c *cluster) watchedKinds() []schema.GroupVersionKind {
-	var gvks []schema.GroupVersionKind
-	for _, k := range c.watch.All() {
-		gvks = append(gvks, k.GVK)
-	}
-	return gvks
 }
 
 // parallelCalls are calls for the numbers below some n. The goroutine of the caller calls start and

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -28,7 +29,7 @@ func TestFewConnectAtATime(t *testing.T) {
 		var connecting atomic.Int32
 		for range 5 {
 			a := New(Config{
-				Name: "silent", Arrivals: limit, Limit: make(chan struct{}), Encoder: NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(protocol.Observation) {},
+				Name: "silent", Arrivals: limit, Limit: make(chan struct{}), Encoder: apply.NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(protocol.Observation) {},
 				Connect: func(ctx context.Context) (*rest.Config, error) {
 					connecting.Add(1)
 					<-ctx.Done()
@@ -62,10 +63,10 @@ func TestCutOffClusterTakesNoSlots(t *testing.T) {
 		s.conn.RecordResult(errors.New("no answer")) //nolint:errcheck // it is counted
 	}
 	web := api.PlacementKey{Name: "web"}
-	var tasks []task
+	var tasks []apply.Task
 	for i := range 2 * s.cfg.Concurrency {
 		m := manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "app", "name": strconv.Itoa(i)}})
-		tasks = append(tasks, task{Object: desired.Object{Placement: web, Manifest: m}})
+		tasks = append(tasks, apply.Task{Object: desired.Object{Placement: web, Manifest: m}})
 	}
 	done := make(chan struct{})
 	go func() {
@@ -75,7 +76,7 @@ func TestCutOffClusterTakesNoSlots(t *testing.T) {
 	select {
 	case <-done:
 		for _, task := range tasks {
-			if tr := s.progress.failed[task.Manifest.ID]; tr == nil || tr.cond.Message() != errSilent.Error() {
+			if tr := s.progress.failed[task.Manifest.ID]; tr == nil || tr.cond.Message() != apply.Skipped(task).Cond.Message() {
 				t.Errorf("a skipped task: %+v", tr)
 			}
 		}

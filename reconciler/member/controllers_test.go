@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/simulated"
@@ -59,7 +60,7 @@ func newControlled(t *testing.T) *controlled {
 // start starts an agent that knows nothing but the cluster.
 func (c *controlled) start(works ...*work.Work) {
 	c.agent = member.New(member.Config{
-		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+		Name: "east", Fleet: "prod", Encoder: apply.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return c.config, nil },
 		Log:     slog.New(slog.NewTextHandler(c.t.Output(), nil)),
 		Brake:   c.brake,

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
@@ -73,12 +72,12 @@ type flips struct {
 }
 
 // rule returns the rule that applies to the drift of an object.
-func (dr *driftRecorder) rule(t task) api.DriftRule {
+func (dr *driftRecorder) rule(t apply.Task) api.DriftRule {
 	return dr.rules(t, dr.cfg.DriftMode).At(time.Now())
 }
 
 // rules returns what is written about the drift of an object, with the mode of the fleet.
-func (dr *driftRecorder) rules(t task, fleet api.DriftMode) api.DriftRules {
+func (dr *driftRecorder) rules(t apply.Task, fleet api.DriftMode) api.DriftRules {
 	w := dr.Works().Of(t.Placement)
 	return api.DriftRules{
 		Object: t.Manifest.Object.Content.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.Manifest.ID.GroupKind()],
@@ -88,7 +87,7 @@ func (dr *driftRecorder) rules(t task, fleet api.DriftMode) api.DriftRules {
 
 // additionsRule returns the rule by which additions to an object are offered; empty if they are only reported, as
 // an annotation or the mode of a kind may ask.
-func (dr *driftRecorder) additionsRule(t task) string {
+func (dr *driftRecorder) additionsRule(t apply.Task) string {
 	if dr.cfg.Additions != api.AdditionsPropose || dr.Works().Protects(t.Placement) || dr.rules(t, api.DriftPropose).At(time.Now()).Mode == api.DriftReport {
 		return ""
 	}
@@ -99,7 +98,7 @@ func (dr *driftRecorder) additionsRule(t task) string {
 // object still exists, and no decision says PutBack. It is not if the object lost its label, since
 // no edit of the manifest could express that, or if the strategy decides: IfNotDrifted or
 // FullComparison. l is nil if the object was deleted.
-func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
+func (dr *driftRecorder) holds(t apply.Task, l *observed.Object) bool {
 	mode := dr.rule(t).Mode
 	switch {
 	case mode != api.DriftPropose && (mode != api.DriftReport || l == nil), l != nil && l.Fleet != dr.cfg.Fleet,
@@ -127,9 +126,9 @@ func (s *driftState) memoryOf(key protocol.DriftKey) drift.Memory {
 
 // accepts reports whether Git may have adopted (merged) the drift of an object: its drift is held, or something that was
 // added is offered, and there is a new version of it.
-func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
+func (dr *driftRecorder) accepts(t apply.Task, l *observed.Object) bool {
 	added := dr.additions[t.Placement][t.Manifest.ID]
-	return l != nil && l.Fleet == dr.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
+	return l != nil && l.Fleet == dr.cfg.Fleet && t.Item != nil && t.Item.Hash != "" &&
 		(dr.memory.State(t.Placement, t.Manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
 }
 
@@ -151,84 +150,84 @@ func (dr *driftRecorder) left() iter.Seq[api.ID] {
 
 // record records the observed drift of the object of a task. anew says that the object has
 // drifted once more.
-func (dr *driftRecorder) record(t task, state api.DriftState, now protocol.Drift, anew bool) {
+func (dr *driftRecorder) record(t apply.Task, state api.DriftState, now protocol.Drift, anew bool) {
 	now.Message = connection.Cut(now.Message)
 	dr.memory.Record(t.Placement, t.Manifest, state, now, anew)
 }
 
 // recordOutcome records the drift that the outcome of a task shows.
-func (dr *driftRecorder) recordOutcome(o *outcome) {
+func (dr *driftRecorder) recordOutcome(o *apply.Outcome) {
 	p, id := o.Placement, o.Manifest.ID
 	was := dr.memory.State(p, id)
-	ours := o.item != nil && o.item.Hash != "" && !dr.Works().OnlyCompares(p)
-	contest := autoscaler.Contested(o.rivals)
-	reverted := o.reverted()
+	ours := o.Item != nil && o.Item.Hash != "" && !dr.Works().OnlyCompares(p)
+	contest := autoscaler.Contested(o.Rivals)
+	reverted := o.Reverted()
 	switch {
 	case reverted:
 		dr.recordRevert(o)
-	case o.drift && o.written != nil && !o.repairs() && !leavesFields(o.Manifest):
+	case o.Drift && o.Written != nil && !o.Repairs() && !apply.LeavesFields(o.Manifest):
 		dr.unflip(id)
 	}
 	switch {
-	case o.err != nil || !ours:
-	case o.gone:
+	case o.Err != nil || !ours:
+	case o.Gone:
 		dr.recordHeldDeletion(o)
 	case len(contest) > 0:
-		o.diffs = append(o.diffs, contest...)
-		dr.record(o.task, api.DriftContested, protocol.Drift{
-			Message: autoscaler.Message(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+		o.Diffs = append(o.Diffs, contest...)
+		dr.record(o.Task, api.DriftContested, protocol.Drift{
+			Message: autoscaler.Message(o.Rivals), Generation: o.Gen, Paths: o.Diffs, By: diff.Actors(o.Diffs),
 		}, was != api.DriftContested && !reverted)
 		if was != api.DriftContested {
 			dr.cfg.Log.Warn("object is contested: an autoscaler scales it, and the manifest does too; it is left to the autoscaler", "cluster", dr.cfg.Name,
-				"placement", p.String(), "object", id.String(), "by", autoscaler.Message(o.rivals))
+				"placement", p.String(), "object", id.String(), "by", autoscaler.Message(o.Rivals))
 		}
-	case len(o.diffs) > 0:
+	case len(o.Diffs) > 0:
 		state, rule := api.DriftStanding, ""
-		if o.step == decide.Hold {
-			state, rule = api.DriftHeld, dr.rule(o.task).String()
+		if o.Step == decide.Hold {
+			state, rule = api.DriftHeld, dr.rule(o.Task).String()
 		}
-		dr.record(o.task, state, protocol.Drift{
-			Rule: rule, Message: o.cond.Message(), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+		dr.record(o.Task, state, protocol.Drift{
+			Rule: rule, Message: o.Cond.Message(), Generation: o.Gen, Paths: o.Diffs, By: diff.Actors(o.Diffs),
 		}, was != state)
 		if was != state {
 			dr.warnLeft(o, "object differs from what was applied, and is left as it is",
-				"by", drift.By(diff.Actors(o.diffs)), "paths", drift.Paths(o.diffs))
+				"by", drift.By(diff.Actors(o.Diffs)), "paths", drift.Paths(o.Diffs))
 		}
-	case o.written != nil && o.live != nil && leavesFields(o.Manifest):
-		if left := ignoredIn(o.task, o.live); len(left) > 0 {
-			dr.record(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
+	case o.Written != nil && o.Live != nil && apply.LeavesFields(o.Manifest):
+		if left := apply.IgnoredIn(o.Task, o.Live); len(left) > 0 {
+			dr.record(o.Task, api.DriftIgnored, ignoredDrift(o.Gen, left), was != api.DriftIgnored)
 		} else if was == api.DriftIgnored {
 			dr.memory.End(p, dr.memory[p][id])
 		}
 	}
-	if o.written != nil && len(contest)+len(o.diffs) == 0 {
-		dr.recordAltered(o.task, o.gen, o.altered)
+	if o.Written != nil && len(contest)+len(o.Diffs) == 0 {
+		dr.recordAltered(o.Task, o.Gen, o.Altered)
 	}
 	switch {
-	case o.removed != nil:
+	case o.Removed != nil:
 		dr.recordRemoved(o)
-	case o.additions != nil:
-		dr.recordAdditions(o.task, o.gen, *o.additions)
+	case o.Additions != nil:
+		dr.recordAdditions(o.Task, o.Gen, *o.Additions)
 	}
 }
 
 // recordRevert records that drift was reverted.
-func (dr *driftRecorder) recordRevert(o *outcome) {
-	what, change := o.before, "edited"
+func (dr *driftRecorder) recordRevert(o *apply.Outcome) {
+	what, change := o.Before, "edited"
 	if r, known := dr.decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID}); known {
 		what.Message = r.Message
 	}
 	if what.Deleted {
 		change = "deleted"
-	} else if o.live != nil && leavesFields(o.Manifest) { // it may have been deleted before it was sent again
+	} else if o.Live != nil && apply.LeavesFields(o.Manifest) { // it may have been deleted before it was sent again
 		by := ""
 		if len(what.By) > 0 {
 			by = what.By[0].Manager
 		}
-		dr.countFlip(o.Manifest.ID, o.live.GetResourceVersion(), by, time.Now()) // see countUndone
+		dr.countFlip(o.Manifest.ID, o.Live.GetResourceVersion(), by, time.Now()) // see countUndone
 	}
 	// a held drift was counted when it was found
-	dr.record(o.task, api.DriftRepaired, what, dr.memory.State(o.Placement, o.Manifest.ID) != api.DriftHeld)
+	dr.record(o.Task, api.DriftRepaired, what, dr.memory.State(o.Placement, o.Manifest.ID) != api.DriftHeld)
 	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, change)
 	attrs := []any{"cluster", dr.cfg.Name, "placement", o.Placement.String(),
 		"object", o.Manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
@@ -239,17 +238,17 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 }
 
 // recordHeldDeletion records that an object is not created again for now.
-func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
+func (dr *driftRecorder) recordHeldDeletion(o *apply.Outcome) {
 	p, id := o.Placement, o.Manifest.ID
 	anew := !dr.leftDeleted(p, id)
-	dr.record(o.task, api.DriftHeld, protocol.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message(), Deleted: true}, anew)
+	dr.record(o.Task, api.DriftHeld, protocol.Drift{Rule: dr.rule(o.Task).String(), Message: o.Cond.Message(), Deleted: true}, anew)
 	if anew {
 		dr.warnLeft(o, "object was deleted, and is left so")
 	}
 }
 
 // warnLeft counts and logs drift that was found now and is not reverted.
-func (dr *driftRecorder) warnLeft(o *outcome, message string, attrs ...any) {
+func (dr *driftRecorder) warnLeft(o *apply.Outcome, message string, attrs ...any) {
 	dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
 	dr.cfg.Log.Warn(message, append([]any{"cluster", dr.cfg.Name, "placement", o.Placement.String(), "object", o.Manifest.ID.String()}, attrs...)...)
 }
@@ -271,16 +270,16 @@ func (dr *driftRecorder) unflip(id api.ID) {
 // is contested, which the result says; nil if it may be applied now. l is nil if
 // the object was deleted. Of an object that leaves fields to others, the ownership does not show
 // whether they changed more than those: a change counts when it is reverted.
-func (dr *driftRecorder) countUndone(t task, l *observed.Object) (contested *failure) {
+func (dr *driftRecorder) countUndone(t apply.Task, l *observed.Object) (contested *failure) {
 	id, now := t.Manifest.ID, time.Now()
-	this, by := "uid "+string(t.item.UID), ""
+	this, by := "uid "+string(t.Item.UID), ""
 	if l != nil {
 		this, by = strconv.FormatUint(l.Version, 10), l.Writer
-		if t.item.Managed == "" { // the change was found by comparing values
+		if t.Item.Managed == "" { // the change was found by comparing values
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
 	}
-	if dr.flips[id].last != this && (l == nil || !leavesFields(t.Manifest)) {
+	if dr.flips[id].last != this && (l == nil || !apply.LeavesFields(t.Manifest)) {
 		dr.countFlip(id, this, by, now)
 	}
 	f := dr.flips[id]
@@ -299,14 +298,14 @@ func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
 
 // contest records that the drift of an object is not reverted for a while, since reverting it
 // again and again does not help, and returns that as its failure.
-func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) *failure {
+func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f flips) *failure {
 	id := t.Manifest.ID
 	old := dr.progress.failed[id]
 	if old != nil && old.next.Equal(f.Due()) {
 		return old
 	}
 	who, reverted := cmp.Or(f.By, "another writer"), f.Total-1
-	if leavesFields(t.Manifest) {
+	if apply.LeavesFields(t.Manifest) {
 		reverted = f.Total // the present change is not counted yet
 	}
 	if d := dr.memory[t.Placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
@@ -334,15 +333,6 @@ func ignoredDrift(generation int64, left []api.Difference) protocol.Drift {
 	return protocol.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
 }
 
-// ignoredIn returns the differences in fields that an object leaves to others.
-func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
-	left := diff.Ignored(t.Manifest.Object.Content, live)
-	if t.inGit != nil {
-		left = append(left, diff.Compare(t.inGit, t.Manifest.Object.Content, diff.Options{Structural: true})...)
-	}
-	return diff.Differences(live, api.FieldManager, left)
-}
-
 // endUnobserved records the end of drift that was not reverted here: it was still there when it
 // was last seen, and is no longer observed.
 func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
@@ -354,7 +344,7 @@ func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 		switch {
 		case !isWanted || w.Placement != p || dr.progress.failed[id] != nil || dr.live.Of(id) == nil || dr.progress.suspects[id]:
 			continue
-		case d.State == api.DriftIgnored && leavesFields(w.Manifest) || d.State == api.DriftAltered:
+		case d.State == api.DriftIgnored && apply.LeavesFields(w.Manifest) || d.State == api.DriftAltered:
 			continue
 		case d.State.Present():
 			dr.memory.End(p, d)
@@ -375,10 +365,10 @@ const alteredMessage = "the API server or an admission webhook stores other valu
 
 // recordAltered records the fields that the server stores differently from what is applied. If
 // there are none, that drift ends. It reports whether the record has changed.
-func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.PatchDetail) bool {
+func (dr *driftRecorder) recordAltered(t apply.Task, generation int64, altered []api.PatchDetail) bool {
 	p, id := t.Placement, t.Manifest.ID
 	known := dr.memory.State(p, id) == api.DriftAltered
-	now := protocol.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
+	now := protocol.Drift{Message: alteredMessage, Generation: generation, Paths: diff.Differences(nil, api.FieldManager, altered)}
 	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, drift.SameValues(altered, dr.memory.Altered(p, id)), false) {
 		return false
 	}
@@ -392,7 +382,7 @@ func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.P
 // recordIgnored records the current values of fields that an object leaves to others. If there
 // are none, that drift ends. It reports whether the record has changed. A record of drift in
 // other fields is kept.
-func (dr *driftRecorder) recordIgnored(t task, generation int64, ignored []api.Difference) bool {
+func (dr *driftRecorder) recordIgnored(t apply.Task, generation int64, ignored []api.Difference) bool {
 	was := dr.memory[t.Placement][t.Manifest.ID]
 	switch was.State {
 	case "", api.DriftEnded, api.DriftIgnored:
@@ -409,7 +399,7 @@ func sameDetail(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetai
 // recordWhilePresent records drift in a memory while it has paths, and ends it once it has none. It
 // reports whether the record has changed. unchanged says that the paths are those of the record; for anew
 // see record.
-func recordWhilePresent(memory drift.Memory, t task, state api.DriftState, now protocol.Drift, unchanged, anew bool) bool {
+func recordWhilePresent(memory drift.Memory, t apply.Task, state api.DriftState, now protocol.Drift, unchanged, anew bool) bool {
 	was := memory[t.Placement][t.Manifest.ID]
 	known := was.State == state
 	switch {
@@ -432,7 +422,7 @@ const (
 
 // recordAdditions records what others have added beside what the manifest sets, besides the record of
 // other drift of the object. It reports whether the record has changed.
-func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.Difference) bool {
+func (dr *driftRecorder) recordAdditions(t apply.Task, generation int64, found []api.Difference) bool {
 	p, id := t.Placement, t.Manifest.ID
 	was, shown := dr.additions[p][id], drift.Shorten(found)
 	// A key whose value changes is no other addition; the paths of new items, which end in "-", do not tell these apart.
@@ -459,15 +449,15 @@ func (dr *driftRecorder) recordAdditions(t task, generation int64, found []api.D
 
 // rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
 // additions to the object are not offered any more.
-func (dr *driftRecorder) rejection(t task) (r protocol.DriftDecision, rejected bool) {
+func (dr *driftRecorder) rejection(t apply.Task) (r protocol.DriftDecision, rejected bool) {
 	r, known := dr.decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID, Addition: true})
 	return r, known && r.PutBack && dr.additionsRule(t) != ""
 }
 
 // recordRemoved records that additions were removed, since a user has rejected them.
-func (dr *driftRecorder) recordRemoved(o *outcome) {
+func (dr *driftRecorder) recordRemoved(o *apply.Outcome) {
 	was := dr.additions[o.Placement][o.Manifest.ID]
-	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.gen, Paths: o.removed, By: diff.Actors(o.removed)}
+	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.Gen, Paths: o.Removed, By: diff.Actors(o.Removed)}
 	if r, known := dr.decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID, Addition: true}); known {
 		now.Message = connection.Cut(r.Message)
 	}
@@ -479,5 +469,5 @@ func (dr *driftRecorder) recordRemoved(o *outcome) {
 	dr.removals[o.Manifest.ID] = dr.removals[o.Manifest.ID].Flip(time.Now(), by)
 	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, "added")
 	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.Placement.String(),
-		"object", o.Manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.removed)), "reason", now.Message)
+		"object", o.Manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.Removed)), "reason", now.Message)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
@@ -70,11 +71,11 @@ func TestRestoredDriftsContinue(t *testing.T) {
 func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
+	tk := apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, Drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
-	outcomeAt := func(version uint64) *outcome {
-		return &outcome{task: tk, snapshot: snapshot{live: found}, before: protocol.Drift{Generation: 1},
-			written: &observed.Object{Version: version}}
+	outcomeAt := func(version uint64) *apply.Outcome {
+		return &apply.Outcome{Task: tk, Snapshot: apply.Snapshot{Live: found}, Before: protocol.Drift{Generation: 1},
+			Written: &observed.Object{Version: version}}
 	}
 	s.drifts.countUndone(tk, &observed.Object{Version: 7})
 	if s.drifts.flips[cm("one")].Total != 1 {
@@ -96,7 +97,7 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{Object: desired.Object{Placement: web, Manifest: m}}
+	tk := apply.Task{Object: desired.Object{Placement: web, Manifest: m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
 	s.drifts.memory.Put(web, protocol.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
 	s.drifts.recordAltered(tk, 1, nil)
@@ -124,29 +125,29 @@ func TestRecordedDrift(t *testing.T) {
 	tests := map[string]struct {
 		work    work.Work
 		was     api.DriftState // recorded before
-		outcome outcome
+		outcome apply.Outcome
 		want    api.DriftState // recorded afterwards
 		count   int            // how often the object has drifted
 		undone  float64        // the metric
 		repairs string         // the change that is counted as reverted
 	}{
-		"as in Git":                     {outcome: outcome{task: task{item: applied}}},
-		"reverted":                      {outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: protocol.Drift{Paths: path}}, want: api.DriftRepaired, count: 1, repairs: "edited"},
-		"a deletion is reverted":        {outcome: outcome{task: task{item: applied, drift: true}, written: written, before: protocol.Drift{Deleted: true}}, want: api.DriftRepaired, count: 1, repairs: "deleted"},
-		"a held drift is reverted":      {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: protocol.Drift{Paths: path}}, want: api.DriftRepaired, repairs: "edited"},
-		"left":                          {outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding, count: 1, undone: 1},
-		"left as before":                {was: api.DriftStanding, outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding},
-		"held":                          {outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, diffs: path}, want: api.DriftHeld, count: 1, undone: 1},
-		"held as before":                {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, diffs: path}, want: api.DriftHeld},
-		"a deletion is held":            {outcome: outcome{task: task{item: applied, drift: true, step: decide.Hold}, gone: true}, want: api.DriftHeld, count: 1, undone: 1},
-		"scaled by an autoscaler":       {outcome: outcome{task: task{item: applied}, snapshot: snapshot{live: live, rivals: replicas}}, want: api.DriftContested, count: 1},
-		"scaled as before":              {was: api.DriftContested, outcome: outcome{task: task{item: applied}, snapshot: snapshot{live: live, rivals: replicas}}, want: api.DriftContested},
-		"altered by the server":         {outcome: outcome{task: task{item: applied}, written: written, altered: []api.PatchDetail{path[0].PatchDetail}}, want: api.DriftAltered},
-		"no longer altered":             {was: api.DriftAltered, outcome: outcome{task: task{item: applied}, written: written}, want: api.DriftEnded},
-		"differs, and was not applied":  {outcome: outcome{task: task{item: &inventory.Item{}}, diffs: path}},
-		"differs, and is not ours":      {outcome: outcome{diffs: path}},
-		"differs, and is only compared": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: outcome{task: task{item: applied}, diffs: path}},
-		"could not be compared":         {outcome: outcome{task: task{item: applied}, err: errors.New("no"), diffs: path}},
+		"as in Git":                     {outcome: apply.Outcome{Task: apply.Task{Item: applied}}},
+		"reverted":                      {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Written: written, Snapshot: apply.Snapshot{Live: live}, Before: protocol.Drift{Paths: path}}, want: api.DriftRepaired, count: 1, repairs: "edited"},
+		"a deletion is reverted":        {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Written: written, Before: protocol.Drift{Deleted: true}}, want: api.DriftRepaired, count: 1, repairs: "deleted"},
+		"a held drift is reverted":      {was: api.DriftHeld, outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Written: written, Snapshot: apply.Snapshot{Live: live}, Before: protocol.Drift{Paths: path}}, want: api.DriftRepaired, repairs: "edited"},
+		"left":                          {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Diffs: path}, want: api.DriftStanding, count: 1, undone: 1},
+		"left as before":                {was: api.DriftStanding, outcome: apply.Outcome{Task: apply.Task{Item: applied}, Diffs: path}, want: api.DriftStanding},
+		"held":                          {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true, Step: decide.Hold}, Diffs: path}, want: api.DriftHeld, count: 1, undone: 1},
+		"held as before":                {was: api.DriftHeld, outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true, Step: decide.Hold}, Diffs: path}, want: api.DriftHeld},
+		"a deletion is held":            {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true, Step: decide.Hold}, Gone: true}, want: api.DriftHeld, count: 1, undone: 1},
+		"scaled by an autoscaler":       {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Snapshot: apply.Snapshot{Live: live, Rivals: replicas}}, want: api.DriftContested, count: 1},
+		"scaled as before":              {was: api.DriftContested, outcome: apply.Outcome{Task: apply.Task{Item: applied}, Snapshot: apply.Snapshot{Live: live, Rivals: replicas}}, want: api.DriftContested},
+		"altered by the server":         {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Written: written, Altered: []api.PatchDetail{path[0].PatchDetail}}, want: api.DriftAltered},
+		"no longer altered":             {was: api.DriftAltered, outcome: apply.Outcome{Task: apply.Task{Item: applied}, Written: written}, want: api.DriftEnded},
+		"differs, and was not applied":  {outcome: apply.Outcome{Task: apply.Task{Item: &inventory.Item{}}, Diffs: path}},
+		"differs, and is not ours":      {outcome: apply.Outcome{Diffs: path}},
+		"differs, and is only compared": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: apply.Outcome{Task: apply.Task{Item: applied}, Diffs: path}},
+		"could not be compared":         {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Err: errors.New("no"), Diffs: path}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +155,7 @@ func TestRecordedDrift(t *testing.T) {
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
 			s.setWorks([]*work.Work{&test.work})
 			if test.was != "" {
-				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.gone})
+				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.Gone})
 			}
 			o := test.outcome
 			o.Object = desired.Object{Placement: web, Manifest: m}
@@ -179,7 +180,7 @@ func TestRecordedDrift(t *testing.T) {
 func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
-	tk := task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
+	tk := apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
 	for version := uint64(1); version < diff.Contest; version++ {
 		for range 3 {
 			if s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}) != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
@@ -80,12 +81,12 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 			}
 			t.Run(server+", "+strategy, func(t *testing.T) {
 				s, m := test.session(t), oneManifest()
-				s.cfg.Encoder = NewEncoder("prod", "")
+				s.cfg.Encoder = apply.NewEncoder("prod", "")
 				s.progress.failed, s.progress.verified, s.progress.untried = map[api.ID]*failure{}, map[api.ID]observed.OwnershipState{}, placementSet{}
 				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.owned.inventory(web).Items.Put(it)
-				s.applier.apply(t.Context(), []task{{Object: desired.Object{Placement: web, Manifest: m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+				s.applier.apply(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: m}, Res: inventory.ConfigMaps, Item: &it, Found: &apply.Finding{}}}, map[api.PlacementKey]bool{})
 
 				var told protocol.WorkSeen
 				s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
@@ -152,20 +153,20 @@ func (f *fixture) edit(t *testing.T, patch string) {
 
 // task returns a task of the object with what the inventory has of it. "" is the hash of an object
 // that was never applied.
-func (f *fixture) task(hash string) task {
+func (f *fixture) task(hash string) apply.Task {
 	it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: hash}
-	return task{Object: desired.Object{Placement: web, Manifest: f.manifest}, res: inventory.ConfigMaps, item: &it}
+	return apply.Task{Object: desired.Object{Placement: web, Manifest: f.manifest}, Res: inventory.ConfigMaps, Item: &it}
 }
 
 // applied applies the object, and returns the task of the next time.
-func (f *fixture) applied(t *testing.T) task {
+func (f *fixture) applied(t *testing.T) apply.Task {
 	t.Helper()
-	o := f.applier.executor().do(t.Context(), f.task(""))
-	if o.written == nil {
-		t.Fatalf("not applied: %+v", o.cond)
+	o := f.applier.executor().Do(t.Context(), f.task(""))
+	if o.Written == nil {
+		t.Fatalf("not applied: %+v", o.Cond)
 	}
 	next := f.task("h")
-	next.item.Managed, next.item.UID = o.written.Managed, o.written.UID
+	next.Item.Managed, next.Item.UID = o.Written.Managed, o.Written.UID
 	return next
 }
 
@@ -191,8 +192,8 @@ func TestExecutorOutcomes(t *testing.T) {
 		live    func(*unstructured.Unstructured) // the object of another user; nil if there is none
 		applied bool                             // gitfleet has applied it
 		edit    string
-		deleted bool        // it was deleted after it was applied
-		change  func(*task) // what is known of the object
+		deleted bool              // it was deleted after it was applied
+		change  func(*apply.Task) // what is known of the object
 		do      diff.Operation
 		reason  string // of the condition
 		paths   []string
@@ -210,24 +211,26 @@ func TestExecutorOutcomes(t *testing.T) {
 		"with an owner":                   {work: work.Work{Strategy: always}, live: owned, do: diff.Refuse, reason: api.FailedToTakeOver},
 		"with an owner, which is allowed": {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, AllowCoOwnership: true}}, live: owned, do: diff.TakeOver, reason: api.ManifestApplied},
 
-		"edited":                         {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *task) { t.drift = true }, do: diff.Apply, reason: api.ManifestApplied},
-		"edited, and drift is protected": {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyIfNotDrifted}}, applied: true, edit: edited, change: func(t *task) { t.drift = true }, do: diff.Refuse, reason: api.FoundDrifts, paths: []string{"/data/key"}},
-		"without its label":              {work: work.Work{Strategy: always}, applied: true, edit: `{"metadata":{"labels":{"gitfleet.dev/managed-by":null}}}`, change: func(t *task) { t.drift = true }, do: diff.Apply, reason: api.ManifestApplied},
-		"deleted":                        {work: work.Work{Strategy: always}, applied: true, deleted: true, change: func(t *task) { t.drift, t.absent = true, true }, do: diff.Create, reason: api.ManifestApplied},
-		"compared in full":               {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, ComparisonOption: api.FullComparison}}, applied: true, edit: `{"data":{"more":"x"}}`, change: func(t *task) { t.item.Hash = "older" }, do: diff.Apply, reason: api.ManifestApplied, paths: []string{"/data/more"}},
+		"edited":                         {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *apply.Task) { t.Drift = true }, do: diff.Apply, reason: api.ManifestApplied},
+		"edited, and drift is protected": {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyIfNotDrifted}}, applied: true, edit: edited, change: func(t *apply.Task) { t.Drift = true }, do: diff.Refuse, reason: api.FoundDrifts, paths: []string{"/data/key"}},
+		"without its label":              {work: work.Work{Strategy: always}, applied: true, edit: `{"metadata":{"labels":{"gitfleet.dev/managed-by":null}}}`, change: func(t *apply.Task) { t.Drift = true }, do: diff.Apply, reason: api.ManifestApplied},
+		"deleted":                        {work: work.Work{Strategy: always}, applied: true, deleted: true, change: func(t *apply.Task) { t.Drift, t.Absent = true, true }, do: diff.Create, reason: api.ManifestApplied},
+		"compared in full":               {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, ComparisonOption: api.FullComparison}}, applied: true, edit: `{"data":{"more":"x"}}`, change: func(t *apply.Task) { t.Item.Hash = "older" }, do: diff.Apply, reason: api.ManifestApplied, paths: []string{"/data/more"}},
 
-		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *task) { t.suspendedReason, t.step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended},
-		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *task) { t.suspendedReason, t.step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
-		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *task) { t.suspendedReason, t.step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
+		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *apply.Task) { t.SuspendedReason, t.Step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended},
+		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *apply.Task) { t.SuspendedReason, t.Step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
+		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *apply.Task) { t.SuspendedReason, t.Step = "by hand", decide.Observe }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
 
-		"held":                                 {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.step = true, decide.Hold }, do: diff.Nothing, reason: api.ManifestApplied, paths: []string{"/data/key"}},
-		"held, and as in Git again":            {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, change: func(t *task) { t.drift, t.step = true, decide.Hold }, do: diff.Nothing, reason: api.ManifestApplied},
-		"held, and without its label":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.step, t.absent = true, decide.Hold, true }, do: diff.Apply, reason: api.ManifestApplied},
-		"a deletion that is proposed":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.step, t.absent, t.rule.Mode = true, decide.Hold, true, api.DriftPropose }, do: diff.Nothing, reason: api.ManifestApplied},
-		"a deletion that is reported":          {work: work.Work{Strategy: always, Drift: "report"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.step, t.absent, t.rule.Mode = true, decide.Hold, true, api.DriftReport }, do: diff.Create, reason: api.ManifestApplied},
-		"accepted in Git":                      {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.step, t.item.Hash = decide.Accept, "older" }, do: diff.Nothing, reason: api.ManifestApplied},
-		"not what Git has accepted":            {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *task) { t.step, t.item.Hash = decide.Accept, "older" }, do: diff.Apply, reason: api.ManifestApplied},
-		"another object of the name, accepted": {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.step, t.item.Hash, t.item.UID = decide.Accept, "older", "other" }, do: diff.Apply, reason: api.ManifestApplied},
+		"held":                        {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *apply.Task) { t.Drift, t.Step = true, decide.Hold }, do: diff.Nothing, reason: api.ManifestApplied, paths: []string{"/data/key"}},
+		"held, and as in Git again":   {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, change: func(t *apply.Task) { t.Drift, t.Step = true, decide.Hold }, do: diff.Nothing, reason: api.ManifestApplied},
+		"held, and without its label": {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *apply.Task) { t.Drift, t.Step, t.Absent = true, decide.Hold, true }, do: diff.Apply, reason: api.ManifestApplied},
+		"a deletion that is proposed": {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, deleted: true, change: func(t *apply.Task) {
+			t.Drift, t.Step, t.Absent, t.Rule.Mode = true, decide.Hold, true, api.DriftPropose
+		}, do: diff.Nothing, reason: api.ManifestApplied},
+		"a deletion that is reported":          {work: work.Work{Strategy: always, Drift: "report"}, applied: true, deleted: true, change: func(t *apply.Task) { t.Drift, t.Step, t.Absent, t.Rule.Mode = true, decide.Hold, true, api.DriftReport }, do: diff.Create, reason: api.ManifestApplied},
+		"accepted in Git":                      {work: work.Work{Strategy: always}, applied: true, change: func(t *apply.Task) { t.Step, t.Item.Hash = decide.Accept, "older" }, do: diff.Nothing, reason: api.ManifestApplied},
+		"not what Git has accepted":            {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *apply.Task) { t.Step, t.Item.Hash = decide.Accept, "older" }, do: diff.Apply, reason: api.ManifestApplied},
+		"another object of the name, accepted": {work: work.Work{Strategy: always}, applied: true, change: func(t *apply.Task) { t.Step, t.Item.Hash, t.Item.UID = decide.Accept, "older", "other" }, do: diff.Apply, reason: api.ManifestApplied},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,17 +253,17 @@ func TestExecutorOutcomes(t *testing.T) {
 			if test.change != nil {
 				test.change(&next)
 			}
-			o := f.applier.executor().do(t.Context(), next)
+			o := f.applier.executor().Do(t.Context(), next)
 			var paths []string
-			for _, d := range o.diffs {
+			for _, d := range o.Diffs {
 				paths = append(paths, d.Path)
 			}
-			if o.err != nil || o.do != test.do || o.cond.Reason != test.reason || !slices.Equal(paths, test.paths) {
-				t.Errorf("%s %s %q (%v), want %s %s %q", o.do, o.cond.Reason, paths, o.err, test.do, test.reason, test.paths)
+			if o.Err != nil || o.Do != test.do || o.Cond.Reason != test.reason || !slices.Equal(paths, test.paths) {
+				t.Errorf("%s %s %q (%v), want %s %s %q", o.Do, o.Cond.Reason, paths, o.Err, test.do, test.reason, test.paths)
 			}
 			writes := test.do == diff.Create || test.do == diff.Apply || test.do == diff.TakeOver
-			if (o.written != nil) != writes {
-				t.Errorf("written: %t", o.written != nil)
+			if (o.Written != nil) != writes {
+				t.Errorf("written: %t", o.Written != nil)
 			}
 			live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})
 			if writes && (err != nil || live.GetLabels()[api.ManagedByLabel] != "prod" || value(live) != "git") {
@@ -277,8 +280,8 @@ func TestTakeoverFromClientSideApply(t *testing.T) {
 	f.create(t, "kubectl-client-side-apply", func(o *unstructured.Unstructured) {
 		o.Object["data"] = map[string]any{"key": "theirs", "more": "x"}
 	})
-	if o := f.applier.executor().do(t.Context(), f.task("")); o.err != nil || o.written == nil {
-		t.Fatalf("not applied: %+v", o.cond)
+	if o := f.applier.executor().Do(t.Context(), f.task("")); o.Err != nil || o.Written == nil {
+		t.Fatalf("not applied: %+v", o.Cond)
 	}
 	live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})
 	if err != nil {
@@ -308,20 +311,20 @@ func TestRemovedFieldOfAnotherManager(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.manifest.Object.Content.Object["data"] = map[string]any{"key": "git"}
-			next.item.Hash, next.rule.Mode = "older", mode
+			next.Item.Hash, next.Rule.Mode = "older", mode
 			look := func() []string {
-				o := f.applier.executor().do(t.Context(), next)
-				if o.err != nil || o.left == nil || (*o.left != "") != (len(o.diffs) > 0) || strings.Contains(o.cond.Message(), "/data/more, owned by kubectl (Apply)") != (len(o.diffs) > 0) {
-					t.Fatalf("%v: left %v, differences %v, %q", o.err, o.left, o.diffs, o.cond.Message())
+				o := f.applier.executor().Do(t.Context(), next)
+				if o.Err != nil || o.Left == nil || (*o.Left != "") != (len(o.Diffs) > 0) || strings.Contains(o.Cond.Message(), "/data/more, owned by kubectl (Apply)") != (len(o.Diffs) > 0) {
+					t.Fatalf("%v: left %v, differences %v, %q", o.Err, o.Left, o.Diffs, o.Cond.Message())
 				}
 				var paths []string
-				for _, d := range o.diffs {
+				for _, d := range o.Diffs {
 					paths = append(paths, d.Path)
 				}
-				if o.written != nil {
-					next.item.Managed = o.written.Managed
+				if o.Written != nil {
+					next.Item.Managed = o.Written.Managed
 				}
-				next.item.Hash, next.item.Left = "h", *o.left
+				next.Item.Hash, next.Item.Left = "h", *o.Left
 				return paths
 			}
 			if got := look(); (len(got) == 1) != stays || len(got) > 0 && got[0] != "/data/more" {
@@ -355,7 +358,7 @@ func TestAdditionToAnAtomicListIsListed(t *testing.T) {
 		{"manager":"gitfleet","operation":"Apply","apiVersion":"networking.k8s.io/v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:ingress":{}}}}
 	]},"spec":{"ingress":[{"ports":[{"port":80,"protocol":"TCP"},{"port":443,"protocol":"TCP"}]}]}}`
 	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(stored)) }))
-	s.cfg.Encoder = NewEncoder("prod", "")
+	s.cfg.Encoder = apply.NewEncoder("prod", "")
 	id := api.ID{Group: "networking.k8s.io", Kind: "NetworkPolicy", Namespace: "web", Name: "one"}
 	m := &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": map[string]any{"name": "one", "namespace": "web"},
@@ -364,8 +367,8 @@ func TestAdditionToAnAtomicListIsListed(t *testing.T) {
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 	it := inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: "web", Name: "one"}
 	res := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: id.Group, Version: "v1", Resource: "networkpolicies"}, Namespaced: true}
-	o := s.applier.executor().do(t.Context(), task{Object: desired.Object{Placement: web, Manifest: m}, res: res, item: &it, found: &finding{}})
-	if o.err != nil || len(o.altered) != 1 || o.altered[0].Path != "/spec/ingress/0/ports/-" {
-		t.Errorf("%v, altered: %+v", o.err, o.altered)
+	o := s.applier.executor().Do(t.Context(), apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Res: res, Item: &it, Found: &apply.Finding{}})
+	if o.Err != nil || len(o.Altered) != 1 || o.Altered[0].Path != "/spec/ingress/0/ports/-" {
+		t.Errorf("%v, altered: %+v", o.Err, o.Altered)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -34,7 +35,7 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 
 func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session {
 	t.Helper()
-	member.Name, member.Fleet, member.Encoder = "east", "prod", NewEncoder("prod", "")
+	member.Name, member.Fleet, member.Encoder = "east", "prod", apply.NewEncoder("prod", "")
 	member.Log, member.Report = slog.New(slog.NewTextHandler(t.Output(), nil)), func(protocol.Observation) {}
 	a := New(member)
 	c, err := connection.New(a.connection, credentials)
@@ -89,3 +90,10 @@ func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
 }
 
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
+
+var web = api.PlacementKey{Name: "web"}
+
+func manifestOf(o map[string]any) *work.Manifest {
+	u := &unstructured.Unstructured{Object: o}
+	return &work.Manifest{Object: &api.Object{ID: api.IDOf(u), Content: u, Origin: api.Origin{Path: "apps/all.yaml", Line: 3}}}
+}

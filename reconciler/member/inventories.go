@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -326,11 +327,11 @@ func (i *inventories) recordRepair(p api.PlacementKey) {
 // announce adds objects to the inventories before they are applied for the first time, so that
 // every object on the cluster is in an inventory. It returns the tasks that may continue, for which it uses
 // the memory of the list, and the outcomes of those whose inventory could not be written.
-func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
+func (i *inventories) announce(ctx context.Context, tasks []apply.Task, touched map[api.PlacementKey]bool) (ready []apply.Task, failed []apply.Outcome) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
-		if p, id := t.Placement, t.Manifest.ID; t.item == nil && t.suspendedReason == "" && !i.Works().OnlyCompares(p) {
-			added[p] = append(added[p], cmp.Or(i.ranElsewhere(t), inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}))
+		if p, id := t.Placement, t.Manifest.ID; t.Item == nil && t.SuspendedReason == "" && !i.Works().OnlyCompares(p) {
+			added[p] = append(added[p], cmp.Or(i.ranElsewhere(t), inventory.Item{Group: id.Group, Version: t.Res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}))
 		}
 	}
 	refused := i.withoutRoom(added)
@@ -347,14 +348,14 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 	}
 	ready = tasks[:0]
 	for _, t := range tasks {
-		if err := cmp.Or(refused[t.Placement], errs[t.Placement]); err != nil && t.item == nil {
-			failed = append(failed, outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
+		if err := cmp.Or(refused[t.Placement], errs[t.Placement]); err != nil && t.Item == nil {
+			failed = append(failed, apply.Outcome{Task: t, Cond: diff.ApplyFailed(diff.Create, err), Err: err})
 			continue
 		}
-		if t.item == nil {
-			t.item = i.owned.item(t.Placement, t.Manifest.ID)
+		if t.Item == nil {
+			t.Item = i.owned.item(t.Placement, t.Manifest.ID)
 		}
-		if !i.progress.hasRun(t.Manifest, t.item) || i.live.Of(t.Manifest.ID) != nil {
+		if !i.progress.hasRun(t.Manifest, t.Item) || i.live.Of(t.Manifest.ID) != nil {
 			ready = append(ready, t)
 		}
 	}
@@ -370,12 +371,12 @@ func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) m
 
 // announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
 // drift, and writes that. The object may be deleted if this succeeds.
-func (i *inventories) announceRecreation(ctx context.Context, t task) error {
+func (i *inventories) announceRecreation(ctx context.Context, t apply.Task) error {
 	inv := i.owned.inv.Of(t.Placement)
-	inv.Items.Put(unapplied(t.item))
+	inv.Items.Put(unapplied(t.Item))
 	err := i.store.Save(ctx, inv)
 	if err != nil {
-		inv.Items.Put(*t.item)
+		inv.Items.Put(*t.Item)
 		inv.Invalidate() // parts of it may be
 	}
 	return err
@@ -390,7 +391,7 @@ func unapplied(it *inventory.Item) inventory.Item {
 
 // ranElsewhere returns the object of a task as another inventory lists it, if it has run with the
 // same content and is gone; zero otherwise.
-func (i *inventories) ranElsewhere(t task) inventory.Item {
+func (i *inventories) ranElsewhere(t apply.Task) inventory.Item {
 	if controllers.RunOf(t.Manifest.Object.Content) != nil && i.live.Of(t.Manifest.ID) == nil {
 		for _, inv := range i.owned.inv {
 			if it := inv.Items.Of(t.Manifest.ID); i.progress.hasRun(t.Manifest, it) {

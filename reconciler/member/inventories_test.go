@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -155,12 +156,12 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 		at := apiserver.NewConfigMaps()
 		s := memberOf(t, here, at)
 		s.owned.setWorks(nil)
-		var tasks []task
+		var tasks []apply.Task
 		for k := range n {
 			p, m := api.PlacementKey{Name: fmt.Sprint("p", k)}, *oneManifest()
 			m.ID.Name = fmt.Sprint("object", k)
 			s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
-			tasks = append(tasks, task{Object: desired.Object{Placement: p, Manifest: &m}, res: inventory.ConfigMaps})
+			tasks = append(tasks, apply.Task{Object: desired.Object{Placement: p, Manifest: &m}, Res: inventory.ConfigMaps})
 		}
 		touched := map[api.PlacementKey]bool{}
 		ready, failed := s.inventories.announce(t.Context(), tasks, touched)
@@ -299,7 +300,7 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	before, after := sessionAt(t, server), sessionAt(t, server)
 	before.owned.setWorks([]*work.Work{{Placement: web, Revision: v2}})
 	before.owned.inv.Put(inventory.New(web, placement.Revision{Commit: "v1", Hash: "1"}))
-	before.inventories.announce(t.Context(), []task{{Object: desired.Object{Placement: web, Manifest: oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
+	before.inventories.announce(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: oneManifest()}, Res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
 	if err := after.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -367,20 +368,20 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	if rest, err := inventory.SaveTogether(t.Context(), s.store, all); err != nil || len(rest) > 0 {
 		t.Fatalf("%d inventories are not written together: %v", len(rest), err)
 	}
-	var tasks []task
+	var tasks []apply.Task
 	for _, name := range []string{"new-c", "new-a", "new-b", "p1"} {
 		p, m := api.PlacementKey{Name: name}, *oneManifest()
 		m.ID.Name = name
 		s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
-		tasks = append(tasks, task{Object: desired.Object{Placement: p, Manifest: &m}, res: inventory.ConfigMaps})
+		tasks = append(tasks, apply.Task{Object: desired.Object{Placement: p, Manifest: &m}, Res: inventory.ConfigMaps})
 	}
 	touched := map[api.PlacementKey]bool{}
 	ready, failed := s.inventories.announce(t.Context(), slices.Clone(tasks), touched)
 	if len(ready) != 3 || len(failed) != 1 || failed[0].Placement.Name != "new-c" {
 		t.Fatalf("%d objects are announced, %d refused: %v", len(ready), len(failed), failed)
 	}
-	if want := "at most 10000 placements"; !strings.Contains(failed[0].cond.Message(), want) {
-		t.Errorf("the object is refused with %q, want %q", failed[0].cond.Message(), want)
+	if want := "at most 10000 placements"; !strings.Contains(failed[0].Cond.Message(), want) {
+		t.Errorf("the object is refused with %q, want %q", failed[0].Cond.Message(), want)
 	}
 	listed := s.owned.inv.Of(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].Manifest.ID)
 	kept := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: api.PlacementKey{Name: "new-c"}}}, touched)

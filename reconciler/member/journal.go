@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
@@ -27,28 +28,28 @@ type journal struct {
 // addOutcome adds to the history what was done to an object, or that it failed. It is called
 // before the session uses the outcome. The same failure is added only once. undoneBy is who undid
 // earlier applies of the object.
-func (r *journal) addOutcome(o outcome, undoneBy string) {
+func (r *journal) addOutcome(o apply.Outcome, undoneBy string) {
 	if r.cfg.Record == nil {
 		return
 	}
 	e := r.entry(o.Placement, o.Manifest.ID)
 	switch {
-	case o.drift && o.written != nil && !o.reverted() && len(o.rivals) == 0:
+	case o.Drift && o.Written != nil && !o.Reverted() && len(o.Rivals) == 0:
 		return // it was already as desired, or only fields that are left to others had changed
-	case o.written != nil:
+	case o.Written != nil:
 		e.Event = r.written(o)
 		if e.Event == history.Repaired {
-			if e.By = undoneBy; len(o.before.By) > 0 {
-				e.By = drift.By(o.before.By)
+			if e.By = undoneBy; len(o.Before.By) > 0 {
+				e.By = drift.By(o.Before.By)
 			}
 		}
-	case o.immutable && asksForRecreation(o.Manifest):
+	case o.Immutable && apply.AsksForRecreation(o.Manifest):
 		return // it is recreated, or recreate records why it is not
-	case o.cond.Status == metav1.ConditionFalse && !r.Works().OnlyCompares(o.Placement):
-		if t := r.progress.failed[o.Manifest.ID]; t != nil && t.hash == o.Manifest.Hash && t.cond.Reason == o.cond.Reason {
+	case o.Cond.Status == metav1.ConditionFalse && !r.Works().OnlyCompares(o.Placement):
+		if t := r.progress.failed[o.Manifest.ID]; t != nil && t.hash == o.Manifest.Hash && t.cond.Reason == o.Cond.Reason {
 			return
 		}
-		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message())
+		e.Event, e.Message = history.Failed, connection.Cut(o.Cond.Message())
 	default:
 		return
 	}
@@ -63,28 +64,18 @@ func (r *journal) entry(p api.PlacementKey, id api.ID) history.Entry {
 
 // written returns the event of a write. An object that was not known to exist was created by this write if it is as old as
 // our managedFields entry (see made); otherwise it was taken over.
-func (r *journal) written(o outcome) history.Event {
+func (r *journal) written(o apply.Outcome) history.Event {
 	switch {
-	case o.drift:
+	case o.Drift:
 		return history.Repaired
-	case o.do == diff.TakeOver:
+	case o.Do == diff.TakeOver:
 		return history.TakenOver
-	case o.item.Hash != "":
+	case o.Item.Hash != "":
 		return history.Changed
-	case r.live.Of(o.Manifest.ID) == nil && o.made:
+	case r.live.Of(o.Manifest.ID) == nil && o.Made:
 		return history.Created
 	}
 	return history.TakenOver
-}
-
-// made reports whether our last apply created an object with some managedFields.
-func made(o metav1.Object) bool {
-	for _, e := range o.GetManagedFields() {
-		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
-			return e.Time.Sub(o.GetCreationTimestamp().Time) <= time.Second
-		}
-	}
-	return true
 }
 
 // addRemoval adds to the history that an object was deleted, released, or that this failed for

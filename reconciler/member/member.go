@@ -45,6 +45,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
@@ -67,7 +68,7 @@ type Config struct {
 	// Fleet is the value of the managed-by label. Two gitfleets with different fleet names do
 	// not touch each other's objects.
 	Fleet   string
-	Encoder *Encoder
+	Encoder *apply.Encoder
 	// HasCommit reports whether the repository has a commit. An inventory without a fleet ID is
 	// not ours if it names a commit of another repository. Nil means that the repository has
 	// every commit.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -29,7 +30,7 @@ func TestAgentWithoutCredentials(t *testing.T) {
 		var logged strings.Builder
 		why := "no credentials for member east"
 		a := New(Config{
-			Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(&logged, nil)), Encoder: NewEncoder("prod", "url"),
+			Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(&logged, nil)), Encoder: apply.NewEncoder("prod", "url"),
 			Report: func(o protocol.Observation) {
 				told, tries = append(told, o), append(tries, time.Now())
 			},

@@ -1,6 +1,8 @@
 package member
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -85,6 +87,12 @@ func (m *Metrics) forget(cluster string) {
 	for _, vec := range m.Vectors() {
 		vec.Delete(cluster)
 	}
+}
+
+// Done counts an operation that applies an object of a cluster.
+func (m *Metrics) Done(cluster, action string, err error, took time.Duration) {
+	m.done(cluster, action, err)
+	m.OperationSeconds.Observe(took.Seconds())
 }
 
 // done counts one operation on an object.

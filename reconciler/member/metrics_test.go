@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/series"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // The counters of drift begin at zero.
@@ -83,7 +84,7 @@ func seriesOf(vectors ...*series.Vec) map[string]int {
 // Operations are counted by their result: a conflict is no other error.
 func TestOperationsAreCountedByResult(t *testing.T) {
 	for result, err := range map[string]error{
-		"ok": nil, "conflict": refusedWith(http.StatusConflict, "modified"), "error": refusedWith(http.StatusForbidden, "no"),
+		"ok": nil, "conflict": apiserver.Refusal(http.StatusConflict, "modified"), "error": apiserver.Refusal(http.StatusForbidden, "no"),
 	} {
 		metrics := NewMetrics()
 		metrics.done("east", "Apply", err)

@@ -217,12 +217,7 @@ func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupV
 
 // needsWholeObject reports whether more than the metadata of an object must be watched.
 func needsWholeObject(m *work.Manifest) bool {
-	return needsStatus(m) || controllers.RunOf(m.Object.Content) != nil
-}
-
-// needsStatus reports whether the availability of an object depends on more than its metadata.
-func needsStatus(m *work.Manifest) bool {
-	return health.NeedsStatus(m.Object.Content.GroupVersionKind()) || availability.Of(m) != ""
+	return availability.NeedsStatus(m) || controllers.RunOf(m.Object.Content) != nil
 }
 
 // waitForLists gives new watches time for their first list, so that existing objects are known

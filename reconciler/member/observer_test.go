@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
@@ -239,8 +240,8 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			was := inventory.New(web, placement.Revision{})
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.owned.inv.Put(was)
-			t0 := task{Object: desired.Object{Placement: web, Manifest: m}, item: was.Items.Of(id)}
-			s.record.accepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
+			t0 := apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Item: was.Items.Of(id)}
+			s.record.accepted(&apply.Outcome{Task: t0, Accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {
 				t.Fatal(err)
 			}

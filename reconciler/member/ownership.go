@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
@@ -264,7 +265,7 @@ func (o *ownership) releaseAll() {
 // scalerOf returns what placements say about the autoscaler of an object: which one is among the objects that the
 // cluster has or waits for and, if the object is to be changed, which are to be deleted at the same time. Objects are deleted
 // after others are applied; what an autoscaler would set until then is not asked for.
-func (o *ownership) scalerOf(t task) autoscaler.Placed {
+func (o *ownership) scalerOf(t apply.Task) autoscaler.Placed {
 	if o.scalers == nil {
 		o.scalers = map[api.ID]api.ID{}
 		for _, w := range o.Works() {
@@ -278,7 +279,7 @@ func (o *ownership) scalerOf(t task) autoscaler.Placed {
 		}
 	}
 	placed := autoscaler.Placed{Scaler: o.scalers[t.Manifest.ID]}
-	if t.item != nil && t.item.Hash != t.Manifest.Hash && autoscaler.SetsReplicas(t.Manifest.Object.Content) {
+	if t.Item != nil && t.Item.Hash != t.Manifest.Hash && autoscaler.SetsReplicas(t.Manifest.Object.Content) {
 		placed.Leaving = o.leavingScalers()
 	}
 	return placed

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
@@ -158,7 +159,7 @@ func (p *Preview) Changes(ctx context.Context, works []*work.Work) ([]Change, er
 
 // tasks sets what the cluster is to hold, and returns a task for each object of it that is not
 // suspended and among the targets; nil means all. It determines which kinds must not be tried.
-func (p *Preview) tasks(ctx context.Context, works []*work.Work, targets []Target) (tasks []task, err error) {
+func (p *Preview) tasks(ctx context.Context, works []*work.Work, targets []Target) (tasks []apply.Task, err error) {
 	p.s.setWorks(works)
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (p *Preview) tasks(ctx context.Context, works []*work.Work, targets []Targe
 
 // changes looks at the objects of some tasks, adds the removals, and marks the recreations that
 // would be held.
-func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
+func (p *Preview) changes(ctx context.Context, tasks []apply.Task, look func(context.Context, apply.Task) (*Change, error)) ([]Change, error) {
 	changes, err := p.each(ctx, tasks, look)
 	if err != nil {
 		return nil, err
@@ -206,13 +207,13 @@ func (p *Preview) learn(ctx context.Context, works []*work.Work) error {
 	return p.s.kinds.Resolve(asking, gvks)
 }
 
-func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
+func (p *Preview) task(key api.PlacementKey, m *work.Manifest) apply.Task {
 	return p.s.applier.withInputs(p.s.applier.newTask(desired.Object{Placement: key, Manifest: m}))
 }
 
 // each calls look for all objects, several at a time, and returns the results in the order of
 // the objects.
-func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
+func (p *Preview) each(ctx context.Context, tasks []apply.Task, look func(context.Context, apply.Task) (*Change, error)) ([]Change, error) {
 	all, errs := make([]*Change, len(tasks)), make([]error, len(tasks))
 	p.s.inParallel(ctx, len(tasks), parallelCalls{do: func(i int) { all[i], errs[i] = look(ctx, tasks[i]) }})
 	var out []Change
@@ -227,22 +228,22 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 	return out, nil
 }
 
-func (p *Preview) executor() *executor { return p.s.applier.executor() }
+func (p *Preview) executor() *apply.Executor { return p.s.applier.executor() }
 
-func newChange(t task) *Change {
+func newChange(t apply.Task) *Change {
 	return &Change{ID: t.Manifest.ID, Placement: t.Placement, Manifest: t.Manifest}
 }
 
 // fails makes a change one that the API server refuses.
-func (c *Change) fails(t task, live *unstructured.Unstructured, err error) *Change {
-	c.Effect, c.Message, c.serverError = Fails, t.mask(live, err).Error(), isServerError(err)
+func (c *Change) fails(t apply.Task, live *unstructured.Unstructured, err error) *Change {
+	c.Effect, c.Message, c.serverError = Fails, t.Mask(live, err).Error(), apply.IsServerError(err)
 	return c
 }
 
 // changeOf returns the change of one object; nil if there is none.
-func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
+func (p *Preview) changeOf(ctx context.Context, t apply.Task) (*Change, error) {
 	c, gvk := newChange(t), t.GVK()
-	if t.res == (connection.Resource{}) {
+	if t.Res == (connection.Resource{}) {
 		if c.Effect = Adds; definitionOf(gvk, p.s.Wanted()) == nil {
 			c.Effect, c.Message = Fails, p.s.kinds.Why(gvk).Error()
 		}
@@ -263,12 +264,12 @@ func (p *Preview) changeOf(ctx context.Context, t task) (*Change, error) {
 
 // read reads the object of a task whose kind is served, as an agent would that knows nothing of it. decided says that its change is
 // known already: the object would not be applied, whatever is there, or nothing would be done about it.
-func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
+func (p *Preview) read(ctx context.Context, t apply.Task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
 	f := decide.Facts{Exists: true}
 	if f.Hook, _ = p.s.owned.mayApply(t.Object); f.Hook == hooks.Waits {
 		f.Hook = hooks.Ready // it is applied in its turn
 	}
-	if t.res.Namespaced && t.Manifest.ID.Namespace == "" {
+	if t.Res.Namespaced && t.Manifest.ID.Namespace == "" {
 		f.NoNamespace = t.Manifest.ID.Kind
 	}
 	if c := t.Manifest.Encrypted; c != nil {
@@ -282,41 +283,41 @@ func (p *Preview) read(ctx context.Context, t task) (live *unstructured.Unstruct
 	case decide.Finish:
 		return nil, nil, true, nil
 	}
-	if live, err = p.s.conn.Read(ctx, t.res, t.Manifest.ID); err != nil {
+	if live, err = p.s.conn.Read(ctx, t.Res, t.Manifest.ID); err != nil {
 		return nil, nil, false, err
 	}
-	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.Manifest, t.item)
+	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.Manifest, t.Item)
 	step, _ := decide.Apply(f)
 	return live, nil, step == decide.Finish, nil
 }
 
 // compare uses the same decision table as an agent.
-func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	t = t.beside(live)
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.scaler)
-	facts := p.executor().facts(t, live)
-	var found comparison
+func (p *Preview) compare(ctx context.Context, t apply.Task, c *Change, live *unstructured.Unstructured) (*Change, error) {
+	t = t.Beside(live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.Scaler)
+	facts := p.executor().Facts(t, live)
+	var found apply.Comparison
 	for {
 		switch do, why := diff.Decide(facts); do {
 		case diff.NeedRead:
 			var err error
-			if found, err = p.executor().compare(ctx, t, live, rivals); err != nil {
+			if found, err = p.executor().Compare(ctx, t, live, rivals); err != nil {
 				return nil, err
 			}
-			facts.Compared, facts.Diffs = true, len(found.diffs)
+			facts.Compared, facts.Diffs = true, len(found.Diffs)
 		case diff.Nothing:
 			if found, err := p.values(ctx, t, c, live, rivals); err != nil || found != nil {
 				return found, err
 			}
 			return p.left(t, c, live), nil
 		case diff.Report, diff.Refuse:
-			if do == diff.Report && len(found.diffs) == 0 {
+			if do == diff.Report && len(found.Diffs) == 0 {
 				return nil, nil
 			}
-			c.Effect, c.Diffs, c.Message = Differs, found.diffs, "it is only reported"
+			c.Effect, c.Diffs, c.Message = Differs, found.Diffs, "it is only reported"
 			if do == diff.Refuse {
 				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.Placement, p.s.Works().MarkerStale) != diff.Ours
-				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.Placement), found.degraded).Message()
+				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.Placement), found.Degraded).Message()
 			}
 			return c, nil
 		default:
@@ -327,11 +328,11 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 
 // values returns the change of an object whose metadata shows no change or drift, since its
 // values may still differ.
-func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
+func (p *Preview) values(ctx context.Context, t apply.Task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	if diff.CompareAfter(p.s.Works().Of(t.Placement).Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
-	switch found := p.executor().compareValues(ctx, t, live); {
+	switch found := p.executor().CompareValues(ctx, t, live); {
 	case found.Answer == drift.Unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
 	case found.Answer == drift.Drifted && p.s.Works().Protects(t.Placement):
@@ -339,7 +340,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	case found.Answer == drift.Drifted:
 		return p.applied(ctx, t, c, live, rivals)
 	case len(found.Altered) > 0:
-		c.Effect, c.Message, c.Diffs = Alters, alteredMessage, differences(found.Altered)
+		c.Effect, c.Message, c.Diffs = Alters, alteredMessage, diff.Differences(nil, api.FieldManager, found.Altered)
 	default:
 		return nil, nil
 	}
@@ -347,33 +348,33 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 }
 
 // left returns the change of an object that still has fields that Git has removed; nil if it has none.
-func (p *Preview) left(t task, c *Change, live *unstructured.Unstructured) *Change {
-	var o outcome
-	if o.task = t; t.item == nil || t.item.Left == "" {
+func (p *Preview) left(t apply.Task, c *Change, live *unstructured.Unstructured) *Change {
+	var o apply.Outcome
+	if o.Task = t; t.Item == nil || t.Item.Left == "" {
 		return nil
 	}
-	if p.executor().recordLeft(&o, t.item.Left, live); *o.left == "" {
+	if p.executor().RecordLeft(&o, t.Item.Left, live); *o.Left == "" {
 		return nil
 	}
-	c.Effect, c.Message, c.Diffs = Differs, o.cond.Message(), o.diffs
+	c.Effect, c.Message, c.Diffs = Differs, o.Cond.Message(), o.Diffs
 	return c
 }
 
 // applied returns the change that applying an object would make; nil if there is none.
-func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
+func (p *Preview) applied(ctx context.Context, t apply.Task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.Placement, p.s.Works().MarkerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
-	saw := snapshot{live: live, rivals: rivals}
-	removal := p.executor().removal(t, saw)
-	desired, err := p.executor().merged(ctx, t, saw)
+	read := apply.Snapshot{Live: live, Rivals: rivals}
+	removal := p.executor().Removal(t, read)
+	desired, err := p.executor().Merged(ctx, t, read)
 	if removing.Refused(err) && !immutable.ByAdmission(err) {
-		if more := p.executor().contradicting(ctx, t, saw, err); !more.Empty() {
+		if more := p.executor().Contradicting(ctx, t, read, err); !more.Empty() {
 			desired, err, removal = t.Manifest.Object.Content, nil, removal.Union(more)
 			opt.Structural = true
 		}
 	}
-	isImmutable, unread := p.executor().isImmutable(ctx, t, err)
-	recreates := isImmutable && asksForRecreation(t.Manifest) && p.s.applier.notRecreated(t, live) == ""
+	isImmutable, unread := p.executor().IsImmutable(ctx, t, err)
+	recreates := isImmutable && apply.AsksForRecreation(t.Manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
 		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
 			return c.fails(t, live, refusal), nil
@@ -384,23 +385,23 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	switch {
 	case recreates:
 		opt.Structural = true
-		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.Manifest.Object.Content, live, opt))
+		c.Effect, c.Diffs = Recreates, t.Attribute(live, diff.Compare(t.Manifest.Object.Content, live, opt))
 		return c, nil
-	case refusesDryRun(err) && !knowsNoDryRun(err):
+	case apply.RefusesDryRun(err) && !apply.KnowsNoDryRun(err):
 		c.fails(t, live, err)
 		if !c.TakesOver {
-			c.Message = explainRecreation(c.Message, t.Manifest, err, isImmutable, unread)
+			c.Message = apply.ExplainRecreation(c.Message, t.Manifest, err, isImmutable, unread)
 		}
 		return c, nil
-	case refusesDryRun(err):
+	case apply.RefusesDryRun(err):
 		desired, opt.Structural = t.Manifest.Object.Content, true
-		c.Message = withoutDryRun(t.mask(live, err))
+		c.Message = apply.WithoutDryRun(t.Mask(live, err))
 	case err != nil:
-		return nil, t.mask(live, err)
+		return nil, t.Mask(live, err)
 	}
-	c.Diffs = t.attribute(live, diff.Compare(removal.Without(desired), live, opt))
+	c.Diffs = t.Attribute(live, diff.Compare(removal.Without(desired), live, opt))
 	if opt.Structural && !removal.Empty() { // fields that the manifest does not have are no difference then
-		c.Diffs = append(c.Diffs, t.attribute(live, diff.Compare(removal.Without(live), live, diff.Options{}))...)
+		c.Diffs = append(c.Diffs, t.Attribute(live, diff.Compare(removal.Without(live), live, diff.Options{}))...)
 	}
 	if len(c.Diffs) == 0 && !c.TakesOver && c.Message == "" {
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
@@ -35,7 +36,7 @@ type progress struct {
 	cutShort map[api.ID]bool
 	// replaced are objects with fields that are left to others, as they were before they were
 	// deleted to be created again.
-	replaced map[api.ID]*snapshot
+	replaced map[api.ID]*apply.Snapshot
 	// waiting are the objects that are deleted once others are gone, with one of those.
 	waiting waitingDeletions
 	// pruned are the placements that have removed something, or failed to, since their last
@@ -124,36 +125,36 @@ type situation struct {
 
 // again returns the failure of an object after another attempt. Retries have a backoff, which ends when the content changes, or
 // something happens that the object waited for.
-func (f failure) again(o *outcome, s situation, now time.Time) failure {
-	if f.cond.Reason != o.cond.Reason || f.since.IsZero() {
+func (f failure) again(o *apply.Outcome, s situation, now time.Time) failure {
+	if f.cond.Reason != o.Cond.Reason || f.since.IsZero() {
 		f.since = now
 	}
 	switch {
-	case len(o.diffs) == 0:
+	case len(o.Diffs) == 0:
 		f.first = time.Time{}
 	case f.first.IsZero():
 		f.first = now
 	}
 	confirmed := f.refused != nil && *f.refused == s.state
-	f.cond, f.diffs, f.gen, f.last, f.refused = o.cond, o.diffs, o.gen, now, nil
-	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
+	f.cond, f.diffs, f.gen, f.last, f.refused = o.Cond, o.Diffs, o.Gen, now, nil
+	if o.Err == nil && o.Cond.Reason != api.AppliedWithFailedDriftDetection {
 		f.refused = &s.state
 	}
-	f.drift = o.item != nil && o.item.Hash != ""
-	f.unknown, f.namespaceMissing = o.unknown, connection.ForbiddenByNamespace(o.err)
-	f.recreate = o.immutable && asksForRecreation(o.Manifest)
+	f.drift = o.Item != nil && o.Item.Hash != ""
+	f.unknown, f.namespaceMissing = o.Unknown, connection.ForbiddenByNamespace(o.Err)
+	f.recreate = o.Immutable && apply.AsksForRecreation(o.Manifest)
 	f.pending = s.transient
 	first := firstRetry
 	if f.namespaceMissing {
 		first = 100 * time.Millisecond // the missing object is just being applied
 	}
-	f.next = now.Add(max(f.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
+	f.next = now.Add(max(f.failures.Next(first, lastRetry), connection.RetryAfter(o.Err)))
 	switch {
-	case o.transient && deletion.Explains(o.Manifest.ID.GroupKind()):
+	case o.Transient && deletion.Explains(o.Manifest.ID.GroupKind()):
 		f.next = now.Add(f.failures.Next(firstLook, lastLook)) // why it still exists may change
 	case !s.due.IsZero():
 		f.next = s.due
-	case o.suspendedReason != "" && o.err == nil && !s.watched:
+	case o.SuspendedReason != "" && o.Err == nil && !s.watched:
 		f.next = now.Add(reportInterval)
 	case f.refused != nil && s.watched && !confirmed:
 		f.next = now.Add(confirmation)

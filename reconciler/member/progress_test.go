@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
@@ -48,14 +49,14 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 			w.WriteHeader(code)
 			json.NewEncoder(w).Encode(made) //nolint:errcheck // the test would see it
 		}))
-		s.cfg.Encoder, s.record.fresh = NewEncoder("prod", ""), map[string]bool{}
+		s.cfg.Encoder, s.record.fresh = apply.NewEncoder("prod", ""), map[string]bool{}
 		s.owned.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.progress.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.owned.inventory(web).Items.Put(it)
-		s.applier.apply(t.Context(), []task{{Object: desired.Object{Placement: web, Manifest: m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+		s.applier.apply(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: m}, Res: namespaces, Item: &it, Found: &apply.Finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.progress.failed[app])
 		}
@@ -147,7 +148,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 	inv := s.owned.inventory(web)
 	for name, again := range map[string]func(error){
 		"object not applied": func(err error) {
-			s.record.failure(outcome{task: task{Object: desired.Object{Placement: web, Manifest: oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
+			s.record.failure(apply.Outcome{Task: apply.Task{Object: desired.Object{Placement: web, Manifest: oneManifest()}}, Do: diff.Apply, Err: err, Cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
 			st := stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}

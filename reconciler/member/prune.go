@@ -271,8 +271,8 @@ func (p *pruner) awaited(o deletion.Object) bool {
 }
 
 // mayExist reports whether an object exists, or no watch reports whether it does.
-func (c *cluster) mayExist(it *inventory.Item) bool {
-	return c.live.Of(it.ID()) != nil || !c.watch.Of(it.GroupVersionKind()).Complete()
+func (p *pruner) mayExist(it *inventory.Item) bool {
+	return p.live.Of(it.ID()) != nil || !p.watch.Of(it.GroupVersionKind()).Complete()
 }
 
 // The shortest and longest time between two reads of an object that was deleted and still exists.

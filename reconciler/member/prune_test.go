@@ -266,7 +266,7 @@ func TestLastingFailures(t *testing.T) {
 		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusUnprocessableEntity: true,
 		http.StatusConflict: false, http.StatusTooManyRequests: false, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false,
 	} {
-		if got := lasts(refusedWith(code, "no")); got != want {
+		if got := lasts(apiserver.Refusal(code, "no")); got != want {
 			t.Errorf("%d lasts: %t", code, got)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
@@ -64,25 +66,25 @@ func (r *recorder) overBudget() error {
 }
 
 // outcome records the outcome of a task.
-func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
+func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 	id := o.Manifest.ID
 	r.history.addOutcome(o, r.drifts.flips[id].By)
-	if old := r.live.Of(id); o.written != nil && (old == nil || old.Version != o.written.Version) || o.err != nil && o.do != diff.NeedRead {
+	if old := r.live.Of(id); o.Written != nil && (old == nil || old.Version != o.Written.Version) || o.Err != nil && o.Do != diff.NeedRead {
 		r.written.add(o.Placement)
 	}
-	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+	if o.Created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		r.fresh[id.Name] = true
 		r.progress.retryNamespace(id.Name) // the watch will not report a change of it
 	}
-	if o.written != nil {
+	if o.Written != nil {
 		delete(r.progress.suspects, id)
 		delete(r.progress.replaced, id)
 		delete(r.superseded.manifests, id)
-		l := o.written
+		l := o.Written
 		l.Health = r.healthAfter(id, o, l)
 		r.objects.Put(id, l)
-		it := o.item
-		if it.Hash != o.Manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
+		it := o.Item
+		if it.Hash != o.Manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.Res.Version {
 			touched[o.Placement] = true
 		}
 		if it.Hash != o.Manifest.Hash || it.UID != l.UID {
@@ -92,33 +94,33 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 		if it.Hash != o.Manifest.Hash {
 			it.Commit = r.Works().Of(o.Placement).Revision.Commit
 		}
-		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.Manifest.Hash, l.Managed, "", l.UID
+		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.Res.Version, o.Manifest.Hash, l.Managed, "", l.UID
 		r.owned.put(o.Placement, *it)
 	}
-	if k := r.watch.Of(o.GVK()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
-		l := observed.Of(o.snapshot.live) // no watch will report it
-		l.Health = k.HealthOf(o.snapshot.live)
+	if k := r.watch.Of(o.GVK()); o.Do == diff.Nothing && o.Snapshot.Live != nil && k.Refused() {
+		l := observed.Of(o.Snapshot.Live) // no watch will report it
+		l.Health = k.HealthOf(o.Snapshot.Live)
 		r.objects.Put(id, l)
 	}
-	if o.left != nil && o.item.Left != *o.left {
-		o.item.Left = *o.left
-		r.owned.put(o.Placement, *o.item)
+	if o.Left != nil && o.Item.Left != *o.Left {
+		o.Item.Left = *o.Left
+		r.owned.put(o.Placement, *o.Item)
 		touched[o.Placement] = true
 	}
-	if o.accepted != nil {
+	if o.Accepted != nil {
 		r.accepted(&o, touched)
 	}
-	if connection.Unserved(o.err) {
+	if connection.Unserved(o.Err) {
 		r.progress.forgetKind(r.cluster, r.Wanted(), o.GVK())
 	}
-	if t := r.progress.failed[id]; o.written != nil && t != nil && t.recreate {
+	if t := r.progress.failed[id]; o.Written != nil && t != nil && t.recreate {
 		delete(r.brake.braked, id) // the object no longer has to be recreated
 	}
-	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
+	if o.Err == nil && !o.Gone && o.Cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
 		r.progress.verified[id] = r.live.OwnershipState(id)
 	}
 	r.drifts.recordOutcome(&o)
-	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && o.unremoved == nil && !r.Works().OnlyCompares(o.Placement) {
+	if o.AsWanted() || o.Cond.Reason == api.ManifestApplied && len(o.Diffs) == 0 && o.Unremoved == nil && !r.Works().OnlyCompares(o.Placement) {
 		r.settled(id)
 		return
 	}
@@ -126,10 +128,10 @@ func (r *recorder) outcome(o outcome, touched map[api.PlacementKey]bool) {
 }
 
 // accepted records in the inventory that an object already equals its new version.
-func (r *recorder) accepted(o *outcome, touched map[api.PlacementKey]bool) {
-	it := *o.item
-	it.Hash, it.Managed, it.OthersState = o.Manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
-	it.Version, it.Commit = o.res.Version, r.Works().Of(o.Placement).Revision.Commit
+func (r *recorder) accepted(o *apply.Outcome, touched map[api.PlacementKey]bool) {
+	it := *o.Item
+	it.Hash, it.Managed, it.OthersState = o.Manifest.Hash, o.Accepted.Managed, o.Accepted.OthersState()
+	it.Version, it.Commit = o.Res.Version, r.Works().Of(o.Placement).Revision.Commit
 	r.owned.put(o.Placement, it)
 	touched[o.Placement] = true
 	if d, known := r.drifts.memory[o.Placement][o.Manifest.ID]; known { // otherwise only something added was offered
@@ -139,12 +141,12 @@ func (r *recorder) accepted(o *outcome, touched map[api.PlacementKey]bool) {
 
 // healthAfter returns the health of an object that has just been written. For kinds that take
 // time to become available, it is unknown until the watch reports it.
-func (r *recorder) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
-	if !needsStatus(o.Manifest) {
+func (r *recorder) healthAfter(id api.ID, o apply.Outcome, l *observed.Object) health.Health {
+	if !availability.NeedsStatus(o.Manifest) {
 		return health.OfKind(o.GVK())
 	}
-	if k := r.watch.Of(o.GVK()); k.Refused() && o.stored != nil {
-		return k.HealthOf(o.stored)
+	if k := r.watch.Of(o.GVK()); k.Refused() && o.Stored != nil {
+		return k.HealthOf(o.Stored)
 	}
 	if old := r.live.Of(id); old != nil && old.Version == l.Version {
 		return old.Health
@@ -156,7 +158,7 @@ func (r *recorder) healthAfter(id api.ID, o outcome, l *observed.Object) health.
 // full, an autoscaler may scale it, or it had fields that Git has removed.
 func (r *recorder) verifies(w desired.Object) bool {
 	it := r.owned.item(w.Placement, w.Manifest.ID)
-	return diff.CompareAfter(r.Works().Of(w.Placement).Strategy) || scaled(w.Manifest, r.live.Of(w.Manifest.ID)) || it != nil && it.Left != ""
+	return diff.CompareAfter(r.Works().Of(w.Placement).Strategy) || apply.Scaled(w.Manifest, r.live.Of(w.Manifest.ID)) || it != nil && it.Left != ""
 }
 
 // settled records that nothing remains to be done about an object.
@@ -170,8 +172,8 @@ func (r *recorder) forget(id api.ID) {
 }
 
 // failure records why an object is not as desired, and when it is tried again.
-func (r *recorder) failure(o outcome) {
-	o.cond.Cause = connection.Cut(o.cond.Cause)
+func (r *recorder) failure(o apply.Outcome) {
+	o.Cond.Cause = connection.Cut(o.Cond.Cause)
 	id := o.Manifest.ID
 	f := r.progress.failed[id]
 	if f == nil || f.hash != o.Manifest.Hash {
@@ -179,16 +181,16 @@ func (r *recorder) failure(o outcome) {
 		r.progress.failed[id] = f
 	}
 	s := situation{state: r.live.OwnershipState(id), watched: r.watched(id), transient: r.isTransient(o)}
-	if !o.unknown.Empty() {
-		s.due = r.kinds.NextLookup(o.unknown)
+	if !o.Unknown.Empty() {
+		s.due = r.kinds.NextLookup(o.Unknown)
 	}
-	if r.Works().OnlyCompares(o.Placement) && o.err == nil {
+	if r.Works().OnlyCompares(o.Placement) && o.Err == nil {
 		s.due = r.progress.compared.Add(reportInterval)
 	}
 	*f = f.again(&o, s, time.Now())
-	if o.err != nil && o.do != diff.NeedRead && !f.recreate && f.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
+	if o.Err != nil && o.Do != diff.NeedRead && !f.recreate && f.logged.Due(o.Cond.Reason+connection.RefusalReason(o.Err)) {
 		r.cfg.Log.Warn("object not applied", "cluster", r.cfg.Name, "placement", o.Placement.String(),
-			"object", id.String(), "err", o.cond.Message())
+			"object", id.String(), "err", o.Cond.Message())
 	}
 }
 
@@ -198,20 +200,20 @@ func (r *recorder) contested(id api.ID, why *failure) { r.progress.failed[id] = 
 // isTransient reports whether the reason why an object was not applied will pass by itself: its
 // definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
 // respond.
-func (r *recorder) isTransient(o outcome) bool {
+func (r *recorder) isTransient(o apply.Outcome) bool {
 	var coming *pendingDefinition
 	switch {
-	case o.err == nil:
-		return o.transient
-	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
+	case o.Err == nil:
+		return o.Transient
+	case errors.As(o.Err, &coming), apierrors.HasStatusCause(o.Err, "NamespaceTerminating"):
 		return true
-	case connection.ForbiddenByNamespace(o.err):
+	case connection.ForbiddenByNamespace(o.Err):
 		_, placed := r.Wanted().Of(api.ID{Kind: "Namespace", Name: o.Manifest.ID.Namespace})
 		return placed
 	}
-	return connection.IsUnreachable(o.err) ||
-		apierrors.IsTooManyRequests(o.err) || apierrors.IsInternalError(o.err) || apierrors.IsServiceUnavailable(o.err) ||
-		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
+	return connection.IsUnreachable(o.Err) ||
+		apierrors.IsTooManyRequests(o.Err) || apierrors.IsInternalError(o.Err) || apierrors.IsServiceUnavailable(o.Err) ||
+		apierrors.IsServerTimeout(o.Err) || apierrors.IsTimeout(o.Err)
 }
 
 // watched reports whether the watch reports every change of an object.
@@ -371,19 +373,19 @@ func (r *recorder) notRemoved(o removal) {
 
 // recreation records the outcome of the deletion of an object that is created anew. If the object is gone at once, it
 // returns the task that creates it; otherwise it records why the object is still there.
-func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (create task, gone bool) {
-	t, id := o.task, o.Manifest.ID
+func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (create apply.Task, gone bool) {
+	t, id := o.Task, o.Manifest.ID
 	if o.held != "" {
 		r.notRecreated(t, "its recreation is held: "+o.held, "held")
 		return t, false
 	}
 	touched[t.Placement] = true
 	if o.refused {
-		r.owned.put(t.Placement, *t.item) // the object is still there
+		r.owned.put(t.Placement, *t.Item) // the object is still there
 	}
 	if o.deleted {
 		cause := work.Cause{Commit: r.Works().Of(t.Placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.Placement), item: t.item}, history.Deleted, cause, nil)
+		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.Placement), item: t.Item}, history.Deleted, cause, nil)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
@@ -393,11 +395,11 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		}
 		return t, false
 	}
-	announced := unapplied(t.item)
+	announced := unapplied(t.Item)
 	r.owned.put(t.Placement, announced)
-	t.item, t.drift, t.absent, t.step, t.found = &announced, false, true, decide.Write, nil
-	if t.replaced != nil {
-		r.progress.replaced[id] = t.replaced
+	t.Item, t.Drift, t.Absent, t.Step, t.Found = &announced, false, true, decide.Write, nil
+	if t.Replaced != nil {
+		r.progress.replaced[id] = t.Replaced
 	}
 	if o.result != connection.DeletionPending {
 		r.objects.Drop(id)
@@ -410,13 +412,13 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		terminating.Terminating = true
 		r.objects.Put(id, &terminating)
 	}
-	r.failure(outcome{task: t, cond: (&decide.BeingDeletedError{Finalizers: strings.Join(o.finalizers, ",")}).Condition(), transient: true})
+	r.failure(apply.Outcome{Task: t, Cond: (&decide.BeingDeletedError{Finalizers: strings.Join(o.finalizers, ",")}).Condition(), Transient: true})
 	return t, false
 }
 
 // notRecreated adds to the message of an object why it is not recreated. It adds the message
 // to the history if the reason has changed.
-func (r *recorder) notRecreated(t task, why, reason string) {
+func (r *recorder) notRecreated(t apply.Task, why, reason string) {
 	refused := r.progress.failed[t.Manifest.ID]
 	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
 	if r.cfg.Record != nil && refused.notRecreated != reason {

@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -146,7 +147,7 @@ func TestMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object.ManagedFields = test.entries
-			if got := made(object); got != test.want {
+			if got := apply.Made(object); got != test.want {
 				t.Errorf("made: %t", got)
 			}
 		})
@@ -163,28 +164,28 @@ func TestHistoryOfOutcomes(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	failed := diff.ApplyFailed(diff.Apply, errors.New("denied"))
 	tests := map[string]struct {
-		outcome outcome
+		outcome apply.Outcome
 		known   *observed.Object // the object before, as the watch knows it
 		before  *failure         // of the object before
 		work    work.Work
 		want    string // event, by and message
 	}{
-		"created":                       {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at(8), made: true}, want: "created"},
-		"existed unnoticed":             {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at(8)}, want: "takenOver"},
-		"existed":                       {outcome: outcome{task: task{item: announced}, do: diff.Apply, written: at(8), made: true}, known: &observed.Object{Version: 7}, want: "takenOver"},
-		"taken over":                    {outcome: outcome{task: task{item: announced}, do: diff.TakeOver, written: at(8)}, want: "takenOver"},
-		"changed":                       {outcome: outcome{task: task{item: applied}, do: diff.Apply, written: at(8)}, want: "changed"},
-		"drift was reverted":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(8), snapshot: snapshot{live: live}, before: protocol.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
-		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at(8), before: protocol.Drift{Deleted: true}}, want: "repaired by a watch"},
-		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(7), snapshot: snapshot{live: live}}},
-		"as in Git":                     {outcome: outcome{task: task{item: applied}, do: diff.Nothing, cond: diff.Applied()}},
-		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message()},
-		"failed as before":              {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "hash", cond: failed}},
-		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
-		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, before: &failure{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
-		"differs, and is only compared": {outcome: outcome{task: task{item: applied}, do: diff.Report, cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
-		"to be recreated":               {outcome: outcome{task: task{item: applied, Object: desired.Object{Placement: web, Manifest: asking}}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}},
-		"immutable, and not recreated":  {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}, want: "failed: " + failed.Message()},
+		"created":                       {outcome: apply.Outcome{Task: apply.Task{Item: announced}, Do: diff.Create, Written: at(8), Made: true}, want: "created"},
+		"existed unnoticed":             {outcome: apply.Outcome{Task: apply.Task{Item: announced}, Do: diff.Create, Written: at(8)}, want: "takenOver"},
+		"existed":                       {outcome: apply.Outcome{Task: apply.Task{Item: announced}, Do: diff.Apply, Written: at(8), Made: true}, known: &observed.Object{Version: 7}, want: "takenOver"},
+		"taken over":                    {outcome: apply.Outcome{Task: apply.Task{Item: announced}, Do: diff.TakeOver, Written: at(8)}, want: "takenOver"},
+		"changed":                       {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Written: at(8)}, want: "changed"},
+		"drift was reverted":            {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Do: diff.Apply, Written: at(8), Snapshot: apply.Snapshot{Live: live}, Before: protocol.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
+		"a deletion was reverted":       {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Do: diff.Create, Written: at(8), Before: protocol.Drift{Deleted: true}}, want: "repaired by a watch"},
+		"there was no drift":            {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Do: diff.Apply, Written: at(7), Snapshot: apply.Snapshot{Live: live}}},
+		"as in Git":                     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Nothing, Cond: diff.Applied()}},
+		"failed":                        {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, want: "failed: " + failed.Message()},
+		"failed as before":              {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: &failure{hash: "hash", cond: failed}},
+		"failed for another reason":     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: &failure{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
+		"failed with other content":     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: &failure{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
+		"differs, and is only compared": {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Report, Cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
+		"to be recreated":               {outcome: apply.Outcome{Task: apply.Task{Item: applied, Object: desired.Object{Placement: web, Manifest: asking}}, Do: diff.Apply, Cond: failed, Err: errors.New("denied"), Immutable: true}},
+		"immutable, and not recreated":  {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied"), Immutable: true}, want: "failed: " + failed.Message()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,13 +16,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -153,7 +152,7 @@ func changedOne(asks bool) *work.Manifest {
 func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, events *[]history.Entry) {
 	t.Helper()
 	s, events = sessionAt(t, h), &[]history.Entry{}
-	s.cfg.Encoder, s.cfg.Brake, s.record.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
+	s.cfg.Encoder, s.cfg.Brake, s.record.fresh, s.retry = apply.NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
 	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	s.holding(oneManifest(), web)
 	it := *s.owned.inv.Of(web).Items.Of(oneManifest().ID)
@@ -315,7 +314,7 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	if o := s.applier.deleteForRecreation(ctx, one); o.err == nil || o.deleted || len(server.Writes) > 0 {
 		t.Errorf("%+v, writes: %q", o, server.Writes)
 	}
-	if s.applier.recreate(ctx, []task{one}, map[api.PlacementKey]bool{}); len(*entries) > 0 || s.progress.failed[m.ID].cond.Reason != "" {
+	if s.applier.recreate(ctx, []apply.Task{one}, map[api.PlacementKey]bool{}); len(*entries) > 0 || s.progress.failed[m.ID].cond.Reason != "" {
 		t.Errorf("history: %+v, failed: %+v", *entries, s.progress.failed[m.ID])
 	}
 }
@@ -341,33 +340,6 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 	}
 }
 
-// The dry run of a new Service leaves out what the old one has allocated, and only that.
-func TestDryRunOfANewServiceOmitsAllocatedFields(t *testing.T) {
-	for name, test := range map[string]struct{ service, live, want string }{
-		"another address": {`"clusterIP":"10.0.0.2"`, `"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"]`, `"clusterIP":"10.0.0.2"`},
-		"the same":        {`"clusterIP":"10.0.0.1","type":"NodePort"`, `"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"]`, `"type":"NodePort"`},
-		"none":            {`"clusterIP":"None"`, `"clusterIP":"None","clusterIPs":["None"]`, `"clusterIP":"None"`},
-		"a port": {
-			`"ports":[{"nodePort":30080,"port":80},{"nodePort":30443,"port":443}]`, `"ports":[{"nodePort":30080,"port":8080}]`,
-			`"ports":[{"port":80},{"nodePort":30443,"port":443}]`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			body := func(spec string) string {
-				return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{` + spec + `}}`
-			}
-			live := &unstructured.Unstructured{}
-			if err := live.UnmarshalJSON([]byte(body(test.live))); err != nil {
-				t.Fatal(err)
-			}
-			got, err := withoutAllocated([]byte(body(test.service)), live)
-			if want := body(test.want); err != nil || strings.TrimSpace(string(got)) != want {
-				t.Errorf("%v\n%s, want\n%s", err, got, want)
-			}
-		})
-	}
-}
-
 // An object is not recreated if Git has not changed, or if volumes would be deleted with it.
 func TestNotRecreated(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
@@ -388,7 +360,7 @@ func TestNotRecreated(t *testing.T) {
 		live.SetLabels(map[string]string{api.ManagedByLabel: s.cfg.Fleet})
 		live.SetAnnotations(map[string]string{api.PlacementAnnotation: web.String()})
 		live.Object["spec"] = map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": test.retention}}
-		task := task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{Hash: test.applied, UID: "u"}}
+		task := apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Item: &inventory.Item{Hash: test.applied, UID: "u"}}
 		if got := s.applier.notRecreated(task, live); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -411,26 +383,5 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	s.processPrepared(t.Context(), ids)
 	if s.brake.braked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
 		t.Errorf("held: %q, requests: %q", s.brake.braked[m.ID].why, server.Writes)
-	}
-}
-
-// A refused object says how to have it recreated, or why it is not although it asks for that.
-func TestRefusedObjectExplainsRecreation(t *testing.T) {
-	invalid := refusedWith(http.StatusUnprocessableEntity, "no")
-	for name, test := range map[string]struct {
-		asks, immutable bool
-		err, unread     error
-		want            string
-	}{
-		"immutable, and it asks":          {true, true, invalid, nil, "refused"},
-		"immutable, and it does not":      {false, true, invalid, nil, "refused" + adviceToRecreate},
-		"for another reason, and it asks": {true, false, invalid, nil, "refused" + noRecreation},
-		"for another reason":              {false, false, invalid, nil, "refused"},
-		"a missing permission":            {true, false, refusedWith(http.StatusForbidden, "not for you"), nil, "refused"},
-		"a rule that cannot be read":      {true, false, invalid, errors.New("forbidden"), "refused; it is not deleted to be created anew, since the rule that refused it cannot be read: forbidden"},
-	} {
-		if got := explainRecreation("refused", changedOne(test.asks), test.err, test.immutable, test.unread); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
 	}
 }

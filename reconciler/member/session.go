@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
@@ -109,7 +110,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 // newSession returns a session that has not sent a request yet.
 func (a *Agent) newSession(conn *connection.Conn) *session {
 	cfg := &a.config
-	expressions := availability.New(&cfg.Encoder.expressions)
+	expressions := availability.New(&cfg.Encoder.Expressions)
 	prober := probe.New(conn, probe.Config{
 		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Pace: cfg.Pace, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
 		UID: a.uid, Version: a.version,
@@ -129,7 +130,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	})
 	p := &progress{
 		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
-		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{},
+		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*apply.Snapshot{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{}, waiting: waitingDeletions{}, pruned: map[api.PlacementKey]bool{},
 	}
 	s := &session{Agent: a, cluster: c, View: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}

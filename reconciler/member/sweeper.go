@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -32,6 +33,20 @@ func newSweeper(v *valueChecker) *sweeper {
 	w := &sweeper{valueChecker: v, timer: time.NewTimer(time.Hour), unreported: map[api.ID]*observed.Object{}}
 	w.timer.Stop()
 	return w
+}
+
+// begin begins a round.
+func (w *sweeper) begin() {
+	w.busy, w.remaining = true, w.watchedKinds()
+}
+
+// watchedKinds returns the kinds that are watched.
+func (w *sweeper) watchedKinds() []schema.GroupVersionKind {
+	var gvks []schema.GroupVersionKind
+	for _, k := range w.watch.All() {
+		gvks = append(gvks, k.GVK)
+	}
+	return gvks
 }
 
 // next returns the next kind of a round; none if the round is complete.
@@ -70,9 +85,9 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 		return valueResults{}
 	}
 	found := map[api.ID]bool{}
-	var tasks []task
+	var tasks []apply.Task
 	x := w.applier.executor()
-	var comparisons []valueComparison
+	var comparisons []apply.ValueComparison
 	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}, Kept: true}
 	for {
 		page, err := w.conn.WholePage(ctx, res, "", &at.ListOptions)
@@ -98,7 +113,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			case w.isNewer(o):
 				w.unreported[id] = observed.Of(o)
 			default:
-				tasks, comparisons = append(tasks, t), append(comparisons, x.compareValues(ctx, w.applier.withInputs(t), o))
+				tasks, comparisons = append(tasks, t), append(comparisons, x.CompareValues(ctx, w.applier.withInputs(t), o))
 			}
 		}
 		if !more {
@@ -115,7 +130,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 
 // settled is asApplied, except that it is false while a reported change of the object was not
 // processed.
-func (w *sweeper) settled(id api.ID) (task, bool) {
+func (w *sweeper) settled(id api.ID) (apply.Task, bool) {
 	t, asApplied := w.asApplied(id)
 	return t, asApplied && !w.progress.unprocessed[id]
 }
@@ -137,7 +152,7 @@ func (w *sweeper) confirmUnreported(ctx context.Context) (changed map[api.ID]boo
 		case !settled:
 			continue // the watch has reported it, or it is being processed
 		case read == nil:
-			live, err := w.conn.Read(ctx, t.res, id)
+			live, err := w.conn.Read(ctx, t.Res, id)
 			if err != nil || live != nil && !w.isNewer(live) {
 				continue
 			}

@@ -443,7 +443,7 @@ func (s *session) sweepOn(ctx context.Context) {
 		return
 	}
 	if !s.sweeper.busy {
-		s.sweeper.busy, s.sweeper.remaining = true, s.watchedKinds()
+		s.sweeper.begin()
 	}
 	s.handleValueResults(ctx, valueResults{changed: s.sweeper.confirmUnreported(ctx)})
 	if gvk, more := s.sweeper.next(); more {
@@ -455,7 +455,7 @@ func (s *session) sweepOn(ctx context.Context) {
 // What no watch has reported is checked in the next step.
 func (s *session) sweepNow(ctx context.Context) {
 	s.sweeper.busy, s.sweeper.remaining = true, nil
-	for _, gvk := range s.watchedKinds() {
+	for _, gvk := range s.sweeper.watchedKinds() {
 		if s.conn.CutOff() {
 			break
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -82,8 +83,8 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 				s.progress.failed[m.ID] = test.fails
 			}
 			got, need := s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
-			if need != test.need || need && got.drift != test.drift {
-				t.Errorf("needs a task: %t (drift: %t), want %t (%t)", need, got.drift, test.need, test.drift)
+			if need != test.need || need && got.Drift != test.drift {
+				t.Errorf("needs a task: %t (drift: %t), want %t (%t)", need, got.Drift, test.need, test.drift)
 			}
 		})
 	}
@@ -149,7 +150,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld})
 				s.drifts.decisions = protocol.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: protocol.Fingerprint(nil, "")}}
 			}
-			if got := s.drifts.holds(task{Object: desired.Object{Placement: web, Manifest: m}}, test.live); got != test.want {
+			if got := s.drifts.holds(apply.Task{Object: desired.Object{Placement: web, Manifest: m}}, test.live); got != test.want {
 				t.Errorf("held: %t, want %t", got, test.want)
 			}
 		})
@@ -213,14 +214,14 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 func TestNextRetry(t *testing.T) {
 	m := oneManifest()
 	refused := diff.Refused(diff.Drifts, "", false)
-	failed := func(err error) outcome {
-		return outcome{do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)}
+	failed := func(err error) apply.Outcome {
+		return apply.Outcome{Do: diff.Apply, Err: err, Cond: diff.ApplyFailed(diff.Apply, err)}
 	}
-	missing := refusedWith(http.StatusNotFound, `namespaces "web" not found`)
+	missing := apiserver.Refusal(http.StatusNotFound, `namespaces "web" not found`)
 	slow := apierrors.NewTooManyRequests("slow down", 90)
 	tests := map[string]struct {
 		work     work.Work
-		outcome  outcome
+		outcome  apply.Outcome
 		watched  bool
 		failures retry.Backoff // before
 		again    bool          // the object was left in the same state before
@@ -230,11 +231,11 @@ func TestNextRetry(t *testing.T) {
 		"an error again and again":           {outcome: failed(errors.New("no")), failures: 20, from: lastRetry, to: lastRetry},
 		"its namespace is missing":           {outcome: failed(missing), from: 100 * time.Millisecond, to: 100 * time.Millisecond},
 		"the server asks to wait":            {outcome: failed(slow), from: 90 * time.Second, to: 90 * time.Second},
-		"left, not watched":                  {outcome: outcome{cond: refused}, from: firstRetry, to: firstRetry},
-		"left, watched":                      {outcome: outcome{cond: refused}, watched: true, from: confirmation, to: confirmation},
-		"left, watched and confirmed":        {outcome: outcome{cond: refused}, watched: true, again: true, from: watchedRetry, to: watchedRetry},
-		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: outcome{task: task{suspendedReason: "by hand"}, cond: refused}, from: reportInterval, to: reportInterval},
-		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: outcome{cond: diff.Reported(1, false)}, from: reportInterval, to: reportInterval},
+		"left, not watched":                  {outcome: apply.Outcome{Cond: refused}, from: firstRetry, to: firstRetry},
+		"left, watched":                      {outcome: apply.Outcome{Cond: refused}, watched: true, from: confirmation, to: confirmation},
+		"left, watched and confirmed":        {outcome: apply.Outcome{Cond: refused}, watched: true, again: true, from: watchedRetry, to: watchedRetry},
+		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: apply.Outcome{Task: apply.Task{SuspendedReason: "by hand"}, Cond: refused}, from: reportInterval, to: reportInterval},
+		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: apply.Outcome{Cond: diff.Reported(1, false)}, from: reportInterval, to: reportInterval},
 		"only compared, and that has failed": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
 	}
 	for name, test := range tests {
@@ -280,22 +281,22 @@ func TestPendingFailures(t *testing.T) {
 		"differs":                                 {nil, nil, false},
 		"its definition is being established":     {&pendingDefinition{errors.New("not yet")}, nil, true},
 		"its namespace is being deleted":          {terminating, nil, true},
-		"its namespace is missing":                {refusedWith(http.StatusNotFound, noNamespace), nil, false},
-		"its namespace is missing, and is placed": {refusedWith(http.StatusNotFound, noNamespace), []*work.Manifest{namespace}, true},
+		"its namespace is missing":                {apiserver.Refusal(http.StatusNotFound, noNamespace), nil, false},
+		"its namespace is missing, and is placed": {apiserver.Refusal(http.StatusNotFound, noNamespace), []*work.Manifest{namespace}, true},
 		"no response":                             {connection.Unreachable(errors.New("refused")), nil, true},
-		"too many requests":                       {refusedWith(http.StatusTooManyRequests, "slow down"), nil, true},
-		"an internal error":                       {refusedWith(http.StatusInternalServerError, "etcd"), nil, true},
-		"not available":                           {refusedWith(http.StatusServiceUnavailable, "starting"), nil, true},
-		"a timeout":                               {refusedWith(http.StatusGatewayTimeout, "late"), nil, true},
-		"forbidden":                               {refusedWith(http.StatusForbidden, "not for you"), nil, false},
-		"invalid":                                 {refusedWith(http.StatusUnprocessableEntity, "must be positive"), nil, false},
+		"too many requests":                       {apiserver.Refusal(http.StatusTooManyRequests, "slow down"), nil, true},
+		"an internal error":                       {apiserver.Refusal(http.StatusInternalServerError, "etcd"), nil, true},
+		"not available":                           {apiserver.Refusal(http.StatusServiceUnavailable, "starting"), nil, true},
+		"a timeout":                               {apiserver.Refusal(http.StatusGatewayTimeout, "late"), nil, true},
+		"forbidden":                               {apiserver.Refusal(http.StatusForbidden, "not for you"), nil, false},
+		"invalid":                                 {apiserver.Refusal(http.StatusUnprocessableEntity, "must be positive"), nil, false},
 		"another error":                           {errors.New("no"), nil, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			s.setWorks([]*work.Work{{Placement: web, Manifests: append(test.others, m)}})
-			if got := s.record.isTransient(outcome{task: task{Object: desired.Object{Placement: web, Manifest: m}}, err: test.err}); got != test.want {
+			if got := s.record.isTransient(apply.Outcome{Task: apply.Task{Object: desired.Object{Placement: web, Manifest: m}}, Err: test.err}); got != test.want {
 				t.Errorf("pending: %t, want %t", got, test.want)
 			}
 		})

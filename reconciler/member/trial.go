@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
@@ -34,7 +35,7 @@ func (p *Preview) Try(ctx context.Context, works []*work.Work, targets []Target)
 	if err != nil {
 		return nil, err
 	}
-	return p.each(ctx, tasks, func(ctx context.Context, t task) (*Change, error) {
+	return p.each(ctx, tasks, func(ctx context.Context, t apply.Task) (*Change, error) {
 		if why := p.s.applier.untried[t.GVK()]; why != "" {
 			c := newChange(t)
 			c.Effect, c.Message = Unknown, why
@@ -47,14 +48,14 @@ func (p *Preview) Try(ctx context.Context, works []*work.Work, targets []Target)
 // unsafe returns the kinds whose objects must not be tried, with the reason: an aggregated API
 // server may ignore dryRun and store the object. Built-in kinds, and those that a
 // CustomResourceDefinition of the cluster defines, are safe. The group extensions is no longer built in.
-func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVersionKind]string, error) {
+func (p *Preview) unsafe(ctx context.Context, tasks []apply.Task) (map[schema.GroupVersionKind]string, error) {
 	unsafe := map[schema.GroupVersionKind]string{}
 	for _, t := range tasks {
 		gvk := t.GVK()
-		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) && gvk.Group != "extensions" {
+		if _, known := unsafe[gvk]; known || t.Res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) && gvk.Group != "extensions" {
 			continue
 		}
-		crd, err := p.s.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
+		crd, err := p.s.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.Res.GroupResource().String()})
 		switch {
 		case connection.IsUnreachable(err):
 			return nil, err
@@ -71,10 +72,10 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 
 // try determines the change of one object. If the object does not exist, the server creates it
 // in a dry run.
-func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
+func (p *Preview) try(ctx context.Context, t apply.Task) (*Change, error) {
 	c, err := p.changeOf(ctx, t)
-	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
-		_, err = p.executor().merged(ctx, t, snapshot{})
+	if err == nil && c != nil && c.Effect == Adds && t.Res != (connection.Resource{}) {
+		_, err = p.executor().Merged(ctx, t, apply.Snapshot{})
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -91,9 +92,9 @@ func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 // markUnknown makes a change Unknown if the response of the server says nothing about the object: the
 // server does not have what it needs to decide, or not the definition of the kind as it will
 // be.
-func (p *Preview) markUnknown(t task, c *Change) {
+func (p *Preview) markUnknown(t apply.Task, c *Change) {
 	gvk := t.GVK()
-	unserved := t.res == (connection.Resource{})
+	unserved := t.Res == (connection.Resource{})
 	by := definitionOf(gvk, p.s.Wanted())
 	switch {
 	case by != nil && (unserved || c.Effect == Fails && !p.applies(*by)):
@@ -106,20 +107,20 @@ func (p *Preview) markUnknown(t task, c *Change) {
 // applies reports whether an object was applied with its desired content.
 func (p *Preview) applies(w desired.Object) bool {
 	t := p.task(w.Placement, w.Manifest)
-	return t.item != nil && t.item.Hash == t.Manifest.Hash
+	return t.Item != nil && t.Item.Hash == t.Manifest.Hash
 }
 
 // untried returns the change of an object whose dry run failed with an error.
-func (p *Preview) untried(t task, err error) *Change {
+func (p *Preview) untried(t apply.Task, err error) *Change {
 	c := newChange(t)
-	c.Effect, c.Message = Unknown, t.mask(nil, err).Error()
+	c.Effect, c.Message = Unknown, t.Mask(nil, err).Error()
 	namespace, comes := p.s.Wanted().Of(api.ID{Kind: "Namespace", Name: t.Manifest.ID.Namespace})
 	switch {
 	case connection.IsUnreachable(err):
 		c.Message = "the API server does not answer"
 	case apierrors.IsNotFound(err) && comes:
 		c.Effect, c.Message = Adds, namespace.Manifest.ID.String()+" is not there yet"
-	case apierrors.IsNotFound(err) || refusesDryRun(err) && !knowsNoDryRun(err) && !isServerError(err):
+	case apierrors.IsNotFound(err) || apply.RefusesDryRun(err) && !apply.KnowsNoDryRun(err) && !apply.IsServerError(err):
 		c.Effect = Fails
 	}
 	return c
@@ -138,19 +139,19 @@ func (p *Preview) ServerChanges(ctx context.Context, works []*work.Work) ([]Chan
 	if err != nil {
 		return nil, err
 	}
-	return p.changes(ctx, tasks, func(ctx context.Context, t task) (*Change, error) { return p.askServer(ctx, manager, t) })
+	return p.changes(ctx, tasks, func(ctx context.Context, t apply.Task) (*Change, error) { return p.askServer(ctx, manager, t) })
 }
 
 // resourceManager returns a manager that uses the connection of the preview, which cannot
 // write. It knows the kinds of some tasks.
-func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
+func (p *Preview) resourceManager(tasks []apply.Task) (*ssa.ResourceManager, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, t := range tasks {
 		scope := meta.RESTScopeRoot
-		if t.res.Namespaced {
+		if t.Res.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		plural := t.res.GroupVersionResource
+		plural := t.Res.GroupVersionResource
 		mapper.AddSpecific(t.GVK(), plural, plural, scope)
 	}
 	c, err := p.s.conn.Unstructured(mapper)
@@ -162,17 +163,17 @@ func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 
 // askServer returns the change of one object according to the API server; nil if there is none.
 // An object of which no dry run may be requested is compared as in Changes.
-func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t task) (*Change, error) {
-	if t.res == (connection.Resource{}) || p.s.applier.untried[t.GVK()] != "" {
+func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t apply.Task) (*Change, error) {
+	if t.Res == (connection.Resource{}) || p.s.applier.untried[t.GVK()] != "" {
 		return p.changeOf(ctx, t)
 	}
 	live, known, decided, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
 	if decided || err != nil {
 		return known, err
 	}
-	t = t.beside(live)
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.scaler)
-	desired, err := p.asApplied(t, snapshot{live, rivals})
+	t = t.Beside(live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.Scaler)
+	desired, err := p.asApplied(t, apply.Snapshot{Live: live, Rivals: rivals})
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +202,8 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 
 // asApplied returns the object that is sent to apply a manifest. It has the live object's
 // annotations about its origin, since another file or commit is not a difference.
-func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, error) {
-	raw, err := p.executor().dryRunBody(t, saw)
+func (p *Preview) asApplied(t apply.Task, read apply.Snapshot) (*unstructured.Unstructured, error) {
+	raw, err := p.executor().DryRunBody(t, read)
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +211,12 @@ func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, e
 	if err := o.UnmarshalJSON(raw); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", t.Manifest.ID, err)
 	}
-	if saw.live == nil {
+	if read.Live == nil {
 		return o, nil
 	}
 	notes := o.GetAnnotations()
 	for _, name := range []string{api.SourceAnnotation, api.CommitAnnotation, api.PathAnnotation} {
-		if value, has := saw.live.GetAnnotations()[name]; has {
+		if value, has := read.Live.GetAnnotations()[name]; has {
 			notes[name] = value
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
@@ -172,7 +173,7 @@ func tryAt(t *testing.T, host string, gate *admissionTransport, works []*work.Wo
 func previewAt(t *testing.T, host string, gate *admissionTransport) *member.Preview {
 	t.Helper()
 	p, _, err := member.Peek(t.Context(), member.Config{
-		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"), Log: slog.New(slog.DiscardHandler),
+		Name: "east", Fleet: "prod", Encoder: apply.NewEncoder("prod", "https://git.example.com/fleet"), Log: slog.New(slog.DiscardHandler),
 		Connect: func(context.Context) (*rest.Config, error) {
 			return &rest.Config{Host: host, Transport: gate, QPS: -1}, nil
 		},

@@ -7,12 +7,8 @@ import (
 	"iter"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -35,28 +31,28 @@ type valueChecker struct {
 }
 
 // check reads the objects of tasks and compares their values.
-func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
+func (v *valueChecker) check(ctx context.Context, tasks []apply.Task) valueResults {
 	x := v.applier.executor()
-	comparisons := make([]valueComparison, len(tasks))
+	comparisons := make([]apply.ValueComparison, len(tasks))
 	start := func(i int) bool { // on this goroutine, to which what is known belongs
 		tasks[i] = v.applier.withInputs(tasks[i])
 		return true
 	}
 	v.inParallel(ctx, len(tasks), parallelCalls{start: start, do: func(i int) {
 		t := tasks[i]
-		live, err := v.conn.Read(ctx, t.res, t.Manifest.ID)
-		if err != nil || live == nil || drift.Of(t.applied(v.cfg.Fleet), drift.Marked(live)).Answer == drift.Drifted {
+		live, err := v.conn.Read(ctx, t.Res, t.Manifest.ID)
+		if err != nil || live == nil || drift.Of(t.Applied(v.cfg.Fleet), drift.Marked(live)).Answer == drift.Drifted {
 			return // unknown: if the object is gone or its metadata has changed, its watch event follows
 		}
-		comparisons[i] = x.compareValues(ctx, t, live)
+		comparisons[i] = x.CompareValues(ctx, t, live)
 	}})
 	return v.conclude(tasks, comparisons)
 }
 
 // tasks takes the suspects whose last change is processed, and returns the tasks of those whose metadata is as it was last applied; the
 // other objects are handled as drift, or as failed objects.
-func (v *valueChecker) tasks() []task {
-	var tasks []task
+func (v *valueChecker) tasks() []apply.Task {
+	var tasks []apply.Task
 	for _, id := range v.progress.takeSuspects() {
 		if t, asApplied := v.asApplied(id); asApplied {
 			tasks = append(tasks, t)
@@ -82,18 +78,18 @@ const manySuspects = 100
 
 // asApplied returns the task of an object, and whether the object is by its metadata as it was last
 // applied, and nothing failed or remains to be done.
-func (v *valueChecker) asApplied(id api.ID) (task, bool) {
+func (v *valueChecker) asApplied(id api.ID) (apply.Task, bool) {
 	w, isWanted := v.Wanted().Of(id)
-	if !isWanted || v.progress.failed[id] != nil || v.Works().OnlyCompares(w.Placement) || v.Works().SuspendedReason(w.Placement, id) != "" || scaled(w.Manifest, v.live.Of(w.Manifest.ID)) {
-		return task{}, false
+	if !isWanted || v.progress.failed[id] != nil || v.Works().OnlyCompares(w.Placement) || v.Works().SuspendedReason(w.Placement, id) != "" || apply.Scaled(w.Manifest, v.live.Of(w.Manifest.ID)) {
+		return apply.Task{}, false
 	}
 	t := v.applier.newTask(w)
 	l := v.live.Of(id)
-	return t, t.item != nil && t.item.Hash == w.Manifest.Hash && v.driftOf(t.item, l) != drift.Drifted && !l.Terminating
+	return t, t.Item != nil && t.Item.Hash == w.Manifest.Hash && v.driftOf(t.Item, l) != drift.Drifted && !l.Terminating
 }
 
 // conclude processes the results of comparisons of values.
-func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) valueResults {
+func (v *valueChecker) conclude(tasks []apply.Task, comparisons []apply.ValueComparison) valueResults {
 	changed, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for i, c := range comparisons {
 		t := tasks[i]
@@ -105,8 +101,8 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 			changed[id] = true
 		default:
 			generation := v.live.Of(id).Generation
-			altered, ignored := v.drifts.recordAltered(t, generation, c.Altered), v.drifts.recordIgnored(t, generation, c.ignored)
-			added := c.additions != nil && v.drifts.recordAdditions(t, generation, *c.additions)
+			altered, ignored := v.drifts.recordAltered(t, generation, c.Altered), v.drifts.recordIgnored(t, generation, c.Ignored)
+			added := c.Additions != nil && v.drifts.recordAdditions(t, generation, *c.Additions)
 			if altered || ignored || added {
 				news[id] = true
 			}
@@ -120,98 +116,6 @@ func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) val
 	return valueResults{changed, news}
 }
 
-// A valueComparison is the result of comparing the values of an object; the zero value is one of values that could not be
-// compared.
-type valueComparison struct {
-	drift.Finding
-	// ignored are the differences in fields that the object leaves to others.
-	ignored []api.Difference
-	// additions are as in an outcome.
-	additions *[]api.Difference
-}
-
-// compareValues compares the values of a live object with those that were applied. A difference
-// that a structural comparison finds is confirmed by a server-side dry run, which includes
-// admission webhooks.
-func (x *executor) compareValues(ctx context.Context, t task, live *unstructured.Unstructured) valueComparison {
-	t = t.beside(live)
-	c := valueComparison{additions: x.additionsOf(t, live)}
-	if leavesFields(t.Manifest) {
-		c.ignored = ignoredIn(t, live)
-	}
-	applied, actual := t.applied(x.fleet), drift.Read(live)
-	if c.Finding = drift.Of(applied, actual); c.Answer != drift.Unknown {
-		return c
-	}
-	merged, err := x.merged(ctx, t, snapshot{live: live})
-	switch {
-	case refusesDryRun(err):
-		actual.Refused = true
-	case err != nil:
-		return valueComparison{}
-	default:
-		again, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
-		if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-			return valueComparison{} // the object is changing at the moment
-		}
-		actual.DryRun = merged
-	}
-	c.Finding = drift.Of(applied, actual)
-	return c
-}
-
-// maxRemovals is how often the removal of additions is tried while others keep writing to the object.
-const maxRemovals = 5
-
-// readAdditions finds what others have added to an object that is as it was applied otherwise, so that it is removed.
-func (x *executor) readAdditions(ctx context.Context, t task) outcome {
-	o := outcome{task: t, do: diff.Nothing, cond: diff.Applied()}
-	live, err := x.conn.Read(ctx, t.res, t.Manifest.ID)
-	switch {
-	case err != nil:
-		return x.readFailed(o, diff.DriftCompareFailed(err), err)
-	case live == nil:
-		return x.readAndApply(ctx, t)
-	}
-	o.gen, o.additions = live.GetGeneration(), x.additionsOf(t, live)
-	return o
-}
-
-// removeRejected removes what others have added to the object of an outcome, if that is exactly what a user has rejected.
-// An object that is suspended is left as it is.
-func (x *executor) removeRejected(ctx context.Context, o *outcome) {
-	if o.rejected == "" || o.suspendedReason != "" || o.err != nil || o.additions == nil {
-		return
-	}
-	for attempt := 1; drift.Fingerprint(*o.additions) == o.rejected; attempt++ {
-		live, err := x.conn.Read(ctx, o.res, o.Manifest.ID)
-		if err == nil && live == nil {
-			return // its watch reports that
-		}
-		if err == nil {
-			extended := x.extended(o.task, live, live.GetManagedFields(), o.task.left())
-			found := diff.Additions(extended)
-			if drift.Fingerprint(found) != o.rejected {
-				o.additions = &found // nobody has decided about these yet
-				return
-			}
-			var patch []byte
-			if patch, err = diff.WithoutAdditions(extended); err == nil {
-				err = x.conn.Send(ctx, o.res, o.Manifest.ID, types.JSONPatchType, patch)
-			}
-			if err == nil {
-				o.removed, o.additions = found, nil
-				return
-			}
-		}
-		if !apierrors.IsConflict(err) || attempt == maxRemovals {
-			err = o.mask(live, err)
-			o.unremoved, o.cond.Cause = err, "applied, but what others have added cannot be removed: "+err.Error()
-			return
-		}
-	}
-}
-
 // repeatedRemovals yields the objects to which a rejected addition was made once more, and the time from which it may be
 // removed again.
 func (dr *driftRecorder) repeatedRemovals() iter.Seq2[desired.Object, time.Time] {
@@ -221,7 +125,7 @@ func (dr *driftRecorder) repeatedRemovals() iter.Seq2[desired.Object, time.Time]
 			if !isWanted {
 				continue
 			}
-			if _, rejected := dr.rejection(task{Object: w}); rejected && !yield(w, removed.Due()) {
+			if _, rejected := dr.rejection(apply.Task{Object: w}); rejected && !yield(w, removed.Due()) {
 				return
 			}
 		}
@@ -252,7 +156,7 @@ func (dr *driftRecorder) otherRules() iter.Seq[api.ID] {
 		for p, of := range dr.additions {
 			for id, d := range of {
 				w, isWanted := dr.Wanted().Of(id)
-				if isWanted && w.Placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(task{Object: w}) && !yield(id) {
+				if isWanted && w.Placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(apply.Task{Object: w}) && !yield(id) {
 					return
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 )
 
 // A field that a webhook changes at each apply is reported and not applied again and again,
@@ -249,7 +250,7 @@ func TestPreviewComparesValues(t *testing.T) {
 		expect := func(when, want string) {
 			t.Helper()
 			p, _, err := member.Peek(t.Context(), member.Config{
-				Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+				Name: "east", Fleet: "prod", Encoder: apply.NewEncoder("prod", "https://git.example.com/fleet"),
 				Connect: func(context.Context) (*rest.Config, error) { return a.config, nil }, Log: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

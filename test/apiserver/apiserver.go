@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -38,6 +40,13 @@ func Refuse(w http.ResponseWriter, code int, message string) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Code: int32(code), Message: message, Reason: reasons[code],
 	})
+}
+
+// Refusal is the error of a request that an API server has answered like Refuse, but without a reason.
+func Refusal(code int, message string) error {
+	err := apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "configmaps"}, "one", "", 0, false)
+	err.ErrStatus.Message = message
+	return err
 }
 
 var reasons = map[int]metav1.StatusReason{

@@ -20,7 +20,7 @@ import (
 // mayBeInCircles has the packages that were not laid out like this from the beginning, with the number of their files in circles.
 // The numbers may only get smaller, and no package may be added.
 var mayBeInCircles = map[string]int{
-	"reconciler/member": 24,
+	"reconciler/member": 21,
 	"reconciler/status": 20,
 }
 

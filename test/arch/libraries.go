@@ -60,7 +60,7 @@ var libraryRules = []libraryRule{
 	},
 	{
 		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
-		[]string{"reconciler/member", "reconciler/member/account", "reconciler/member/connection", "reconciler/member/discovery", "reconciler/member/inventory", "reconciler/member/kubeconfig", "reconciler/replica", "reconciler/server/access"},
+		[]string{"reconciler/member", "reconciler/member/apply", "reconciler/member/account", "reconciler/member/connection", "reconciler/member/discovery", "reconciler/member/inventory", "reconciler/member/kubeconfig", "reconciler/replica", "reconciler/server/access"},
 		"only reconciler/member and reconciler/replica send requests to clusters",
 	},
 	{

@@ -28,7 +28,7 @@ var mayReadMessages = map[string]string{
 	"reconciler/review/rollout.go":           "it takes the first line",
 	"reconciler/status":                      "it makes the messages",
 	"reconciler/member/immutable":            "API servers say only in messages why they refuse an object",
-	"reconciler/member/compare.go":           "as above",
+	"reconciler/member/apply/compare.go":     "as above",
 	"reconciler/member/connection/answer.go": "as above",
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
@@ -72,7 +73,7 @@ func newInstance(dir string, members []fleet.Member, content map[string]string) 
 // run starts the loop. The caller must close the instance.
 func (h *instance) run(fleetName string) {
 	limit, arrivals := make(chan struct{}, 128), make(chan struct{}, 128)
-	encoder := member.NewEncoder(fleetName, h.git.Status().URL)
+	encoder := apply.NewEncoder(fleetName, h.git.Status().URL)
 	loop := reconciler.New(reconciler.Config{
 		Source: h, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: h.store,
 		Member: func(c *hub.Cluster, report func(protocol.Observation)) reconciler.Member {

@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/fleet"
@@ -71,7 +72,7 @@ func (a *agent) startWith(record protocol.MemberRecord) {
 	cfg := member.Config{
 		Name: "member-1", Fleet: a.fleet,
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
-		Encoder: member.NewEncoder(a.fleet, "https://git.example.com/fleet"),
+		Encoder: apply.NewEncoder(a.fleet, "https://git.example.com/fleet"),
 		Report:  a.report, Log: slog.New(slog.NewTextHandler(a.t.Output(), nil)),
 		Wrap: a.sent.RoundTripper,
 	}

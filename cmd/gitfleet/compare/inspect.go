@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -45,7 +46,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 	if err != nil {
 		return nil, err
 	}
-	encoder := member.NewEncoder(cfg.FleetName, cfg.Source.URL)
+	encoder := apply.NewEncoder(cfg.FleetName, cfg.Source.URL)
 	inspections := make([]*inspection, len(s.Clusters))
 	parallel(len(inspections), func(i int) {
 		c := s.Clusters[i]

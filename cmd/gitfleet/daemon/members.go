@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/member/memory"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
@@ -29,7 +30,7 @@ import (
 type members struct {
 	cfg         settings.Config
 	credentials kubeconfig.Sources
-	encoder     *member.Encoder
+	encoder     *apply.Encoder
 	metrics     *member.Metrics
 	limit       chan struct{}
 	arrivals    chan struct{}
@@ -64,7 +65,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 		return nil, err
 	}
 	m := &members{
-		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
+		cfg: cfg, credentials: credentials, encoder: apply.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 		memory: memory.New(debug.SetMemoryLimit(-1)), pace: &probe.Pace{},
 		passes: make(chan struct{}, max(1, 2*cfg.Members.MaxRequests/cfg.Members.Concurrency)), // they reach the limit, although each waits for a single request now and then

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -48,7 +49,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 	if err != nil {
 		return []check{{"repository", "", checkFail, err.Error(), ""}}
 	}
-	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
+	encoder := apply.NewEncoder(c.FleetName, c.Source.URL)
 	all, seen := make([][]check, len(s.Clusters)), make([]protocol.ClusterSeen, len(s.Clusters))
 	var group errgroup.Group
 	group.SetLimit(maxChecks)

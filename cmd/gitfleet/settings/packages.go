@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/server/access"
@@ -208,7 +209,7 @@ func (m MembersConfig) Credentials() (kubeconfig.Sources, error) {
 
 // MemberConfig returns the configuration of a connection to a member: with these credentials, and
 // without a log.
-func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.Sources, encoder *member.Encoder) member.Config {
+func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.Sources, encoder *apply.Encoder) member.Config {
 	return member.Config{
 		Name: name, Fleet: c.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
 		Connect: func(ctx context.Context) (*rest.Config, error) { return credentials.Config(ctx, name, kubeContext) },

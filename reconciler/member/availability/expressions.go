@@ -108,3 +108,8 @@ func Of(m *work.Manifest) string {
 	s, _ := text.(string)
 	return s
 }
+
+// NeedsStatus reports whether the availability of an object depends on more than its metadata.
+func NeedsStatus(m *work.Manifest) bool {
+	return health.NeedsStatus(m.Object.Content.GroupVersionKind()) || Of(m) != ""
+}

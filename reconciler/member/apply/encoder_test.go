@@ -1,4 +1,4 @@
-package member
+package apply
 
 import (
 	"bytes"
@@ -215,40 +215,40 @@ func TestClustersShareWhatIsSent(t *testing.T) {
 	content := func(value string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "app"}, "data": map[string]any{"key": value}}
 	}
-	x := &executor{encoder: NewEncoder("prod", "url")}
+	x := &Executor{Encoder: NewEncoder("prod", "url")}
 	one, two := manifestOf(content("a")), manifestOf(content("b"))
 	one.Hash, two.Hash = "a", "b"
 	moved := *one.Object
 	moved.Origin.Path = "apps/other.yaml"
 	live := &unstructured.Unstructured{Object: content("live")}
-	same := func(t1 task, saw snapshot, commit string) bool {
+	same := func(t1 Task, read Snapshot, commit string) bool {
 		t.Helper()
-		first, _, err := bodyOf(x, task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{}, "c1")
+		first, _, err := x.body(Task{Object: desired.Object{Placement: web, Manifest: one}}, Snapshot{}, "c1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := bodyOf(x, t1, saw, commit)
+		got, _, err := x.body(t1, read, commit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &got[0] == &first[0]
 	}
 	tests := map[string]struct {
-		task   task
-		saw    snapshot
+		task   Task
+		read   Snapshot
 		commit string
 		want   bool
 	}{
-		"the same":          {task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{}, "c1", true},
-		"another commit":    {task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{}, "c2", false},
-		"another content":   {task{Object: desired.Object{Placement: web, Manifest: two}}, snapshot{}, "c1", false},
-		"another placement": {task{Object: desired.Object{Placement: api.PlacementKey{Name: "shop"}, Manifest: one}}, snapshot{}, "c1", false},
-		"another path":      {task{Object: desired.Object{Placement: web, Manifest: &work.Manifest{Object: &moved}}}, snapshot{}, "c1", false},
-		"it was read":       {task{Object: desired.Object{Placement: web, Manifest: one}}, snapshot{live: live}, "c1", false},
-		"it is replaced":    {task{Object: desired.Object{Placement: web, Manifest: one}, inputs: inputs{replaced: &snapshot{live: live}}}, snapshot{}, "c1", false},
+		"the same":          {Task{Object: desired.Object{Placement: web, Manifest: one}}, Snapshot{}, "c1", true},
+		"another commit":    {Task{Object: desired.Object{Placement: web, Manifest: one}}, Snapshot{}, "c2", false},
+		"another content":   {Task{Object: desired.Object{Placement: web, Manifest: two}}, Snapshot{}, "c1", false},
+		"another placement": {Task{Object: desired.Object{Placement: api.PlacementKey{Name: "shop"}, Manifest: one}}, Snapshot{}, "c1", false},
+		"another path":      {Task{Object: desired.Object{Placement: web, Manifest: &work.Manifest{Object: &moved}}}, Snapshot{}, "c1", false},
+		"it was read":       {Task{Object: desired.Object{Placement: web, Manifest: one}}, Snapshot{Live: live}, "c1", false},
+		"it is replaced":    {Task{Object: desired.Object{Placement: web, Manifest: one}, Inputs: Inputs{Replaced: &Snapshot{Live: live}}}, Snapshot{}, "c1", false},
 	}
 	for name, test := range tests {
-		if got := same(test.task, test.saw, test.commit); got != test.want {
+		if got := same(test.task, test.read, test.commit); got != test.want {
 			t.Errorf("%s: shared: %t", name, got)
 		}
 	}

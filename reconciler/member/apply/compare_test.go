@@ -1,4 +1,4 @@
-package member
+package apply
 
 import (
 	"errors"
@@ -6,20 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
-
-// refusedWith is the error of a response with a status code, as an API server sends it.
-func refusedWith(code int, message string) error {
-	err := apierrors.NewGenericServerResponse(code, http.MethodPatch, inventory.ConfigMaps.GroupResource(), "one", "", 0, false)
-	err.ErrStatus.Message = message
-	return err
-}
 
 // A dry run that the server refuses is replaced by a structural comparison. One that gets no
 // response, or a response that may be another one later, is a failure.
@@ -32,30 +24,30 @@ func TestRefusedDryRuns(t *testing.T) {
 		refuses, unsupported, serverError bool
 	}{
 		"not requested":                {err: &notTriedError{"it may be stored"}, refuses: true, unsupported: true},
-		"bad request":                  {err: refusedWith(http.StatusBadRequest, denied), refuses: true},
-		"a webhook without dry runs":   {err: refusedWith(http.StatusBadRequest, noDryRun), refuses: true, unsupported: true},
-		"forbidden":                    {err: refusedWith(http.StatusForbidden, denied), refuses: true},
-		"method not allowed":           {err: refusedWith(http.StatusMethodNotAllowed, "no patch"), refuses: true, unsupported: true},
-		"too large":                    {err: refusedWith(http.StatusRequestEntityTooLarge, "limit is 3145728"), refuses: true},
-		"patch type not supported":     {err: refusedWith(http.StatusUnsupportedMediaType, "no apply"), refuses: true, unsupported: true},
-		"invalid":                      {err: refusedWith(http.StatusUnprocessableEntity, "must be positive"), refuses: true},
-		"a webhook that is down":       {err: refusedWith(http.StatusInternalServerError, `failed calling webhook "policy"`), refuses: true, serverError: true},
-		"another server error":         {err: refusedWith(http.StatusInternalServerError, "etcd has no leader"), serverError: true},
-		"a server that is unavailable": {err: refusedWith(http.StatusServiceUnavailable, "shutting down"), serverError: true},
-		"a conflict":                   {err: refusedWith(http.StatusConflict, "the object has been modified")},
-		"too many requests":            {err: refusedWith(http.StatusTooManyRequests, "slow down")},
-		"unauthorized":                 {err: refusedWith(http.StatusUnauthorized, "expired")},
+		"bad request":                  {err: apiserver.Refusal(http.StatusBadRequest, denied), refuses: true},
+		"a webhook without dry runs":   {err: apiserver.Refusal(http.StatusBadRequest, noDryRun), refuses: true, unsupported: true},
+		"forbidden":                    {err: apiserver.Refusal(http.StatusForbidden, denied), refuses: true},
+		"method not allowed":           {err: apiserver.Refusal(http.StatusMethodNotAllowed, "no patch"), refuses: true, unsupported: true},
+		"too large":                    {err: apiserver.Refusal(http.StatusRequestEntityTooLarge, "limit is 3145728"), refuses: true},
+		"patch type not supported":     {err: apiserver.Refusal(http.StatusUnsupportedMediaType, "no apply"), refuses: true, unsupported: true},
+		"invalid":                      {err: apiserver.Refusal(http.StatusUnprocessableEntity, "must be positive"), refuses: true},
+		"a webhook that is down":       {err: apiserver.Refusal(http.StatusInternalServerError, `failed calling webhook "policy"`), refuses: true, serverError: true},
+		"another server error":         {err: apiserver.Refusal(http.StatusInternalServerError, "etcd has no leader"), serverError: true},
+		"a server that is unavailable": {err: apiserver.Refusal(http.StatusServiceUnavailable, "shutting down"), serverError: true},
+		"a conflict":                   {err: apiserver.Refusal(http.StatusConflict, "the object has been modified")},
+		"too many requests":            {err: apiserver.Refusal(http.StatusTooManyRequests, "slow down")},
+		"unauthorized":                 {err: apiserver.Refusal(http.StatusUnauthorized, "expired")},
 		"no response":                  {err: connection.Unreachable(errors.New("refused"))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := refusesDryRun(test.err); got != test.refuses {
+			if got := RefusesDryRun(test.err); got != test.refuses {
 				t.Errorf("refuses the dry run: %t", got)
 			}
-			if got := knowsNoDryRun(test.err); got != test.unsupported {
+			if got := KnowsNoDryRun(test.err); got != test.unsupported {
 				t.Errorf("does not support dry runs: %t", got)
 			}
-			if got := isServerError(test.err); got != test.serverError {
+			if got := IsServerError(test.err); got != test.serverError {
 				t.Errorf("server error: %t", got)
 			}
 		})
@@ -72,7 +64,7 @@ func TestReasonForNoDryRun(t *testing.T) {
 		"refused":       {errors.New("denied"), "compared without a dry run, which the API server refused: denied"},
 	}
 	for name, test := range tests {
-		if got := withoutDryRun(test.err); got != test.want {
+		if got := WithoutDryRun(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -98,7 +90,7 @@ func TestDriftBeforeAWrite(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := oneManifest()
+			m := manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "web"}})
 			m.Object.Content.Object["data"] = map[string]any{"key": "git"}
 			live := m.Object.Content.DeepCopy()
 			live.SetGeneration(3)
@@ -109,7 +101,7 @@ func TestDriftBeforeAWrite(t *testing.T) {
 			if test.gone {
 				live = nil
 			}
-			d := (&executor{fleet: "prod"}).before(task{Object: desired.Object{Placement: web, Manifest: m}, item: &inventory.Item{}}, live, nil)
+			d := (&Executor{Fleet: "prod"}).driftBefore(Task{Object: desired.Object{Placement: web, Manifest: m}, Item: &inventory.Item{}}, live, nil)
 			var paths []string
 			for _, p := range d.Paths {
 				paths = append(paths, p.Path)
